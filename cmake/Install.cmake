@@ -1,0 +1,45 @@
+# Install rules, by component: core, dev, sdk, sdk-tools, tools, and backend-X beside each plugin. Included last.
+# The tree is relocatable: the core finds its plugins beside its own file, packages find themselves by their own path.
+include(CMakePackageConfigHelpers)
+
+# For authors of plugins; needs no core.
+install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
+install(EXPORT plugrad-sdk FILE plugrad-sdk.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
+install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
+install(FILES sdk/plugin.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
+install(FILES sdk/ops.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
+if(EXISTS ${PROJECT_SOURCE_DIR}/sdk/template)
+  install(DIRECTORY sdk/template DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
+endif()
+
+# The core, and what programs that use it are built with.
+if(TARGET plugrad)
+  install(TARGETS plugrad EXPORT plugrad-core
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT core NAMELINK_COMPONENT dev)
+  install(EXPORT plugrad-core FILE plugrad-core.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT dev)
+  install(DIRECTORY core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+endif()
+
+# Programs: plugrad-conform for authors of plugins, plugrad for everybody.
+if(TARGET plugrad-conform)
+  install(TARGETS plugrad-conform EXPORT plugrad-sdk-tools
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk-tools)
+  install(EXPORT plugrad-sdk-tools FILE plugrad-sdk-tools.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR}
+    COMPONENT sdk-tools)
+endif()
+if(TARGET plugrad_program)
+  install(TARGETS plugrad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+endif()
+
+# How others find all this. A file belongs to one component: the package file comes with the SDK, and says what is missing.
+configure_package_config_file(cmake/plugradConfig.cmake.in ${PROJECT_BINARY_DIR}/package/plugradConfig.cmake
+  INSTALL_DESTINATION ${PLUGRAD_CMAKEDIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/plugradConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/plugradConfig.cmake ${PROJECT_BINARY_DIR}/package/plugradConfigVersion.cmake
+  DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
+file(RELATIVE_PATH PLUGRAD_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+foreach(package plugrad plugrad-sdk)
+  configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/package/${package}.pc @ONLY)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/package/plugrad-sdk.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT sdk)
+install(FILES ${PROJECT_BINARY_DIR}/package/plugrad.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

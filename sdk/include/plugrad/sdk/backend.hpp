@@ -1,0 +1,468 @@
+// For authors of backends: derive from Backend, list kernel rows, write PLUGRAD_EXPORT_BACKEND. Header-only, C++20.
+// Exceptions end here: every function the host can reach is a trampoline that turns them into a status. All of it is hidden
+// in the plugin, whatever flags it is compiled with, so that plugins made with different revisions live side by side.
+#pragma once
+#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/layout.hpp>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+namespace plugrad {
+inline namespace sdk_v0_r0 {
+
+// Throw it to answer with a status of your choice. std::bad_alloc answers OUT_OF_MEMORY, anything else INTERNAL.
+class BackendError : public std::runtime_error {
+ public:
+  BackendError(plugrad_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  plugrad_status status() const noexcept { return status_; }
+
+ private:
+  plugrad_status status_;
+};
+
+// --- The op table, as data.
+
+enum class Family : uint8_t { elementwise, reduce, matmul, indexing, random, backward, update };
+
+struct OpInfo {
+  uint32_t opcode;
+  const char* name;
+  Family family;
+  uint8_t outputs, inputs, tier;
+  const char* operands;  // a letter each, as ops.def explains them
+};
+
+inline constexpr OpInfo kOps[] = {
+#define PLUGRAD_OP(name, id, family, outputs, inputs, tier, operands, definition) \
+  {id, #name, Family::family, outputs, inputs, tier, operands},
+#include <plugrad/sdk/ops.def>
+#undef PLUGRAD_OP
+};
+
+// The row of the op table, or null for an opcode it does not have.
+constexpr const OpInfo* op_info(uint32_t opcode) {
+  for (const OpInfo& op : kOps)
+    if (op.opcode == opcode) return &op;
+  return nullptr;
+}
+
+constexpr bool is_floating(uint8_t dtype) { return dtype >= PLUGRAD_F32 && dtype <= PLUGRAD_BF16; }
+
+// Bytes of an element; 0 for an unknown dtype.
+constexpr uint64_t element_size(uint8_t dtype) {
+  constexpr uint8_t kSizes[] = {0, 4, 8, 2, 2, 4, 8, 1, 1};
+  return dtype < std::size(kSizes) ? kSizes[dtype] : 0;
+}
+
+// The dtype of an operand with this letter of OpInfo::operands, where the op's dtype is `dtype`; 0 for D.
+constexpr uint8_t operand_dtype(char letter, uint8_t dtype) {
+  switch (letter) {
+    case 'B': return PLUGRAD_BOOL;
+    case 'I': return PLUGRAD_I64;
+    case 'A': return is_floating(dtype) ? dtype : uint8_t(PLUGRAD_I64);
+    case 'D': return 0;
+    default: return dtype;
+  }
+}
+
+template <class T> inline constexpr uint8_t dtype_of = 0;
+template <> inline constexpr uint8_t dtype_of<float> = PLUGRAD_F32;
+template <> inline constexpr uint8_t dtype_of<double> = PLUGRAD_F64;
+template <> inline constexpr uint8_t dtype_of<int32_t> = PLUGRAD_I32;
+template <> inline constexpr uint8_t dtype_of<int64_t> = PLUGRAD_I64;
+template <> inline constexpr uint8_t dtype_of<uint8_t> = PLUGRAD_U8;
+template <> inline constexpr uint8_t dtype_of<bool> = PLUGRAD_BOOL;
+
+// --- One call, as a kernel sees it.
+
+class Backend;
+struct OpenDevice;
+struct BoundKernel : plugrad_kernel {
+  OpenDevice* device;
+};
+
+// What a backend keeps of a stream: derive from it and return it from Backend::stream_create.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  plugrad_stream* handle() { return reinterpret_cast<plugrad_stream*>(this); }
+
+ private:
+  friend struct OpenDevice;
+  OpenDevice* device_ = nullptr;
+};
+
+class Call {
+ public:
+  Call(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op)
+      : kernel_(kernel), stream_(stream), op_(op) {}
+  const plugrad_op& op() const { return *op_; }
+  const plugrad_view& out(int i = 0) const { return *op_->views[i]; }
+  const plugrad_view& in(int i) const { return *op_->views[op_->outputs + i]; }
+  bool accumulates() const { return op_->flags & PLUGRAD_ACCUMULATE; }
+  template <class T> const T& attributes() const { return *static_cast<const T*>(op_->attributes); }
+  template <class S> S& stream() const { return static_cast<S&>(*reinterpret_cast<Stream*>(stream_)); }  // with ASYNC only
+  template <class B> B& backend() const;
+  char* workspace() const { return reinterpret_cast<char*>(op_->workspace) + op_->workspace_offset; }  // of host memory
+
+ private:
+  const plugrad_kernel* kernel_;
+  plugrad_stream* stream_;
+  const plugrad_op* op_;
+};
+
+constexpr bool is_immediate(const plugrad_view& view) { return view.layout & PLUGRAD_IMMEDIATE; }
+
+// The first element of a view of host memory.
+template <class T> T* data(const plugrad_view& view) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(view.buffer) + view.offset);
+}
+
+// The value of an immediate operand, rounded to T.
+template <class T> T immediate(const plugrad_view& view) {
+  if (is_floating(view.dtype)) return static_cast<T>(__builtin_bit_cast(double, view.offset));
+  return static_cast<T>(static_cast<int64_t>(view.offset));
+}
+
+// --- The table of kernels.
+
+using RunFunction = plugrad_status (*)(const plugrad_kernel*, plugrad_stream*, const plugrad_op*);
+using WorkspaceFunction = uint64_t (*)(const plugrad_kernel*, const plugrad_op*);
+
+struct KernelRow {
+  uint32_t opcode;
+  uint32_t flags;    // those it copes with; DETERMINISTIC means that it always is
+  uint16_t layouts;  // bits it copes with
+  uint8_t operands;  // how many dtypes are meant
+  std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;
+  RunFunction run;
+  WorkspaceFunction workspace;
+
+  bool serves(const plugrad_signature& s) const {
+    return opcode == s.opcode && !(s.layout & ~layouts) && !(s.flags & ~flags) && operands == s.outputs + s.inputs &&
+           std::equal(s.dtypes, s.dtypes + operands, dtypes.begin());
+  }
+};
+using Rows = std::span<const KernelRow>;
+
+inline constexpr uint32_t kPlainFlags = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32;  // deterministic, at full precision
+
+plugrad_status report_exception(const plugrad_kernel* kernel) noexcept;
+
+template <auto Function>
+plugrad_status run_kernel(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+  try {
+    Function(Call(self, stream, op));
+    return PLUGRAD_OK;
+  } catch (...) {
+    return report_exception(self);
+  }
+}
+
+// A row: Function(const Call&) computes opcode for the op's dtype (the other operands' follow from the op table), for views
+// of these layouts. With ACCUMULATE in flags it adds to the output when call.accumulates().
+template <auto Function>
+constexpr KernelRow kernel(uint32_t opcode, uint8_t dtype, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
+                           uint32_t flags = kPlainFlags) {
+  KernelRow row{opcode, flags, layouts, 0, {}, run_kernel<Function>, nullptr};
+  for (const char* letter = op_info(opcode)->operands; *letter; ++letter)
+    row.dtypes[row.operands++] = operand_dtype(*letter, dtype);
+  return row;
+}
+
+// A row whose dtypes are given one by one, outputs first: for CAST, and for a plugin's own ops.
+template <auto Function>
+constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes,
+                           uint16_t layouts = PLUGRAD_ALL_LAYOUTS, uint32_t flags = kPlainFlags) {
+  KernelRow row{opcode, flags, layouts, 0, {}, run_kernel<Function>, nullptr};
+  for (uint8_t dtype : dtypes) row.dtypes[row.operands++] = dtype;
+  return row;
+}
+
+// The same row, for a kernel that wants Bytes(const Call&) bytes of workspace.
+template <auto Bytes> constexpr KernelRow with_workspace(KernelRow row) {
+  row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t { return Bytes(Call(self, nullptr, op)); };
+  return row;
+}
+
+// --- Opening a device.
+
+class Options {
+ public:
+  explicit Options(const plugrad_options* given) : given_(given) {}
+
+  // Throws INVALID for a key that is not among known.
+  void allow(std::initializer_list<const char*> known) const {
+    for (uint32_t i = 0; given_ && i < given_->count; ++i) {
+      const std::string_view key = item(i).key;
+      if (std::ranges::any_of(known, [&](const char* k) { return key == k; })) continue;
+      std::string message = "unknown option '" + std::string(key) + "'; known:";
+      for (const char* k : known) message += std::string(" ") + k;
+      throw BackendError(PLUGRAD_INVALID, known.size() ? message : message + " none");
+    }
+  }
+  // The value of key, or null where it was not given.
+  const char* find(std::string_view key) const {
+    for (uint32_t i = 0; given_ && i < given_->count; ++i)
+      if (key == item(i).key) return item(i).value;
+    return nullptr;
+  }
+  // The value of key as an integer in [low, high]; throws INVALID for another.
+  int64_t integer(const char* key, int64_t otherwise, int64_t low, int64_t high) const {
+    const char* text = find(key);
+    if (!text) return otherwise;
+    char* end = nullptr;
+    const long long value = std::strtoll(text, &end, 10);
+    if (end == text || *end || value < low || value > high)
+      throw BackendError(PLUGRAD_INVALID, "option " + std::string(key) + "='" + text + "': an integer from " +
+                                              std::to_string(low) + " to " + std::to_string(high) + " expected");
+    return value;
+  }
+
+ private:
+  const plugrad_option& item(uint32_t i) const {
+    return *reinterpret_cast<const plugrad_option*>(reinterpret_cast<const char*>(given_->items) + i * given_->stride);
+  }
+  const plugrad_options* given_;
+};
+
+// What a Backend is constructed from.
+struct Opening {
+  const plugrad_host* host;  // lives as long as the process
+  uint32_t index;            // 0 .. count - 1
+  Options options;           // valid during the construction
+};
+
+// How many devices there are, and where there are none, why.
+struct DeviceCount {
+  uint32_t devices = 1;
+  std::string reason = {};
+};
+
+// --- What an author derives from: one object per opened device, constructed with an Opening.
+// Overrides are public and may throw, unless they are noexcept. The threads of each function stand in abi.h.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  static DeviceCount count() { return {}; }  // hide it in the derived class to ask a driver
+  virtual plugrad_device_info info() const { return host_info("host memory"); }
+
+  // The kernels, a function per family; the preferred row first where several serve. Constant after construction.
+  virtual Rows elementwise() const { return {}; }
+  virtual Rows reduce() const { return {}; }
+  virtual Rows matmul() const { return {}; }
+  virtual Rows indexing() const { return {}; }
+  virtual Rows random() const { return {}; }
+  virtual Rows backward() const { return {}; }
+  virtual Rows update() const { return {}; }
+
+  // The rest reaches the host only where it is overridden; abi.h says what belongs together.
+  virtual plugrad_buffer* alloc(uint64_t) { return nullptr; }
+  virtual void free(plugrad_buffer*) noexcept {}
+  virtual void memory_info(uint64_t&, uint64_t&) {}
+  virtual void* pin(uint64_t) { return nullptr; }
+  virtual void unpin(void*) noexcept {}
+  virtual void copy(Stream*, const plugrad_copy&) {}
+  virtual std::unique_ptr<Stream> stream_create(uint32_t) { return nullptr; }
+  virtual plugrad_status completed(Stream&, uint64_t&) noexcept { return PLUGRAD_OK; }
+  virtual void wait(Stream&, Stream&, uint64_t&) {}
+  virtual void sync(Stream&, plugrad_failure&) {}  // fills the failure, then throws DEVICE_ERROR
+
+  // The description of a device that computes in host memory.
+  static plugrad_device_info host_info(std::string_view name, uint32_t capabilities = PLUGRAD_HOST_MEM) {
+    plugrad_device_info info{};
+    info.struct_size = sizeof info;
+    info.capabilities = capabilities;
+    info.alignment = 64;
+    info.dlpack_type = 1;
+    info.numa_node = -1;
+    name.substr(0, sizeof info.name - 1).copy(info.name, sizeof info.name - 1);
+    return info;
+  }
+};
+
+// What plugrad_device* points to in a plugin made with this header.
+struct OpenDevice {
+  const plugrad_host* host;
+  std::unique_ptr<Backend> backend;
+  std::vector<KernelRow> rows;
+  std::vector<BoundKernel> kernels;  // one per row; constant after open
+
+  static OpenDevice& of(plugrad_device* device) { return *reinterpret_cast<OpenDevice*>(device); }
+  static OpenDevice& of(plugrad_stream* stream) { return *reinterpret_cast<Stream*>(stream)->device_; }
+  plugrad_stream* own(std::unique_ptr<Stream> stream) {
+    stream->device_ = this;
+    return stream.release()->handle();
+  }
+  void collect_kernels() {
+    for (const Rows family : {backend->elementwise(), backend->reduce(), backend->matmul(), backend->indexing(),
+                              backend->random(), backend->backward(), backend->update()})
+      rows.insert(rows.end(), family.begin(), family.end());
+    kernels.reserve(rows.size());
+    for (const KernelRow& row : rows)
+      kernels.push_back({{sizeof(plugrad_kernel), 0, row.run, row.workspace}, this});
+  }
+};
+template <class B> B& Call::backend() const {
+  return static_cast<B&>(*static_cast<const BoundKernel*>(kernel_)->device->backend);
+}
+// The backend behind a device of this plugin, as in plugrad_place::device.
+template <class B> B& backend_of(plugrad_device* device) { return static_cast<B&>(*OpenDevice::of(device).backend); }
+
+// --- Exceptions to statuses. Out of line, so that trampolines stay small.
+
+[[gnu::noinline, gnu::cold]] inline plugrad_status report_exception(const plugrad_host* host) noexcept {
+  const auto report = [host](plugrad_status status, const char* message) {
+    host->report(host, status, message);
+    return status;
+  };
+  try {
+    throw;
+  } catch (const BackendError& error) {
+    return report(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(PLUGRAD_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    return report(PLUGRAD_INTERNAL, error.what());
+  } catch (...) {
+    return report(PLUGRAD_INTERNAL, "an exception that is no std::exception");
+  }
+}
+inline plugrad_status report_exception(const plugrad_kernel* kernel) noexcept {
+  return report_exception(static_cast<const BoundKernel*>(kernel)->device->host);
+}
+template <class Body> plugrad_status guarded(const plugrad_host* host, Body body) noexcept {
+  try {
+    body();
+    return PLUGRAD_OK;
+  } catch (...) {
+    return report_exception(host);
+  }
+}
+
+// --- The function table.
+
+template <class B> plugrad_status count_devices(const plugrad_host* host, uint32_t* devices) noexcept {
+  return guarded(host, [&] {
+    const DeviceCount found = B::count();
+    *devices = found.devices;
+    if (!found.devices) host->report(host, PLUGRAD_OK, found.reason.c_str());
+  });
+}
+
+template <class B>
+plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugrad_options* options,
+                           plugrad_device** out, plugrad_device_info* info) noexcept {
+  return guarded(host, [&] {
+    auto device = std::make_unique<OpenDevice>();
+    device->host = host;
+    device->backend = std::make_unique<B>(Opening{host, index, Options(options)});
+    device->collect_kernels();
+    plugrad_device_info known = device->backend->info();
+    known.struct_size = std::min<uint32_t>(info->struct_size, sizeof known);
+    std::copy_n(reinterpret_cast<const char*>(&known), known.struct_size, reinterpret_cast<char*>(info));
+    *out = reinterpret_cast<plugrad_device*>(device.release());
+  });
+}
+
+inline const plugrad_kernel* resolve_row(plugrad_device* handle, const plugrad_signature* signature) noexcept {
+  const OpenDevice& device = OpenDevice::of(handle);
+  const auto row = std::ranges::find_if(device.rows, [&](const KernelRow& r) { return r.serves(*signature); });
+  return row == device.rows.end() ? nullptr : &device.kernels[row - device.rows.begin()];
+}
+
+template <class> struct OwnerOf;
+template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...)> { using type = Owner; };
+template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...) noexcept> { using type = Owner; };
+
+// Whether the author overrode a method: its pointer then names another class. Null entries of the table say no more.
+template <auto Method> inline constexpr bool kOverridden = !std::is_same_v<typename OwnerOf<decltype(Method)>::type, Backend>;
+template <auto Method, class F> constexpr F entry(F function) { return kOverridden<Method> ? function : nullptr; }
+
+struct Trampolines {
+  static plugrad_status alloc(plugrad_device* device, uint64_t bytes, plugrad_buffer** buffer) noexcept {
+    OpenDevice& d = OpenDevice::of(device);
+    return guarded(d.host, [&] { *buffer = d.backend->alloc(bytes); });
+  }
+  static void free(plugrad_device* device, plugrad_buffer* buffer) noexcept { OpenDevice::of(device).backend->free(buffer); }
+  static plugrad_status memory_info(plugrad_device* device, uint64_t* free_bytes, uint64_t* total) noexcept {
+    OpenDevice& d = OpenDevice::of(device);
+    return guarded(d.host, [&] { d.backend->memory_info(*free_bytes, *total); });
+  }
+  static plugrad_status pin(plugrad_device* device, uint64_t bytes, void** address) noexcept {
+    OpenDevice& d = OpenDevice::of(device);
+    return guarded(d.host, [&] { *address = d.backend->pin(bytes); });
+  }
+  static void unpin(plugrad_device* device, void* address) noexcept { OpenDevice::of(device).backend->unpin(address); }
+  static plugrad_status copy(plugrad_stream* stream, const plugrad_copy* c) noexcept {
+    OpenDevice& d = stream ? OpenDevice::of(stream) : OpenDevice::of(c->to.device ? c->to.device : c->from.device);
+    return guarded(d.host, [&] { d.backend->copy(reinterpret_cast<Stream*>(stream), *c); });
+  }
+  static plugrad_status stream_create(plugrad_device* device, uint32_t role, plugrad_stream** stream) noexcept {
+    OpenDevice& d = OpenDevice::of(device);
+    return guarded(d.host, [&] { *stream = d.own(d.backend->stream_create(role)); });
+  }
+  static plugrad_status completed(plugrad_stream* stream, uint64_t* number) noexcept {
+    return OpenDevice::of(stream).backend->completed(*reinterpret_cast<Stream*>(stream), *number);
+  }
+  static plugrad_status wait(plugrad_stream* stream, plugrad_stream* other, uint64_t* number) noexcept {
+    OpenDevice& d = OpenDevice::of(stream);
+    return guarded(d.host, [&] {
+      d.backend->wait(*reinterpret_cast<Stream*>(stream), *reinterpret_cast<Stream*>(other), *number);
+    });
+  }
+  static plugrad_status sync(plugrad_stream* stream, plugrad_failure* failure) noexcept {
+    OpenDevice& d = OpenDevice::of(stream);
+    return guarded(d.host, [&] { d.backend->sync(*reinterpret_cast<Stream*>(stream), *failure); });
+  }
+};
+
+// The function table of a backend: what the macro exports, and what a program that links the backend hands to the host.
+template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "") {
+  static_assert(kOverridden<&B::alloc> == kOverridden<&B::free>, "override alloc and free, or neither");
+  return {.struct_size = sizeof(plugrad_backend),
+          .revision = PLUGRAD_REVISION,
+          .layouts = plugrad_layouts,
+          .name = name,
+          .version = version,
+          .count = count_devices<B>,
+          .open = open_device<B>,
+          .resolve = resolve_row,
+          .get_extension = nullptr,
+          .alloc = entry<&B::alloc>(&Trampolines::alloc),
+          .free = entry<&B::free>(&Trampolines::free),
+          .memory_info = entry<&B::memory_info>(&Trampolines::memory_info),
+          .pin = entry<&B::pin>(&Trampolines::pin),
+          .unpin = entry<&B::unpin>(&Trampolines::unpin),
+          .copy = entry<&B::copy>(&Trampolines::copy),
+          .stream_create = entry<&B::stream_create>(&Trampolines::stream_create),
+          .completed = entry<&B::completed>(&Trampolines::completed),
+          .wait = entry<&B::wait>(&Trampolines::wait),
+          .sync = entry<&B::sync>(&Trampolines::sync)};
+}
+
+}  // namespace sdk_v0_r0
+}  // namespace plugrad
+#pragma GCC visibility pop
+
+// Once per plugin, at namespace scope: exports Class as the backend `name`.
+#define PLUGRAD_EXPORT_BACKEND(Class, name, ...) PLUGRAD_EXPORT_BACKEND_AS(plugrad_backend_v0, Class, name, __VA_ARGS__)
+// The same under another entry, so that several backends can be linked into one program.
+#define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                             \
+  extern "C" PLUGRAD_EXPORT const plugrad_backend* entry(const plugrad_host*) {                        \
+    static constexpr plugrad_backend table = plugrad::backend_table<Class>(name __VA_OPT__(, ) __VA_ARGS__); \
+    return &table;                                                                                     \
+  }
