@@ -1,0 +1,47 @@
+// Sums and products of sums at more precision than their operands have.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace plugrad::reference {
+
+// In double: a billion f32 terms stay within an error of one rounding.
+template <class T> class Accumulator {
+ public:
+  using Term = double;
+  void add(double term) { sum_ += term; }
+  double total() const { return sum_; }
+
+ private:
+  double sum_ = 0;
+};
+
+// Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974: what each addition rounds away
+// is summed apart, so the error does not grow with the number of terms.
+template <> class Accumulator<double> {
+ public:
+  using Term = double;
+  void add(double term) {
+    const double sum = sum_ + term;
+    lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - sum) + term : (term - sum) + sum_;
+    sum_ = sum;
+  }
+  double total() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }  // beside an infinity, lost_ is NaN
+
+ private:
+  double sum_ = 0, lost_ = 0;
+};
+
+// Wrapping.
+template <> class Accumulator<int64_t> {
+ public:
+  using Term = int64_t;
+  void add(int64_t term) { sum_ += static_cast<uint64_t>(term); }
+  int64_t total() const { return static_cast<int64_t>(sum_); }
+
+ private:
+  uint64_t sum_ = 0;
+};
+
+}  // namespace plugrad::reference

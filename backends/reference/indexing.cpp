@@ -1,0 +1,61 @@
+#include <backends/reference/elements.hpp>
+#include <backends/reference/families.hpp>
+#include <backends/reference/functions.hpp>
+
+namespace plugrad::reference {
+namespace {
+
+// Called before the element is touched: nothing outside the operands is.
+void check(const char* op, int64_t index, int64_t extent) {
+  if (index >= 0 && index < extent) return;
+  throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] index " + std::to_string(index) + ": one from 0 to " +
+                                              std::to_string(extent - 1) + " expected");
+}
+
+// x stands still while the walk moves along the axis; the index says how far into it to reach from there.
+template <class T> void gather(const Call& call) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const Elements<T> out(call.out());
+  const Elements<int64_t> index(call.in(1));
+  Elements<T> x(call.in(0));
+  const int64_t extent = call.in(0).shape[axis], stride = std::exchange(x.strides[axis], 0);
+  for_each(
+      call.out(),
+      [&](T& result, const int64_t& chosen, const T& line) {
+        check("gather", chosen, extent);
+        result = (&line)[chosen * stride];
+      },
+      out, index, x);
+}
+
+template <class T> void scatter_add(const Call& call) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  Elements<T> out(call.out());
+  const Elements<int64_t> index(call.in(0));
+  const Elements<T> source(call.in(1));
+  const int64_t extent = call.out().shape[axis], stride = std::exchange(out.strides[axis], 0);
+  for_each(
+      is_immediate(call.in(0)) ? call.in(1) : call.in(0),
+      [&](T& line, const int64_t& chosen, const T& term) {
+        check("scatter_add", chosen, extent);
+        T& target = (&line)[chosen * stride];
+        target = Add()(target, term);
+      },
+      out, index, source);
+}
+
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
+  constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no extent to check indices against
+  return {kernel<gather<T>>(PLUGRAD_OP_GATHER, dtype_of<T>, kMemory)...};
+}
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
+  return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
+}
+
+constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
+
+}  // namespace
+
+Rows indexing_rows() { return kRows; }
+
+}  // namespace plugrad::reference

@@ -1,0 +1,38 @@
+#include <backends/reference/accumulator.hpp>
+#include <backends/reference/elements.hpp>
+#include <backends/reference/families.hpp>
+
+namespace plugrad::reference {
+namespace {
+
+// Walks the output's elements (.., i, j). The left operand stands still while j moves, at the start of its row i; the right
+// one while i moves, at the top of its column j.
+template <class T> void matmul(const Call& call) {
+  const Elements<T> out(call.out());
+  Elements<T> a(call.in(0)), b(call.in(1));
+  const int column = call.out().rank - 1, row = column - 1;
+  const int64_t length = call.in(0).shape[column];
+  const int64_t a_step = std::exchange(a.strides[column], 0), b_step = std::exchange(b.strides[row], 0);
+  for_each(
+      call.out(),
+      [&](T& element, const T& a_row, const T& b_column) {
+        using Term = typename Accumulator<T>::Term;
+        Accumulator<T> sum;
+        if (call.accumulates()) sum.add(element);
+        for (int64_t k = 0; k < length; ++k) sum.add(Term((&a_row)[k * a_step]) * Term((&b_column)[k * b_step]));
+        element = static_cast<T>(sum.total());
+      },
+      out, a, b);
+}
+
+template <class T> constexpr KernelRow row() {
+  return kernel<matmul<T>>(PLUGRAD_OP_MATMUL, dtype_of<T>, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
+                           kPlainFlags | PLUGRAD_ACCUMULATE);
+}
+constexpr std::array kRows = {row<float>(), row<double>()};
+
+}  // namespace
+
+Rows matmul_rows() { return kRows; }
+
+}  // namespace plugrad::reference

@@ -1,0 +1,57 @@
+#include <backends/reference/elements.hpp>
+#include <backends/reference/families.hpp>
+
+#include <cmath>
+
+namespace plugrad::reference {
+namespace {
+
+// Both steps are calculated in double and rounded where they are stored.
+template <class T> void sgd_step(const Call& call) {
+  const plugrad_sgd& sgd = call.attributes<plugrad_sgd>();
+  for_each(
+      call.out(0),
+      [&](T& param, T& velocity, const T& grad, const T& rate) {
+        double g = grad + sgd.weight_decay * param;
+        if (sgd.momentum != 0) {
+          const double v = sgd.momentum * velocity + g;
+          velocity = static_cast<T>(v);
+          g = sgd.nesterov ? g + sgd.momentum * v : v;
+        }
+        param = static_cast<T>(param - rate * g);
+      },
+      Elements<T>(call.out(0)), Elements<T>(call.out(1)), Elements<T>(call.in(0)), Elements<T>(call.in(1)));
+}
+
+template <class T> void adam_step(const Call& call) {
+  const plugrad_adam& adam = call.attributes<plugrad_adam>();
+  for_each(
+      call.out(0),
+      [&](T& param, T& mean, T& variance, const T& grad, const T& rate, const T& c1, const T& c2) {
+        double p = param, g = grad;
+        if (adam.decoupled)
+          p -= rate * adam.weight_decay * p;
+        else
+          g += adam.weight_decay * p;
+        const double m = adam.beta1 * mean + (1 - adam.beta1) * g;
+        const double v = adam.beta2 * variance + (1 - adam.beta2) * g * g;
+        mean = static_cast<T>(m);
+        variance = static_cast<T>(v);
+        param = static_cast<T>(p - rate * (m / c1) / (std::sqrt(v / c2) + adam.epsilon));
+      },
+      Elements<T>(call.out(0)), Elements<T>(call.out(1)), Elements<T>(call.out(2)), Elements<T>(call.in(0)),
+      Elements<T>(call.in(1)), Elements<T>(call.in(2)), Elements<T>(call.in(3)));
+}
+
+constexpr std::array kRows = {
+    kernel<sgd_step<float>>(PLUGRAD_OP_SGD_STEP, PLUGRAD_F32),
+    kernel<sgd_step<double>>(PLUGRAD_OP_SGD_STEP, PLUGRAD_F64),
+    kernel<adam_step<float>>(PLUGRAD_OP_ADAM_STEP, PLUGRAD_F32),
+    kernel<adam_step<double>>(PLUGRAD_OP_ADAM_STEP, PLUGRAD_F64),
+};
+
+}  // namespace
+
+Rows update_rows() { return kRows; }
+
+}  // namespace plugrad::reference
