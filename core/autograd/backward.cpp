@@ -1,0 +1,280 @@
+#include <plugrad/autograd/autograd.hpp>
+
+#include <core/autograd/node.hpp>
+#include <core/autograd/sum.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace plugrad {
+namespace {
+// Leaves may belong to several passes at once: who swaps in a gradient holds this for the swap alone.
+std::mutex& leaf_mutex() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+
+class Mode {
+ public:
+  explicit Mode(bool record) : before_(local().mode) { local().mode = record ? uint32_t(kRecording) : 0; }
+  ~Mode() { local().mode = before_; }
+  Mode(const Mode&) = delete;
+  Mode& operator=(const Mode&) = delete;
+
+ private:
+  uint32_t before_;
+};
+
+// One walk back. First from the roots: `pending` in each recorded node counts the gradients to come. Then from node to node:
+// a ready node's sum goes through its rules; operands with all of theirs become ready. No recursion, no map on the way.
+class Pass {
+ public:
+  explicit Pass(BackwardOptions options) : options_(options) {
+    static std::atomic<uint32_t> last{0};
+    do id_ = ++last;
+    while (!id_);
+  }
+  ~Pass() {
+    if (!finished_) release_claims();
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  void add_root(Node& node, Tensor seed);
+  // Wants the sum of a node instead of its accumulation.
+  void capture(Node& node);
+  void run();
+  // What arrived at a captured node; undefined if nothing did.
+  Tensor captured(Node& node);
+  // Adds the sums of leaves to their gradients: all, or, if one fails, none.
+  void commit();
+
+ private:
+  struct LeafSum {
+    Node* node;
+    Tensor sum;
+  };
+
+  void reach(Node& node);
+  void claim(Node& node);
+  void reach_leaf(Node& leaf);
+  void traverse();
+  LeafSum& leaf_sum(Node& leaf);
+  void arrive(Node& node, Tensor grad);
+  void propagate(Node& node);
+  void finish(Node& node);
+  void release_claims() noexcept;
+  bool mine(const Node& node) const { return node.pass.load(std::memory_order_relaxed) == id_; }
+
+  BackwardOptions options_;
+  uint32_t id_;
+  bool finished_ = false;
+  Node* current_ = nullptr;  // at work
+  std::vector<std::pair<Node*, Tensor>> roots_;
+  std::vector<Node*> stack_;
+  std::vector<LeafSum> leaves_;
+  std::unordered_map<Node*, uint32_t> shared_leaves_;  // those that another pass has claimed
+  std::unordered_map<Node*, Tensor> captured_;
+};
+
+void Pass::add_root(Node& node, Tensor seed) {
+  if (node.flags & Node::kSpent)
+    throw Error(Code::invalid, "[backward] the graph was freed by an earlier backward: ask that one for retain_graph");
+  roots_.emplace_back(&node, std::move(seed));
+}
+
+void Pass::capture(Node& node) { captured_.emplace(&node, Tensor()); }
+
+void Pass::claim(Node& node) {
+  uint32_t none = 0;
+  if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
+    throw Error(Code::invalid, "[backward] part of this graph is in another backward pass right now: passes share leaves only");
+  if (node.flags & Node::kSpent) {
+    node.pass.store(0, std::memory_order_release);
+    throw Error(Code::invalid, std::string("[backward] a part of the graph, at ") + node.rule->name +
+                                   ", was freed by an earlier backward: ask that one for retain_graph");
+  }
+  stack_.push_back(&node);
+}
+
+void Pass::reach_leaf(Node& leaf) {
+  if (mine(leaf) || shared_leaves_.contains(&leaf)) return;
+  uint32_t none = 0;
+  const uint32_t place = uint32_t(leaves_.size());
+  if (leaf.pass.compare_exchange_strong(none, id_, std::memory_order_acquire)) leaf.pending = place;
+  else shared_leaves_.emplace(&leaf, place);
+  leaves_.push_back({&leaf, {}});
+}
+
+void Pass::reach(Node& node) {
+  if (!node.rule) return reach_leaf(node);
+  if (!mine(node)) claim(node);
+}
+
+void Pass::traverse() {
+  for (auto& [root, seed] : roots_) reach(*root);
+  while (!stack_.empty()) {
+    const Node& node = *stack_.back();
+    stack_.pop_back();
+    for (size_t i = 0; i < node.operand_count(); ++i) {
+      Node* next = node.operand(i).get();
+      if (!next) continue;
+      reach(*next);
+      if (next->rule) ++next->pending;
+    }
+  }
+}
+
+Pass::LeafSum& Pass::leaf_sum(Node& leaf) {
+  if (mine(leaf)) [[likely]] return leaves_[leaf.pending];
+  return leaves_[shared_leaves_.at(&leaf)];
+}
+
+// Adds to a node's sum, reduced to its shape where the operand was broadcast.
+void Pass::arrive(Node& node, Tensor grad) {
+  if (!grad.defined()) return;
+  if (!same_shape(view_of(grad), node)) [[unlikely]] grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
+  Tensor& sum = node.rule ? node.sum : leaf_sum(node).sum;
+  sum = sum.defined() ? add_gradients(sum, grad) : std::move(grad);
+}
+
+void Pass::finish(Node& node) {
+  if (!options_.retain_graph) {
+    for (Tensor& each : node.saved) each = {};
+    node.flags |= Node::kSpent;
+  }
+  node.pass.store(0, std::memory_order_release);
+}
+
+void Pass::propagate(Node& node) {
+  const Tensor grad = std::exchange(node.sum, {});
+  if (!captured_.empty()) [[unlikely]]
+    if (const auto wanted = captured_.find(&node); wanted != captured_.end()) wanted->second = grad;
+  if (node.flags & Node::kRetains && grad.defined()) [[unlikely]] node.grad = node.grad.defined() ? add_gradients(node.grad, grad) : grad;
+  for (size_t i = 0, count = node.operand_count(); i < count; ++i) {
+    Node* next = node.operand(i).get();
+    if (!next) continue;
+    const Vjp& vjp = node.vjp(i);
+    if (grad.defined() && vjp.apply) arrive(*next, vjp.apply(grad, Saved(node, i)));
+    if (next->rule && --next->pending == 0) stack_.push_back(next);
+  }
+  finish(node);
+}
+
+void Pass::run() {
+  traverse();
+  const Mode mode(options_.create_graph);
+  for (auto& [root, seed] : roots_) arrive(*root, std::move(seed));
+  for (auto& [root, seed] : roots_)
+    if (root->rule && !root->pending && mine(*root) && std::ranges::find(stack_, root) == stack_.end()) stack_.push_back(root);
+  while (!stack_.empty()) {
+    current_ = stack_.back();
+    stack_.pop_back();
+    propagate(*current_);
+  }
+  current_ = nullptr;
+}
+
+Tensor Pass::captured(Node& node) { return node.rule ? captured_.at(&node) : shared_leaves_.contains(&node) || mine(node) ? leaf_sum(node).sum : Tensor(); }
+
+void Pass::commit() {
+  const Mode mode(options_.create_graph);
+  std::vector<Tensor> before(leaves_.size()), after(leaves_.size());
+  for (bool swapped = false; !swapped;) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      {
+        const std::lock_guard lock(leaf_mutex());
+        before[i] = leaves_[i].node->grad;
+      }
+      if (!leaves_[i].sum.defined()) after[i] = before[i];
+      else if (before[i].defined()) after[i] = add_gradients(before[i], leaves_[i].sum);
+      else after[i] = options_.create_graph ? leaves_[i].sum : own(leaves_[i].sum);
+    }
+    const std::lock_guard lock(leaf_mutex());
+    swapped = true;
+    for (size_t i = 0; i < leaves_.size(); ++i) swapped &= leaves_[i].node->grad.is_same(before[i]);
+    for (size_t i = 0; swapped && i < leaves_.size(); ++i) std::swap(leaves_[i].node->grad, after[i]);
+  }
+  release_claims();
+}
+
+// Takes back what the pass left in nodes: of leaves always, of recorded ones where it did not come through. Those that still
+// wait hang below one that is ready, the one at work, or a root.
+void Pass::release_claims() noexcept {
+  finished_ = true;
+  for (LeafSum& each : leaves_)
+    if (mine(*each.node)) each.node->pass.store(0, std::memory_order_release);
+  std::vector<Node*> starts = std::exchange(stack_, {});
+  if (current_) starts.push_back(current_);
+  for (auto& [root, seed] : roots_) starts.push_back(root);
+  const auto release = [this](Node& node) {
+    if (!node.rule || !mine(node)) return;
+    node.sum = {};
+    node.pending = 0;
+    node.pass.store(0, std::memory_order_release);
+    stack_.push_back(&node);
+  };
+  for (Node* each : starts) release(*each);
+  while (!stack_.empty()) {
+    const Node& node = *stack_.back();
+    stack_.pop_back();
+    for (size_t i = 0; i < node.operand_count(); ++i)
+      if (Node* next = node.operand(i).get()) release(*next);
+  }
+}
+
+Tensor checked_seed(const Tensor& output, const Tensor& seed) {
+  if (!seed.defined()) {
+    if (output.count() == 1) return gradient_of_one(output);
+    throw Error(Code::invalid, "[backward] the root has shape " + output.shape().text() + ": one element, or a seed of that shape, is expected");
+  }
+  if (seed.shape() != output.shape() || seed.dtype() != output.dtype() || seed.device() != output.device())
+    throw Error(Code::invalid, "[backward] a seed of shape " + seed.shape().text() + ", " + dtype_name(seed.dtype()) + ", " + seed.device().name() + " for a root of shape " +
+                                   output.shape().text() + ", " + dtype_name(output.dtype()) + ", " + output.device().name());
+  return seed;
+}
+
+void add_roots(Pass& pass, const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds) {
+  if (!seeds.empty() && seeds.size() != outputs.size())
+    throw Error(Code::invalid, "[backward] " + std::to_string(seeds.size()) + " seeds for " + std::to_string(outputs.size()) + " outputs: one for each, or none, expected");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    require_defined(outputs[i], "backward");
+    Node* node = outputs[i].impl().node.get();
+    if (!node) throw Error(Code::invalid, "[backward] the root wants no gradient: nothing it was computed from has requires_grad_(), or recording was off");
+    pass.add_root(*node, checked_seed(outputs[i], seeds.empty() ? Tensor() : seeds[i]));
+  }
+}
+}  // namespace
+
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds, BackwardOptions options) {
+  options.retain_graph |= options.create_graph;
+  Pass pass(options);
+  add_roots(pass, outputs, seeds);
+  pass.run();
+  pass.commit();
+}
+
+void Tensor::backward(const Tensor& seed, BackwardOptions options) const {
+  plugrad::backward({*this}, {seed}, options);
+}
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options) {
+  Pass pass({options.retain_graph || options.create_graph, options.create_graph});
+  add_roots(pass, outputs, options.seeds);
+  for (const Tensor& input : inputs) {
+    require_defined(input, "grad");
+    if (!input.requires_grad()) throw Error(Code::invalid, "[grad] an input of shape " + input.shape().text() + " wants no gradient: call requires_grad_() on it first");
+    pass.capture(*input.impl().node);
+  }
+  pass.run();
+  std::vector<Tensor> grads;
+  for (const Tensor& input : inputs) {
+    grads.push_back(pass.captured(*input.impl().node));
+    if (!grads.back().defined() && !options.allow_unused)
+      throw Error(Code::invalid, "[grad] no output depends on an input of shape " + input.shape().text() + ": ask with allow_unused for an undefined gradient");
+  }
+  return grads;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,139 @@
+#include <core/autograd/node.hpp>
+
+#include <plugrad/autograd/autograd.hpp>
+
+namespace plugrad {
+
+// What a dying node releases in turn goes on a list, not on the stack: a chain may have 10 million.
+void destroy(Node* node) noexcept {
+  Local& l = local();
+  node->next_dying = std::exchange(l.dying, node);
+  if (std::exchange(l.releasing, true)) return;
+  while (Node* each = l.dying) {
+    l.dying = each->next_dying;
+    each->~Node();
+    l.nodes.put(each);
+  }
+  l.releasing = false;
+}
+
+Ref<Node> new_node(const plugrad_view& view) {
+  Node* node = new (local().nodes.get()) Node;
+  node->rank = view.rank;
+  node->dtype = view.dtype;
+  for (int i = 0; i < view.rank; ++i) node->shape[i] = view.shape[i];
+  return Ref<Node>(node);
+}
+
+namespace {
+// A saved output is held without its node: nothing keeps itself alive.
+void save(Node& node, int place, const Tensor& value, bool is_output) {
+  node.saved[size_t(place)] = is_output ? with_view(value, view_of(value)) : value;
+  node.versions[size_t(place)] = storage_of(value)->version;
+}
+}  // namespace
+
+[[gnu::noinline]] void record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count, Extra* extra) {
+  Ref<Node> node = new_node(view_of(out));
+  node->extra.reset(extra);
+  node->rule = &rule;
+  node->operands = uint8_t(count);
+  unsigned uses = local().mode & kRetaining ? kInput | kInput1 | kInput2 : kNothing;
+  for (int i = 0; i < count; ++i) {
+    node->next[size_t(i)] = operands[i]->impl().node;
+    if (node->next[size_t(i)]) uses |= rule.vjps[size_t(i)].uses;
+  }
+  if (uses) {
+    for (int i = 0; i < count; ++i)
+      if (uses >> i & 1) save(*node, i, *operands[i], false);
+    if (uses & kOutput) save(*node, count, out, true);
+  }
+  if (local().mode & kRetaining) [[unlikely]] node->flags |= Node::kRetains;
+  out.impl().node = std::move(node);
+}
+
+void record_many(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands, Extra* extra) {
+  Ref<Node> node = new_node(view_of(out));
+  node->extra.reset(extra);
+  node->rule = &rule;
+  for (const Tensor& each : operands) extra->next.push_back(each.impl().node);
+  out.impl().node = std::move(node);
+}
+
+const Tensor& Saved::checked(int i) const {
+  const Tensor& value = node_.saved[size_t(i)];
+  const uint32_t now = storage_of(value)->version, then = node_.versions[size_t(i)];
+  if (now != then) [[unlikely]]
+    throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name + " saved for its gradient was changed in place since (version " +
+                                   std::to_string(then) + " then, " + std::to_string(now) + " now): clone it before the change");
+  return value;
+}
+
+Tensor Saved::output() const {
+  const Tensor& value = checked(node_.operands);
+  if (!recording()) return value;
+  Tensor attached = with_view(value, view_of(value));
+  attached.impl().node = Ref<Node>::share(&node_);
+  return attached;
+}
+
+// --- Modes.
+
+NoGrad::NoGrad() : before_(local().mode) { local().mode &= ~uint32_t(kRecording); }
+NoGrad::~NoGrad() { local().mode = before_; }
+EnableGrad::EnableGrad() : before_(local().mode) { local().mode |= kRecording; }
+EnableGrad::~EnableGrad() { local().mode = before_; }
+bool grad_enabled() { return recording(); }
+
+// --- A tensor's place in the graph.
+
+namespace {
+Node& node_of(const Tensor& x, const char* what) {
+  require_defined(x, what);
+  if (Node* node = x.impl().node.get()) return *node;
+  throw Error(Code::invalid, std::string("[") + what + "] this tensor wants no gradient: call requires_grad_() on it first");
+}
+}  // namespace
+
+Tensor& Tensor::requires_grad_(bool on) {
+  require_defined(*this, "requires_grad_");
+  if (!is_leaf()) throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) + ": only leaves can be changed; detach() it");
+  if (on && !is_floating(dtype()))
+    throw Error(Code::invalid, std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: f32 or f64 expected");
+  if (on && !impl_->node) impl_->node = new_node(impl_->view);
+  if (!on) impl_->node = {};
+  return *this;
+}
+
+bool Tensor::requires_grad() const { return impl_ && impl_->node; }
+bool Tensor::is_leaf() const { return !impl_->node || !impl_->node->rule; }
+Tensor Tensor::grad() const { return impl_->node ? impl_->node->grad : Tensor(); }
+const char* Tensor::op_name() const { return is_leaf() ? "" : impl_->node->rule->name; }
+void Tensor::retain_grad() { node_of(*this, "retain_grad").flags |= Node::kRetains; }
+
+void Tensor::set_grad(const Tensor& grad) {
+  Node& node = node_of(*this, "set_grad");
+  if (grad.defined() && (grad.shape() != shape() || grad.dtype() != dtype() || grad.device() != device()))
+    throw Error(Code::invalid, "[set_grad] a gradient of shape " + grad.shape().text() + " for a tensor of shape " + shape().text() + ": shape, dtype and device must be equal");
+  node.grad = grad;
+}
+
+void Tensor::clear_grad() {
+  if (impl_ && impl_->node) impl_->node->grad = {};
+}
+
+Tensor Tensor::detach() const {
+  require_defined(*this, "detach");
+  return with_view(*this, view_of(*this));
+}
+
+void begin_write(Tensor& x, const char* what) {
+  require_defined(x, what);
+  if (x.impl().node && recording())
+    throw Error(Code::invalid, std::string("[") + what + "] writing in place to a tensor that wants gradients, while recording: do it under NoGrad");
+  if (view_of(x).layout & PLUGRAD_BROADCAST)
+    throw Error(Code::invalid, std::string("[") + what + "] several elements of this expanded view are one in memory: clone it first");
+  ++storage_of(x)->version;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,32 @@
+// IDX, the format of MNIST and its kin; plain or compressed with gzip.
+#pragma once
+#include <plugrad/runtime/api.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plugrad::io {
+
+// Bytes of any rank from 1 to 8, row-major.
+struct IdxArray {
+  std::vector<int64_t> extents;
+  std::vector<uint8_t> elements;
+};
+
+// Reads one file. Throws Error (io_error) for a file that is missing, cut short, damaged, longer than its header says, or
+// holds something else than an array of unsigned bytes. Memory grows with what the file holds, not with what it claims.
+PLUGRAD_API IdxArray read_idx(const std::string& path);
+
+// Images with a class each.
+struct LabelledImages {
+  int64_t count = 0, rows = 0, columns = 0;
+  std::vector<uint8_t> pixels;  // count * rows * columns
+  std::vector<uint8_t> labels;  // count
+};
+
+// Reads a pair of files: images (n, rows, columns) and labels (n). Throws as read_idx, and where the ranks or counts do not
+// fit or there is no image.
+PLUGRAD_API LabelledImages read_labelled_images(const std::string& images, const std::string& labels);
+
+}  // namespace plugrad::io

@@ -1,0 +1,19 @@
+// Two interleaving half circles: the smallest data set that no straight line divides.
+#pragma once
+#include <plugrad/runtime/api.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace plugrad::io {
+
+struct Moons {
+  std::vector<float> points;    // (x, y) of each, one after another
+  std::vector<int64_t> labels;  // 0: the upper moon, 1: the lower
+};
+
+// `count` points, half of them on each moon in alternation, each moved by normal noise of that standard deviation. The same
+// seed gives the same points. Throws Error (invalid) for a negative count or noise.
+PLUGRAD_API Moons make_moons(int64_t count, double noise, uint64_t seed);
+
+}  // namespace plugrad::io

@@ -1,0 +1,43 @@
+// safetensors: named tensors and a text map in one file; https://huggingface.co/docs/safetensors.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace plugrad::io {
+
+using Metadata = std::map<std::string, std::string>;
+
+// What a file says of one tensor.
+struct TensorEntry {
+  DType dtype = DType::f32;
+  Shape shape;
+  uint64_t begin = 0, end = 0;  // bytes, counted from the end of the header
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, TensorEntry> tensors;
+  Metadata metadata;
+  uint64_t data = 0;  // where the tensors' bytes begin in the file
+};
+
+struct Safetensors {
+  std::map<std::string, Tensor> tensors;
+  Metadata metadata;
+};
+
+// Reads and checks the header alone. Throws Error (io_error) for a file that is missing or is not exactly as the format
+// demands: length of the header, JSON in UTF-8, no key twice, dtypes F32, F64, I64 and BOOL, at most 8 extents, tensors that
+// fill the rest of the file without gap or overlap.
+PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
+// Reads the tensors too, onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor 1.
+PLUGRAD_API Safetensors read_safetensors(const std::string& path, Device device = default_device());
+// Writes a file, atomically (see file.hpp); waits for the devices. The largest elements come first, so that all are
+// aligned; else in the order of their names: equal contents give equal files. Throws Error (io_error), and Error (invalid)
+// for an undefined tensor, the name "__metadata__", or text that is not UTF-8.
+PLUGRAD_API void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
+                                   const Metadata& metadata = {});
+
+}  // namespace plugrad::io

@@ -1,0 +1,78 @@
+// Optimisers. Parameters without a gradient are left as they are.
+#pragma once
+#include <plugrad/nn/module.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plugrad::nn {
+
+// Not thread-safe.
+class PLUGRAD_API Optimizer {
+ public:
+  Optimizer(std::vector<Tensor> parameters, double rate);
+  virtual ~Optimizer();
+  // One step with the gradients there are; recording is off inside.
+  virtual void step() = 0;
+  void clear_grad();
+  double rate() const { return rate_; }
+  void set_rate(double rate) { rate_ = rate; }
+  // What a checkpoint needs beside the parameters: tensors by name ("exp_avg.0"), and the number of steps.
+  virtual std::vector<NamedTensor> state() const = 0;
+  // Takes them back. Throws Error (invalid) naming a tensor that is missing or of another shape; nothing is changed then.
+  virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps) = 0;
+  int64_t steps() const { return steps_; }
+
+ protected:
+  std::vector<Tensor> parameters_;
+  double rate_;
+  int64_t steps_ = 0;
+};
+
+struct SgdOptions {
+  double momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+// As torch.optim.SGD with dampening 0. Throws Error (invalid) for nesterov without momentum.
+class PLUGRAD_API Sgd final : public Optimizer {
+ public:
+  Sgd(std::vector<Tensor> parameters, double rate, SgdOptions options = {});
+  void step() override;
+  std::vector<NamedTensor> state() const override;
+  void load_state(const std::vector<NamedTensor>& state, int64_t steps) override;
+
+ private:
+  SgdOptions options_;
+  std::vector<Tensor> velocity_;
+};
+
+struct AdamOptions {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+};
+// As torch.optim.Adam; AdamW decouples the weight decay.
+class PLUGRAD_API Adam : public Optimizer {
+ public:
+  Adam(std::vector<Tensor> parameters, double rate, AdamOptions options = {});
+  void step() override;
+  std::vector<NamedTensor> state() const override;
+  void load_state(const std::vector<NamedTensor>& state, int64_t steps) override;
+
+ protected:
+  Adam(std::vector<Tensor> parameters, double rate, AdamOptions options, bool decoupled);
+
+ private:
+  AdamOptions options_;
+  bool decoupled_;
+  std::vector<Tensor> m_, v_;
+};
+class PLUGRAD_API AdamW final : public Adam {
+ public:
+  AdamW(std::vector<Tensor> parameters, double rate, AdamOptions options = {.weight_decay = 0.01});
+};
+
+// The learning rate of a cosine schedule at `step` of `steps`, from base down to floor: Loshchilov and Hutter, SGDR, 2017.
+PLUGRAD_API double cosine_rate(double base, int64_t step, int64_t steps, double floor = 0);
+
+}  // namespace plugrad::nn

@@ -1,0 +1,3 @@
+#pragma once
+
+#define PLUGRAD_API __attribute__((visibility("default")))

@@ -1,0 +1,40 @@
+// Bytes of a file, unpacked on the way where they are gzip and that is wanted.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace plugrad::io {
+
+enum class Packing { plain, gzip_or_plain };
+
+// Not thread-safe. Each function throws Error (io_error) that names the path.
+class ByteSource {
+ public:
+  // A regular file; `hint` ends the message where there is none.
+  ByteSource(const std::string& path, Packing packing, const std::string& hint = "");
+  ~ByteSource();
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  // Up to count bytes; fewer only at the end.
+  size_t read(void* bytes, size_t count);
+  uint64_t file_bytes() const { return file_bytes_; }  // as they are on disk
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  struct Inflate;
+  void refill();
+  size_t inflate(uint8_t* bytes, size_t count);
+  void next_member();
+
+  std::string path_;
+  int descriptor_ = -1;
+  uint64_t file_bytes_ = 0;
+  std::vector<uint8_t> packed_;
+  size_t next_ = 0;                   // of packed_, what was not used yet
+  std::unique_ptr<Inflate> inflate_;  // null for a plain file
+};
+
+}  // namespace plugrad::io

@@ -1,0 +1,182 @@
+#include <core/io/byte_source.hpp>
+#include <core/io/safetensors_format.hpp>
+#include <plugrad/io/safetensors.hpp>
+#include <plugrad/runtime/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <vector>
+
+namespace plugrad::io {
+namespace {
+
+using Json = nlohmann::json;
+
+// A name as a message may show it: escaped, on one line, not too long.
+std::string quoted(const std::string& name) {
+  constexpr size_t kMost = 80;
+  std::string text = Json(name.substr(0, kMost)).dump(-1, ' ', true, Json::error_handler_t::replace);
+  return name.size() > kMost ? text + "..." : text;
+}
+
+class HeaderParser {
+ public:
+  HeaderParser(std::string path, uint64_t file_bytes) : path_(std::move(path)), file_bytes_(file_bytes) {}
+
+  SafetensorsHeader parse(const std::string& text) {
+    header_.data = kLengthBytes + text.size();
+    const Json root = parse_json(text);
+    for (const auto& [name, value] : root.items()) {
+      if (name == kMetadataKey) {
+        read_metadata(value);
+      } else {
+        header_.tensors[name] = read_entry(name, value);
+      }
+    }
+    check_cover();
+    return std::move(header_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(Code::io_error, "[" + path_ + "] is not a valid safetensors file: " + what);
+  }
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const { fail("tensor " + quoted(name) + " " + what); }
+
+  // The parser ends quietly at a zero byte, and keeps the last of equal keys: both are checked here.
+  Json parse_json(const std::string& text) const {
+    if (text.empty() || text.front() != '{') fail("its header does not begin with '{'");
+    if (text.find('\0') != std::string::npos) fail("its header holds a zero byte");
+    std::vector<std::set<std::string>> keys;
+    const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
+      constexpr int kDepth = 4;
+      if (depth > kDepth) fail("its header is nested too deeply");
+      if (event == Json::parse_event_t::object_start) keys.emplace_back();
+      if (event == Json::parse_event_t::object_end) keys.pop_back();
+      if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+        fail("its header has the key " + quoted(value.get<std::string>()) + " twice");
+      }
+      return true;
+    };
+    try {
+      return Json::parse(text, check);
+    } catch (const Json::parse_error& error) {
+      fail("its header is not JSON in UTF-8 (byte " + std::to_string(error.byte) + ")");
+    } catch (const Json::exception&) {
+      fail("its header holds a number that no 64 bits can hold");
+    }
+  }
+
+  void read_metadata(const Json& value) {
+    if (!value.is_object()) fail("its __metadata__ is no map");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) fail("its metadata " + quoted(key) + " is no text");
+      header_.metadata[key] = text.get<std::string>();
+    }
+  }
+
+  TensorEntry read_entry(const std::string& name, const Json& value) const {
+    if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
+        !value.contains("data_offsets")) {
+      fail(name, "is not described by exactly dtype, shape and data_offsets");
+    }
+    TensorEntry entry;
+    entry.dtype = read_dtype(name, value["dtype"]);
+    entry.shape = read_shape(name, value["shape"]);
+    const Json& offsets = value["data_offsets"];
+    const bool two = offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned();
+    if (!two) fail(name, "has data_offsets that are not two whole numbers");
+    entry.begin = offsets[0].get<uint64_t>();
+    entry.end = offsets[1].get<uint64_t>();
+    check_bytes(name, entry);
+    return entry;
+  }
+
+  DType read_dtype(const std::string& name, const Json& value) const {
+    if (!value.is_string()) fail(name, "has a dtype that is no text");
+    for (const auto& [text, dtype] : kSafetensorsDTypes) {
+      if (value.get_ref<const std::string&>() == text) return dtype;
+    }
+    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; F32, F64, I64 and BOOL are read");
+  }
+
+  Shape read_shape(const std::string& name, const Json& value) const {
+    if (!value.is_array()) fail(name, "has a shape that is no list");
+    if (value.size() > PLUGRAD_MAX_RANK) {
+      fail(name, "has " + std::to_string(value.size()) + " dimensions, at most " + std::to_string(PLUGRAD_MAX_RANK) + " are read");
+    }
+    Shape shape;
+    for (const Json& extent : value) {
+      const bool fits = extent.is_number_unsigned() && extent.get<uint64_t>() <= std::numeric_limits<int64_t>::max();
+      if (!fits) fail(name, "has an extent that is no whole number below 2^63");
+      shape.push_back(extent.get<int64_t>());
+    }
+    return shape;
+  }
+
+  void check_bytes(const std::string& name, const TensorEntry& entry) const {
+    const uint64_t available = file_bytes_ - header_.data;
+    const std::string range = std::to_string(entry.begin) + " .. " + std::to_string(entry.end);
+    if (entry.begin > entry.end || entry.end > available) {
+      fail(name, "lies at bytes " + range + ", but there are " + std::to_string(available));
+    }
+    uint64_t bytes = static_cast<uint64_t>(item_size(entry.dtype));
+    bool overflow = false;
+    // Strides are made of the other extents even where one is 0, so these must not overflow either.
+    for (const int64_t extent : entry.shape) {
+      overflow |= extent != 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes);
+    }
+    overflow |= bytes > std::numeric_limits<int64_t>::max();
+    if (std::ranges::find(entry.shape, 0) != entry.shape.end()) bytes = 0;
+    if (overflow || bytes != entry.end - entry.begin) {
+      fail(name, "has " + std::to_string(entry.end - entry.begin) + " bytes, but " + dtype_name(entry.dtype) + " of shape " +
+                     entry.shape.text() + " takes " + (overflow ? "more than 2^63" : std::to_string(bytes)));
+    }
+  }
+
+  void check_cover() const {
+    std::vector<std::pair<const std::string*, const TensorEntry*>> order;
+    for (const auto& [name, entry] : header_.tensors) order.emplace_back(&name, &entry);
+    std::ranges::sort(order, {}, [](const auto& item) { return std::pair(item.second->begin, item.second->end); });
+    uint64_t next = 0;
+    for (const auto& [name, entry] : order) {
+      if (entry->begin != next) {
+        fail(*name, (entry->begin < next ? "overlaps the one before it: it begins at byte " : "leaves a gap: it begins at byte ") +
+                        std::to_string(entry->begin) + ", expected " + std::to_string(next));
+      }
+      next = entry->end;
+    }
+    if (next != file_bytes_ - header_.data) {
+      fail(std::to_string(file_bytes_ - header_.data - next) + " bytes after its last tensor belong to none");
+    }
+  }
+
+  std::string path_;
+  uint64_t file_bytes_;
+  SafetensorsHeader header_;
+};
+
+}  // namespace
+
+SafetensorsHeader read_safetensors_header(const std::string& path) {
+  ByteSource source(path, Packing::plain);
+  const uint64_t file_bytes = source.file_bytes();
+  std::array<uint8_t, kLengthBytes> length_bytes{};
+  const bool whole = source.read(length_bytes.data(), kLengthBytes) == kLengthBytes;
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{length_bytes[i]} << (8 * i);
+  const auto fail = [&](const std::string& what) { source.fail("is not a valid safetensors file: " + what); };
+  if (!whole) fail("it is shorter than the 8 bytes that begin one");
+  if (length > file_bytes - kLengthBytes || length > kMaxHeaderBytes) {
+    fail("it says that its header has " + std::to_string(length) + " bytes, and has " + std::to_string(file_bytes) + " itself");
+  }
+  std::string text(length, '\0');
+  if (source.read(text.data(), length) != length) fail("it ends inside its header");
+  return HeaderParser(path, file_bytes).parse(text);
+}
+
+}  // namespace plugrad::io

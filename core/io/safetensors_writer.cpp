@@ -1,0 +1,79 @@
+#include <core/io/safetensors_format.hpp>
+#include <plugrad/io/file.hpp>
+#include <plugrad/io/safetensors.hpp>
+#include <plugrad/runtime/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace plugrad::io {
+namespace {
+
+using Item = std::pair<const std::string*, const Tensor*>;
+
+std::vector<Item> in_file_order(const std::string& path, const std::map<std::string, Tensor>& tensors) {
+  std::vector<Item> order;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) throw Error(Code::invalid, "[" + path + "] tensor " + name + " is undefined");
+    if (name == kMetadataKey) throw Error(Code::invalid, "[" + path + "] the name __metadata__ is the format's own");
+    order.emplace_back(&name, &tensor);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater{}, [](const Item& item) { return item_size(item.second->dtype()); });
+  return order;
+}
+
+std::string_view format_name(DType dtype) {
+  const auto* row = std::ranges::find(kSafetensorsDTypes, dtype, &std::pair<std::string_view, DType>::second);
+  return row->first;
+}
+
+// The header's text, padded with blanks so that the tensors begin at a multiple of 8 bytes.
+std::string header_text(const std::string& path, const std::vector<Item>& order, const Metadata& metadata) {
+  nlohmann::ordered_json root = nlohmann::ordered_json::object();
+  if (!metadata.empty()) root[std::string(kMetadataKey)] = metadata;
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : order) {
+    const Shape shape = tensor->shape();
+    const uint64_t bytes = static_cast<uint64_t>(tensor->count() * item_size(tensor->dtype()));
+    root[*name] = {{"dtype", format_name(tensor->dtype())},
+                   {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
+                   {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  }
+  std::string text;
+  try {
+    text = root.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(Code::invalid, "[" + path + "] a name or a piece of metadata is not UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > kMaxHeaderBytes) {
+    throw Error(Code::invalid, "[" + path + "] the header would have " + std::to_string(text.size()) +
+                                   " bytes; the format allows " + std::to_string(kMaxHeaderBytes));
+  }
+  return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const Metadata& metadata) {
+  const std::vector<Item> order = in_file_order(path, tensors);
+  const std::string header = header_text(path, order, metadata);
+  AtomicFile file(path);
+  uint8_t length[kLengthBytes];
+  for (size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<uint8_t>(uint64_t{header.size()} >> (8 * i));
+  file.write(length, kLengthBytes);
+  file.write(header);
+  std::vector<uint8_t> bytes;
+  for (const auto& [name, tensor] : order) {
+    bytes.resize(static_cast<size_t>(tensor->count() * item_size(tensor->dtype())));
+    tensor->copy_to_host(bytes.data());
+    file.write(bytes.data(), bytes.size());
+  }
+  file.commit();
+}
+
+}  // namespace plugrad::io

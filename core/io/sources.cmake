@@ -1,0 +1,13 @@
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+target_sources(plugrad PRIVATE
+  io/byte_source.cpp
+  io/fashion_mnist.cpp
+  io/file.cpp
+  io/idx.cpp
+  io/loss_plot.cpp
+  io/moons.cpp
+  io/safetensors_header.cpp
+  io/safetensors_reader.cpp
+  io/safetensors_writer.cpp)
+target_link_libraries(plugrad PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)

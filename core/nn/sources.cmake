@@ -1,0 +1,6 @@
+target_sources(plugrad PRIVATE
+  nn/adam.cpp
+  nn/linear.cpp
+  nn/module.cpp
+  nn/optimizer.cpp
+  nn/sgd.cpp)

@@ -1,0 +1,112 @@
+// Comparisons, choices, and copies to other dtypes and devices.
+#include <plugrad/ops/elementwise.hpp>
+
+#include <core/ops/run.hpp>
+#include <core/runtime/transfer.hpp>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+Tensor compare(Op op, const Tensor& a, const Tensor& b) {
+  require_together(op, a, b);
+  return binary(op, a, b, PLUGRAD_BOOL);
+}
+Tensor compare(Op op, const Tensor& a, Number b) {
+  require(op, a);
+  return binary_number(op, a, b, PLUGRAD_BOOL);
+}
+Tensor compare(Op op, Number a, const Tensor& b) {
+  require(op, b);
+  return binary_number(op, a, b, PLUGRAD_BOOL);
+}
+}  // namespace
+
+Tensor eq(const Tensor& a, const Tensor& b) { return compare(Op::EQ, a, b); }
+Tensor eq(const Tensor& a, Number b) { return compare(Op::EQ, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare(Op::NE, a, b); }
+Tensor ne(const Tensor& a, Number b) { return compare(Op::NE, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare(Op::LT, a, b); }
+Tensor lt(const Tensor& a, Number b) { return compare(Op::LT, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare(Op::LE, a, b); }
+Tensor le(const Tensor& a, Number b) { return compare(Op::LE, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return compare(Op::LT, b, a); }
+Tensor gt(const Tensor& a, Number b) { return compare(Op::LT, b, a); }
+Tensor ge(const Tensor& a, const Tensor& b) { return compare(Op::LE, b, a); }
+Tensor ge(const Tensor& a, Number b) { return compare(Op::LE, b, a); }
+
+namespace {
+void require_condition(const Tensor& condition, const Tensor& values) {
+  require(Op::WHERE, condition);
+  require(Op::WHERE, values);
+  if (dtype_of(condition) != PLUGRAD_BOOL) throw_dtype(Op::WHERE, dtype_of(condition), "a condition of bool");
+  if (&device_of(condition) != &device_of(values)) throw_not_together(Op::WHERE, condition, values);
+}
+
+// One of a and b may be a number: its tensor is then undefined.
+Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number number) {
+  const Tensor& values = a.defined() ? a : b;
+  require_condition(condition, values);
+  DeviceState& device = device_of(values);
+  const uint64_t alignment = device.info.alignment;
+  plugrad_view shape = common_shape(Op::WHERE, view_of(condition), view_of(values), alignment);
+  if (a.defined() && b.defined()) shape = common_shape(Op::WHERE, shape, view_of(b), alignment);
+  const plugrad_view immediate = number_operand(Op::WHERE, dtype_of(values), number);
+  const auto operand = [&](const Tensor& x) { return x.defined() ? broadcast_to(view_of(x), shape, alignment) : immediate; };
+  const auto storage = [](const Tensor& x) { return x.defined() ? storage_of(x) : nullptr; };
+  const plugrad_view c = operand(condition), x = operand(a), y = operand(b);
+  Tensor out = empty_like(device, shape, dtype_of(values));
+  if (shape.count)
+    run<1, 3>(device, Op::WHERE, dtype_of(values), {&view_of(out), &c, &x, &y}, {storage_of(out), storage(condition), storage(a), storage(b)});
+  return out;
+}
+Tensor kept_where(Grad grad, S saved) { return where(saved.input(0), grad, 0); }
+Tensor kept_elsewhere(Grad grad, S saved) { return where(saved.input(0), 0, grad); }
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  static constexpr Rule kRule{"where", {{{}, {kept_where, kInput}, {kept_elsewhere, kInput}}}};
+  require_together(Op::WHERE, a, b);
+  return differentiable(kRule, choose(condition, a, b, 0), condition, a, b);
+}
+Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+  static constexpr Rule kRule{"where", {{{}, {kept_where, kInput}}}};
+  return differentiable(kRule, choose(condition, a, {}, b), condition, a);
+}
+Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+  static constexpr Rule kRule{"where", {{{}, {kept_elsewhere, kInput}}}};
+  return differentiable(kRule, choose(condition, {}, b, a), condition, b);
+}
+
+// --- Copies.
+
+Tensor cast(const Tensor& x, DType dtype) {
+  static constexpr Rule kRule{"cast", {{{[](Grad grad, S saved) { return cast(grad, DType(saved.dtype())); }}}}};
+  require(Op::CAST, x);
+  if (x.dtype() == dtype) return x;
+  Tensor out = empty_like(device_of(x), view_of(x), uint8_t(dtype));
+  if (view_of(x).count) run<1, 1>(device_of(x), Op::CAST, uint8_t(dtype), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
+}
+
+Tensor clone(const Tensor& x) {
+  static constexpr Rule kRule{"clone", {{{[](Grad grad, S) { return grad; }}}}};
+  return differentiable(kRule, unary(Op::COPY, x), x);
+}
+
+Tensor to(const Tensor& x, Device device) {
+  static constexpr Rule kRule{"to", {{{[](Grad grad, S saved) {
+    return to(grad, Device(reinterpret_cast<DeviceState*>(saved.extra().integers[0])));
+  }}}}};
+  require_defined(x, "to");
+  if (!device.defined()) throw Error(Code::invalid, "[to] no device was named");
+  if (x.device() == device) return x;
+  const Tensor source = dense(x);
+  Storage& from = *storage_of(source);
+  Tensor out = empty(device.state(), x.shape(), dtype_of(x), true);
+  transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset, uint64_t(x.count() * item_size(x.dtype())));
+  return differentiable_with(kRule, [&] { return new Extra{.integers = {reinterpret_cast<int64_t>(&device_of(x))}}; }, std::move(out), x);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,72 @@
+#include <plugrad/ops/factories.hpp>
+
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+
+namespace plugrad {
+
+Tensor full(const Shape& shape, Number value, DType dtype, Device device) {
+  return filled(device.state(), dense_view(shape, uint8_t(dtype), device.alignment()), uint8_t(dtype), value);
+}
+Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
+Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
+Tensor scalar(Number value, DType dtype, Device device) { return full({}, value, dtype, device); }
+
+Tensor full_like(const Tensor& like, Number value) {
+  require(Op::FILL, like);
+  return filled(device_of(like), view_of(like), dtype_of(like), value);
+}
+Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
+Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
+
+namespace {
+int64_t arange_count(Number start, Number end, Number step) {
+  if (step.real() == 0) throw Error(Code::invalid, "[arange] step 0: it would never end");
+  if (!start.floating() && !end.floating() && !step.floating()) {
+    const int64_t distance = end.integer() - start.integer(), by = step.integer();
+    const int64_t count = distance / by + (distance % by != 0 && (distance < 0) == (by < 0));
+    return std::max<int64_t>(count, 0);
+  }
+  const double count = std::ceil((end.real() - start.real()) / step.real());
+  if (!(count < 9e18)) throw Error(Code::invalid, "[arange] start, end and step do not give a finite number of elements");
+  return count > 0 ? int64_t(count) : 0;
+}
+}  // namespace
+
+Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
+  require_number_dtype(Op::IOTA, uint8_t(dtype));
+  const plugrad_view first = number_operand(Op::IOTA, uint8_t(dtype), start), by = number_operand(Op::IOTA, uint8_t(dtype), step);
+  Tensor out = empty(device.state(), {arange_count(start, end, step)}, uint8_t(dtype));
+  if (out.count()) run<1, 2>(device.state(), Op::IOTA, uint8_t(dtype), {&view_of(out), &first, &by}, {storage_of(out), nullptr, nullptr});
+  return out;
+}
+
+namespace {
+// Numbers by the device's generator, which is advanced by the counters they use.
+Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
+  require_floating(op, uint8_t(dtype));
+  DeviceState& state = device.state();
+  Tensor out = empty(state, shape, uint8_t(dtype));
+  if (!out.count()) return out;
+  const uint64_t per_counter = dtype == DType::f32 ? 4 : 2;
+  const uint64_t first = state.offset.fetch_add((uint64_t(out.count()) + per_counter - 1) / per_counter);
+  const plugrad_view seed = immediate_view(PLUGRAD_I64, 0, int64_t(state.seed.load())), offset = immediate_view(PLUGRAD_I64, 0, int64_t(first));
+  run<1, 2>(state, op, uint8_t(dtype), {&view_of(out), &seed, &offset}, {storage_of(out), nullptr, nullptr});
+  return out;
+}
+}  // namespace
+
+Tensor rand(const Shape& shape, DType dtype, Device device, double low, double high) {
+  const NoGrad constant;
+  const Tensor unit = random(Op::UNIFORM, shape, dtype, device);
+  return low == 0 && high == 1 ? unit : add(mul(unit, high - low), low);
+}
+
+Tensor randn(const Shape& shape, DType dtype, Device device, double mean, double deviation) {
+  const NoGrad constant;
+  const Tensor unit = random(Op::NORMAL, shape, dtype, device);
+  return mean == 0 && deviation == 1 ? unit : add(mul(unit, deviation), mean);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,76 @@
+#include <plugrad/ops/indexing.hpp>
+
+#include <core/ops/part.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/views.hpp>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+// Checks an index beside x; the normalised axis.
+int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
+  require(op, x);
+  require(op, index);
+  if (index.dtype() != DType::i64) throw_dtype(op, dtype_of(index), "indices of i64");
+  if (x.device() != index.device()) throw_not_together(op, x, index);
+  const std::string label = op_label(uint32_t(op));
+  const int at = normal_axis(axis, x.rank(), label.c_str());
+  bool fits = x.rank() == index.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) fits = i == at || index.size(i) <= x.size(i);
+  if (!fits)
+    throw Error(Code::invalid, "[" + label + "] an index of shape " + index.shape().text() + " into " + x.shape().text() + " along axis " + std::to_string(at) +
+                                   ": equal ranks, and extents no larger beside that axis, expected");
+  if (index.count() && !x.size(at)) throw Error(Code::index_error, "[" + label + "] axis " + std::to_string(at) + " of " + x.shape().text() + " has no elements to index");
+  return at;
+}
+
+// The part of a view that an index of that shape can reach.
+plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axis, uint64_t alignment) {
+  plugrad_view v = x;
+  for (int i = 0; i < v.rank; ++i)
+    if (i != axis) v.shape[i] = index.shape[i];
+  set_layout(v, alignment);
+  return v;
+}
+
+Extra* keep_axis(int axis) { return new Extra{.integers = {axis}}; }
+int axis_of(S saved) { return int(saved.extra().integers[0]); }
+}  // namespace
+
+Tensor gather(const Tensor& x, int axis, const Tensor& index) {
+  static constexpr Rule kRule{"gather", {{{[](Grad grad, S saved) {
+    return scatter_add(zeros(saved.shape(), grad.dtype(), grad.device()), axis_of(saved), saved.input(1), grad);
+  }, kInput1}}}};
+  const int at = require_index(Op::GATHER, x, axis, index);
+  DeviceState& device = device_of(x);
+  Tensor out = empty_like(device, view_of(index), dtype_of(x));
+  const plugrad_view source = reachable(view_of(x), view_of(index), at, device.info.alignment);
+  const plugrad_axis attributes{sizeof attributes, at};
+  if (index.count())
+    run<1, 2>(device, Op::GATHER, dtype_of(x), {&view_of(out), &source, &view_of(index)}, {storage_of(out), storage_of(x), storage_of(index)}, &attributes);
+  return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index);
+}
+
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
+  static constexpr Rule kRule{"scatter_add", {{{[](Grad grad, S) { return grad; }}, {}, {[](Grad grad, S saved) {
+    return gather(grad, axis_of(saved), saved.input(1));
+  }, kInput1}}}};
+  const int at = require_index(Op::SCATTER_ADD, x, axis, index);
+  require_together(Op::SCATTER_ADD, x, source);
+  require_number_dtype(Op::SCATTER_ADD, dtype_of(x));
+  if (source.shape() != index.shape())
+    throw Error(Code::invalid, "[scatter_add] a source of shape " + source.shape().text() + " for an index of shape " + index.shape().text() + ": equal shapes expected");
+  DeviceState& device = device_of(x);
+  Tensor out = unary(Op::COPY, x);
+  const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);
+  const plugrad_axis attributes{sizeof attributes, at};
+  if (index.count())
+    run<1, 2>(device, Op::SCATTER_ADD, dtype_of(x), {&target, &view_of(index), &view_of(source)}, {storage_of(out), storage_of(index), storage_of(source)}, &attributes);
+  return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index, source);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,76 @@
+// Writing in place, and the arithmetic of gradients.
+#include <core/autograd/sum.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/views.hpp>
+
+namespace plugrad {
+namespace {
+// source as an operand of x: on its device, of its dtype, broadcast to its shape.
+Tensor fitting(const Tensor& x, const Tensor& source) {
+  const Tensor here = cast(to(source, x.device()), x.dtype());
+  const Tensor fits = expand(here, x.shape());
+  return fits.impl().storage.get() == storage_of(x) && !fits.is_same(x) ? clone(fits) : fits;
+}
+
+void write(Tensor& x, Op op, const plugrad_view& operand, Storage* storage) {
+  if (x.count()) run<1, 2>(device_of(x), op, dtype_of(x), {&view_of(x), &view_of(x), &operand}, {storage_of(x), storage_of(x), storage});
+}
+}  // namespace
+
+void Tensor::copy_(const Tensor& source) {
+  begin_write(*this, "copy_");
+  require_defined(source, "copy_");
+  const NoGrad unrecorded;
+  const Tensor from = fitting(*this, source);
+  if (count() && !from.is_same(*this)) run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)}, {storage_of(*this), storage_of(from)});
+}
+
+void Tensor::fill_(Number value) {
+  begin_write(*this, "fill_");
+  const plugrad_view number = number_operand(Op::FILL, dtype_of(*this), value);
+  if (count()) run<1, 1>(device_of(*this), Op::FILL, dtype_of(*this), {&view_of(*this), &number}, {storage_of(*this), nullptr});
+}
+
+void Tensor::add_(const Tensor& other, Number scale) {
+  begin_write(*this, "add_");
+  require_together(Op::ADD, *this, other);
+  require_number_dtype(Op::ADD, dtype_of(*this));
+  const NoGrad unrecorded;
+  const Tensor term = fitting(*this, scale.real() == 1 ? other : mul(other, scale));
+  write(*this, Op::ADD, view_of(term), storage_of(term));
+}
+
+void Tensor::mul_(Number factor) {
+  begin_write(*this, "mul_");
+  require_number_dtype(Op::MUL, dtype_of(*this));
+  write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor), nullptr);
+}
+
+void Tensor::move_to_(Device device) {
+  require_defined(*this, "move_to_");
+  if (!is_leaf()) throw Error(Code::invalid, "[move_to_] this tensor is the result of an op: only leaves move; to() makes a copy");
+  const NoGrad unrecorded;
+  const Tensor there = plugrad::to(detach(), device);
+  Tensor grad_there;
+  if (grad().defined()) grad_there = plugrad::to(grad(), device);
+  impl_->device = &device.state();
+  impl_->storage = there.impl().storage;
+  impl_->view = view_of(there);
+  if (grad_there.defined()) impl_->node->grad = grad_there;
+}
+
+Tensor add_gradients(const Tensor& a, const Tensor& b) { return add(a, b); }
+
+Tensor gradient_of_one(const Tensor& output) {
+  const NoGrad constant;
+  return filled(device_of(output), view_of(output), dtype_of(output), 1);
+}
+
+Tensor own(Tensor& grad) {
+  const bool alone = grad.impl().refs.load(std::memory_order_acquire) == 1 && storage_of(grad)->refs.load(std::memory_order_acquire) == 1;
+  return alone && grad.is_contiguous() ? std::move(grad) : clone(grad);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,97 @@
+#include <plugrad/ops/reduce.hpp>
+
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/views.hpp>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+Tensor log_softmax_grad(Grad grad, S saved) {
+  const Tensor y = saved.output();
+  const int axis = int(saved.extra().integers[0]);
+  if (may_fuse() && y.count()) {
+    const plugrad_axis attributes{sizeof attributes, axis};
+    const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
+    if (try_backward(Op::LOG_SOFTMAX_BACKWARD, out, grad, y, &attributes)) return out;
+    count_decomposition(y);
+  }
+  return sub(grad, mul(exp(y), sum(grad, {axis}, true)));
+}
+
+// Constant for the gradient: moving all elements of a row by one number changes no softmax.
+Tensor composed_log_softmax(const Tensor& x, int axis) {
+  const Tensor centred = sub(x, max(x, {axis}, true));
+  return sub(centred, log(sum(exp(centred), {axis}, true)));
+}
+}  // namespace
+
+Tensor log_softmax(const Tensor& x, int axis) {
+  static constexpr Rule kRule{"log_softmax", {{{log_softmax_grad, kOutput}}}};
+  require(Op::LOG_SOFTMAX, x);
+  require_floating(Op::LOG_SOFTMAX, dtype_of(x));
+  const int at = normal_axis(axis, x.rank(), "log_softmax");
+  const plugrad_axis attributes{sizeof attributes, at};
+  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  if (x.count() && !try_run<1, 1>(device_of(x), Op::LOG_SOFTMAX, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)}, &attributes)) {
+    count_decomposition(x);
+    const NoGrad unrecorded;
+    out = composed_log_softmax(x, at);
+  }
+  return differentiable_with(kRule, [&] { return new Extra{.integers = {at}}; }, std::move(out), x);
+}
+
+namespace {
+// Operands of its record: logits, targets, and the logarithm of each row's sum of exponentials.
+Tensor cross_entropy_grad(Grad grad, S saved) {
+  const Tensor x = saved.input(0), target = saved.input(1), lse = saved.input(2);
+  if (may_fuse()) {
+    const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+    if (try_run<1, 4>(device_of(x), Op::CROSS_ENTROPY_BACKWARD, dtype_of(x), {&view_of(out), &view_of(grad), &view_of(x), &view_of(target), &view_of(lse)},
+                      {storage_of(out), storage_of(grad), storage_of(x), storage_of(target), storage_of(lse)}))
+      return out;
+    count_decomposition(x);
+  }
+  const Tensor index = unsqueeze(target, 1);
+  const Tensor one_hot = scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, index, ones(index.shape(), x.dtype(), x.device()));
+  return mul(sub(exp(log_softmax(x, 1)), one_hot), unsqueeze(grad, 1));
+}
+
+// The loss of each row; undefined where the device has no kernel for it.
+Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
+  static constexpr Rule kRule{"cross_entropy", {{{cross_entropy_grad, kInput | kInput1 | kInput2}}}};
+  DeviceState& device = device_of(x);
+  Tensor loss = empty_like(device, view_of(target), dtype_of(x)), lse = empty_like(device, view_of(target), dtype_of(x));
+  if (!try_run<2, 2>(device, Op::CROSS_ENTROPY, dtype_of(x), {&view_of(loss), &view_of(lse), &view_of(x), &view_of(target)},
+                     {storage_of(loss), storage_of(lse), storage_of(x), storage_of(target)})) {
+    count_decomposition(x);
+    return {};
+  }
+  return differentiable(kRule, std::move(loss), x, target, lse);
+}
+
+void require_logits(const Tensor& logits, const Tensor& targets) {
+  require_defined(logits, "cross_entropy");
+  require_defined(targets, "cross_entropy");
+  require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
+  if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of i64");
+  if (logits.device() != targets.device()) throw_not_together(Op::CROSS_ENTROPY, logits, targets);
+  if (logits.rank() != 2 || targets.rank() != 1 || logits.size(0) != targets.size(0) || !logits.size(1))
+    throw Error(Code::invalid, "[cross_entropy] logits " + logits.shape().text() + " and targets " + targets.shape().text() + ": (n, c) and (n,) expected, c above 0");
+}
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction) {
+  require_logits(logits, targets);
+  Tensor loss;
+  if (logits.count()) loss = native_cross_entropy(logits, targets);
+  if (!loss.defined()) loss = neg(squeeze(gather(log_softmax(logits, 1), 1, unsqueeze(targets, 1)), {1}));
+  return reduction == Reduction::none ? loss : reduction == Reduction::sum ? sum(loss) : mean(loss);
+}
+
+}  // namespace plugrad

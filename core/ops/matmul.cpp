@@ -1,0 +1,72 @@
+#include <plugrad/ops/matmul.hpp>
+
+#include <core/ops/run.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+[[noreturn]] void refuse(const Tensor& a, const Tensor& b, const char* why) {
+  throw Error(Code::invalid, std::string("[matmul] ") + why + ": " + a.shape().text() + " x " + b.shape().text());
+}
+
+// Batch extents of x broadcast to those of `batch`, the last two axes kept.
+plugrad_view batched(const plugrad_view& x, const Shape& batch, uint64_t alignment) {
+  plugrad_view shape = x;
+  shape.rank = uint8_t(batch.rank() + 2);
+  std::ranges::copy(batch, shape.shape);
+  for (int i = 0; i < 2; ++i) shape.shape[batch.rank() + i] = x.shape[x.rank - 2 + i];
+  return same_shape(x, shape) ? x : broadcast_to(x, shape, alignment);
+}
+
+Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.shape, size_t(v.rank) - 2)); }
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  const plugrad_view &x = view_of(a), &y = view_of(b);
+  if (x.shape[x.rank - 1] != y.shape[y.rank - 2]) refuse(a, b, "inner sizes differ");
+  DeviceState& device = device_of(a);
+  const uint64_t alignment = device.info.alignment;
+  Shape batch;
+  if (x.rank > 2 || y.rank > 2) {
+    try {
+      batch = broadcast_shapes(batch_of(x), batch_of(y));
+    } catch (const Error&) {
+      refuse(a, b, "batch extents do not broadcast");
+    }
+  }
+  Shape shape = batch;
+  shape.push_back(x.shape[x.rank - 2]);
+  shape.push_back(y.shape[y.rank - 1]);
+  const plugrad_view like = dense_view(shape, dtype_of(a), alignment);
+  if (!x.shape[x.rank - 1]) return filled(device, like, dtype_of(a), 0);
+  Tensor out = empty_like(device, like, dtype_of(a));
+  if (!like.count) return out;
+  const plugrad_view left = batched(x, batch, alignment), right = batched(y, batch, alignment);
+  run<1, 2>(device, Op::MATMUL, dtype_of(a), {&view_of(out), &left, &right}, {storage_of(out), storage_of(a), storage_of(b)});
+  return out;
+}
+
+Tensor matrices(const Tensor& a, const Tensor& b);
+Tensor matrices(const Tensor& a, const Tensor& b) {
+  static constexpr Rule kRule{"matmul", {{{[](Grad grad, S saved) { return matrices(grad, transpose(saved.input(1))); }, kInput1},
+                                          {[](Grad grad, S saved) { return matrices(transpose(saved.input(0)), grad); }, kInput}}}};
+  return differentiable(kRule, product(a, b), a, b);
+}
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  require_together(Op::MATMUL, a, b);
+  require_floating(Op::MATMUL, dtype_of(a));
+  if (!a.rank() || !b.rank()) refuse(a, b, "a tensor of rank 0");
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (!row && !column) return matrices(a, b);
+  Tensor out = matrices(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
+  if (column) out = squeeze(out, {-1});
+  return row ? squeeze(out, {column ? -1 : -2}) : out;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,124 @@
+#include <core/ops/reduce.hpp>
+
+#include <core/autograd/sum.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/views.hpp>
+
+namespace plugrad {
+
+unsigned axis_mask(const Shape& axes, int rank, const char* what) {
+  unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
+  for (int64_t axis : axes) {
+    const int at = normal_axis(axis, rank, what);
+    if (mask >> at & 1) throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(at) + " stands twice in " + axes.text());
+    mask |= 1u << at;
+  }
+  return mask;
+}
+
+Shape kept_shape(const plugrad_view& x, unsigned mask) {
+  Shape shape = shape_of(x);
+  for (int i = 0; i < x.rank; ++i)
+    if (mask >> i & 1) shape[size_t(i)] = 1;
+  return shape;
+}
+
+Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
+  DeviceState& device = device_of(x);
+  const plugrad_view like = dense_view(kept_shape(view_of(x), mask), out_dtype, device.info.alignment);
+  if (!view_of(x).count && like.count) {
+    if (op == Op::SUM) return filled(device, like, out_dtype, 0);
+    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] over no elements, of shape " + x.shape().text() + ": it has no identity");
+  }
+  Tensor out = empty_like(device, like, out_dtype);
+  if (like.count) run<1, 1>(device, op, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  return out;
+}
+
+Tensor without_axes(const Tensor& x, unsigned mask) {
+  plugrad_view v = view_of(x);
+  v.rank = 0;
+  for (int i = 0; i < view_of(x).rank; ++i) {
+    if (mask >> i & 1) continue;
+    v.shape[v.rank] = view_of(x).shape[i];
+    v.strides[v.rank++] = view_of(x).strides[i];
+  }
+  set_layout(v, device_of(x).info.alignment);
+  return with_view(x, v);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  const plugrad_view& v = view_of(x);
+  const int added = v.rank - shape.rank();
+  unsigned mask = 0;
+  for (int i = 0; i < v.rank; ++i)
+    if (i < added || (shape[size_t(i - added)] == 1 && v.shape[i] != 1)) mask |= 1u << i;
+  if (!mask) return x;
+  Shape axes;
+  for (int i = 0; i < v.rank; ++i)
+    if (mask >> i & 1) axes.push_back(i);
+  const Tensor kept = sum(x, axes, true);
+  return added ? reshape(kept, shape) : kept;
+}
+
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+Extra* keep_shape(const Tensor& x, unsigned mask) { return new Extra{.axes = kept_shape(view_of(x), mask), .integers = {mask}}; }
+Tensor with_kept_axes(Grad grad, S saved) { return reshape(grad, saved.extra().axes); }
+
+// Largest and smallest: the gradient goes to all elements that are equal to the result, in equal parts.
+Tensor extremum_grad(Grad grad, S saved) {
+  Tensor share;
+  {
+    const NoGrad constant;
+    const Tensor x = saved.input(), best = reshape(saved.output(), saved.extra().axes);
+    const Tensor ties = cast(eq(x, best), x.dtype());
+    share = div(ties, reduce(Op::SUM, ties, unsigned(saved.extra().integers[0]), dtype_of(ties)));
+  }
+  return mul(expand(with_kept_axes(grad, saved), saved.shape()), share);
+}
+
+Tensor extremum(Op op, const Tensor& x, const Shape& axes, bool keepdim) {
+  static constexpr Rule kRule{"extremum", {{{extremum_grad, kInput | kOutput}}}};
+  require(op, x);
+  require_number_dtype(op, dtype_of(x));
+  const unsigned mask = axis_mask(axes, x.rank(), op == Op::MAX ? "max" : "min");
+  const Tensor kept = reduce(op, x, mask, dtype_of(x));
+  return differentiable_with(kRule, [&] { return keep_shape(x, mask); }, keepdim ? kept : without_axes(kept, mask), x);
+}
+}  // namespace
+
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+  static constexpr Rule kRule{"sum", {{{[](Grad grad, S saved) { return expand(with_kept_axes(grad, saved), saved.shape()); }}}}};
+  require(Op::SUM, x);
+  const unsigned mask = axis_mask(axes, x.rank(), "sum");
+  const Tensor kept = reduce(Op::SUM, x, mask, dtype_of(x) <= PLUGRAD_F64 ? dtype_of(x) : uint8_t(PLUGRAD_I64));
+  return differentiable_with(kRule, [&] { return keep_shape(x, mask); }, keepdim ? kept : without_axes(kept, mask), x);
+}
+
+Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
+  require_defined(x, "mean");
+  require_floating(Op::SUM, dtype_of(x));
+  const unsigned mask = axis_mask(axes, x.rank(), "mean");
+  double count = 1;
+  for (int i = 0; i < x.rank(); ++i)
+    if (mask >> i & 1) count *= double(view_of(x).shape[i]);
+  return div(sum(x, axes, keepdim), count);
+}
+
+Tensor max(const Tensor& x, const Shape& axes, bool keepdim) { return extremum(Op::MAX, x, axes, keepdim); }
+Tensor min(const Tensor& x, const Shape& axes, bool keepdim) { return extremum(Op::MIN, x, axes, keepdim); }
+
+Tensor argmax(const Tensor& x, const Shape& axes, bool keepdim) {
+  require(Op::ARGMAX, x);
+  require_number_dtype(Op::ARGMAX, dtype_of(x));
+  const unsigned mask = axis_mask(axes, x.rank(), "argmax");
+  const Tensor kept = reduce(Op::ARGMAX, x, mask, PLUGRAD_I64);
+  return keepdim ? kept : without_axes(kept, mask);
+}
+
+}  // namespace plugrad

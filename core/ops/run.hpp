@@ -1,0 +1,72 @@
+// Running one op on tensors, unrecorded. Operands are checked here, broadcast here, and go to dispatch from here.
+#pragma once
+#include <core/autograd/node.hpp>
+#include <core/runtime/dispatch.hpp>
+#include <core/tensor/impl.hpp>
+
+#include <cmath>
+#include <string>
+
+namespace plugrad {
+
+[[noreturn]] void throw_not_together(Op op, const Tensor& a, const Tensor& b);
+[[noreturn]] void throw_dtype(Op op, uint8_t dtype, const char* expected);
+plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment);
+Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype);
+
+[[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
+  if (!x.defined()) [[unlikely]] throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an undefined tensor: give it a value first");
+}
+[[gnu::always_inline]] inline void require_together(Op op, const Tensor& a, const Tensor& b) {
+  require(op, a);
+  require(op, b);
+  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(op, a, b);
+}
+inline void require_floating(Op op, uint8_t dtype) {
+  if (dtype > PLUGRAD_F64) [[unlikely]] throw_dtype(op, dtype, "f32 or f64");
+}
+inline void require_number_dtype(Op op, uint8_t dtype) {
+  if (dtype == PLUGRAD_BOOL) [[unlikely]] throw_dtype(op, dtype, "f32, f64 or i64");
+}
+
+// A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction beside integers.
+plugrad_view number_operand(Op op, uint8_t dtype, Number value);
+
+// out = op(x), elementwise. False: the device has no way of its own.
+[[gnu::always_inline]] inline bool try_unary(Op op, const Tensor& out, const Tensor& x) {
+  if (!view_of(x).count) [[unlikely]] return true;
+  return try_run<1, 1>(device_of(x), op, dtype_of(out), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+}
+[[gnu::always_inline]] inline Tensor unary(Op op, const Tensor& x) {
+  require(op, x);
+  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  if (view_of(x).count) [[likely]]
+    run<1, 1>(device_of(x), op, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  return out;
+}
+
+// out = op(a, b), elementwise, broadcast. out_dtype: for comparisons.
+[[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
+  if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
+  Tensor out = empty_like(device_of(a), view_of(a), out_dtype);
+  if (view_of(out).count) [[likely]]
+    run<1, 2>(device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, {storage_of(out), storage_of(a), storage_of(b)});
+  return out;
+}
+
+// The same with a number on the right, or on the left.
+Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype);
+Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype);
+
+// A kernel that only some devices have, of equal shapes, dense or not: out = op(a, b). False: not here.
+bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, const void* attributes = nullptr);
+
+// Whether a gradient may use the fused kernel: no second derivative is wanted.
+inline bool may_fuse() { return !recording(); }
+inline void count_decomposition(const Tensor& x) { ++device_of(x).decompositions; }
+
+// x broadcast to a shape, as a view outside the graph.
+Tensor spread(const Tensor& x, const plugrad_view& shape);
+Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value);
+
+}  // namespace plugrad

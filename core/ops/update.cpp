@@ -1,0 +1,77 @@
+#include <plugrad/ops/update.hpp>
+
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+
+#include <cmath>
+
+namespace plugrad {
+namespace {
+void require_like(const char* what, const Tensor& param, const Tensor& other, const char* name) {
+  require_defined(other, what);
+  if (other.shape() == param.shape() && other.dtype() == param.dtype() && other.device() == param.device()) return;
+  throw Error(Code::invalid, std::string("[") + what + "] a parameter of shape " + param.shape().text() + ", " + dtype_name(param.dtype()) + ", " + param.device().name() + ", and " + name +
+                                 " of " + other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() + ": equal ones expected");
+}
+
+Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) { return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay)); }
+
+void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
+  Tensor g = decayed(param, grad, s.weight_decay);
+  if (s.momentum != 0) {
+    velocity.copy_(add(mul(velocity, s.momentum), g));
+    g = s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity;
+  }
+  param.add_(g, -s.rate);
+}
+
+void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, double c1, double c2) {
+  if (s.decoupled && s.weight_decay != 0) param.mul_(1 - s.rate * s.weight_decay);
+  const Tensor g = s.decoupled ? grad : decayed(param, grad, s.weight_decay);
+  m.copy_(add(mul(m, s.beta1), mul(g, 1 - s.beta1)));
+  v.copy_(add(mul(v, s.beta2), mul(mul(g, g), 1 - s.beta2)));
+  param.add_(div(div(m, c1), add(sqrt(div(v, c2)), s.epsilon)), -s.rate);
+}
+}  // namespace
+
+void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
+  const NoGrad unrecorded;
+  require_defined(param, "sgd_step");
+  require_like("sgd_step", param, grad, "a gradient");
+  if (s.momentum != 0) require_like("sgd_step", param, velocity, "a velocity");
+  begin_write(param, "sgd_step");
+  if (!param.count()) return;
+  const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
+  const plugrad_view rate = immediate_view(dtype_of(param), s.rate, 0);
+  if (s.momentum != 0) {
+    begin_write(velocity, "sgd_step");
+    if (try_run<2, 2>(device_of(param), Op::SGD_STEP, dtype_of(param), {&view_of(param), &view_of(velocity), &view_of(grad), &rate},
+                      {storage_of(param), storage_of(velocity), storage_of(grad), nullptr}, &attributes))
+      return;
+    count_decomposition(param);
+  }
+  composed_sgd(param, velocity, grad, s);
+}
+
+void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s) {
+  const NoGrad unrecorded;
+  require_defined(param, "adam_step");
+  require_like("adam_step", param, grad, "a gradient");
+  require_like("adam_step", param, m, "a first moment");
+  require_like("adam_step", param, v, "a second moment");
+  for (Tensor* each : {&param, &m, &v}) begin_write(*each, "adam_step");
+  if (!param.count()) return;
+  const double c1 = 1 - std::pow(s.beta1, double(s.number)), c2 = 1 - std::pow(s.beta2, double(s.number));
+  const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
+  const uint8_t dtype = dtype_of(param);
+  const plugrad_view rate = immediate_view(dtype, s.rate, 0), first = immediate_view(dtype, c1, 0), second = immediate_view(dtype, c2, 0);
+  if (try_run<3, 4>(device_of(param), Op::ADAM_STEP, dtype, {&view_of(param), &view_of(m), &view_of(v), &view_of(grad), &rate, &first, &second},
+                    {storage_of(param), storage_of(m), storage_of(v), storage_of(grad), nullptr, nullptr, nullptr}, &attributes))
+    return;
+  count_decomposition(param);
+  composed_adam(param, m, v, grad, s, c1, c2);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,314 @@
+#include <plugrad/ops/views.hpp>
+
+#include <core/autograd/sum.hpp>
+#include <core/ops/part.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+// Another view of x, with its layout derived.
+Tensor viewed(const Tensor& x, plugrad_view v) {
+  set_layout(v, device_of(x).info.alignment);
+  return with_view(x, v);
+}
+
+[[noreturn]] void refuse(const char* what, const std::string& why) { throw Error(Code::invalid, std::string("[") + what + "] " + why); }
+
+// --- reshape
+
+Shape resolved(const Tensor& x, Shape shape) {
+  const auto unknown = std::ranges::find(shape, -1);
+  if (unknown != shape.end()) {
+    *unknown = 1;
+    const int64_t known = shape.count();
+    if (std::ranges::count(shape, -1) || !known || x.count() % known) refuse("reshape", "shape " + x.shape().text() + " has no extent to put for -1 so that the counts are equal");
+    *unknown = x.count() / known;
+  }
+  if (shape.count() != x.count())
+    refuse("reshape", x.shape().text() + " has " + std::to_string(x.count()) + " elements, " + shape.text() + " has " + std::to_string(shape.count()));
+  return shape;
+}
+
+// Strides for a new shape over the same elements, where there are some: axes that run into each other are one.
+std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape) {
+  Shape strides = shape;
+  int from = v.rank - 1;
+  int to = shape.rank() - 1;
+  while (to >= 0) {
+    while (from >= 0 && v.shape[from] == 1) --from;
+    if (shape[size_t(to)] == 1) {
+      strides[size_t(to--)] = 1;
+      continue;
+    }
+    if (from < 0) return std::nullopt;
+    int64_t block = v.shape[from];
+    const int64_t base = v.strides[from];
+    while (from > 0 && (v.shape[from - 1] == 1 || v.strides[from - 1] == base * block)) block *= v.shape[--from];
+    --from;
+    for (int64_t filled = 1; filled < block;) {
+      if (to < 0 || block % (filled * shape[size_t(to)]) != 0) return std::nullopt;
+      strides[size_t(to)] = base * filled;
+      filled *= shape[size_t(to--)];
+    }
+  }
+  return strides;
+}
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& wanted) {
+  static constexpr Rule kRule{"reshape", {{{[](Grad grad, S saved) { return reshape(grad, saved.shape()); }}}}};
+  require_defined(x, "reshape");
+  const Shape shape = resolved(x, wanted);
+  plugrad_view v = view_of(x);
+  Tensor source = x;
+  std::optional<Shape> strides = v.count ? reshaped_strides(v, shape) : shape;
+  if (!strides) {
+    source = dense(x.detach());
+    v = view_of(source);
+    strides = reshaped_strides(v, shape);
+  }
+  v.rank = uint8_t(shape.rank());
+  std::ranges::copy(shape, v.shape);
+  std::ranges::copy(*strides, v.strides);
+  return differentiable(kRule, viewed(source, v), x);
+}
+
+// --- The order of axes.
+
+Tensor permute(const Tensor& x, const Shape& axes) {
+  static constexpr Rule kRule{"permute", {{{[](Grad grad, S saved) {
+    Shape inverse = saved.extra().axes;
+    for (int i = 0; i < inverse.rank(); ++i) inverse[size_t(saved.extra().axes[size_t(i)])] = i;
+    return permute(grad, inverse);
+  }}}}};
+  require_defined(x, "permute");
+  plugrad_view v = view_of(x);
+  Shape order = axes;
+  unsigned seen = 0;
+  if (axes.rank() != v.rank) refuse("permute", std::to_string(axes.rank()) + " axes for a tensor of shape " + x.shape().text());
+  for (int i = 0; i < v.rank; ++i) {
+    const int from = normal_axis(axes[size_t(i)], v.rank, "permute");
+    if (seen >> from & 1) refuse("permute", "axis " + std::to_string(from) + " stands twice in " + axes.text());
+    seen |= 1u << from;
+    order[size_t(i)] = from;
+    v.shape[i] = view_of(x).shape[from];
+    v.strides[i] = view_of(x).strides[from];
+  }
+  return differentiable_with(kRule, [&] { return new Extra{.axes = order}; }, viewed(x, v), x);
+}
+
+Tensor transpose(const Tensor& x, int axis0, int axis1) {
+  static constexpr Rule kRule{"transpose", {{{[](Grad grad, S saved) {
+    return transpose(grad, int(saved.extra().integers[0]), int(saved.extra().integers[1]));
+  }}}}};
+  require_defined(x, "transpose");
+  plugrad_view v = view_of(x);
+  const int i = normal_axis(axis0, v.rank, "transpose"), j = normal_axis(axis1, v.rank, "transpose");
+  std::swap(v.shape[i], v.shape[j]);
+  std::swap(v.strides[i], v.strides[j]);
+  return differentiable_with(kRule, [&] { return new Extra{.integers = {i, j}}; }, viewed(x, v), x);
+}
+
+// --- Parts.
+
+namespace {
+struct Range {
+  int64_t start, count, step;
+};
+
+// As Python's slice(start, end, step).indices(extent).
+Range python_range(int64_t extent, int64_t start, int64_t end, int64_t step) {
+  const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
+  const auto inside = [&](int64_t i) { return std::clamp(i < 0 ? i + extent : i, low, high); };
+  start = inside(start);
+  end = inside(end);
+  const int64_t distance = step < 0 ? start - end : end - start, by = step < 0 ? -step : step;
+  return {start, distance > 0 ? (distance - 1) / by + 1 : 0, step};
+}
+
+plugrad_view sliced(const plugrad_view& x, int axis, const Range& range) {
+  plugrad_view v = x;
+  if (range.count) v.offset += uint64_t(range.start * v.strides[axis] * int64_t(dtype_size(v.dtype)));
+  v.shape[axis] = range.count;
+  v.strides[axis] *= range.step;
+  return v;
+}
+
+// The gradient of a slice: zeros of the whole, with grad written where the slice was.
+Tensor slice_grad(Grad grad, S saved) {
+  const Extra& e = saved.extra();
+  return place(grad, saved.shape(), int(e.integers[0]), e.integers[1], e.integers[2], e.integers[3]);
+}
+}  // namespace
+
+Tensor place(const Tensor& x, const Shape& whole, int axis, int64_t start, int64_t count, int64_t step) {
+  static constexpr Rule kRule{"place", {{{[](Grad grad, S saved) {
+    const Extra& e = saved.extra();
+    return strided_part(grad, int(e.integers[0]), e.integers[1], e.integers[2], e.integers[3]);
+  }}}}};
+  DeviceState& device = device_of(x);
+  Tensor out = filled(device, dense_view(whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
+  plugrad_view part = sliced(view_of(out), axis, {start, count, step});
+  set_layout(part, device.info.alignment);
+  if (part.count) run<1, 1>(device, Op::COPY, dtype_of(x), {&part, &view_of(x)}, {storage_of(out), storage_of(x)});
+  return differentiable_with(kRule, [&] { return new Extra{.integers = {axis, start, count, step}}; }, std::move(out), x);
+}
+
+Tensor strided_part(const Tensor& x, int axis, int64_t start, int64_t count, int64_t step) {
+  static constexpr Rule kRule{"slice", {{{slice_grad}}}};
+  return differentiable_with(kRule, [&] { return new Extra{.integers = {axis, start, count, step}}; }, viewed(x, sliced(view_of(x), axis, {start, count, step})), x);
+}
+
+Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step) {
+  require_defined(x, "slice");
+  if (step == 0) refuse("slice", "step 0: it would never end");
+  const int at = normal_axis(axis, x.rank(), "slice");
+  const Range range = python_range(view_of(x).shape[at], start, end, step);
+  return strided_part(x, at, range.start, range.count, range.step);
+}
+
+Tensor select(const Tensor& x, int axis, int64_t index) {
+  require_defined(x, "select");
+  const int at = normal_axis(axis, x.rank(), "select");
+  const int64_t extent = view_of(x).shape[at];
+  if (index < -extent || index >= extent)
+    throw Error(Code::index_error, "[select] index " + std::to_string(index) + " of axis " + std::to_string(at) + ", which has extent " + std::to_string(extent));
+  return squeeze(strided_part(x, at, index < 0 ? index + extent : index, 1, 1), {at});
+}
+
+// --- Extents of 1.
+
+Tensor expand(const Tensor& x, const Shape& wanted) {
+  static constexpr Rule kRule{"expand", {{{[](Grad grad, S saved) { return sum_to(grad, saved.shape()); }}}}};
+  require_defined(x, "expand");
+  Shape shape = wanted;
+  const int added = wanted.rank() - x.rank();
+  bool fits = added >= 0;
+  for (int i = 0; fits && i < wanted.rank(); ++i) {
+    const int64_t own = i < added ? 1 : view_of(x).shape[i - added];
+    if (shape[size_t(i)] == -1 && i >= added) shape[size_t(i)] = own;
+    fits = shape[size_t(i)] >= 0 && (own == 1 || own == shape[size_t(i)]);
+  }
+  if (!fits) refuse("expand", x.shape().text() + " does not expand to " + wanted.text());
+  if (shape == x.shape()) return x;
+  const uint64_t alignment = device_of(x).info.alignment;
+  return differentiable(kRule, with_view(x, broadcast_to(view_of(x), dense_view(shape, dtype_of(x), alignment), alignment)), x);
+}
+
+namespace {
+Tensor with_axes(const Tensor& x, const Shape& shape, const Shape& strides) {
+  static constexpr Rule kRule{"reshape", {{{[](Grad grad, S saved) { return reshape(grad, saved.shape()); }}}}};
+  plugrad_view v = view_of(x);
+  v.rank = uint8_t(shape.rank());
+  std::ranges::copy(shape, v.shape);
+  std::ranges::copy(strides, v.strides);
+  return differentiable(kRule, viewed(x, v), x);
+}
+}  // namespace
+
+Tensor squeeze(const Tensor& x, const Shape& axes) {
+  require_defined(x, "squeeze");
+  const plugrad_view& v = view_of(x);
+  unsigned dropped = 0;
+  for (int64_t axis : axes) {
+    const int at = normal_axis(axis, v.rank, "squeeze");
+    if (v.shape[at] != 1) refuse("squeeze", "axis " + std::to_string(at) + " of " + x.shape().text() + " has extent " + std::to_string(v.shape[at]) + ": 1 expected");
+    dropped |= 1u << at;
+  }
+  Shape shape, strides;
+  for (int i = 0; i < v.rank; ++i) {
+    if (axes.empty() ? v.shape[i] == 1 : dropped >> i & 1) continue;
+    shape.push_back(v.shape[i]);
+    strides.push_back(v.strides[i]);
+  }
+  return with_axes(x, shape, strides);
+}
+
+Tensor unsqueeze(const Tensor& x, int axis) {
+  require_defined(x, "unsqueeze");
+  const plugrad_view& v = view_of(x);
+  const int at = normal_axis(axis, v.rank + 1, "unsqueeze");
+  Shape shape, strides;
+  for (int i = 0; i <= v.rank; ++i) {
+    if (i == at) shape.push_back(1), strides.push_back(1);
+    if (i < v.rank) shape.push_back(v.shape[i]), strides.push_back(v.strides[i]);
+  }
+  return with_axes(x, shape, strides);
+}
+
+Tensor contiguous(const Tensor& x) {
+  require_defined(x, "contiguous");
+  return x.is_contiguous() ? x : clone(x);
+}
+
+// --- Together.
+
+namespace {
+void require_alike(const Tensor& first, const Tensor& other, int axis) {
+  require_together(Op::COPY, first, other);
+  bool fits = first.rank() == other.rank();
+  for (int i = 0; fits && i < first.rank(); ++i) fits = i == axis || view_of(first).shape[i] == view_of(other).shape[i];
+  if (!fits) refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " differ beside axis " + std::to_string(axis));
+}
+
+Tensor cat_grad(Grad grad, S saved) {
+  const Extra& e = saved.extra();
+  const int axis = int(e.integers[0]);
+  int64_t start = 0;
+  for (size_t i = 0; i < saved.operand(); ++i) start += e.extents[i];
+  return strided_part(grad, axis, start, e.extents[saved.operand()], 1);
+}
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& tensors, int axis) {
+  static constexpr Rule kRule{"cat", {{{cat_grad}, {cat_grad}, {cat_grad}}}};
+  if (tensors.empty()) refuse("cat", "no tensors: one at least expected");
+  for (const Tensor& each : tensors) require_defined(each, "cat");
+  const Tensor& first = tensors.front();
+  const int at = normal_axis(axis, first.rank(), "cat");
+  Shape shape = first.shape();
+  std::vector<int64_t> extents;
+  for (const Tensor& each : tensors) {
+    require_alike(first, each, at);
+    extents.push_back(each.size(at));
+  }
+  shape[size_t(at)] = 0;
+  for (int64_t extent : extents) shape[size_t(at)] += extent;
+  DeviceState& device = device_of(first);
+  Tensor out = empty(device, shape, dtype_of(first));
+  int64_t start = 0;
+  for (const Tensor& each : tensors) {
+    plugrad_view part = sliced(view_of(out), at, {start, each.size(at), 1});
+    set_layout(part, device.info.alignment);
+    start += each.size(at);
+    if (part.count) run<1, 1>(device, Op::COPY, dtype_of(first), {&part, &view_of(each)}, {storage_of(out), storage_of(each)});
+  }
+  const bool wanted = recording() && std::ranges::any_of(tensors, [](const Tensor& t) { return t.requires_grad(); });
+  if (wanted) record_many(kRule, out, tensors, new Extra{.integers = {at}, .extents = std::move(extents)});
+  return out;
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+  if (tensors.empty()) refuse("stack", "no tensors: one at least expected");
+  std::vector<Tensor> rows;
+  for (const Tensor& each : tensors) {
+    require_defined(each, "stack");
+    if (each.shape() != tensors.front().shape()) refuse("stack", "shapes " + tensors.front().shape().text() + " and " + each.shape().text() + " differ");
+    rows.push_back(unsqueeze(each, axis));
+  }
+  return cat(rows, normal_axis(axis, rows.front().rank(), "stack"));
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
+  return shape_of(common_shape(Op::COPY, dense_view(a, PLUGRAD_F32, 1), dense_view(b, PLUGRAD_F32, 1), 1));
+}
+
+}  // namespace plugrad

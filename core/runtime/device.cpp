@@ -1,0 +1,181 @@
+#include <core/runtime/device_state.hpp>
+#include <core/runtime/registry.hpp>
+#include <plugrad/runtime/device.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace plugrad {
+namespace {
+// Stands in the table where the device was asked and has none: whoever runs it unasked goes on to the next rung.
+plugrad_status run_none(const plugrad_kernel*, plugrad_stream*, const plugrad_op*) { return PLUGRAD_UNSUPPORTED; }
+const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, run_none, nullptr};
+
+KernelTable* new_table() {
+  void* zeros = std::calloc(1, sizeof(KernelTable));  // pages come as they are touched
+  if (!zeros) throw Error(Code::out_of_memory, "[device] out of host memory for the kernel table");
+  return static_cast<KernelTable*>(zeros);
+}
+
+void require_entries(const plugrad_backend& t, const std::string& name, uint32_t capabilities) {
+  const auto refuse = [&](const char* why) { throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why); };
+  if (!t.alloc != !t.free) refuse("one of alloc and free is null");
+  if (!(capabilities & PLUGRAD_HOST_MEM) && (!t.alloc || !t.copy)) refuse("alloc or copy is null, and it is not HOST_MEM");
+  const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
+  if ((capabilities & PLUGRAD_ASYNC) && (streams != 4 || !t.copy)) refuse("ASYNC, but a function of streams, or copy, is null");
+}
+
+uint64_t memory_limit(const std::string& name, const OptionList& options) {
+  for (const auto& [key, value] : options) {
+    if (key != "memory") continue;
+    char* end = nullptr;
+    const uint64_t bytes = std::strtoull(value.c_str(), &end, 10);
+    if (value.empty() || *end || value[0] == '-')
+      throw Error(Code::invalid, "[" + name + "] option memory='" + value + "': a number of bytes expected");
+    return bytes;
+  }
+  return ~0ull;
+}
+}  // namespace
+
+DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index, uint32_t number,
+                         const OptionList& options)
+    : table(negotiated), source(from), plugin(std::move(file)), ordinal(number), name(negotiated.name + (":" + std::to_string(index))) {
+  for (auto& each : tables_) each = new_table();
+  open(index, options);
+}
+
+void DeviceState::open(uint32_t index, const OptionList& options) {
+  std::vector<plugrad_option> items;
+  for (const auto& [key, value] : options) items.push_back({sizeof(plugrad_option), 0, key.c_str(), value.c_str()});
+  const plugrad_options given{sizeof given, uint32_t(items.size()), sizeof(plugrad_option), items.data()};
+  info.struct_size = sizeof info;
+  check(table.open(plugrad::host(), index, &given, &handle, &info), "open");
+  streams::guard_exit();
+  require_entries(table, name, info.capabilities);
+  if (!info.alignment || !std::has_single_bit(info.alignment))
+    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: alignment " + std::to_string(info.alignment) + " is no power of two");
+  description.assign(info.name, strnlen(info.name, sizeof info.name));
+  identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
+  if (host_memory()) allocator.set_limit(memory_limit(name, options));
+  if (!(info.capabilities & PLUGRAD_ASYNC)) return;
+  compute = streams::create(*this, PLUGRAD_COMPUTE_STREAM);
+  copies = streams::create(*this, PLUGRAD_COPY_STREAM);
+}
+
+void DeviceState::fail(plugrad_status status, const char* function) const { throw_status(status, name + ": " + function, take_report()); }
+
+void DeviceState::require_open() const {
+  if (detached) throw Error(Code::device_lost, "[" + name + "] the device was detached: it takes no new work");
+  if (lost) throw Error(Code::device_lost, "[" + name + "] the device is lost");
+  if (compute && streams::closed())
+    throw Error(Code::device_lost, "[" + name + "] the process was forked or is at its end: start work on this device in the process that uses it");
+}
+
+// The way of every op looks into the tables first: with empty ones it comes to require_open.
+void DeviceState::detach() {
+  detached = true;
+  for (auto& each : tables_) each = new_table();
+}
+
+const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uint16_t layout) {
+  const uint32_t flags = modes.load(std::memory_order_relaxed);
+  plugrad_signature question{};
+  question.struct_size = sizeof question;
+  question.opcode = op.opcode;
+  question.flags = flags;
+  question.layout = layout;
+  question.outputs = uint8_t(op.outputs);
+  question.inputs = uint8_t(op.inputs);
+  for (int i = 0; i < op.outputs + op.inputs; ++i) question.dtypes[i] = op.views[i]->dtype;
+  if (op.opcode >= KernelTable::kOpcodes || key >= KernelTable::kDTypes || layout >= KernelTable::kLayouts)
+    return table.resolve(handle, &question);
+  KernelTable::Entry& entry = tables_[flags >> 1].load(std::memory_order_relaxed)->at(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
+  const plugrad_kernel* found = entry.load(std::memory_order_acquire);
+  if (!found) {
+    found = table.resolve(handle, &question);
+    streams::guard_exit();
+    if (!found) found = &kNone;
+    entry.store(found, std::memory_order_release);
+  }
+  return found == &kNone ? nullptr : found;
+}
+
+void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
+  if (device.compute) device.require_open();
+  Magazine<Storage>& magazine = local().storages[list];
+  const uint32_t capacity = small_capacity(size_class);
+  if (magazine.refill(capacity, storage_depot(list))) return;
+  const uint64_t size = std::max(kSmallest << size_class, device.info.alignment);
+  const uint32_t pieces = uint32_t(std::min<uint64_t>(std::max<uint64_t>((64 << 10) / size, 1), capacity));
+  Storage* chunk = device.allocator.take(pieces * size, false);  // cut up for ever
+  auto* storages = new Storage[pieces];
+  for (uint32_t i = pieces; i-- > 0;) {
+    Storage& s = storages[i];
+    s.buffer = chunk->buffer;
+    s.offset = i * size;
+    s.device = &device;
+    s.bytes = size;
+    s.size_class = list;
+    s.owner = s.writer = device.compute ? device.compute->id : 0;
+    magazine.push(&s, capacity, storage_depot(list));
+  }
+}
+
+namespace {
+// A small block may be handed out at once where only its home used it: the home runs in order. Others wait in the device's
+// allocator as a list of their own until the other streams are done.
+[[gnu::noinline, gnu::cold]] bool settle_small(Storage* storage) noexcept {
+  DeviceState& device = *storage->device;
+  if (streams::closed()) return false;
+  storage->freed = device.compute->next;
+  storage->written = 0;
+  if (!storage->foreign) return true;
+  streams::poll(*device.copies);
+  if (streams::idle(*storage, false)) {
+    storage->foreign.reset();
+    storage->owner = device.compute->id;
+  }
+  return true;  // else the side record stays: whoever writes it next waits for what it names
+}
+}  // namespace
+
+void destroy(Storage* storage) noexcept {
+  if (storage->size_class == kLarge) return storage->device->allocator.give(storage);
+  if (storage->device->compute && !settle_small(storage)) return;
+  local().storages[storage->size_class].push(storage, small_capacity(storage->size_class % kSizeClasses), storage_depot(storage->size_class));
+}
+
+// --- The public handle.
+
+const std::string& Device::name() const { return state_->name; }
+const std::string& Device::description() const { return state_->description; }
+const std::string& Device::identity() const { return state_->identity; }
+const std::string& Device::plugin() const { return state_->plugin; }
+uint32_t Device::capabilities() const { return state_->info.capabilities; }
+uint64_t Device::alignment() const { return state_->info.alignment; }
+int32_t Device::dlpack_type() const { return state_->info.dlpack_type; }
+
+void Device::sync() const {
+  if (!state_->compute) return;
+  streams::sync(*state_->compute);
+  streams::sync(*state_->copies);
+}
+uint64_t Device::trim() const { return state_->allocator.trim(); }
+void Device::detach() const { state_->detach(); }
+MemoryStats Device::memory() const { return state_->allocator.stats(); }
+void Device::reset_peak() const { state_->allocator.reset_peak(); }
+
+std::pair<uint64_t, uint64_t> Device::physical_memory() const {
+  uint64_t free_bytes = 0, total = 0;
+  if (state_->table.memory_info) state_->check(state_->table.memory_info(state_->handle, &free_bytes, &total), "memory_info");
+  return {free_bytes, total ? total : state_->info.memory};
+}
+
+DeviceCounters Device::counters() const {
+  const DeviceState& s = *state_;
+  return {kernels_called(s.ordinal), s.layout_copies, s.decompositions, s.bounces, s.uploads, s.downloads};
+}
+
+}  // namespace plugrad

@@ -1,0 +1,101 @@
+// An opened device: its table, kernels, memory and streams. Lives as long as the process.
+#pragma once
+#include <core/runtime/allocator.hpp>
+#include <core/runtime/local.hpp>
+#include <core/runtime/stream.hpp>
+#include <plugrad/runtime/device.hpp>
+#include <plugrad/sdk/abi.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <string>
+
+namespace plugrad {
+
+// Modes that are part of the question asked of a device: PLUGRAD_DETERMINISTIC | PLUGRAD_TF32.
+inline constinit std::atomic<uint32_t> modes{0};
+
+// Answers of a device, found by opcode, dtype and class. CAST has two dtypes: a row for each source.
+class KernelTable {
+ public:
+  static constexpr uint32_t kOpcodes = 256, kDTypes = 16, kLayouts = 64;
+  using Entry = std::atomic<const plugrad_kernel*>;
+
+  Entry& at(uint32_t slot, uint8_t key, uint16_t layout) { return entries_[(slot * kDTypes + key) * kLayouts + layout]; }
+  static constexpr uint32_t slot(uint32_t opcode, uint8_t source) { return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode; }
+
+ private:
+  Entry entries_[(kOpcodes + kDTypes) * kDTypes * kLayouts];
+};
+
+class DeviceState {
+ public:
+  DeviceState(const plugrad_backend& negotiated, const plugrad_backend* source, std::string plugin, uint32_t index, uint32_t ordinal,
+              const OptionList& options);
+  DeviceState(const DeviceState&) = delete;
+
+  // The kernel that is known for this op, null where none was found or the device was not asked yet. key: the dtype that
+  // stands for the op's; slot: see KernelTable.
+  const plugrad_kernel* known(uint32_t slot, uint8_t key, uint16_t layout) const {
+    KernelTable* table = tables_[modes.load(std::memory_order_relaxed) >> 1].load(std::memory_order_relaxed);
+    return table->at(slot, key, layout).load(std::memory_order_acquire);
+  }
+  // The same, asking the device where it was not. Null: it has none.
+  const plugrad_kernel* kernel(const plugrad_op& op, uint8_t key, uint16_t layout);
+
+  // Throws Error for a status other than OK.
+  void check(plugrad_status status, const char* function) const {
+    if (status) [[unlikely]] fail(status, function);
+  }
+  // Throws Error where the device takes no new work.
+  void require_open() const;
+  void detach();
+  bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
+  bool same_plugin(const DeviceState& other) const { return source == other.source; }
+
+  const plugrad_backend table;          // in our size: what the plugin lacks is null
+  const plugrad_backend* const source;  // the plugin's own
+  const std::string plugin;             // its file
+  const uint32_t ordinal;               // among all opened devices of the process
+  const std::string name;               // "cpu:0"
+  plugrad_device* handle = nullptr;
+  plugrad_device_info info{};
+  std::string description, identity;
+  StreamState* compute = nullptr;  // null without ASYNC
+  StreamState* copies = nullptr;
+  Allocator allocator{*this};
+  std::atomic<bool> lost{false}, detached{false};
+
+  std::atomic<uint64_t> seed{0}, offset{0};  // of the generator
+  std::atomic<uint64_t> layout_copies{0}, decompositions{0}, bounces{0}, uploads{0}, downloads{0};
+
+ private:
+  [[noreturn]] void fail(plugrad_status status, const char* function) const;
+  void open(uint32_t index, const OptionList& options);
+
+  std::array<std::atomic<KernelTable*>, 4> tables_;
+};
+
+// always_inline, here and on the way of every op: left to themselves compilers differ by 7 ns an op.
+[[gnu::noinline, gnu::cold]] void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class);
+
+// Memory for `bytes`, not written yet. upload: its first use is by the copy stream.
+[[gnu::always_inline]] inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) {
+  Storage* storage;
+  if (bytes <= kLargestSmall) [[likely]] {
+    const uint32_t size_class = bytes <= kSmallest ? 0 : uint32_t(std::bit_width((bytes - 1) / kSmallest));
+    const uint32_t list = device.ordinal * kSizeClasses + size_class;
+    Magazine<Storage>& magazine = local().storages[list];
+    if (!magazine.head) [[unlikely]] refill_storages(device, list, size_class);
+    storage = magazine.pop();
+    storage->refs.store(1, std::memory_order_relaxed);
+  } else {
+    storage = device.allocator.take(bytes, upload);
+  }
+  storage->size = bytes;
+  return Ref<Storage>(storage);
+}
+
+}  // namespace plugrad

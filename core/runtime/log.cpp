@@ -1,0 +1,55 @@
+#include <plugrad/runtime/log.hpp>
+
+#include <core/runtime/platform.hpp>
+#include <plugrad/runtime/error.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace plugrad {
+namespace {
+constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"};
+
+LogLevel initial_level() {
+  const char* text = platform::environment("PLUGRAD_LOG");
+  for (int i = 0; text && i < 5; ++i)
+    if (std::string_view(text) == kLevels[i]) return LogLevel(i);
+  if (text) std::fprintf(stderr, "plugrad: PLUGRAD_LOG='%s': debug, info, warning, error or off expected\n", text);
+  return LogLevel::warning;
+}
+
+struct Log {
+  std::atomic<LogLevel> level{initial_level()};
+  std::mutex mutex;
+  std::shared_ptr<const std::function<void(LogLevel, std::string_view)>> sink;
+};
+Log& state() {
+  static Log& l = *new Log;
+  return l;
+}
+}  // namespace
+
+void set_log_level(LogLevel level) { state().level = level; }
+LogLevel log_level() { return state().level; }
+
+void set_log_sink(std::function<void(LogLevel, std::string_view)> sink) {
+  const std::lock_guard lock(state().mutex);
+  state().sink = sink ? std::make_shared<const std::function<void(LogLevel, std::string_view)>>(std::move(sink)) : nullptr;
+}
+
+void log(LogLevel level, std::string_view line) {
+  Log& l = state();
+  if (level < l.level || level >= LogLevel::off) return;
+  std::shared_ptr<const std::function<void(LogLevel, std::string_view)>> sink;
+  {
+    const std::lock_guard lock(l.mutex);
+    sink = l.sink;
+  }
+  if (sink) (*sink)(level, line);
+  else std::fprintf(stderr, "plugrad %s: %.*s\n", kLevels[int(level)], static_cast<int>(line.size()), line.data());
+}
+
+}  // namespace plugrad

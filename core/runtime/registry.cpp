@@ -1,0 +1,312 @@
+#include <core/runtime/registry.hpp>
+
+#include <core/runtime/loader.hpp>
+#include <core/runtime/platform.hpp>
+#include <plugrad/runtime/generator.hpp>
+#include <plugrad/runtime/log.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace plugrad {
+namespace {
+void report(const plugrad_host*, plugrad_status, const char* message) { local().report = message ? message : ""; }
+void log_line(const plugrad_host*, uint32_t level, const char* message) {
+  log(level <= PLUGRAD_ERROR ? LogLevel(level) : LogLevel::error, message ? message : "");
+}
+const void* host_extension(const plugrad_host*, const char*) { return nullptr; }
+const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log_line, host_extension};
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// "cuda:1" -> {"cuda", 1}; {"", 0} for anything that is no device name.
+std::pair<std::string, uint32_t> parse_device(const std::string& name) {
+  const size_t colon = name.find(':');
+  const std::string backend = name.substr(0, colon);
+  if (colon == std::string::npos) return {backend, 0};
+  const std::string number = name.substr(colon + 1);
+  const bool digits = !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
+  if (!digits) return {"", 0};
+  return {backend, uint32_t(std::stoul(number))};
+}
+
+// All core mutexes that a kernel on the CPU may need are held over a fork, so that the child finds them free.
+void hold_before_fork() { depot_mutex().lock(); }
+void release_after_fork() { depot_mutex().unlock(); }
+}  // namespace
+
+const char* stage_name(Stage stage) {
+  constexpr const char* kNames[] = {"found", "file checked", "loaded", "symbol found", "contract agreed", "devices counted", "ready", "shadowed", "disabled"};
+  return kNames[size_t(stage)];
+}
+
+Registry& Registry::get() {
+  static Registry& registry = *[] {
+    platform::at_fork(hold_before_fork, release_after_fork, release_after_fork);
+    return new Registry;
+  }();
+  return registry;
+}
+
+std::vector<std::string> Registry::directories() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> all = directories_;
+  if (const char* path = platform::environment("PLUGRAD_PLUGIN_PATH"))
+    for (const std::string& each : split(path, ':')) {
+      if (each.starts_with('/')) all.push_back(each);
+      else log(LogLevel::warning, "PLUGRAD_PLUGIN_PATH: '" + each + "' is not absolute, left out");
+    }
+  const std::filesystem::path core = platform::core_file();
+  all.push_back(core.parent_path() / "plugrad" / ("plugins-v" + std::to_string(PLUGRAD_ABI_MAJOR)));
+  return all;
+}
+
+void Registry::add_directory(const std::string& directory) {
+  const std::lock_guard lock(mutex_);
+  if (!directory.starts_with('/')) throw Error(Code::invalid, "[plugins] '" + directory + "': an absolute path is expected");
+  if (searched_) throw Error(Code::invalid, "[plugins] '" + directory + "': the search is over; add directories before the first device is asked for, or load_plugin(path)");
+  directories_.insert(directories_.begin(), directory);
+}
+
+void Registry::search() {
+  if (std::exchange(searched_, true)) return;
+  for (const std::string& directory : directories())
+    for (const std::string& path : loader::candidates(directory)) {
+      const bool seen = std::ranges::any_of(records_, [&](const PluginRecord& r) { return r.path == path; });
+      if (!seen) records_.push_back(load_file(path));
+    }
+}
+
+PluginRecord Registry::load_file(const std::string& path) {
+  PluginRecord record;
+  record.path = path;
+  const std::string stem = std::filesystem::path(path).stem().string().substr(std::string_view("libplugrad-backend-").size());
+  if (const char* list = platform::environment("PLUGRAD_DISABLE"); list && std::ranges::count(split(list, ','), stem)) {
+    record.stage = Stage::disabled;
+    record.reason = "PLUGRAD_DISABLE names it";
+    return record;
+  }
+  try {
+    accept(loader::load(path, record), record);
+  } catch (const Error& error) {
+    record.reason = error.what();
+    log(LogLevel::info, path + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
+  }
+  return record;
+}
+
+void Registry::accept(const plugrad_backend* source, PluginRecord& record) {
+  Plugin plugin{loader::negotiate(source), source, record.path, 0, {}};
+  record.stage = Stage::contract;
+  record.name = plugin.table.name;
+  record.version = plugin.table.version;
+  record.revision = source->revision;
+  if (const Plugin* first = find_plugin(record.name)) {
+    record.stage = Stage::shadowed;
+    throw Error(Code::invalid, "another plugin of that name came first: " + first->origin);
+  }
+  const plugrad_status status = plugin.table.count(&kHost, &plugin.devices);
+  const std::string reason = take_report();
+  streams::guard_exit();
+  if (status) throw_status(status, record.name + ": count", reason);
+  record.stage = Stage::counted;
+  record.devices = plugin.devices;
+  plugin.opened.resize(plugin.devices);
+  plugins_.push_back(std::move(plugin));
+  record.stage = Stage::ready;
+  if (!record.devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
+}
+
+PluginRecord Registry::load(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  PluginRecord record;
+  try {
+    accept(loader::load(path, record), record);
+  } catch (const Error& error) {
+    record.reason = error.what();
+    records_.push_back(record);
+    throw Error(error.code(), "[load] " + path + ": " + stage_name(record.stage) + ", then refused: " + error.what());
+  }
+  records_.push_back(record);
+  return record;
+}
+
+PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& origin) {
+  const std::lock_guard lock(mutex_);
+  PluginRecord record;
+  record.path = origin;
+  record.stage = Stage::symbol;
+  try {
+    accept(table, record);
+  } catch (const Error& error) {
+    throw Error(error.code(), "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + error.what());
+  }
+  records_.push_back(record);
+  return record;
+}
+
+std::vector<PluginRecord> Registry::records() {
+  const std::lock_guard lock(mutex_);
+  search();
+  return records_;
+}
+
+Plugin* Registry::find_plugin(const std::string& backend) {
+  const auto found = std::ranges::find_if(plugins_, [&](const Plugin& p) { return backend == p.table.name; });
+  return found == plugins_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Registry::device_names() {
+  const std::lock_guard lock(mutex_);
+  search();
+  std::vector<std::string> names;
+  for (const Plugin& plugin : plugins_)
+    for (uint32_t i = 0; i < plugin.devices; ++i) names.push_back(plugin.table.name + (":" + std::to_string(i)));
+  return names;
+}
+
+bool Registry::has(const std::string& name) {
+  const auto [backend, index] = parse_device(name);
+  const std::lock_guard lock(mutex_);
+  const Plugin* plugin = find_plugin(backend);
+  if (!plugin && !searched_) search(), plugin = find_plugin(backend);
+  return plugin && index < plugin->devices;
+}
+
+DeviceState& Registry::device(const std::string& name) {
+  const auto [backend, index] = parse_device(name);
+  const std::lock_guard lock(mutex_);
+  Plugin* plugin = find_plugin(backend);
+  if (!plugin && !searched_) search(), plugin = find_plugin(backend);
+  if (!plugin || index >= plugin->devices) throw_unknown(name);
+  return open(*plugin, index);
+}
+
+DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
+  if (plugin.opened[index]) return *plugin.opened[index];
+  if (devices_.size() == kMaxDevices) throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
+  DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index, uint32_t(devices_.size()), options_for(plugin, index));
+  made.seed = seed_;
+  return *(plugin.opened[index] = &made);
+}
+
+// Later ones win: the environment, the program's for the backend, the program's for the device.
+OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
+  std::map<std::string, std::string> merged;
+  std::string variable = std::string("PLUGRAD_") + plugin.table.name + "_OPTIONS";
+  for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (const char* text = platform::environment(variable.c_str()))
+    for (const std::string& item : split(text, ',')) {
+      const size_t equals = item.find('=');
+      if (equals == std::string::npos || !equals)
+        throw Error(Code::invalid, "[device] " + variable + ": '" + item + "': key=value expected");
+      merged[item.substr(0, equals)] = item.substr(equals + 1);
+    }
+  for (const std::string& name : {std::string(plugin.table.name), plugin.table.name + (":" + std::to_string(index))})
+    for (const auto& [key, value] : options_[name]) merged[key] = value;
+  return {merged.begin(), merged.end()};
+}
+
+void Registry::set_options(const std::string& name, const OptionList& options) {
+  const std::lock_guard lock(mutex_);
+  const auto [backend, index] = parse_device(name);
+  if (Plugin* plugin = find_plugin(backend))
+    for (uint32_t i = 0; i < plugin->devices; ++i)
+      if (plugin->opened[i] && (name == backend || i == index))
+        throw Error(Code::invalid, "[device] options for " + name + ": it is open already; set them before its first use");
+  options_[name] = options;
+}
+
+const void* Registry::extension(const std::string& backend, const char* name) {
+  const std::lock_guard lock(mutex_);
+  search();
+  Plugin* plugin = find_plugin(backend);
+  return plugin && plugin->table.get_extension ? plugin->table.get_extension(name) : nullptr;
+}
+
+DeviceState* Registry::host_device(const DeviceState& other) {
+  const std::lock_guard lock(mutex_);
+  search();
+  for (const char* name : {"cpu", "reference"}) {
+    Plugin* plugin = find_plugin(name);
+    if (!plugin || !plugin->devices || plugin->source == other.source) continue;
+    DeviceState& device = open(*plugin, 0);
+    if (device.host_memory() && !device.compute) return &device;
+  }
+  return nullptr;
+}
+
+void Registry::throw_unknown(const std::string& name) {
+  std::string message = "[device] no device '" + name + "'. Devices:";
+  std::string without;
+  for (const Plugin& plugin : plugins_)
+    for (uint32_t i = 0; i < plugin.devices; ++i) message += std::string(" ") + plugin.table.name + ":" + std::to_string(i);
+  if (devices_.empty() && plugins_.empty()) message += " none";
+  for (const std::string& directory : directories()) {
+    const size_t files = loader::candidates(directory).size();
+    message += "; looked in " + directory + (std::filesystem::is_directory(directory) ? " (" + std::to_string(files) + " plugin files)" : " (no such directory)");
+  }
+  for (const PluginRecord& r : records_)
+    if (r.stage != Stage::ready || !r.devices) message += "; " + r.path + ": " + stage_name(r.stage) + ": " + r.reason;
+  throw Error(Code::invalid, message);
+}
+
+void Registry::seed(uint64_t value) {
+  const std::lock_guard lock(mutex_);
+  seed_ = value;
+  for (DeviceState& device : devices_) {
+    device.seed = value;
+    device.offset = 0;
+  }
+}
+
+// --- The public functions.
+
+const plugrad_host* host() { return &kHost; }
+std::vector<PluginRecord> plugins() { return Registry::get().records(); }
+std::vector<std::string> plugin_directories() { return Registry::get().directories(); }
+void add_plugin_directory(const std::string& directory) { Registry::get().add_directory(directory); }
+PluginRecord load_plugin(const std::string& path) { return Registry::get().load(path); }
+PluginRecord add_backend(const plugrad_backend* table, const std::string& origin) { return Registry::get().adopt(table, origin); }
+std::vector<std::string> device_names() { return Registry::get().device_names(); }
+void set_device_options(const std::string& name, const OptionList& options) { Registry::get().set_options(name, options); }
+const void* backend_extension(const std::string& backend, const char* name) { return Registry::get().extension(backend, name); }
+bool has_device(const std::string& name) noexcept {
+  try {
+    return Registry::get().has(name);
+  } catch (...) {
+    return false;
+  }
+}
+void manual_seed(uint64_t seed) { Registry::get().seed(seed); }
+GeneratorState generator_state(Device device) { return {device.state().seed, device.state().offset}; }
+void set_generator_state(Device device, GeneratorState state) {
+  device.state().seed = state.seed;
+  device.state().offset = state.offset;
+}
+
+Device::Device(const std::string& name) : state_(&Registry::get().device(name)) {}
+
+namespace {
+std::atomic<DeviceState*> chosen_device{nullptr};
+}
+Device default_device() {
+  if (DeviceState* chosen = chosen_device) return Device(chosen);
+  const Device cpu("cpu");
+  chosen_device = &cpu.state();
+  return cpu;
+}
+void set_default_device(Device device) { chosen_device = device.defined() ? &device.state() : nullptr; }
+
+}  // namespace plugrad

@@ -1,0 +1,61 @@
+// The one Runtime: plugins, their records, and the devices that were opened. Made on first use, never destroyed.
+#pragma once
+#include <core/runtime/device_state.hpp>
+#include <plugrad/runtime/runtime.hpp>
+#include <plugrad/sdk/abi.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace plugrad {
+
+struct Plugin {
+  plugrad_backend table;          // negotiated
+  const plugrad_backend* source;
+  std::string origin;             // its file, or what the program said
+  uint32_t devices = 0;
+  std::vector<DeviceState*> opened;  // null where not yet
+};
+
+class Registry {
+ public:
+  static Registry& get();
+
+  // Throws Error (invalid) that lists what there is.
+  DeviceState& device(const std::string& name);
+  bool has(const std::string& name);
+  std::vector<std::string> device_names();
+  std::vector<PluginRecord> records();
+  std::vector<std::string> directories();
+  void add_directory(const std::string& directory);
+  PluginRecord load(const std::string& path);
+  PluginRecord adopt(const plugrad_backend* table, const std::string& origin);
+  void set_options(const std::string& name, const OptionList& options);
+  const void* extension(const std::string& backend, const char* name);
+  // A device in host memory to do another's work on, other than it; null where there is none.
+  DeviceState* host_device(const DeviceState& other);
+  void seed(uint64_t seed);
+
+ private:
+  void search();                                         // mutex held
+  PluginRecord load_file(const std::string& path);       // mutex held
+  void accept(const plugrad_backend* table, PluginRecord& record);  // mutex held; throws Error, with the stage reached in record
+  Plugin* find_plugin(const std::string& backend);       // mutex held
+  DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
+  OptionList options_for(const Plugin& plugin, uint32_t index);
+  [[noreturn]] void throw_unknown(const std::string& name);
+
+  std::recursive_mutex mutex_;  // a plugin's open may ask the host for something
+  bool searched_ = false;
+  std::vector<std::string> directories_;  // added by the program
+  std::vector<PluginRecord> records_;
+  std::deque<Plugin> plugins_;
+  std::deque<DeviceState> devices_;
+  std::map<std::string, OptionList> options_;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace plugrad

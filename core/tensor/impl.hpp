@@ -1,0 +1,78 @@
+// What a Tensor points to, and the views that ops make of it.
+#pragma once
+#include <core/runtime/device_state.hpp>
+#include <core/runtime/dispatch.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+#include <cstring>
+
+namespace plugrad {
+
+struct Node;
+void destroy(Node* node) noexcept;
+
+struct Impl : Counted {
+  Impl(DeviceState& on, Ref<Storage> memory) : device(&on), storage(std::move(memory)) {}
+  uint32_t reserved = 0;
+  DeviceState* device;
+  Ref<Storage> storage;
+  Ref<Node> node;     // set where a gradient is wanted
+  plugrad_view view;  // left uninitialised beyond rank: zeroing it costs as much as an op
+};
+static_assert(sizeof(Impl) <= kHeaderBytes);
+
+inline const plugrad_view& view_of(const Tensor& t) { return t.impl().view; }
+inline Storage* storage_of(const Tensor& t) { return t.impl().storage.get(); }
+inline DeviceState& device_of(const Tensor& t) { return *t.impl().device; }
+inline uint8_t dtype_of(const Tensor& t) { return t.impl().view.dtype; }
+
+template <class A, class B> inline bool same_shape(const A& a, const B& b) {
+  if (a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.shape[i] != b.shape[i]) return false;
+  return true;
+}
+
+inline Shape shape_of(const plugrad_view& v) { return Shape(std::span(v.shape, v.rank)); }
+inline bool is_dense(const plugrad_view& v) { return !(v.layout & PLUGRAD_STRIDED); }
+
+// Derives count and layout of a view from its rank, shape, strides and offset.
+void set_layout(plugrad_view& v, uint64_t alignment);
+// A dense view of this shape without memory. Throws Error (invalid) for a shape that cannot be.
+plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment);
+// A view of x with another shape, by stride 0. The caller knows that it fits.
+plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment);
+
+// A dense tensor with the shape of like, not yet written.
+[[gnu::always_inline]] inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) {
+  const uint64_t bytes = uint64_t(like.count) * dtype_size(dtype);
+  Ref<Storage> storage = allocate(device, bytes);
+  Ref<Impl> impl(new (local().headers.get()) Impl(device, std::move(storage)));
+  plugrad_view& v = impl->view;
+  v.buffer = impl->storage->buffer;
+  v.offset = impl->storage->offset;
+  v.count = like.count;
+  std::memcpy(&v.dtype, &like.dtype, offsetof(plugrad_view, shape) - offsetof(plugrad_view, dtype));
+  v.dtype = dtype;
+  for (int i = 0; i < like.rank; ++i) {
+    v.shape[i] = like.shape[i];
+    v.strides[i] = like.strides[i];
+  }
+  if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
+  return Tensor(std::move(impl));
+}
+Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
+
+// Another view of x's storage, outside the graph.
+Tensor with_view(const Tensor& x, const plugrad_view& view);
+
+// Raises the version of what is about to be written in place. Throws Error (invalid) where the graph forbids it.
+void begin_write(Tensor& x, const char* what);
+// Throws Error (invalid) for an undefined tensor.
+void require_defined(const Tensor& x, const char* what);
+// x in dense form, unrecorded; x itself where it is dense.
+Tensor dense(const Tensor& x);
+// Number `axis` of `rank`, negative ones from the end. Throws Error (invalid).
+int normal_axis(int64_t axis, int rank, const char* what);
+
+}  // namespace plugrad

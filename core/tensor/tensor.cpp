@@ -1,0 +1,79 @@
+#include <plugrad/tensor/tensor.hpp>
+
+#include <core/runtime/transfer.hpp>
+#include <core/tensor/impl.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace plugrad {
+
+Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
+  if (shape.count() != int64_t(count))
+    throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements for shape " + shape.text() + ", which has " + std::to_string(shape.count()));
+  Tensor out = empty(device.state(), shape, uint8_t(dtype), true);
+  transfer::upload(*storage_of(out), 0, elements, count * uint64_t(item_size(dtype)));
+  return out;
+}
+
+Device Tensor::device() const { return Device(impl_->device); }
+DType Tensor::dtype() const { return DType(impl_->view.dtype); }
+int Tensor::rank() const { return impl_->view.rank; }
+Shape Tensor::shape() const { return shape_of(impl_->view); }
+Shape Tensor::strides() const { return Shape(std::span<const int64_t>(impl_->view.strides, impl_->view.rank)); }
+int64_t Tensor::size(int axis) const { return impl_->view.shape[normal_axis(axis, rank(), "size")]; }
+int64_t Tensor::count() const { return impl_->view.count; }
+bool Tensor::is_contiguous() const { return is_dense(impl_->view); }
+
+void Tensor::copy_to_host(void* elements) const {
+  require_defined(*this, "read");
+  const Tensor source = dense(*this);
+  Storage& storage = *storage_of(source);
+  transfer::download(elements, storage, view_of(source).offset - storage.offset, uint64_t(count() * item_size(dtype())));
+}
+
+namespace {
+// The elements of a tensor of dtype `From`, read into T.
+template <class From, class T> void read(const Tensor& x, T* out) {
+  if constexpr (std::is_same_v<From, T>) {
+    x.copy_to_host(out);
+  } else {
+    std::vector<From> elements(size_t(x.count()));
+    x.copy_to_host(elements.data());
+    std::ranges::transform(elements, out, [](From e) { return static_cast<T>(e); });
+  }
+}
+
+template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
+  require_defined(x, "read");
+  if (x.dtype() != wanted)
+    throw Error(Code::invalid, std::string("[read] elements of a ") + dtype_name(x.dtype()) + " tensor as " + dtype_name(wanted) + ": cast it first");
+  std::vector<T> out(size_t(x.count()));
+  x.copy_to_host(out.data());
+  return out;
+}
+
+template <class T> T only_element(const Tensor& x) {
+  require_defined(x, "item");
+  if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, the shape is " + x.shape().text());
+  T value{};
+  switch (x.dtype()) {
+    case DType::f32: read<float>(x, &value); break;
+    case DType::f64: read<double>(x, &value); break;
+    case DType::i64: read<int64_t>(x, &value); break;
+    case DType::boolean: read<uint8_t>(x, &value); break;
+  }
+  return value;
+}
+}  // namespace
+
+template <> double Tensor::item<double>() const { return only_element<double>(*this); }
+template <> float Tensor::item<float>() const { return only_element<float>(*this); }
+template <> int64_t Tensor::item<int64_t>() const { return only_element<int64_t>(*this); }
+template <> bool Tensor::item<bool>() const { return only_element<double>(*this) != 0; }
+template <> std::vector<float> Tensor::to_vector<float>() const { return elements_of<float>(*this, DType::f32); }
+template <> std::vector<double> Tensor::to_vector<double>() const { return elements_of<double>(*this, DType::f64); }
+template <> std::vector<int64_t> Tensor::to_vector<int64_t>() const { return elements_of<int64_t>(*this, DType::i64); }
+template <> std::vector<uint8_t> Tensor::to_vector<uint8_t>() const { return elements_of<uint8_t>(*this, DType::boolean); }
+
+}  // namespace plugrad

@@ -1,0 +1,91 @@
+#include <core/tensor/impl.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+
+void set_layout(plugrad_view& v, uint64_t alignment) {
+  int64_t dense_stride = 1, low = 0, high = 0;
+  uint16_t bits = 0;
+  v.count = 1;
+  for (int i = v.rank; i-- > 0; dense_stride *= v.shape[i]) {
+    v.count *= v.shape[i];
+    if (v.shape[i] <= 1) continue;
+    const int64_t stride = v.strides[i], reach = stride * (v.shape[i] - 1);
+    if (stride != dense_stride) bits |= PLUGRAD_STRIDED;
+    if (stride == 0) bits |= PLUGRAD_BROADCAST;
+    if (stride < 0) bits |= PLUGRAD_NEGATIVE;
+    (reach < 0 ? low : high) += reach;
+  }
+  if (v.count == 0) {  // never reaches a kernel; its strides mean nothing
+    set_dense(v, alignment);
+    return;
+  }
+  if (v.offset & (alignment - 1)) bits |= PLUGRAD_UNALIGNED;
+  if (std::max(high, -low) > INT32_MAX || v.count > INT32_MAX) bits |= PLUGRAD_WIDE_INDEX;
+  v.layout = bits;
+}
+
+plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment) {
+  const int64_t count = shape.count();
+  if (count > INT64_MAX / 16) throw Error(Code::invalid, "[shape] more elements than memory has addresses: " + shape.text());
+  plugrad_view v{};
+  v.dtype = dtype;
+  v.rank = uint8_t(shape.rank());
+  std::ranges::copy(shape, v.shape);
+  set_dense(v, alignment);
+  return v;
+}
+
+plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment) {
+  plugrad_view out = x;
+  out.rank = shape.rank;
+  for (int i = 0; i < shape.rank; ++i) {
+    const int from = i - (shape.rank - x.rank);
+    out.shape[i] = shape.shape[i];
+    out.strides[i] = from < 0 || x.shape[from] == 1 ? 0 : x.strides[from];
+  }
+  set_layout(out, alignment);
+  return out;
+}
+
+Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
+  plugrad_view v = dense_view(shape, dtype, device.info.alignment);
+  Ref<Storage> storage = allocate(device, uint64_t(v.count) * dtype_size(dtype), upload);
+  v.buffer = storage->buffer;
+  v.offset = storage->offset;
+  Ref<Impl> impl(new (local().headers.get()) Impl(device, std::move(storage)));
+  impl->view = v;
+  return Tensor(std::move(impl));
+}
+
+Tensor with_view(const Tensor& x, const plugrad_view& view) {
+  Ref<Impl> impl(new (local().headers.get()) Impl(device_of(x), x.impl().storage));
+  impl->view = view;
+  return Tensor(std::move(impl));
+}
+
+Tensor dense(const Tensor& x) {
+  const plugrad_view& v = view_of(x);
+  if (is_dense(v)) return x;
+  Tensor out = empty_like(device_of(x), v, v.dtype);
+  if (v.count) run<1, 1>(device_of(x), Op::COPY, v.dtype, {&view_of(out), &v}, {storage_of(out), storage_of(x)});
+  return out;
+}
+
+int normal_axis(int64_t axis, int rank, const char* what) {
+  if (axis >= -rank && axis < rank) return int(axis < 0 ? axis + rank : axis);
+  throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
+                                 (rank ? ": " + std::to_string(-rank) + " to " + std::to_string(rank - 1) + " expected" : ": it has none"));
+}
+
+void require_defined(const Tensor& x, const char* what) {
+  if (!x.defined()) throw Error(Code::invalid, std::string("[") + what + "] an undefined tensor: give it a value first");
+}
+
+void destroy(Impl* impl) noexcept {
+  impl->~Impl();
+  local().headers.put(impl);
+}
+
+}  // namespace plugrad
