@@ -72,11 +72,11 @@ struct Divide {
 struct Power {
   template <class T> T operator()(T a, T b) const { return std::pow(a, b); }
 };
-struct Maximum {  // a != a: NaN; where b is, the comparison fails and b is taken
-  template <class T> T operator()(T a, T b) const { return a != a || a > b ? a : b; }
+struct Maximum {  // where b is NaN, the comparison fails and b is taken
+  template <class T> T operator()(T a, T b) const { return std::isnan(a) || a > b ? a : b; }
 };
 struct Minimum {
-  template <class T> T operator()(T a, T b) const { return a != a || a < b ? a : b; }
+  template <class T> T operator()(T a, T b) const { return std::isnan(a) || a < b ? a : b; }
 };
 struct Where {
   template <class T> T operator()(bool condition, T a, T b) const { return condition ? a : b; }
@@ -89,7 +89,7 @@ template <class To> struct Cast {
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
       // Both limits are powers of two, exact in From; casting what is beyond them would be undefined.
       constexpr From kEnd = -static_cast<From>(std::numeric_limits<To>::min());
-      if (x != x) return 0;
+      if (std::isnan(x)) return 0;
       if (x >= kEnd) return std::numeric_limits<To>::max();
       return x < -kEnd ? std::numeric_limits<To>::min() : static_cast<To>(x);
     } else {

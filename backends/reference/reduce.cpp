@@ -2,6 +2,8 @@
 #include <backends/reference/elements.hpp>
 #include <backends/reference/families.hpp>
 
+#include <cmath>
+
 namespace plugrad::reference {
 namespace {
 
@@ -33,10 +35,10 @@ template <class Out, class T> void sum(const Call& call) {
 
 // Whether x comes before y where NaN is larger, and smaller, than anything.
 struct Larger {
-  template <class T> bool operator()(T x, T y) const { return x > y || (x != x && y == y); }
+  template <class T> bool operator()(T x, T y) const { return x > y || (std::isnan(x) && !std::isnan(y)); }
 };
 struct Smaller {
-  template <class T> bool operator()(T x, T y) const { return x < y || (x != x && y == y); }
+  template <class T> bool operator()(T x, T y) const { return x < y || (std::isnan(x) && !std::isnan(y)); }
 };
 
 template <class Before, class T> void extreme(const Call& call) {

@@ -2,6 +2,7 @@
 
 #include <core/autograd/node.hpp>
 #include <core/autograd/sum.hpp>
+#include <core/runtime/fork.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -9,12 +10,6 @@
 
 namespace plugrad {
 namespace {
-// Leaves may belong to several passes at once: who swaps in a gradient holds this for the swap alone.
-std::mutex& leaf_mutex() {
-  static std::mutex& m = *new std::mutex;
-  return m;
-}
-
 class Mode {
  public:
   explicit Mode(bool record) : before_(local().mode) { local().mode = record ? uint32_t(kRecording) : 0; }
@@ -47,11 +42,11 @@ class Pass {
   void run();
   // What arrived at a captured node; undefined if nothing did.
   Tensor captured(Node& node);
-  // Adds the sums of leaves to their gradients: all, or, if one fails, none.
+  // Adds the sums of leaves, and of results that retain them, to their gradients: all, or, if one fails, none.
   void commit();
 
  private:
-  struct LeafSum {
+  struct NodeSum {
     Node* node;
     Tensor sum;
   };
@@ -60,8 +55,8 @@ class Pass {
   void claim(Node& node);
   void reach_leaf(Node& leaf);
   void traverse();
-  LeafSum& leaf_sum(Node& leaf);
-  void arrive(Node& node, Tensor grad);
+  NodeSum& leaf_sum(Node& leaf);
+  void arrive(Node& node, Tensor&& grad);
   void propagate(Node& node);
   void finish(Node& node);
   void release_claims() noexcept;
@@ -73,7 +68,8 @@ class Pass {
   Node* current_ = nullptr;  // at work
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;
-  std::vector<LeafSum> leaves_;
+  std::vector<NodeSum> leaves_;
+  std::vector<NodeSum> retained_;  // what arrived at results that keep it
   std::unordered_map<Node*, uint32_t> shared_leaves_;  // those that another pass has claimed
   std::unordered_map<Node*, Tensor> captured_;
 };
@@ -117,8 +113,8 @@ void Pass::traverse() {
   while (!stack_.empty()) {
     const Node& node = *stack_.back();
     stack_.pop_back();
-    for (size_t i = 0; i < node.operand_count(); ++i) {
-      Node* next = node.operand(i).get();
+    for (const Ref<Node>& edge : node.edges()) {
+      Node* next = edge.get();
       if (!next) continue;
       reach(*next);
       if (next->rule) ++next->pending;
@@ -126,13 +122,13 @@ void Pass::traverse() {
   }
 }
 
-Pass::LeafSum& Pass::leaf_sum(Node& leaf) {
+Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
   if (mine(leaf)) [[likely]] return leaves_[leaf.pending];
   return leaves_[shared_leaves_.at(&leaf)];
 }
 
 // Adds to a node's sum, reduced to its shape where the operand was broadcast.
-void Pass::arrive(Node& node, Tensor grad) {
+[[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
   if (!grad.defined()) return;
   if (!same_shape(view_of(grad), node)) [[unlikely]] grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
   Tensor& sum = node.rule ? node.sum : leaf_sum(node).sum;
@@ -141,7 +137,8 @@ void Pass::arrive(Node& node, Tensor grad) {
 
 void Pass::finish(Node& node) {
   if (!options_.retain_graph) {
-    for (Tensor& each : node.saved) each = {};
+    for (Tensor& each : node.saved)
+      if (each.defined()) each = {};
     node.flags |= Node::kSpent;
   }
   node.pass.store(0, std::memory_order_release);
@@ -151,9 +148,10 @@ void Pass::propagate(Node& node) {
   const Tensor grad = std::exchange(node.sum, {});
   if (!captured_.empty()) [[unlikely]]
     if (const auto wanted = captured_.find(&node); wanted != captured_.end()) wanted->second = grad;
-  if (node.flags & Node::kRetains && grad.defined()) [[unlikely]] node.grad = node.grad.defined() ? add_gradients(node.grad, grad) : grad;
-  for (size_t i = 0, count = node.operand_count(); i < count; ++i) {
-    Node* next = node.operand(i).get();
+  if (node.flags & Node::kRetains && grad.defined()) [[unlikely]] retained_.push_back({&node, grad});
+  const std::span<const Ref<Node>> edges = node.edges();
+  for (size_t i = 0; i < edges.size(); ++i) {
+    Node* next = edges[i].get();
     if (!next) continue;
     const Vjp& vjp = node.vjp(i);
     if (grad.defined() && vjp.apply) arrive(*next, vjp.apply(grad, Saved(node, i)));
@@ -180,6 +178,7 @@ Tensor Pass::captured(Node& node) { return node.rule ? captured_.at(&node) : sha
 
 void Pass::commit() {
   const Mode mode(options_.create_graph);
+  for (NodeSum& each : retained_) each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
   std::vector<Tensor> before(leaves_.size()), after(leaves_.size());
   for (bool swapped = false; !swapped;) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
@@ -189,13 +188,14 @@ void Pass::commit() {
       }
       if (!leaves_[i].sum.defined()) after[i] = before[i];
       else if (before[i].defined()) after[i] = add_gradients(before[i], leaves_[i].sum);
-      else after[i] = options_.create_graph ? leaves_[i].sum : own(leaves_[i].sum);
+      else after[i] = leaves_[i].sum = own(leaves_[i].sum);  // kept, for another round
     }
     const std::lock_guard lock(leaf_mutex());
     swapped = true;
     for (size_t i = 0; i < leaves_.size(); ++i) swapped &= leaves_[i].node->grad.is_same(before[i]);
     for (size_t i = 0; swapped && i < leaves_.size(); ++i) std::swap(leaves_[i].node->grad, after[i]);
   }
+  for (NodeSum& each : retained_) each.node->grad = std::move(each.sum);
   release_claims();
 }
 
@@ -203,7 +203,7 @@ void Pass::commit() {
 // wait hang below one that is ready, the one at work, or a root.
 void Pass::release_claims() noexcept {
   finished_ = true;
-  for (LeafSum& each : leaves_)
+  for (NodeSum& each : leaves_)
     if (mine(*each.node)) each.node->pass.store(0, std::memory_order_release);
   std::vector<Node*> starts = std::exchange(stack_, {});
   if (current_) starts.push_back(current_);
@@ -219,8 +219,8 @@ void Pass::release_claims() noexcept {
   while (!stack_.empty()) {
     const Node& node = *stack_.back();
     stack_.pop_back();
-    for (size_t i = 0; i < node.operand_count(); ++i)
-      if (Node* next = node.operand(i).get()) release(*next);
+    for (const Ref<Node>& edge : node.edges())
+      if (edge) release(*edge);
   }
 }
 

@@ -17,7 +17,8 @@ void destroy(Node* node) noexcept {
   l.releasing = false;
 }
 
-Ref<Node> new_node(const plugrad_view& view) {
+namespace {
+[[gnu::always_inline]] inline Ref<Node> make_node(const plugrad_view& view) {
   Node* node = new (local().nodes.get()) Node;
   node->rank = view.rank;
   node->dtype = view.dtype;
@@ -25,22 +26,23 @@ Ref<Node> new_node(const plugrad_view& view) {
   return Ref<Node>(node);
 }
 
-namespace {
 // A saved output is held without its node: nothing keeps itself alive.
-void save(Node& node, int place, const Tensor& value, bool is_output) {
-  node.saved[size_t(place)] = is_output ? with_view(value, view_of(value)) : value;
+[[gnu::always_inline]] inline void save(Node& node, int place, const Tensor& value, bool is_output) {
+  std::construct_at(&node.saved[size_t(place)], is_output ? with_view(value, view_of(value)) : value);  // it was undefined
   node.versions[size_t(place)] = storage_of(value)->version;
 }
 }  // namespace
 
+Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
+
 [[gnu::noinline]] void record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count, Extra* extra) {
-  Ref<Node> node = new_node(view_of(out));
-  node->extra.reset(extra);
+  Ref<Node> node = make_node(view_of(out));
+  if (extra) node->extra.reset(extra);
   node->rule = &rule;
   node->operands = uint8_t(count);
   unsigned uses = local().mode & kRetaining ? kInput | kInput1 | kInput2 : kNothing;
   for (int i = 0; i < count; ++i) {
-    node->next[size_t(i)] = operands[i]->impl().node;
+    std::construct_at(&node->next[size_t(i)], operands[i]->impl().node);  // it was null
     if (node->next[size_t(i)]) uses |= rule.vjps[size_t(i)].uses;
   }
   if (uses) {
@@ -106,8 +108,14 @@ Tensor& Tensor::requires_grad_(bool on) {
 }
 
 bool Tensor::requires_grad() const { return impl_ && impl_->node; }
-bool Tensor::is_leaf() const { return !impl_->node || !impl_->node->rule; }
-Tensor Tensor::grad() const { return impl_->node ? impl_->node->grad : Tensor(); }
+bool Tensor::is_leaf() const {
+  require_defined(*this, "is_leaf");
+  return !impl_->node || !impl_->node->rule;
+}
+Tensor Tensor::grad() const {
+  require_defined(*this, "grad");
+  return impl_->node ? impl_->node->grad : Tensor();
+}
 const char* Tensor::op_name() const { return is_leaf() ? "" : impl_->node->rule->name; }
 void Tensor::retain_grad() { node_of(*this, "retain_grad").flags |= Node::kRetains; }
 
@@ -127,13 +135,12 @@ Tensor Tensor::detach() const {
   return with_view(*this, view_of(*this));
 }
 
-void begin_write(Tensor& x, const char* what) {
+void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
   if (x.impl().node && recording())
     throw Error(Code::invalid, std::string("[") + what + "] writing in place to a tensor that wants gradients, while recording: do it under NoGrad");
   if (view_of(x).layout & PLUGRAD_BROADCAST)
     throw Error(Code::invalid, std::string("[") + what + "] several elements of this expanded view are one in memory: clone it first");
-  ++storage_of(x)->version;
 }
 
 }  // namespace plugrad

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,11 @@ struct Node : Counted {
   std::unique_ptr<Extra> extra;
   int64_t shape[PLUGRAD_MAX_RANK];  // of the tensor
 
-  size_t operand_count() const { return extra && !extra->next.empty() ? extra->next.size() : operands; }
-  const Ref<Node>& operand(size_t i) const { return extra && !extra->next.empty() ? extra->next[i] : next[i]; }
+  // The operands' nodes.
+  std::span<const Ref<Node>> edges() const {
+    if (extra && !extra->next.empty()) [[unlikely]] return extra->next;
+    return {next.data(), operands};
+  }
   const Vjp& vjp(size_t i) const { return rule->vjps[std::min<size_t>(i, kOperands - 1)]; }
 };
 static_assert(sizeof(Node) <= kNodeBytes);
@@ -80,7 +84,7 @@ class Saved {
   const Extra& extra() const { return *node_.extra; }
 
  private:
-  const Node& wanted() const { return *node_.operand(operand_); }
+  const Node& wanted() const { return *node_.edges()[operand_]; }
   const Tensor& checked(int i) const;
   Node& node_;
   size_t operand_;

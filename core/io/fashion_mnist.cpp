@@ -21,7 +21,8 @@ std::string locate(const std::string& directory, const std::string& name) {
 
 FashionMnist read_fashion_mnist(const std::string& directory) {
   const auto read = [&](const std::string& part) {
-    return read_labelled_images(locate(directory, part + "-images-idx3-ubyte"), locate(directory, part + "-labels-idx1-ubyte"));
+    return read_labelled_images(locate(directory, part + "-images-idx3-ubyte"),
+                                locate(directory, part + "-labels-idx1-ubyte"));
   };
   return {read("train"), read("t10k")};
 }

@@ -1,8 +1,9 @@
 #include <plugrad/io/idx.hpp>
 
+#include <plugrad/sdk/abi.h>
+#include <plugrad/tensor/shape.hpp>
 #include <core/io/byte_source.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <algorithm>
 #include <array>
@@ -58,11 +59,7 @@ std::vector<int64_t> read_extents(ByteSource& source, uint64_t& count) {
   return extents;
 }
 
-std::string shape_text(const std::vector<int64_t>& extents) {
-  std::string text = "(";
-  for (size_t i = 0; i < extents.size(); ++i) text += (i ? ", " : "") + std::to_string(extents[i]);
-  return text + ")";
-}
+std::string shape_text(const std::vector<int64_t>& extents) { return Shape(extents).text(); }
 
 }  // namespace
 

@@ -23,10 +23,7 @@ std::string number(double value, std::chars_format format = std::chars_format::f
 
 void append_piece(std::string& out, std::string_view text) { out += text; }
 void append_piece(std::string& out, double value) { out += number(value); }
-template <class... Pieces>
-void append(std::string& out, const Pieces&... pieces) {
-  (append_piece(out, pieces), ...);
-}
+template <class... Pieces> void append(std::string& out, const Pieces&... pieces) { (append_piece(out, pieces), ...); }
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -53,7 +50,7 @@ double tick_step(double range, int wanted) {
 struct Axes {
   double last_step, top_loss;
   double x(double step) const { return kLeft + (kRight - kLeft) * step / last_step; }
-  double loss(double value) const { return kBottom - (kBottom - kTop) * std::min(value / top_loss, 1.0); }
+  double loss(double value) const { return kBottom - (kBottom - kTop) * std::clamp(value / top_loss, -1.0, 2.0); }
   double accuracy(double value) const { return kBottom - (kBottom - kTop) * std::clamp(value, 0.0, 1.0); }
 };
 
@@ -78,19 +75,20 @@ std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points) {
   return kept;
 }
 
-// An exponential mean over about a fiftieth of the run, without the pull towards its start.
+// The mean over a window of about a fiftieth of the run around each point: it does not lag behind.
 std::vector<PlotPoint> smoothed(std::vector<PlotPoint> points) {
-  const double keep = 1 - 1 / std::max(1.0, static_cast<double>(points.size()) / 50);
-  double mean = 0, weight = 0;
-  for (PlotPoint& point : points) {
-    mean = keep * mean + (1 - keep) * point.value;
-    weight = keep * weight + (1 - keep);
-    point.value = mean / weight;
+  const size_t half = points.size() / 100;
+  std::vector<double> sums = {0};
+  for (const PlotPoint& point : points) sums.push_back(sums.back() + point.value);
+  for (size_t i = 0; i < points.size(); ++i) {
+    // The same on both sides, so that the ends are not pulled towards the middle.
+    const size_t reach = std::min({half, i, points.size() - 1 - i});
+    points[i].value = (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(2 * reach + 1);
   }
   return points;
 }
 
-// The first losses tower over the rest: the axis ends above nearly all of them and above the start of the smooth line.
+// The first losses tower over the rest: the axis ends above nearly all of them.
 double top_of(const std::vector<PlotPoint>& loss) {
   if (loss.empty()) return 1;
   std::vector<double> values;
@@ -103,7 +101,8 @@ double top_of(const std::vector<PlotPoint>& loss) {
 }
 
 template <class Height>
-void append_line(std::string& out, const std::vector<PlotPoint>& points, const Axes& axes, Height height, std::string_view style) {
+void append_line(std::string& out, const std::vector<PlotPoint>& points, const Axes& axes, Height height,
+                 std::string_view style) {
   if (points.empty()) return;
   append(out, "<polyline fill=\"none\" stroke-linejoin=\"round\" ", style, " points=\"");
   for (const PlotPoint& point : points) append(out, axes.x(static_cast<double>(point.step)), ",", height(point.value), " ");
@@ -156,8 +155,11 @@ void append_labels(std::string& out, const LossPlot& plot) {
 void append_loss(std::string& out, const std::vector<PlotPoint>& points, const Axes& axes) {
   const std::string colour = "stroke=\"" + std::string(kLossColour) + "\" ";
   const auto height = [&](double value) { return axes.loss(value); };
+  append(out, "<clipPath id=\"frame\"><rect x=\"", kLeft, "\" y=\"", kTop, "\" width=\"", kRight - kLeft, "\" height=\"",
+         kBottom - kTop, "\"/></clipPath>\n<g clip-path=\"url(#frame)\">\n");
   append_line(out, points, axes, height, colour + "stroke-opacity=\"0.3\" stroke-width=\"1\"");
   append_line(out, smoothed(points), axes, height, colour + "stroke-width=\"2.2\"");
+  out += "</g>\n";
 }
 
 void append_accuracy(std::string& out, const std::vector<PlotPoint>& points, const Axes& axes) {
@@ -188,7 +190,8 @@ std::string loss_plot_svg(const LossPlot& plot) {
   std::string out;
   append(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ", kHeight, "\" width=\"", kWidth,
          "\" height=\"", kHeight, "\" font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"13\" ",
-         "fill=\"#3b444e\">\n<title>", escaped(plot.title), "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
+         "fill=\"#3b444e\">\n<title>", escaped(plot.title),
+         "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
   append_grid(out, axes, !accuracy.empty());
   append_labels(out, plot);
   append_loss(out, thinned(loss), axes);

@@ -45,7 +45,9 @@ class HeaderParser {
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(Code::io_error, "[" + path_ + "] is not a valid safetensors file: " + what);
   }
-  [[noreturn]] void fail(const std::string& name, const std::string& what) const { fail("tensor " + quoted(name) + " " + what); }
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+    fail("tensor " + quoted(name) + " " + what);
+  }
 
   // The parser ends quietly at a zero byte, and keeps the last of equal keys: both are checked here.
   Json parse_json(const std::string& text) const {
@@ -88,7 +90,8 @@ class HeaderParser {
     entry.dtype = read_dtype(name, value["dtype"]);
     entry.shape = read_shape(name, value["shape"]);
     const Json& offsets = value["data_offsets"];
-    const bool two = offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned();
+    const bool two =
+        offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned();
     if (!two) fail(name, "has data_offsets that are not two whole numbers");
     entry.begin = offsets[0].get<uint64_t>();
     entry.end = offsets[1].get<uint64_t>();
@@ -107,7 +110,8 @@ class HeaderParser {
   Shape read_shape(const std::string& name, const Json& value) const {
     if (!value.is_array()) fail(name, "has a shape that is no list");
     if (value.size() > PLUGRAD_MAX_RANK) {
-      fail(name, "has " + std::to_string(value.size()) + " dimensions, at most " + std::to_string(PLUGRAD_MAX_RANK) + " are read");
+      fail(name,
+           "has " + std::to_string(value.size()) + " dimensions, at most " + std::to_string(PLUGRAD_MAX_RANK) + " are read");
     }
     Shape shape;
     for (const Json& extent : value) {
@@ -145,8 +149,9 @@ class HeaderParser {
     uint64_t next = 0;
     for (const auto& [name, entry] : order) {
       if (entry->begin != next) {
-        fail(*name, (entry->begin < next ? "overlaps the one before it: it begins at byte " : "leaves a gap: it begins at byte ") +
-                        std::to_string(entry->begin) + ", expected " + std::to_string(next));
+        fail(*name,
+             (entry->begin < next ? "overlaps the one before it: it begins at byte " : "leaves a gap: it begins at byte ") +
+                 std::to_string(entry->begin) + ", expected " + std::to_string(next));
       }
       next = entry->end;
     }
@@ -172,7 +177,8 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   const auto fail = [&](const std::string& what) { source.fail("is not a valid safetensors file: " + what); };
   if (!whole) fail("it is shorter than the 8 bytes that begin one");
   if (length > file_bytes - kLengthBytes || length > kMaxHeaderBytes) {
-    fail("it says that its header has " + std::to_string(length) + " bytes, and has " + std::to_string(file_bytes) + " itself");
+    fail("it says that its header has " + std::to_string(length) + " bytes, and has " + std::to_string(file_bytes) +
+         " itself");
   }
   std::string text(length, '\0');
   if (source.read(text.data(), length) != length) fail("it ends inside its header");

@@ -39,9 +39,7 @@ void Adam::step() {
   }
 }
 
-std::vector<NamedTensor> Adam::state() const {
-  return collect_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}});
-}
+std::vector<NamedTensor> Adam::state() const { return collect_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}}); }
 
 void Adam::load_state(const std::vector<NamedTensor>& state, int64_t steps) {
   restore_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}}, state, steps);

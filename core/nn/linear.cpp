@@ -10,7 +10,8 @@ namespace plugrad::nn {
 
 Linear::Linear(int64_t in, int64_t out, bool with_bias, DType dtype, Device device) {
   if (in < 1 || out < 1) {
-    throw Error(Code::invalid, "[linear] sizes must be at least 1: in " + std::to_string(in) + ", out " + std::to_string(out));
+    throw Error(Code::invalid,
+                "[linear] sizes must be at least 1: in " + std::to_string(in) + ", out " + std::to_string(out));
   }
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   weight = rand({out, in}, dtype, device, -bound, bound).requires_grad_();

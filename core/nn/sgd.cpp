@@ -28,9 +28,7 @@ void Sgd::step() {
   }
 }
 
-std::vector<NamedTensor> Sgd::state() const {
-  return collect_state({{"momentum_buffer", &velocity_}});
-}
+std::vector<NamedTensor> Sgd::state() const { return collect_state({{"momentum_buffer", &velocity_}}); }
 
 void Sgd::load_state(const std::vector<NamedTensor>& state, int64_t steps) {
   restore_state({{"momentum_buffer", &velocity_}}, state, steps);

@@ -21,6 +21,14 @@ Tensor compare(Op op, Number a, const Tensor& b) {
   require(op, b);
   return binary_number(op, a, b, PLUGRAD_BOOL);
 }
+// op of b and a; what: the function that the caller called.
+Tensor reversed(const char* what, Op op, const Tensor& a, const Tensor& b) {
+  require_defined(a, what);
+  require_defined(b, what);
+  require_together(what, a, b);
+  if (!same_shape(view_of(a), view_of(b))) common_shape(op, view_of(a), view_of(b), 1, what);
+  return binary(op, b, a, PLUGRAD_BOOL);
+}
 }  // namespace
 
 Tensor eq(const Tensor& a, const Tensor& b) { return compare(Op::EQ, a, b); }
@@ -31,9 +39,9 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare(Op::LT, a, b); }
 Tensor lt(const Tensor& a, Number b) { return compare(Op::LT, a, b); }
 Tensor le(const Tensor& a, const Tensor& b) { return compare(Op::LE, a, b); }
 Tensor le(const Tensor& a, Number b) { return compare(Op::LE, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return compare(Op::LT, b, a); }
+Tensor gt(const Tensor& a, const Tensor& b) { return reversed("gt", Op::LT, a, b); }
 Tensor gt(const Tensor& a, Number b) { return compare(Op::LT, b, a); }
-Tensor ge(const Tensor& a, const Tensor& b) { return compare(Op::LE, b, a); }
+Tensor ge(const Tensor& a, const Tensor& b) { return reversed("ge", Op::LE, a, b); }
 Tensor ge(const Tensor& a, Number b) { return compare(Op::LE, b, a); }
 
 namespace {

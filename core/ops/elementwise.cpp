@@ -14,10 +14,10 @@ using S = const Saved&;
 Tensor pass_grad(Grad grad, S) { return grad; }
 Tensor negate_grad(Grad grad, S) { return neg(grad); }
 
-inline Tensor arithmetic(Op op, const Tensor& a, const Tensor& b) {
-  require_together(op, a, b);
-  require_number_dtype(op, dtype_of(a));
-  return binary(op, a, b, dtype_of(a));
+template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& a, const Tensor& b) {
+  require_together(kOp, a, b);
+  require_number_dtype(kOp, dtype_of(a));
+  return binary(kOp, a, b, dtype_of(a));
 }
 inline Tensor with_number(Op op, const Tensor& a, Number b) {
   require(op, a);
@@ -40,7 +40,7 @@ double number_of(S saved) { return saved.extra().number; }
 
 Tensor add(const Tensor& a, const Tensor& b) {
   static constexpr Rule kRule{"+", {{{pass_grad}, {pass_grad}}}};
-  return differentiable(kRule, arithmetic(Op::ADD, a, b), a, b);
+  return differentiable(kRule, arithmetic<Op::ADD>(a, b), a, b);
 }
 Tensor add(const Tensor& a, Number b) {
   static constexpr Rule kRule{"+", {{{pass_grad}}}};
@@ -49,7 +49,7 @@ Tensor add(const Tensor& a, Number b) {
 
 Tensor sub(const Tensor& a, const Tensor& b) {
   static constexpr Rule kRule{"-", {{{pass_grad}, {negate_grad}}}};
-  return differentiable(kRule, arithmetic(Op::SUB, a, b), a, b);
+  return differentiable(kRule, arithmetic<Op::SUB>(a, b), a, b);
 }
 Tensor sub(const Tensor& a, Number b) {
   static constexpr Rule kRule{"-", {{{pass_grad}}}};
@@ -63,7 +63,7 @@ Tensor sub(Number a, const Tensor& b) {
 Tensor mul(const Tensor& a, const Tensor& b) {
   static constexpr Rule kRule{"*", {{{[](Grad grad, S saved) { return mul(grad, saved.input(1)); }, kInput1},
                                      {[](Grad grad, S saved) { return mul(grad, saved.input(0)); }, kInput}}}};
-  return differentiable(kRule, arithmetic(Op::MUL, a, b), a, b);
+  return differentiable(kRule, arithmetic<Op::MUL>(a, b), a, b);
 }
 Tensor mul(const Tensor& a, Number b) {
   static constexpr Rule kRule{"*", {{{[](Grad grad, S saved) { return mul(grad, number_of(saved)); }}}}};
@@ -98,11 +98,12 @@ Tensor pow_base_grad(Grad grad, S saved) {
   const Tensor a = saved.input(0), b = saved.input(1);
   return mul(grad, where(eq(b, 0), 0, mul(b, pow(a, sub(b, 1)))));
 }
-// d a^b / db = a^b ln a, 0 where a is 0 and b is not negative.
+// d a^b / db = a^b ln a, 0 where a is 0 and b is not negative: there ln 1 stands for ln 0, whose infinity would meet 0 in the
+// second derivative.
 Tensor pow_exponent_grad(Grad grad, S saved) {
   const Tensor a = saved.input(0), b = saved.input(1), out = saved.output();
   const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
-  return mul(grad, where(gt(at_zero, 0), 0, mul(out, log(a))));
+  return mul(grad, mul(out, log(where(gt(at_zero, 0), 1, a))));
 }
 Tensor pow_number_grad(Grad grad, S saved) {
   const double b = number_of(saved);
@@ -113,8 +114,13 @@ Tensor pow_number_grad(Grad grad, S saved) {
 }
 Tensor pow_of_number_grad(Grad grad, S saved) {
   const double a = number_of(saved);
-  if (a == 0) return mul(grad, where(ge(saved.input(), 0), 0, mul(saved.output(), std::log(a))));
-  return mul(grad, mul(saved.output(), std::log(a)));
+  if (a != 0) return mul(grad, mul(saved.output(), std::log(a)));
+  Tensor slope;  // 0 or infinite: a constant
+  {
+    const NoGrad constant;
+    slope = where(ge(saved.input(), 0), 0, mul(saved.output(), std::log(a)));
+  }
+  return mul(grad, slope);
 }
 }  // namespace
 
@@ -156,7 +162,7 @@ template <bool kLarger> Tensor extremum_number_grad(Grad grad, S saved) {
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   static constexpr Rule kRule{"maximum", {{{extremum_grad<true, 0>, kInput | kInput1}, {extremum_grad<true, 1>, kInput | kInput1}}}};
-  return differentiable(kRule, arithmetic(Op::MAXIMUM, a, b), a, b);
+  return differentiable(kRule, arithmetic<Op::MAXIMUM>(a, b), a, b);
 }
 Tensor maximum(const Tensor& a, Number b) {
   static constexpr Rule kRule{"maximum", {{{extremum_number_grad<true>, kInput}}}};
@@ -164,7 +170,7 @@ Tensor maximum(const Tensor& a, Number b) {
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
   static constexpr Rule kRule{"minimum", {{{extremum_grad<false, 0>, kInput | kInput1}, {extremum_grad<false, 1>, kInput | kInput1}}}};
-  return differentiable(kRule, arithmetic(Op::MINIMUM, a, b), a, b);
+  return differentiable(kRule, arithmetic<Op::MINIMUM>(a, b), a, b);
 }
 Tensor minimum(const Tensor& a, Number b) {
   static constexpr Rule kRule{"minimum", {{{extremum_number_grad<false>, kInput}}}};

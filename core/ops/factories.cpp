@@ -4,6 +4,8 @@
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
+#include <cmath>
+
 namespace plugrad {
 
 Tensor full(const Shape& shape, Number value, DType dtype, Device device) {
@@ -37,6 +39,7 @@ int64_t arange_count(Number start, Number end, Number step) {
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
   require_number_dtype(Op::IOTA, uint8_t(dtype));
   const plugrad_view first = number_operand(Op::IOTA, uint8_t(dtype), start), by = number_operand(Op::IOTA, uint8_t(dtype), step);
+  if (std::isfinite(end.real())) number_operand(Op::IOTA, uint8_t(dtype), end);
   Tensor out = empty(device.state(), {arange_count(start, end, step)}, uint8_t(dtype));
   if (out.count()) run<1, 2>(device.state(), Op::IOTA, uint8_t(dtype), {&view_of(out), &first, &by}, {storage_of(out), nullptr, nullptr});
   return out;
@@ -60,7 +63,11 @@ Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
 Tensor rand(const Shape& shape, DType dtype, Device device, double low, double high) {
   const NoGrad constant;
   const Tensor unit = random(Op::UNIFORM, shape, dtype, device);
-  return low == 0 && high == 1 ? unit : add(mul(unit, high - low), low);
+  if (low == 0 && high == 1) return unit;
+  const Tensor moved = add(mul(unit, high - low), low);
+  if (low == 0 || !(low < high)) return moved;
+  // Adding low may round up to high itself.
+  return minimum(moved, dtype == DType::f32 ? double(std::nextafter(float(high), float(low))) : std::nextafter(high, low));
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device, double mean, double deviation) {

@@ -15,26 +15,32 @@ Tensor fitting(const Tensor& x, const Tensor& source) {
 }
 
 void write(Tensor& x, Op op, const plugrad_view& operand, Storage* storage) {
-  if (x.count()) run<1, 2>(device_of(x), op, dtype_of(x), {&view_of(x), &view_of(x), &operand}, {storage_of(x), storage_of(x), storage});
+  if (!x.count()) return;
+  raise_version(x);
+  run<1, 2>(device_of(x), op, dtype_of(x), {&view_of(x), &view_of(x), &operand}, {storage_of(x), storage_of(x), storage});
 }
 }  // namespace
 
 void Tensor::copy_(const Tensor& source) {
-  begin_write(*this, "copy_");
+  require_writable(*this, "copy_");
   require_defined(source, "copy_");
   const NoGrad unrecorded;
   const Tensor from = fitting(*this, source);
-  if (count() && !from.is_same(*this)) run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)}, {storage_of(*this), storage_of(from)});
+  if (!count() || from.is_same(*this)) return;
+  raise_version(*this);
+  run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)}, {storage_of(*this), storage_of(from)});
 }
 
 void Tensor::fill_(Number value) {
-  begin_write(*this, "fill_");
+  require_writable(*this, "fill_");
   const plugrad_view number = number_operand(Op::FILL, dtype_of(*this), value);
-  if (count()) run<1, 1>(device_of(*this), Op::FILL, dtype_of(*this), {&view_of(*this), &number}, {storage_of(*this), nullptr});
+  if (!count()) return;
+  raise_version(*this);
+  run<1, 1>(device_of(*this), Op::FILL, dtype_of(*this), {&view_of(*this), &number}, {storage_of(*this), nullptr});
 }
 
 void Tensor::add_(const Tensor& other, Number scale) {
-  begin_write(*this, "add_");
+  require_writable(*this, "add_");
   require_together(Op::ADD, *this, other);
   require_number_dtype(Op::ADD, dtype_of(*this));
   const NoGrad unrecorded;
@@ -43,7 +49,7 @@ void Tensor::add_(const Tensor& other, Number scale) {
 }
 
 void Tensor::mul_(Number factor) {
-  begin_write(*this, "mul_");
+  require_writable(*this, "mul_");
   require_number_dtype(Op::MUL, dtype_of(*this));
   write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor), nullptr);
 }

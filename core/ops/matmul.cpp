@@ -64,6 +64,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (!a.rank() || !b.rank()) refuse(a, b, "a tensor of rank 0");
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (!row && !column) return matrices(a, b);
+  if (a.size(-1) != b.size(column ? 0 : -2)) refuse(a, b, "inner sizes differ");
   Tensor out = matrices(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
   if (column) out = squeeze(out, {-1});
   return row ? squeeze(out, {column ? -1 : -2}) : out;

@@ -102,7 +102,7 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "mean");
-  require_floating(Op::SUM, dtype_of(x));
+  if (!is_floating(x.dtype())) throw Error(Code::invalid, std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": f32 or f64 expected; cast it");
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)

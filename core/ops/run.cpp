@@ -4,19 +4,18 @@
 
 namespace plugrad {
 
-void throw_not_together(Op op, const Tensor& a, const Tensor& b) {
-  const std::string label = "[" + op_label(uint32_t(op)) + "] operands on ";
+void throw_not_together(const std::string& what, const Tensor& a, const Tensor& b) {
   if (&device_of(a) != &device_of(b))
-    throw Error(Code::invalid, label + device_of(a).name + " and " + device_of(b).name + ": one device expected; move one with to(x, device)");
-  throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) +
-                                 ": one dtype expected; cast one of them");
+    throw Error(Code::invalid, "[" + what + "] operands on " + device_of(a).name + " and " + device_of(b).name + ": one device expected; move one with to(x, device)");
+  throw Error(Code::invalid, "[" + what + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) + ": one dtype expected; cast one of them");
 }
+void throw_not_together(Op op, const Tensor& a, const Tensor& b) { throw_not_together(op_label(uint32_t(op)), a, b); }
 
 void throw_dtype(Op op, uint8_t dtype, const char* expected) {
   throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an operand of " + dtype_label(dtype) + ": " + expected + " expected; cast it");
 }
 
-plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment) {
+plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what) {
   const plugrad_view& small = a.rank < b.rank ? a : b;
   const plugrad_view& large = a.rank < b.rank ? b : a;
   plugrad_view out = large;
@@ -25,7 +24,7 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
     int64_t& extent = out.shape[out.rank - small.rank + i];
     if (extent == 1) extent = small.shape[i];
     else if (small.shape[i] != 1 && small.shape[i] != extent)
-      throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] shapes do not broadcast: " + shape_of(a).text() + " and " + shape_of(b).text());
+      throw Error(Code::invalid, "[" + (what ? what : op_label(uint32_t(op))) + "] shapes do not broadcast: " + shape_of(a).text() + " and " + shape_of(b).text());
   }
   set_dense(out, alignment);
   return out;
@@ -39,6 +38,17 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   Tensor out = empty_like(device, shape, out_dtype);
   if (shape.count) run<1, 2>(device, op, dtype_of(a), {&view_of(out), &x, &y}, {storage_of(out), storage_of(a), storage_of(b)});
   return out;
+}
+
+void elsewhere(Op op, const Tensor& out, const Tensor& x) {
+  const plugrad_view* const views[] = {&view_of(out), &view_of(x)};
+  Storage* const storages[] = {storage_of(out), storage_of(x)};
+  run_elsewhere(device_of(x), {uint32_t(op), 1, 1, dtype_of(x), views, storages, nullptr});
+}
+void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b) {
+  const plugrad_view* const views[] = {&view_of(out), &view_of(a), &view_of(b)};
+  Storage* const storages[] = {storage_of(out), storage_of(a), storage_of(b)};
+  run_elsewhere(device_of(a), {uint32_t(op), 1, 2, dtype_of(a), views, storages, nullptr});
 }
 
 plugrad_view number_operand(Op op, uint8_t dtype, Number value) {

@@ -9,9 +9,11 @@
 
 namespace plugrad {
 
+[[noreturn]] void throw_not_together(const std::string& what, const Tensor& a, const Tensor& b);
 [[noreturn]] void throw_not_together(Op op, const Tensor& a, const Tensor& b);
 [[noreturn]] void throw_dtype(Op op, uint8_t dtype, const char* expected);
-plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment);
+// what: stands in an error's message instead of the op.
+plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what = nullptr);
 Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype);
 
 [[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
@@ -21,6 +23,10 @@ Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dty
   require(op, a);
   require(op, b);
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(op, a, b);
+}
+// The same where the caller knows that both are defined, for functions that are no op themselves.
+inline void require_together(const char* what, const Tensor& a, const Tensor& b) {
+  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(what, a, b);
 }
 inline void require_floating(Op op, uint8_t dtype) {
   if (dtype > PLUGRAD_F64) [[unlikely]] throw_dtype(op, dtype, "f32 or f64");
@@ -37,20 +43,30 @@ plugrad_view number_operand(Op op, uint8_t dtype, Number value);
   if (!view_of(x).count) [[unlikely]] return true;
   return try_run<1, 1>(device_of(x), op, dtype_of(out), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
 }
+// The last rung, where the device has no way of its own.
+void elsewhere(Op op, const Tensor& out, const Tensor& x);
+void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b);
+
 [[gnu::always_inline]] inline Tensor unary(Op op, const Tensor& x) {
   require(op, x);
-  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-  if (view_of(x).count) [[likely]]
-    run<1, 1>(device_of(x), op, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  Local& l = local();
+  Tensor out = empty_like(l, device_of(x), view_of(x), dtype_of(x));
+  if (!view_of(x).count) [[unlikely]] return out;
+  const auto storages = [&] { return std::array{storage_of(out), storage_of(x)}; };
+  if (!try_run<1, 1>(l, device_of(x), op, dtype_of(x), {&view_of(out), &view_of(x)}, storages, nullptr)) [[unlikely]]
+    elsewhere(op, out, x);
   return out;
 }
 
 // out = op(a, b), elementwise, broadcast. out_dtype: for comparisons.
 [[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
-  Tensor out = empty_like(device_of(a), view_of(a), out_dtype);
-  if (view_of(out).count) [[likely]]
-    run<1, 2>(device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, {storage_of(out), storage_of(a), storage_of(b)});
+  Local& l = local();
+  Tensor out = empty_like(l, device_of(a), view_of(a), out_dtype);
+  if (!view_of(a).count) [[unlikely]] return out;
+  const auto storages = [&] { return std::array{storage_of(out), storage_of(a), storage_of(b)}; };
+  if (!try_run<1, 2>(l, device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, storages, nullptr)) [[unlikely]]
+    elsewhere(op, out, a, b);
   return out;
 }
 

@@ -41,12 +41,14 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   require_defined(param, "sgd_step");
   require_like("sgd_step", param, grad, "a gradient");
   if (s.momentum != 0) require_like("sgd_step", param, velocity, "a velocity");
-  begin_write(param, "sgd_step");
+  require_writable(param, "sgd_step");
+  if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
+  raise_version(param);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
   const plugrad_view rate = immediate_view(dtype_of(param), s.rate, 0);
   if (s.momentum != 0) {
-    begin_write(velocity, "sgd_step");
+    raise_version(velocity);
     if (try_run<2, 2>(device_of(param), Op::SGD_STEP, dtype_of(param), {&view_of(param), &view_of(velocity), &view_of(grad), &rate},
                       {storage_of(param), storage_of(velocity), storage_of(grad), nullptr}, &attributes))
       return;
@@ -61,8 +63,9 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   require_like("adam_step", param, grad, "a gradient");
   require_like("adam_step", param, m, "a first moment");
   require_like("adam_step", param, v, "a second moment");
-  for (Tensor* each : {&param, &m, &v}) begin_write(*each, "adam_step");
+  for (Tensor* each : {&param, &m, &v}) require_writable(*each, "adam_step");
   if (!param.count()) return;
+  for (Tensor* each : {&param, &m, &v}) raise_version(*each);
   const double c1 = 1 - std::pow(s.beta1, double(s.number)), c2 = 1 - std::pow(s.beta2, double(s.number));
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const uint8_t dtype = dtype_of(param);

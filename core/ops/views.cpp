@@ -130,8 +130,10 @@ Range python_range(int64_t extent, int64_t start, int64_t end, int64_t step) {
   const auto inside = [&](int64_t i) { return std::clamp(i < 0 ? i + extent : i, low, high); };
   start = inside(start);
   end = inside(end);
-  const int64_t distance = step < 0 ? start - end : end - start, by = step < 0 ? -step : step;
-  return {start, distance > 0 ? (distance - 1) / by + 1 : 0, step};
+  const int64_t distance = step < 0 ? start - end : end - start;
+  const uint64_t by = step < 0 ? 0 - uint64_t(step) : uint64_t(step);
+  const int64_t count = distance > 0 ? int64_t(uint64_t(distance - 1) / by) + 1 : 0;
+  return {start, count, count > 1 ? step : 1};  // a step that is not taken may be huge
 }
 
 plugrad_view sliced(const plugrad_view& x, int axis, const Range& range) {
@@ -253,7 +255,7 @@ Tensor contiguous(const Tensor& x) {
 
 namespace {
 void require_alike(const Tensor& first, const Tensor& other, int axis) {
-  require_together(Op::COPY, first, other);
+  require_together("cat", first, other);
   bool fits = first.rank() == other.rank();
   for (int i = 0; fits && i < first.rank(); ++i) fits = i == axis || view_of(first).shape[i] == view_of(other).shape[i];
   if (!fits) refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " differ beside axis " + std::to_string(axis));
@@ -302,13 +304,14 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
   for (const Tensor& each : tensors) {
     require_defined(each, "stack");
     if (each.shape() != tensors.front().shape()) refuse("stack", "shapes " + tensors.front().shape().text() + " and " + each.shape().text() + " differ");
+    require_together("stack", tensors.front(), each);
     rows.push_back(unsqueeze(each, axis));
   }
   return cat(rows, normal_axis(axis, rows.front().rank(), "stack"));
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
-  return shape_of(common_shape(Op::COPY, dense_view(a, PLUGRAD_F32, 1), dense_view(b, PLUGRAD_F32, 1), 1));
+  return shape_of(common_shape(Op::COPY, dense_view(a, PLUGRAD_F32, 1), dense_view(b, PLUGRAD_F32, 1), 1, "broadcast_shapes"));
 }
 
 }  // namespace plugrad

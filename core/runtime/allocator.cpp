@@ -69,7 +69,7 @@ Storage* Allocator::make(uint64_t size, uint64_t cached_limit) {
   block->buffer = made;
   block->bytes = size;
   block->device = &device_;
-  block->size_class = kLarge;
+  block->large = true;
   stats_.reserved += size;
   return block;
 }
@@ -81,9 +81,16 @@ Storage* Allocator::take(uint64_t bytes, bool upload) {
     streams::poll(*device_.compute);
     streams::poll(*device_.copies);
   }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Storage* block = reuse(size, upload);
   if (!block) block = make(size, std::max(kKeep, stats_.peak));
+  if (!block && stats_.cached && device_.compute) {  // what is free is in flight still
+    lock.unlock();
+    streams::drain(*device_.compute);
+    streams::drain(*device_.copies);
+    lock.lock();
+    block = make(size, 0);
+  }
   if (!block) {
     const std::string why = take_report();
     throw Error(Code::out_of_memory, "[" + device_.name + "] out of memory: " + std::to_string(bytes) + " bytes wanted, " +

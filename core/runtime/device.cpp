@@ -8,15 +8,7 @@
 
 namespace plugrad {
 namespace {
-// Stands in the table where the device was asked and has none: whoever runs it unasked goes on to the next rung.
-plugrad_status run_none(const plugrad_kernel*, plugrad_stream*, const plugrad_op*) { return PLUGRAD_UNSUPPORTED; }
-const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, run_none, nullptr};
-
-KernelTable* new_table() {
-  void* zeros = std::calloc(1, sizeof(KernelTable));  // pages come as they are touched
-  if (!zeros) throw Error(Code::out_of_memory, "[device] out of host memory for the kernel table");
-  return static_cast<KernelTable*>(zeros);
-}
+const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, nullptr, nullptr};  // asked for, and there is none
 
 void require_entries(const plugrad_backend& t, const std::string& name, uint32_t capabilities) {
   const auto refuse = [&](const char* why) { throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why); };
@@ -39,6 +31,14 @@ uint64_t memory_limit(const std::string& name, const OptionList& options) {
 }
 }  // namespace
 
+KernelTable* DeviceState::new_table() {
+  void* zeros = std::calloc(1, sizeof(KernelTable));  // pages come as they are touched
+  if (!zeros) throw Error(Code::out_of_memory, "[device] out of host memory for the kernel table");
+  auto& kept = made_tables_[tables_made_++];
+  kept.reset(static_cast<KernelTable*>(zeros));
+  return kept.get();
+}
+
 DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index, uint32_t number,
                          const OptionList& options)
     : table(negotiated), source(from), plugin(std::move(file)), ordinal(number), name(negotiated.name + (":" + std::to_string(index))) {
@@ -60,8 +60,7 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
   if (host_memory()) allocator.set_limit(memory_limit(name, options));
   if (!(info.capabilities & PLUGRAD_ASYNC)) return;
-  compute = streams::create(*this, PLUGRAD_COMPUTE_STREAM);
-  copies = streams::create(*this, PLUGRAD_COPY_STREAM);
+  streams::create(*this);
 }
 
 void DeviceState::fail(plugrad_status status, const char* function) const { throw_status(status, name + ": " + function, take_report()); }
@@ -75,7 +74,7 @@ void DeviceState::require_open() const {
 
 // The way of every op looks into the tables first: with empty ones it comes to require_open.
 void DeviceState::detach() {
-  detached = true;
+  if (detached.exchange(true)) return;
   for (auto& each : tables_) each = new_table();
 }
 
@@ -91,13 +90,16 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
   for (int i = 0; i < op.outputs + op.inputs; ++i) question.dtypes[i] = op.views[i]->dtype;
   if (op.opcode >= KernelTable::kOpcodes || key >= KernelTable::kDTypes || layout >= KernelTable::kLayouts)
     return table.resolve(handle, &question);
-  KernelTable::Entry& entry = tables_[flags >> 1].load(std::memory_order_relaxed)->at(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
-  const plugrad_kernel* found = entry.load(std::memory_order_acquire);
+  KernelTable& cache = *tables_[flags >> 1].load(std::memory_order_relaxed);
+  const size_t place = KernelTable::place(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
+  const plugrad_kernel* found = cache.asked[place].load(std::memory_order_acquire);
   if (!found) {
     found = table.resolve(handle, &question);
     streams::guard_exit();
     if (!found) found = &kNone;
-    entry.store(found, std::memory_order_release);
+    cache.asked[place].store(found, std::memory_order_release);
+    // Once detached the way of every op must come to require_open.
+    if (found != &kNone && !found->workspace && !compute && !detached) cache.direct[place].store(found, std::memory_order_release);
   }
   return found == &kNone ? nullptr : found;
 }
@@ -117,9 +119,10 @@ void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
     s.offset = i * size;
     s.device = &device;
     s.bytes = size;
-    s.size_class = list;
+    s.list = list;
+    s.capacity = device.compute ? 0 : capacity;
     s.owner = s.writer = device.compute ? device.compute->id : 0;
-    magazine.push(&s, capacity, storage_depot(list));
+    magazine.push(&s);
   }
 }
 
@@ -141,10 +144,12 @@ namespace {
 }
 }  // namespace
 
-void destroy(Storage* storage) noexcept {
-  if (storage->size_class == kLarge) return storage->device->allocator.give(storage);
+void destroy_slow(Storage* storage) noexcept {
+  if (storage->large) return storage->device->allocator.give(storage);
   if (storage->device->compute && !settle_small(storage)) return;
-  local().storages[storage->size_class].push(storage, small_capacity(storage->size_class % kSizeClasses), storage_depot(storage->size_class));
+  Magazine<Storage>& magazine = local().storages[storage->list];
+  if (magazine.count == small_capacity(storage->list % kSizeClasses)) magazine.retire(storage_depot(storage->list));
+  magazine.push(storage);
 }
 
 // --- The public handle.

@@ -9,6 +9,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -21,13 +23,14 @@ inline constinit std::atomic<uint32_t> modes{0};
 class KernelTable {
  public:
   static constexpr uint32_t kOpcodes = 256, kDTypes = 16, kLayouts = 64;
+  static constexpr uint32_t kEntries = (kOpcodes + kDTypes) * kDTypes * kLayouts;
   using Entry = std::atomic<const plugrad_kernel*>;
 
-  Entry& at(uint32_t slot, uint8_t key, uint16_t layout) { return entries_[(slot * kDTypes + key) * kLayouts + layout]; }
+  static constexpr size_t place(uint32_t slot, uint8_t key, uint16_t layout) { return (size_t(slot) * kDTypes + key) * kLayouts + layout; }
   static constexpr uint32_t slot(uint32_t opcode, uint8_t source) { return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode; }
 
- private:
-  Entry entries_[(kOpcodes + kDTypes) * kDTypes * kLayouts];
+  Entry direct[kEntries];  // kernels that can be called at once: no stream, no workspace
+  Entry asked[kEntries];   // all answers
 };
 
 class DeviceState {
@@ -36,11 +39,10 @@ class DeviceState {
               const OptionList& options);
   DeviceState(const DeviceState&) = delete;
 
-  // The kernel that is known for this op, null where none was found or the device was not asked yet. key: the dtype that
-  // stands for the op's; slot: see KernelTable.
-  const plugrad_kernel* known(uint32_t slot, uint8_t key, uint16_t layout) const {
-    KernelTable* table = tables_[modes.load(std::memory_order_relaxed) >> 1].load(std::memory_order_relaxed);
-    return table->at(slot, key, layout).load(std::memory_order_acquire);
+  // The kernel that is known for this op and can be called at once, else null. key: the dtype that stands for the op's;
+  // slot: see KernelTable.
+  const plugrad_kernel* direct(uint32_t slot, uint8_t key, uint16_t layout, uint32_t flags) const {
+    return tables_[flags >> 1].load(std::memory_order_relaxed)->direct[KernelTable::place(slot, key, layout)].load(std::memory_order_acquire);
   }
   // The same, asking the device where it was not. Null: it has none.
   const plugrad_kernel* kernel(const plugrad_op& op, uint8_t key, uint16_t layout);
@@ -75,6 +77,13 @@ class DeviceState {
   [[noreturn]] void fail(plugrad_status status, const char* function) const;
   void open(uint32_t index, const OptionList& options);
 
+  KernelTable* new_table();
+
+  struct Freer {
+    void operator()(KernelTable* table) const { std::free(table); }
+  };
+  std::array<std::unique_ptr<KernelTable, Freer>, 8> made_tables_;  // four, and four more once detached: who reads may still hold the old
+  std::atomic<uint32_t> tables_made_{0};
   std::array<std::atomic<KernelTable*>, 4> tables_;
 };
 
@@ -82,12 +91,12 @@ class DeviceState {
 [[gnu::noinline, gnu::cold]] void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class);
 
 // Memory for `bytes`, not written yet. upload: its first use is by the copy stream.
-[[gnu::always_inline]] inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) {
+[[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, bool upload = false) {
   Storage* storage;
   if (bytes <= kLargestSmall) [[likely]] {
     const uint32_t size_class = bytes <= kSmallest ? 0 : uint32_t(std::bit_width((bytes - 1) / kSmallest));
     const uint32_t list = device.ordinal * kSizeClasses + size_class;
-    Magazine<Storage>& magazine = local().storages[list];
+    Magazine<Storage>& magazine = l.storages[list];
     if (!magazine.head) [[unlikely]] refill_storages(device, list, size_class);
     storage = magazine.pop();
     storage->refs.store(1, std::memory_order_relaxed);
@@ -97,5 +106,14 @@ class DeviceState {
   storage->size = bytes;
   return Ref<Storage>(storage);
 }
+inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) { return allocate(local(), device, bytes, upload); }
+
+void destroy_slow(Storage* storage) noexcept;
+inline void destroy(Local& l, Storage* storage) noexcept {
+  Magazine<Storage>& magazine = l.storages[storage->list];
+  if (magazine.count >= storage->capacity) [[unlikely]] return destroy_slow(storage);
+  magazine.push(storage);
+}
+inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }
 
 }  // namespace plugrad

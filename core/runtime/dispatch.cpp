@@ -191,23 +191,45 @@ bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
                                      ", and nothing to do it with. Use another device or dtype, or set_fallback (PLUGRAD_FALLBACK=allow) to have it done in host memory");
 }
 
-// A dense copy of an operand on the host's device.
-Dense fetch(DeviceState& device, DeviceState& host, const plugrad_view& view, Storage* storage) {
-  Dense here = make_dense(device, view);
-  copy_view(device, here.view, here.storage.get(), view, storage);
-  Dense there = make_dense(host, view);
-  transfer::between(*there.storage, 0, *here.storage, 0, uint64_t(view.count) * dtype_size(view.dtype));
-  return there;
+// What a view can reach of its storage: no kernel of the device is needed to bring it over, whatever the view's layout.
+struct Span {
+  uint64_t begin, bytes;  // begin: from the start of the storage
+  uint64_t first;         // of the view's first element, from begin
+};
+
+Span span_of(const plugrad_view& view, const Storage& storage) {
+  int64_t low = 0, high = 0;
+  for (int i = 0; i < view.rank; ++i) {
+    const int64_t reach = view.strides[i] * (view.shape[i] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  const uint64_t size = dtype_size(view.dtype), first = uint64_t(-low) * size;
+  return {view.offset - storage.offset - first, uint64_t(high - low + 1) * size, first};
 }
 
-void give_back(DeviceState& device, const Dense& there, const plugrad_view& view, Storage* storage) {
-  Dense here = make_dense(device, view);
-  transfer::between(*here.storage, 0, *there.storage, 0, uint64_t(view.count) * dtype_size(view.dtype));
-  copy_view(device, view, storage, here.view, here.storage.get());
-}
+// An operand of a call, on the host's device.
+class Visitor {
+ public:
+  Visitor(DeviceState& host, const plugrad_view& view, Storage& home, bool read)
+      : home_(home), span_(span_of(view, home)), there_{allocate(host, span_.bytes), view} {
+    there_.view.buffer = there_.storage->buffer;
+    there_.view.offset = there_.storage->offset + span_.first;
+    const bool unaligned = there_.view.offset & (host.info.alignment - 1);
+    there_.view.layout = uint16_t((view.layout & ~PLUGRAD_UNALIGNED) | (unaligned ? PLUGRAD_UNALIGNED : 0));
+    if (read || view.layout & PLUGRAD_STRIDED) transfer::between(*there_.storage, 0, home_, span_.begin, span_.bytes);
+  }
+  void go_home() { transfer::between(home_, span_.begin, *there_.storage, 0, span_.bytes); }
+  const plugrad_view& view() const { return there_.view; }
+  Storage* storage() const { return there_.storage.get(); }
+
+ private:
+  Storage& home_;
+  Span span_;
+  Dense there_;
+};
 
 void bounce(DeviceState& device, DeviceState& host, const OpCall& call) {
-  std::optional<Dense> there[PLUGRAD_MAX_OPERANDS];
+  std::optional<Visitor> there[PLUGRAD_MAX_OPERANDS];
   const plugrad_view* views[PLUGRAD_MAX_OPERANDS];
   Storage* storages[PLUGRAD_MAX_OPERANDS];
   uint16_t layout = 0;
@@ -215,10 +237,9 @@ void bounce(DeviceState& device, DeviceState& host, const OpCall& call) {
     views[i] = call.views[i];
     storages[i] = nullptr;
     if (!(views[i]->layout & PLUGRAD_IMMEDIATE)) {
-      const bool read = i >= call.outputs || is_in_out(call.opcode, i);
-      there[i] = read ? fetch(device, host, *call.views[i], call.storages[i]) : make_dense(host, *call.views[i]);
-      views[i] = &there[i]->view;
-      storages[i] = there[i]->storage.get();
+      there[i].emplace(host, *call.views[i], *call.storages[i], i >= call.outputs || is_in_out(call.opcode, i));
+      views[i] = &there[i]->view();
+      storages[i] = there[i]->storage();
     }
     layout |= views[i]->layout;
   }
@@ -226,7 +247,7 @@ void bounce(DeviceState& device, DeviceState& host, const OpCall& call) {
   moved.views = views;
   moved.storages = storages;
   if (!run_general(host, moved, layout)) throw_unsupported(device, call);
-  for (int i = 0; i < call.outputs; ++i) give_back(device, *there[i], *call.views[i], call.storages[i]);
+  for (int i = 0; i < call.outputs; ++i) there[i]->go_home();
 }
 }  // namespace
 
@@ -275,7 +296,8 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
 bool has_kernel(DeviceState& device, const OpCall& call) { return device.kernel(call.op(), call.key, 0); }
 
 void run_elsewhere(DeviceState& device, const OpCall& call) {
-  if (fallback() == Fallback::error) throw_unsupported(device, call);
+  const auto strided = [&] { return std::any_of(call.views, call.views + call.operands(), [](const plugrad_view* v) { return v->layout & PLUGRAD_STRIDED; }); };
+  if (fallback() == Fallback::error || (Op(call.opcode) == Op::COPY && strided())) throw_unsupported(device, call);  // COPY is how strided operands get there
   DeviceState* host = Registry::get().host_device(device);
   if (!host) throw_unsupported(device, call);
   ++device.bounces;

@@ -4,6 +4,7 @@
 #include <core/runtime/op_table.hpp>
 #include <plugrad/sdk/abi.h>
 
+#include <array>
 #include <cstdint>
 
 namespace plugrad {
@@ -30,19 +31,32 @@ void run_elsewhere(DeviceState& device, const OpCall& call);
 // Whether the device has a kernel for the op with dense operands of these dtypes.
 bool has_kernel(DeviceState& device, const OpCall& call);
 
-template <int kOutputs, int kInputs>
-[[gnu::always_inline]] inline bool try_run(DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
-                                           Storage* const (&storages)[kOutputs + kInputs], const void* attributes = nullptr) {
+// storages: a function that makes the array of them, asked only where it is needed.
+template <int kOutputs, int kInputs, class Storages>
+[[gnu::always_inline]] inline bool try_run(Local& l, DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
+                                           const Storages& storages, const void* attributes) {
   uint16_t layout = 0;
   for (const plugrad_view* view : views) layout |= view->layout;
   const uint32_t slot = KernelTable::slot(uint32_t(opcode), views[kOutputs + kInputs - 1]->dtype);
-  const plugrad_kernel* kernel = device.known(slot, key, layout);
-  const auto call = [&] { return OpCall{uint32_t(opcode), kOutputs, kInputs, key, views, storages, attributes}; };
-  if (!kernel || kernel->workspace || device.compute) [[unlikely]] return run_general(device, call(), layout);
-  const plugrad_op op{sizeof op, uint32_t(opcode), 0, views, attributes, kOutputs, kInputs, modes.load(std::memory_order_relaxed), nullptr, 0, 0};
-  if (const plugrad_status status = kernel->run(kernel, nullptr, &op)) [[unlikely]] return run_refused(device, call(), layout, status);
-  local().count_kernel(device.ordinal);
+  const uint32_t flags = modes.load(std::memory_order_relaxed);
+  const plugrad_kernel* kernel = device.direct(slot, key, layout, flags);
+  if (!kernel) [[unlikely]] {
+    const std::array<Storage*, kOutputs + kInputs> all = storages();
+    return run_general(device, {uint32_t(opcode), kOutputs, kInputs, key, views, all.data(), attributes}, layout);
+  }
+  const plugrad_op op{sizeof op, uint32_t(opcode), 0, views, attributes, kOutputs, kInputs, flags, nullptr, 0, 0};
+  if (const plugrad_status status = kernel->run(kernel, nullptr, &op)) [[unlikely]] {
+    const std::array<Storage*, kOutputs + kInputs> all = storages();
+    return run_refused(device, {uint32_t(opcode), kOutputs, kInputs, key, views, all.data(), attributes}, layout, status);
+  }
+  l.count_kernel(device.ordinal);
   return true;
+}
+
+template <int kOutputs, int kInputs>
+[[gnu::always_inline]] inline bool try_run(DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
+                                           Storage* const (&storages)[kOutputs + kInputs], const void* attributes = nullptr) {
+  return try_run<kOutputs, kInputs>(local(), device, opcode, key, views, [&] { return std::to_array(storages); }, attributes);
 }
 
 // The same, down to the last rung.

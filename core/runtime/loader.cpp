@@ -21,13 +21,14 @@ std::vector<dll::shared_library>& handles() {
 
 [[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
 
+}  // namespace
+
 bool valid_name(const char* name) {
   if (!name || !(*name >= 'a' && *name <= 'z')) return false;
   return std::ranges::all_of(std::string_view(name), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
 }
-}  // namespace
 
 std::vector<std::string> candidates(const std::string& directory) {
   std::vector<std::string> found;

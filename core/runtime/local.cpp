@@ -7,7 +7,6 @@
 namespace plugrad {
 namespace {
 struct Census {
-  std::mutex mutex;
   std::vector<Local*> living;
   std::array<uint64_t, kMaxDevices> retired{};  // calls of threads that ended
 };
@@ -26,6 +25,14 @@ struct Owner {
 };
 }  // namespace
 
+std::mutex& leaf_mutex() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+std::mutex& census_mutex() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
 std::mutex& depot_mutex() {
   static std::mutex& m = *new std::mutex;
   return m;
@@ -38,7 +45,7 @@ Depot<Storage>& storage_depot(uint32_t list) {
 
 Local::Local() {
   Census& c = census();
-  const std::lock_guard lock(c.mutex);
+  const std::lock_guard lock(census_mutex());
   c.living.push_back(this);
 }
 
@@ -47,7 +54,7 @@ Local::~Local() {
   nodes.flush();
   for (uint32_t list = 0; list < storages.size(); ++list) storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
   Census& c = census();
-  const std::lock_guard lock(c.mutex);
+  const std::lock_guard lock(census_mutex());
   std::erase(c.living, this);
   for (uint32_t i = 0; i < kMaxDevices; ++i) c.retired[i] += kernels[i];
 }
@@ -60,7 +67,7 @@ Local::~Local() {
 
 uint64_t kernels_called(uint32_t ordinal) {
   Census& c = census();
-  const std::lock_guard lock(c.mutex);
+  const std::lock_guard lock(census_mutex());
   uint64_t calls = c.retired[ordinal];
   for (const Local* each : c.living) calls += each->kernels[ordinal];
   return calls;

@@ -1,5 +1,6 @@
 // What a thread keeps for itself: free objects, mode, the last report. Reached by one pointer.
 #pragma once
+#include <core/runtime/fork.hpp>
 #include <core/runtime/storage.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/sdk/abi.h>
@@ -41,7 +42,6 @@ template <class Link> class Depot {
     full_.push_back(std::exchange(loose_, nullptr));
     loose_count_ = 0;
   }
-  // One for all depots, so that a fork can hold it.
   static std::mutex& mutex();
 
  private:
@@ -49,7 +49,6 @@ template <class Link> class Depot {
   Link* loose_ = nullptr;
   uint32_t loose_count_ = 0;
 };
-std::mutex& depot_mutex();
 template <class Link> std::mutex& Depot<Link>::mutex() { return depot_mutex(); }
 
 // Free objects of one kind, linked by `next`: a thread holds at most two magazines of `capacity`.
@@ -62,18 +61,18 @@ template <class Link> struct Magazine {
     --count;
     return std::exchange(head, head->next);
   }
-  void push(Link* free, uint32_t capacity, Depot<Link>& depot) {
-    if (count == capacity) [[unlikely]] retire(depot);
+  // retire() is called first where it is full.
+  void push(Link* free) {
     free->next = std::exchange(head, free);
     ++count;
   }
-  [[gnu::noinline, gnu::cold]] void retire(Depot<Link>& depot) {
+  void retire(Depot<Link>& depot) {
     if (spare) depot.give(spare);
     spare = std::exchange(head, nullptr);
     count = 0;
   }
   // Whether there is something to pop now, without making anything new.
-  [[gnu::noinline, gnu::cold]] bool refill(uint32_t capacity, Depot<Link>& depot) {
+  bool refill(uint32_t capacity, Depot<Link>& depot) {
     head = std::exchange(spare, nullptr);
     if (!head) head = depot.take();
     count = head ? capacity : 0;
@@ -96,7 +95,10 @@ template <size_t kSize> class Pool {
     if (!magazine_.head) [[unlikely]] grow();
     return magazine_.pop();
   }
-  void put(void* p) { magazine_.push(new (p) Link, kMagazine, depot()); }
+  void put(void* p) {
+    if (magazine_.count == kMagazine) [[unlikely]] retire();
+    magazine_.push(new (p) Link);
+  }
   void flush() { magazine_.flush(kMagazine, depot()); }
 
  private:
@@ -107,11 +109,12 @@ template <size_t kSize> class Pool {
     static Depot<Link>& d = *new Depot<Link>;
     return d;
   }
+  [[gnu::noinline, gnu::cold]] void retire() { magazine_.retire(depot()); }
   [[gnu::noinline, gnu::cold]] void grow() {
     if (magazine_.refill(kMagazine, depot())) return;
     char* chunk = static_cast<char*>(std::aligned_alloc(64, kSize * kMagazine));
     if (!chunk) throw Error(Code::out_of_memory, "[tensor] out of host memory");
-    for (uint32_t i = kMagazine; i-- > 0;) magazine_.push(new (chunk + i * kSize) Link, kMagazine, depot());
+    for (uint32_t i = kMagazine; i-- > 0;) magazine_.push(new (chunk + i * kSize) Link);
   }
   Magazine<Link> magazine_;
 };

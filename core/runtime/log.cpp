@@ -1,5 +1,6 @@
 #include <plugrad/runtime/log.hpp>
 
+#include <core/runtime/fork.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -23,7 +24,6 @@ LogLevel initial_level() {
 
 struct Log {
   std::atomic<LogLevel> level{initial_level()};
-  std::mutex mutex;
   std::shared_ptr<const std::function<void(LogLevel, std::string_view)>> sink;
 };
 Log& state() {
@@ -32,11 +32,16 @@ Log& state() {
 }
 }  // namespace
 
+std::mutex& log_mutex() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+
 void set_log_level(LogLevel level) { state().level = level; }
 LogLevel log_level() { return state().level; }
 
 void set_log_sink(std::function<void(LogLevel, std::string_view)> sink) {
-  const std::lock_guard lock(state().mutex);
+  const std::lock_guard lock(log_mutex());
   state().sink = sink ? std::make_shared<const std::function<void(LogLevel, std::string_view)>>(std::move(sink)) : nullptr;
 }
 
@@ -45,7 +50,7 @@ void log(LogLevel level, std::string_view line) {
   if (level < l.level || level >= LogLevel::off) return;
   std::shared_ptr<const std::function<void(LogLevel, std::string_view)>> sink;
   {
-    const std::lock_guard lock(l.mutex);
+    const std::lock_guard lock(log_mutex());
     sink = l.sink;
   }
   if (sink) (*sink)(level, line);

@@ -33,13 +33,8 @@ constexpr OpRow op_row(uint32_t opcode) {
 std::string op_label(uint32_t opcode);
 // "f32"; "dtype 9" for one that core does not have
 std::string dtype_label(uint8_t dtype);
-constexpr uint64_t dtype_size(uint8_t dtype) {
-  switch (dtype) {
-    case PLUGRAD_F64: case PLUGRAD_I64: return 8;
-    case PLUGRAD_F32: case PLUGRAD_I32: return 4;
-    case PLUGRAD_F16: case PLUGRAD_BF16: return 2;
-    default: return 1;
-  }
-}
+// Bytes of an element of one of the contract's dtypes.
+inline constexpr uint8_t kDTypeSizes[16] = {1, 4, 8, 2, 2, 4, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+constexpr uint64_t dtype_size(uint8_t dtype) { return kDTypeSizes[dtype & 15]; }
 
 }  // namespace plugrad

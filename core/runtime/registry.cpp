@@ -1,5 +1,6 @@
 #include <core/runtime/registry.hpp>
 
+#include <core/runtime/fork.hpp>
 #include <core/runtime/loader.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/generator.hpp>
@@ -20,30 +21,35 @@ void log_line(const plugrad_host*, uint32_t level, const char* message) {
 const void* host_extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log_line, host_extension};
 
+// Empty parts are parts: whoever leaves one out says so.
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    if (end) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+    if (text.empty()) parts.emplace_back();
   }
   return parts;
 }
+
+bool disabled(const std::string& name) {
+  const char* list = platform::environment("PLUGRAD_DISABLE");
+  return list && std::ranges::count(split(list, ','), name);
+}
+constexpr const char* kDisabled = "PLUGRAD_DISABLE names it";
 
 // "cuda:1" -> {"cuda", 1}; {"", 0} for anything that is no device name.
 std::pair<std::string, uint32_t> parse_device(const std::string& name) {
   const size_t colon = name.find(':');
   const std::string backend = name.substr(0, colon);
-  if (colon == std::string::npos) return {backend, 0};
+  if (colon == std::string::npos) return {loader::valid_name(backend.c_str()) ? backend : "", 0};
   const std::string number = name.substr(colon + 1);
   const bool digits = !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
-  if (!digits) return {"", 0};
+  if (!digits || !loader::valid_name(backend.c_str())) return {"", 0};
   return {backend, uint32_t(std::stoul(number))};
 }
-
-// All core mutexes that a kernel on the CPU may need are held over a fork, so that the child finds them free.
-void hold_before_fork() { depot_mutex().lock(); }
-void release_after_fork() { depot_mutex().unlock(); }
 }  // namespace
 
 const char* stage_name(Stage stage) {
@@ -53,10 +59,25 @@ const char* stage_name(Stage stage) {
 
 Registry& Registry::get() {
   static Registry& registry = *[] {
-    platform::at_fork(hold_before_fork, release_after_fork, release_after_fork);
+    platform::at_fork([] { get().hold(); }, [] { get().release(false); }, [] { get().release(true); });
     return new Registry;
   }();
   return registry;
+}
+
+void Registry::hold() {
+  mutex_.lock();
+  leaf_mutex().lock();
+  for (DeviceState& each : devices_) each.allocator.mutex().lock();
+  for (std::mutex* each : {&census_mutex(), &depot_mutex(), &log_mutex()}) each->lock();
+}
+
+void Registry::release(bool in_child) {
+  for (std::mutex* each : {&log_mutex(), &depot_mutex(), &census_mutex()}) each->unlock();
+  for (DeviceState& each : devices_) each.allocator.mutex().unlock();
+  leaf_mutex().unlock();
+  if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread that the child does not have
+  else mutex_.unlock();
 }
 
 std::vector<std::string> Registry::directories() {
@@ -91,14 +112,13 @@ void Registry::search() {
 PluginRecord Registry::load_file(const std::string& path) {
   PluginRecord record;
   record.path = path;
-  const std::string stem = std::filesystem::path(path).stem().string().substr(std::string_view("libplugrad-backend-").size());
-  if (const char* list = platform::environment("PLUGRAD_DISABLE"); list && std::ranges::count(split(list, ','), stem)) {
+  if (disabled(std::filesystem::path(path).stem().string().substr(std::string_view("libplugrad-backend-").size()))) {
     record.stage = Stage::disabled;
-    record.reason = "PLUGRAD_DISABLE names it";
+    record.reason = kDisabled;
     return record;
   }
   try {
-    accept(loader::load(path, record), record);
+    accept(loader::load(path, record), record, true);
   } catch (const Error& error) {
     record.reason = error.what();
     log(LogLevel::info, path + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
@@ -106,12 +126,16 @@ PluginRecord Registry::load_file(const std::string& path) {
   return record;
 }
 
-void Registry::accept(const plugrad_backend* source, PluginRecord& record) {
+void Registry::accept(const plugrad_backend* source, PluginRecord& record, bool searched) {
   Plugin plugin{loader::negotiate(source), source, record.path, 0, {}};
   record.stage = Stage::contract;
   record.name = plugin.table.name;
   record.version = plugin.table.version;
   record.revision = source->revision;
+  if (searched && disabled(record.name)) {  // whatever the file is called
+    record.stage = Stage::disabled;
+    throw Error(Code::invalid, kDisabled);
+  }
   if (const Plugin* first = find_plugin(record.name)) {
     record.stage = Stage::shadowed;
     throw Error(Code::invalid, "another plugin of that name came first: " + first->origin);
@@ -150,6 +174,8 @@ PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& or
   try {
     accept(table, record);
   } catch (const Error& error) {
+    record.reason = error.what();
+    records_.push_back(record);
     throw Error(error.code(), "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + error.what());
   }
   records_.push_back(record);
@@ -208,6 +234,7 @@ OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
   for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (const char* text = platform::environment(variable.c_str()))
     for (const std::string& item : split(text, ',')) {
+      if (item.empty()) continue;
       const size_t equals = item.find('=');
       if (equals == std::string::npos || !equals)
         throw Error(Code::invalid, "[device] " + variable + ": '" + item + "': key=value expected");
@@ -221,6 +248,7 @@ OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
 void Registry::set_options(const std::string& name, const OptionList& options) {
   const std::lock_guard lock(mutex_);
   const auto [backend, index] = parse_device(name);
+  if (backend.empty()) throw Error(Code::invalid, "[device] options for '" + name + "': the name of a backend or a device expected, like cpu or cuda:1");
   if (Plugin* plugin = find_plugin(backend))
     for (uint32_t i = 0; i < plugin->devices; ++i)
       if (plugin->opened[i] && (name == backend || i == index))
@@ -248,11 +276,11 @@ DeviceState* Registry::host_device(const DeviceState& other) {
 }
 
 void Registry::throw_unknown(const std::string& name) {
-  std::string message = "[device] no device '" + name + "'. Devices:";
-  std::string without;
+  search();
+  std::string message = "[device] no device '" + name + "'. Devices:", devices;
   for (const Plugin& plugin : plugins_)
-    for (uint32_t i = 0; i < plugin.devices; ++i) message += std::string(" ") + plugin.table.name + ":" + std::to_string(i);
-  if (devices_.empty() && plugins_.empty()) message += " none";
+    for (uint32_t i = 0; i < plugin.devices; ++i) devices += std::string(" ") + plugin.table.name + ":" + std::to_string(i);
+  message += devices.empty() ? " none" : devices;
   for (const std::string& directory : directories()) {
     const size_t files = loader::candidates(directory).size();
     message += "; looked in " + directory + (std::filesystem::is_directory(directory) ? " (" + std::to_string(files) + " plugin files)" : " (no such directory)");

@@ -38,11 +38,15 @@ class Registry {
   // A device in host memory to do another's work on, other than it; null where there is none.
   DeviceState* host_device(const DeviceState& other);
   void seed(uint64_t seed);
+  // All locks that work on a device without streams may need, over a fork.
+  void hold();
+  void release(bool in_child);
 
  private:
   void search();                                         // mutex held
   PluginRecord load_file(const std::string& path);       // mutex held
-  void accept(const plugrad_backend* table, PluginRecord& record);  // mutex held; throws Error, with the stage reached in record
+  // mutex held; throws Error, with the stage reached in record. searched: PLUGRAD_DISABLE holds
+  void accept(const plugrad_backend* table, PluginRecord& record, bool searched = false);
   Plugin* find_plugin(const std::string& backend);       // mutex held
   DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
   OptionList options_for(const Plugin& plugin, uint32_t index);

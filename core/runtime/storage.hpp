@@ -21,7 +21,9 @@ struct Storage : Counted {
   uint64_t bytes = 0;       // of the block
   uint64_t size = 0;        // what was asked for
   Storage* next = nullptr;  // while free
-  uint32_t size_class = 0;  // of the magazine it returns to; kLarge: the device's allocator
+  uint32_t list = 0;        // the magazine of a small block
+  uint32_t capacity = 0;    // of that magazine; 0 where a block may not go there at once (large, or with streams)
+  bool large = false;       // it is the allocator's own
 
   // On devices with streams. A storage has one home: the compute stream. What the home does is recorded only where it
   // writes; its reads are stood for by the home's number when somebody asks. Uses by other streams are recorded exactly.
@@ -31,8 +33,7 @@ struct Storage : Counted {
   uint64_t freed = 0;                // while free: home's number when it was freed
   std::unique_ptr<uint64_t[]> foreign;  // under the ledger: the last use by each other stream
 };
-constexpr uint32_t kLarge = ~0u;
 
-void destroy(Storage* storage) noexcept;
+void destroy(Storage* storage) noexcept;  // inline in device_state.hpp
 
 }  // namespace plugrad

@@ -287,22 +287,34 @@ void spread(StreamState& from) {
 }
 }  // namespace
 
-StreamState* create(DeviceState& device, uint32_t role) {
-  Ledger& l = ledger();
-  static const bool once = (platform::at_fork_in_child(close_all_in_child), true);
-  (void)once;
+namespace {
+std::unique_ptr<StreamState> make(DeviceState& device, uint32_t role) {
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
   stream->role = role;
   stream->edges.reserve(kMaxEdges + 4);
   device.check(device.table.stream_create(device.handle, role, &stream->handle), "stream_create");
-  const std::lock_guard lock(l.mutex);
-  if (l.count == kMaxStreams)
-    throw Error(Code::unsupported, "[" + device.name + "] more than " + std::to_string(kMaxStreams) + " streams in one process");
+  return stream;
+}
+StreamState* enter_ledger(std::unique_ptr<StreamState> stream) {  // ledger held
+  Ledger& l = ledger();
   stream->id = l.count;
   l.all[stream->id] = stream.get();
   ++l.count;
   return stream.release();
+}
+}  // namespace
+
+void create(DeviceState& device) {
+  Ledger& l = ledger();
+  static const bool once = (platform::at_fork_in_child(close_all_in_child), true);
+  (void)once;
+  std::unique_ptr<StreamState> compute = make(device, PLUGRAD_COMPUTE_STREAM), copies = make(device, PLUGRAD_COPY_STREAM);
+  const std::lock_guard lock(l.mutex);
+  if (l.count + 2 > kMaxStreams)
+    throw Error(Code::unsupported, "[" + device.name + "] more than " + std::to_string(kMaxStreams) + " streams in one process");
+  device.compute = enter_ledger(std::move(compute));
+  device.copies = enter_ledger(std::move(copies));
 }
 
 void guard_exit() {
@@ -320,6 +332,10 @@ uint64_t poll(StreamState& s) {
   uint64_t before = s.done.load();
   while (before < number && !s.done.compare_exchange_weak(before, number)) {}
   return std::max(before, number);
+}
+
+void drain(StreamState& s) {
+  for (const uint64_t last = s.next; poll(s) < last;) std::this_thread::yield();
 }
 
 bool idle(const Storage& x, bool home_too) {

@@ -79,8 +79,8 @@ struct Pinned {
 
 namespace streams {
 
-// Makes a stream of a device and enters it into the ledger. Throws Error.
-StreamState* create(DeviceState& device, uint32_t role);
+// Makes the two streams of a device and enters them into the ledger: both, or, where it throws Error, none.
+void create(DeviceState& device);
 
 // What a submission touches: written storages, then read ones; which of the written ones it overwrites wholly.
 struct Uses {
@@ -97,6 +97,8 @@ template <class F> plugrad_status submit(StreamState& stream, const char* what, 
 
 // What the plugin knows to be out of flight.
 uint64_t poll(StreamState& stream);
+// Waits until nothing submitted so far is in flight, however it went.
+void drain(StreamState& stream);
 // Whether nothing in flight uses a free block, as far as is known without asking.
 bool idle(const Storage& storage, bool home_too);
 // Waits until all up to number is over, and throws the failure that number or one of its sources is part of.

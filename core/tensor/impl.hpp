@@ -44,16 +44,17 @@ plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment);
 plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment);
 
 // A dense tensor with the shape of like, not yet written.
-[[gnu::always_inline]] inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) {
-  const uint64_t bytes = uint64_t(like.count) * dtype_size(dtype);
-  Ref<Storage> storage = allocate(device, bytes);
-  Ref<Impl> impl(new (local().headers.get()) Impl(device, std::move(storage)));
+[[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
+  Ref<Storage> storage = allocate(l, device, uint64_t(like.count) * dtype_size(dtype));
+  Ref<Impl> impl(new (l.headers.get()) Impl(device, std::move(storage)));
   plugrad_view& v = impl->view;
   v.buffer = impl->storage->buffer;
   v.offset = impl->storage->offset;
   v.count = like.count;
-  std::memcpy(&v.dtype, &like.dtype, offsetof(plugrad_view, shape) - offsetof(plugrad_view, dtype));
   v.dtype = dtype;
+  v.rank = like.rank;
+  v.layout = 0;
+  std::memset(v.reserved, 0, sizeof v.reserved);
   for (int i = 0; i < like.rank; ++i) {
     v.shape[i] = like.shape[i];
     v.strides[i] = like.strides[i];
@@ -61,13 +62,16 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
   return Tensor(std::move(impl));
 }
+inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) { return empty_like(local(), device, like, dtype); }
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
 
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
 
-// Raises the version of what is about to be written in place. Throws Error (invalid) where the graph forbids it.
-void begin_write(Tensor& x, const char* what);
+// Throws Error (invalid) where the graph, or an expanded view, forbids to write x in place.
+void require_writable(const Tensor& x, const char* what);
+// Raises the version of what is about to be written, once nothing but the kernel can fail any more.
+inline void raise_version(Tensor& x) { ++storage_of(x)->version; }
 // Throws Error (invalid) for an undefined tensor.
 void require_defined(const Tensor& x, const char* what);
 // x in dense form, unrecorded; x itself where it is dense.

@@ -14,6 +14,7 @@ namespace plugrad {
 namespace {
 constexpr int64_t kThreshold = 1000, kEdge = 3;
 constexpr int kPrecision = 8;
+constexpr size_t kLineWidth = 75;
 
 // --- What is shown: the tensor itself, or three elements at each end of every long axis.
 
@@ -52,135 +53,199 @@ Tensor shown_part(const Tensor& x) {
 
 // --- Numbers.
 
-std::vector<double> elements(const Tensor& x) {
-  std::vector<double> out(size_t(x.count()));
-  const auto convert = [&]<class T>(T) {
-    std::vector<T> raw(out.size());
-    x.copy_to_host(raw.data());
-    std::ranges::copy(raw, out.begin());
-  };
-  if (x.dtype() == DType::f32) convert(float{});
-  else convert(double{});
-  return out;
+template <class T> std::vector<T> read(const Tensor& x) {
+  std::vector<T> raw(size_t(x.count()));
+  x.copy_to_host(raw.data());
+  return raw;
 }
 
-std::string special(double value) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
+// The shortest decimal that reads back as the same number of its own type: sign, d.ddd without trailing zeros, and exponent.
+struct Decimal {
+  bool negative;
+  std::string digits;  // the first stands before the point
+  int exponent;
+};
 
-// The shortest digits that read back as the same number of its own type, at most 8 after the point, trailing zeros cut.
-std::string fixed(double value, bool single) {
-  char text[512];
-  const auto end = single ? std::to_chars(text, text + sizeof text, float(value), std::chars_format::fixed).ptr
-                          : std::to_chars(text, text + sizeof text, value, std::chars_format::fixed).ptr;
-  std::string shortest(text, end);
-  const size_t point = shortest.find('.');
-  if (point == std::string::npos) return shortest + ".";
-  if (shortest.size() - point - 1 <= size_t(kPrecision)) return shortest;
-  std::snprintf(text, sizeof text, "%.*f", kPrecision, value);
-  std::string rounded = text;
-  rounded.erase(rounded.find_last_not_of('0') + 1);
-  return rounded;
-}
-
-std::string scientific(double value, int digits) {
+template <class T> Decimal shortest(T value) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.*e", digits, value);
+  const std::string all(text, std::to_chars(text, text + sizeof text, std::abs(value), std::chars_format::scientific).ptr);
+  const size_t e = all.find('e');
+  std::string digits = all.substr(0, 1);
+  if (e > 2) digits += all.substr(2, e - 2);
+  return {std::signbit(value), digits, std::stoi(all.substr(e + 1))};
+}
+
+// Printf's digits, where fewer are wanted than the shortest decimal has; zeros at the end are cut, the point stays.
+std::string rounded(const char* format, double value) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, kPrecision, value);
   std::string all = text;
-  if (digits == 0) all.insert(all.find('e'), ".");
+  const size_t end = std::min(all.find('e'), all.size());
+  return all.substr(0, all.find_last_not_of('0', end - 1) + 1) + all.substr(end);
+}
+
+std::string positional(const Decimal& d) {
+  const int before = d.exponent + 1;
+  std::string digits = d.digits;
+  if (before <= 0) digits.insert(0, size_t(1 - before), '0');
+  const size_t point = size_t(std::max(before, 1));
+  if (digits.size() < point) digits.append(point - digits.size(), '0');
+  digits.insert(point, ".");
+  return (d.negative ? "-" : "") + digits;
+}
+
+// "1.25e+07": with so many digits at least behind the point and behind the e.
+std::string scientific(const Decimal& d, size_t after, size_t exponent_digits) {
+  std::string mantissa = d.digits.substr(0, 1) + "." + d.digits.substr(1), exponent = std::to_string(std::abs(d.exponent));
+  mantissa.append(after + 2 - std::min(mantissa.size(), after + 2), '0');
+  exponent.insert(0, exponent_digits - std::min(exponent.size(), exponent_digits), '0');
+  return (d.negative ? "-" : "") + mantissa + (d.exponent < 0 ? "e-" : "e+") + exponent;
+}
+
+// At most 8 digits after the point.
+template <class T> std::string short_positional(T value) {
+  const std::string all = positional(shortest(value));
+  return all.size() - all.find('.') - 1 <= size_t(kPrecision) ? all : rounded("%.*f", double(value));
+}
+template <class T> std::string short_scientific(T value, size_t after, size_t exponent_digits) {
+  Decimal d = shortest(value);
+  if (d.digits.size() > size_t(kPrecision) + 1) {
+    const std::string all = rounded("%.*e", std::abs(double(value)));
+    const size_t e = all.find('e');
+    d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
+  }
+  return scientific(d, after, exponent_digits);
+}
+
+template <class T> std::string special(T value) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
+
+// As a scalar prints: all digits.
+template <class T> std::string scalar_text(T value) {
+  if (!std::isfinite(value)) return special(value);
+  const Decimal d = shortest(value);
+  constexpr double kHigh = sizeof(T) == 4 ? 1e6 : 1e16;
+  if (value == 0 || (std::abs(double(value)) >= 1e-4 && std::abs(double(value)) < kHigh)) {
+    const std::string all = positional(d);
+    return all.back() == '.' ? all + "0" : all;
+  }
+  std::string all = scientific(d, 0, 2);
+  if (const size_t bare = all.find(".e"); bare != std::string::npos) all.erase(bare, 1);
   return all;
 }
 
-int scientific_digits(double value, bool single) {
-  char text[64];
-  const auto end = single ? std::to_chars(text, text + sizeof text, float(value), std::chars_format::scientific).ptr
-                          : std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;
-  const std::string shortest(text, end);
-  const size_t point = shortest.find('.');
-  return point == std::string::npos ? 0 : std::min<int>(kPrecision, int(shortest.find('e') - point - 1));
-}
-
-bool wants_exponent(const std::vector<double>& values) {
-  double high = 0, low = INFINITY;
-  for (double v : values)
+template <class T> bool wants_exponent(const std::vector<T>& values) {
+  constexpr T kHigh = sizeof(T) == 4 ? T(1e6) : T(1e8);
+  T high = 0, low = INFINITY;
+  for (T v : values)
     if (std::isfinite(v) && v != 0) high = std::max(high, std::abs(v)), low = std::min(low, std::abs(v));
-  return high >= 1e8 || low < 1e-4 || (high > 0 && high / low > 1000.0);
+  return high >= kHigh || low < T(1e-4) || (high > 0 && high / low > T(1000));
 }
 
-// Aligned at the point: digits before it to the right, those after it to the left.
-std::vector<std::string> align(std::vector<std::string> texts) {
-  size_t before = 0, after = 0;
-  const auto point_of = [](const std::string& t) { return std::min(t.find('.'), t.size()); };
-  for (const std::string& t : texts) {
-    const size_t point = point_of(t);
-    if (point == t.size()) continue;
-    before = std::max(before, point);
-    after = std::max(after, t.size() - point);
+// Digits behind the point and of the exponent, as many as the longest needs.
+template <class T> std::vector<std::string> scientific_texts(const std::vector<T>& values) {
+  size_t after = 0, exponent_digits = 0;
+  for (T v : values) {
+    if (!std::isfinite(v)) continue;
+    const std::string bare = short_scientific(v, 0, 2);
+    const size_t point = bare.find('.'), e = bare.find('e');
+    after = std::max(after, e - point - 1);
+    exponent_digits = std::max(exponent_digits, bare.size() - e - 2);
   }
-  size_t width = before + after;
-  for (const std::string& t : texts) width = std::max(width, t.size());
-  for (std::string& t : texts) {
-    const size_t point = point_of(t);
-    if (point != t.size()) t.append(after - (t.size() - point), ' ');
-    t.insert(0, width - t.size(), ' ');
-  }
+  std::vector<std::string> texts;
+  for (T v : values) texts.push_back(std::isfinite(v) ? short_scientific(v, after, exponent_digits) : special(v));
   return texts;
 }
 
-std::vector<std::string> floating_texts(const Tensor& x) {
-  const std::vector<double> values = elements(x);
-  const bool single = x.dtype() == DType::f32, exponent = wants_exponent(values);
-  int digits = 0;
-  for (double v : values)
-    if (exponent && std::isfinite(v)) digits = std::max(digits, scientific_digits(v, single));
-  std::vector<std::string> texts;
-  for (double v : values) texts.push_back(!std::isfinite(v) ? special(v) : exponent ? scientific(v, digits) : fixed(v, single));
-  return align(std::move(texts));
-}
-
-std::vector<std::string> integer_texts(const Tensor& x) {
-  std::vector<std::string> texts;
-  if (x.dtype() == DType::boolean)
-    for (uint8_t v : x.to_vector<uint8_t>()) texts.push_back(v ? "True" : "False");
-  else
-    for (int64_t v : x.to_vector<int64_t>()) texts.push_back(std::to_string(v));
-  size_t width = 0;
-  for (const std::string& t : texts) width = std::max(width, t.size());
+// All of one width: those behind the point filled with blanks on the right, all on the left.
+std::vector<std::string> align(std::vector<std::string> texts) {
+  size_t after = 0, width = 0;
+  for (const std::string& t : texts) after = std::max(after, t.size() - std::min(t.find('.'), t.size()));
+  for (std::string& t : texts) {
+    if (const size_t point = t.find('.'); point != std::string::npos) t.append(after - (t.size() - point), ' ');
+    width = std::max(width, t.size());
+  }
   for (std::string& t : texts) t.insert(0, width - t.size(), ' ');
   return texts;
 }
 
+template <class T> std::vector<std::string> floating_texts(const std::vector<T>& values, bool scalar) {
+  if (scalar) return {scalar_text(values.front())};
+  if (wants_exponent(values)) return align(scientific_texts(values));
+  std::vector<std::string> texts;
+  for (T v : values) texts.push_back(std::isfinite(v) ? short_positional(v) : special(v));
+  return align(std::move(texts));
+}
+
+std::vector<std::string> texts_of(const Tensor& x) {
+  const bool scalar = !x.rank();
+  if (x.dtype() == DType::f32) return floating_texts(read<float>(x), scalar);
+  if (x.dtype() == DType::f64) return floating_texts(read<double>(x), scalar);
+  std::vector<std::string> texts;
+  if (x.dtype() == DType::boolean)
+    for (uint8_t v : read<uint8_t>(x)) texts.push_back(v ? scalar ? "True" : " True" : "False");
+  else
+    for (int64_t v : read<int64_t>(x)) texts.push_back(std::to_string(v));
+  return align(std::move(texts));
+}
+
 // --- Rows.
 
-struct Layout {
-  const plugrad_view& whole;
-  const Shape shape;  // of what is shown
-  const std::vector<std::string>& texts;
-};
+// Brackets, blanks and line breaks around the texts of what is shown.
+class Rows {
+ public:
+  Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts) : whole_(whole), shape_(shown), texts_(texts) {}
 
-void print_axis(std::ostream& out, const Layout& layout, int axis, size_t& at) {
-  if (axis == layout.shape.rank()) {
-    out << layout.texts[at++];
-    return;
+  std::string text(int axis = 0) {
+    if (axis == shape_.rank()) return texts_[at_++];
+    const std::string indent(size_t(axis) + 1, ' ');
+    const std::string inner = axis + 1 == shape_.rank() ? row(axis, indent) : block(axis, indent);
+    return "[" + inner.substr(indent.size()) + "]";
   }
-  const bool last = axis + 1 == layout.shape.rank();
-  const std::string between = last ? " " : std::string(size_t(layout.shape.rank() - axis - 1), '\n') + std::string(size_t(axis) + 1, ' ');
-  out << '[';
-  for (int64_t i = 0; i < layout.shape[size_t(axis)]; ++i) {
-    if (i) out << between;
-    if (i == kEdge && is_cut(layout.whole, axis)) out << "..." << between;
-    print_axis(out, layout, axis + 1, at);
+
+ private:
+  // The last axis: as many elements in a line as fit.
+  std::string row(int axis, const std::string& indent) {
+    std::string done, line = indent;
+    const auto extend = [&](const std::string& word) {
+      if (line.size() + word.size() > kLineWidth - indent.size() && line.size() > indent.size()) {
+        done += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+        line = indent;
+      }
+      line += word;
+    };
+    for (int64_t i = 0, count = shape_[size_t(axis)]; i < count; ++i) {
+      if (i) line += ' ';
+      if (i == kEdge && is_cut(whole_, axis)) extend("..."), line += ' ';
+      extend(text(axis + 1));
+    }
+    return done + line;
   }
-  out << ']';
-}
+
+  std::string block(int axis, const std::string& indent) {
+    std::string all;
+    const std::string between(size_t(shape_.rank() - axis - 1), '\n');
+    for (int64_t i = 0, count = shape_[size_t(axis)]; i < count; ++i) {
+      if (i) all += between;
+      if (i == kEdge && is_cut(whole_, axis)) all += indent + "..." + between;
+      all += indent + text(axis + 1);
+    }
+    return all;
+  }
+
+  const plugrad_view& whole_;
+  const Shape& shape_;
+  const std::vector<std::string>& texts_;
+  size_t at_ = 0;
+};
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor.defined()) return out << "undefined";
-  if (!tensor.count()) return out << "[] " << tensor.shape();
+  if (!tensor.count()) return out << "[]";
   const Tensor part = shown_part(tensor);
-  const std::vector<std::string> texts = is_floating(tensor.dtype()) ? floating_texts(part) : integer_texts(part);
-  size_t at = 0;
-  print_axis(out, {view_of(tensor), part.shape(), texts}, 0, at);
-  return out;
+  const std::vector<std::string> texts = texts_of(part);
+  const Shape shown = part.shape();
+  return out << Rows(view_of(tensor), shown, texts).text();
 }
 
 }  // namespace plugrad

@@ -16,14 +16,24 @@ Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const 
   return out;
 }
 
-Device Tensor::device() const { return Device(impl_->device); }
-DType Tensor::dtype() const { return DType(impl_->view.dtype); }
-int Tensor::rank() const { return impl_->view.rank; }
-Shape Tensor::shape() const { return shape_of(impl_->view); }
-Shape Tensor::strides() const { return Shape(std::span<const int64_t>(impl_->view.strides, impl_->view.rank)); }
-int64_t Tensor::size(int axis) const { return impl_->view.shape[normal_axis(axis, rank(), "size")]; }
-int64_t Tensor::count() const { return impl_->view.count; }
-bool Tensor::is_contiguous() const { return is_dense(impl_->view); }
+namespace {
+const Impl& asked(const Tensor& x, const char* what) {
+  require_defined(x, what);
+  return x.impl();
+}
+}  // namespace
+
+Device Tensor::device() const { return Device(asked(*this, "device").device); }
+DType Tensor::dtype() const { return DType(asked(*this, "dtype").view.dtype); }
+int Tensor::rank() const { return asked(*this, "rank").view.rank; }
+Shape Tensor::shape() const { return shape_of(asked(*this, "shape").view); }
+Shape Tensor::strides() const {
+  const plugrad_view& v = asked(*this, "strides").view;
+  return Shape(std::span<const int64_t>(v.strides, v.rank));
+}
+int64_t Tensor::size(int axis) const { return asked(*this, "size").view.shape[normal_axis(axis, rank(), "size")]; }
+int64_t Tensor::count() const { return asked(*this, "count").view.count; }
+bool Tensor::is_contiguous() const { return is_dense(asked(*this, "is_contiguous").view); }
 
 void Tensor::copy_to_host(void* elements) const {
   require_defined(*this, "read");

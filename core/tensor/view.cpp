@@ -84,8 +84,11 @@ void require_defined(const Tensor& x, const char* what) {
 }
 
 void destroy(Impl* impl) noexcept {
+  Local& l = local();
+  Storage* storage = impl->storage.release();
+  if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(l, storage);
   impl->~Impl();
-  local().headers.put(impl);
+  l.headers.put(impl);
 }
 
 }  // namespace plugrad

@@ -37,10 +37,19 @@ PLUGRAD_API Value operator-(const Value& a, const Value& b);
 PLUGRAD_API Value operator*(const Value& a, const Value& b);
 PLUGRAD_API Value operator/(const Value& a, const Value& b);
 PLUGRAD_API Value operator-(const Value& x);
-inline Value& operator+=(Value& a, const Value& b) { return a = a + b; }
-inline Value& operator-=(Value& a, const Value& b) { return a = a - b; }
-inline Value& operator*=(Value& a, const Value& b) { return a = a * b; }
-inline Value& operator/=(Value& a, const Value& b) { return a = a / b; }
+// A number beside a Value becomes a constant on its device.
+inline Value operator+(const Value& a, double b) { return a + Value(b, a.tensor().device()); }
+inline Value operator+(double a, const Value& b) { return Value(a, b.tensor().device()) + b; }
+inline Value operator-(const Value& a, double b) { return a - Value(b, a.tensor().device()); }
+inline Value operator-(double a, const Value& b) { return Value(a, b.tensor().device()) - b; }
+inline Value operator*(const Value& a, double b) { return a * Value(b, a.tensor().device()); }
+inline Value operator*(double a, const Value& b) { return Value(a, b.tensor().device()) * b; }
+inline Value operator/(const Value& a, double b) { return a / Value(b, a.tensor().device()); }
+inline Value operator/(double a, const Value& b) { return Value(a, b.tensor().device()) / b; }
+template <class T> Value& operator+=(Value& a, const T& b) { return a = a + b; }
+template <class T> Value& operator-=(Value& a, const T& b) { return a = a - b; }
+template <class T> Value& operator*=(Value& a, const T& b) { return a = a * b; }
+template <class T> Value& operator/=(Value& a, const T& b) { return a = a / b; }
 PLUGRAD_API Value pow(const Value& x, double exponent);
 PLUGRAD_API Value relu(const Value& x);
 PLUGRAD_API Value tanh(const Value& x);
