@@ -2,9 +2,9 @@
 # The tree is relocatable: the core finds its plugins beside its own file, packages find themselves by their own path.
 include(CMakePackageConfigHelpers)
 
-# For authors of plugins; needs no core.
+# For authors of plugins; needs no core. A file NAME.cmake of targets includes all NAME-*.cmake beside it, hence -targets.
 install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
-install(EXPORT plugrad-sdk FILE plugrad-sdk.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
+install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
 install(FILES sdk/plugin.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(FILES sdk/ops.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
@@ -16,19 +16,17 @@ endif()
 if(TARGET plugrad)
   install(TARGETS plugrad EXPORT plugrad-core
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT core NAMELINK_COMPONENT dev)
-  install(EXPORT plugrad-core FILE plugrad-core.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT dev)
+  install(EXPORT plugrad-core FILE plugrad-core-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR}
+    COMPONENT dev)
   install(DIRECTORY core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 endif()
 
-# Programs: plugrad-conform for authors of plugins, plugrad for everybody.
+# The program that checks plugins. plugrad, the other one, is installed by tools/.
 if(TARGET plugrad-conform)
   install(TARGETS plugrad-conform EXPORT plugrad-sdk-tools
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk-tools)
-  install(EXPORT plugrad-sdk-tools FILE plugrad-sdk-tools.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR}
+  install(EXPORT plugrad-sdk-tools FILE plugrad-sdk-tools-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR}
     COMPONENT sdk-tools)
-endif()
-if(TARGET plugrad_program)
-  install(TARGETS plugrad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
 
 # How others find all this. A file belongs to one component: the package file comes with the SDK, and says what is missing.

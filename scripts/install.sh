@@ -1,0 +1,68 @@
+#!/bin/bash
+# Installs what is missing to build and test plugrad, on Debian 12 or later; as root or through sudo.
+# install.sh [GROUP ...], groups: build test data bench; all of them by default.
+# Says nothing where nothing is missing; never removes a package.
+set -euo pipefail
+
+# a|b: either will do, the first is installed. Debian's two versions of Boost exclude each other.
+declare -A packages=(
+  [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libopenblas-pthread-dev
+    libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
+  [test]="libgtest-dev pkg-config python3"
+  [data]="dataset-fashion-mnist"
+  [bench]="libbenchmark-dev"
+)
+
+is_installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+wanted=()
+for group in "${@:-build test data bench}"; do
+  for name in $group; do
+    if [ -z "${packages[$name]:-}" ]; then
+      echo "install.sh: no group '$name'; the groups are: build test data bench" >&2
+      exit 2
+    fi
+    # shellcheck disable=SC2206  # the list is split at blanks on purpose
+    wanted+=(${packages[$name]})
+  done
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install.sh: this system has no apt. Install these, or what they are called here, then build with cmake:" >&2
+  echo "  ${wanted[*]}" >&2
+  exit 1
+fi
+
+missing=()
+for choice in "${wanted[@]}"; do
+  IFS='|' read -ra names <<<"$choice"
+  found=no
+  for name in "${names[@]}"; do
+    if is_installed "$name"; then found=yes; fi
+  done
+  if [ "$found" = no ]; then missing+=("${names[0]}"); fi
+done
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+as_root=(env)
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install.sh: packages are missing, and this is neither root nor is there sudo. As root:" >&2
+    echo "  apt-get install --no-install-recommends --no-remove ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo env)
+fi
+
+apt_get() {
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+echo "installing: ${missing[*]}"
+# Package lists may be absent or old: try with those there are, then once more with fresh ones.
+if ! apt-cache show "${missing[@]}" >/dev/null 2>&1 ||
+   ! apt_get install --no-install-recommends --no-remove "${missing[@]}" 2>/dev/null; then
+  apt_get update
+  apt_get install --no-install-recommends --no-remove "${missing[@]}"
+fi

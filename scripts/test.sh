@@ -1,0 +1,84 @@
+#!/bin/bash
+# From a clean machine to a tested tree.
+#   test.sh [quick]  packages, release build, the quick tests (those of the house and of the installed tree among them)
+#   test.sh full     the same and the slower tests; all again under address and undefined-behaviour sanitizers; the parts
+#                    with threads under the thread sanitizer
+#   test.sh long     the same and soaks, hours of them
+# Prints what was left out and why; the last line is ctest's verdict.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+level=${1:-quick}
+case "$level" in
+  quick) labels='^quick$' ;;
+  full) labels='^(quick|full)$' ;;
+  long) labels='^(quick|full|long)$' ;;
+  *)
+    echo "test.sh: no level '$level'; the levels are: quick full long" >&2
+    exit 2
+    ;;
+esac
+jobs=$(nproc)
+verdict=
+
+# CMake and its children otherwise fall back on make, which a small machine lacks.
+export CMAKE_GENERATOR=Ninja
+
+build() {  # build PRESET DIRECTORY
+  local log=$2/configure.log
+  mkdir -p "$2"
+  if ! cmake --preset "$1" >"$log" 2>&1; then
+    cat "$log"
+    return 1
+  fi
+  sed -n 's/^-- left out: /left out: /p' "$log"
+  cmake --build --preset "$1" --parallel "$jobs"
+}
+
+# One line for each reason why tests skipped themselves. GoogleTest prints it after "FILE:LINE: Skipped", our scripts after
+# "skipped: "; CTest keeps the output in its log.
+print_skipped() {  # print_skipped LOG
+  awk '
+    function skip(why) { if (!count[why]++) first[why] = test }
+    / Testing: / { test = $0; sub(/^.* Testing: /, "", test); reason = "no reason given"; take = 0 }
+    /^\[  SKIPPED \] .*\(/ { skip(reason); reason = "no reason given"; take = 0 }
+    take && NF { reason = $0; take = 0 }
+    /: Skipped$/ { take = 1 }
+    /^skipped: / { skip(substr($0, 10)) }
+    END { for (why in count) print "skipped: " first[why] (count[why] > 1 ? " and " count[why] - 1 " more" : "") ": " why }
+  ' "$1" | sort
+}
+
+run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
+  local preset=$1 directory=$2 prefix=() status=0
+  shift 2
+  while [ "$1" != -- ]; do prefix+=("$1"); shift; done
+  shift
+  "${prefix[@]}" ctest --preset "$preset" --parallel "$jobs" "$@" 2>&1 | tee "$directory/ctest.log" || status=$?
+  if [ -e "$directory/Testing/Temporary/LastTest.log" ]; then print_skipped "$directory/Testing/Temporary/LastTest.log"; fi
+  verdict=$(grep -E '^[0-9]+% tests passed' "$directory/ctest.log" || true)
+  if [ "$status" -ne 0 ]; then
+    echo "${preset}: ${verdict:-ctest ended with status $status}"
+    return "$status"
+  fi
+}
+
+scripts/install.sh build test data bench
+build release build
+run_tests release build -- --label-regex "$labels"
+
+if [ "$level" != quick ]; then
+  build asan build-asan
+  run_tests asan build-asan -- --label-regex '^(quick|full)$'
+  build tsan build-tsan
+  # The thread sanitizer of gcc 12 cannot place its shadow where the kernel randomises addresses by more than 28 bits.
+  fixed_addresses=()
+  if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
+  # What runs on one thread tells it nothing: naive backends, the headers alone, file formats, the tester of plugins on itself.
+  one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11)$'
+  one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
+  run_tests tsan build-tsan "${fixed_addresses[@]}" -- --label-regex '^(quick|full)$' --exclude-regex "$one_thread"
+else
+  echo "left out: sanitizers and slower tests (scripts/test.sh full)"
+fi
+echo "$verdict"
