@@ -75,7 +75,7 @@ class Saved {
  public:
   Saved(Node& node, size_t operand) : node_(node), operand_(operand) {}
   // A saved input or output. Throws Error (invalid) where it was changed in place since.
-  Tensor input(int i = 0) const { return checked(i); }
+  const Tensor& input(int i = 0) const { return checked(i); }
   Tensor output() const;
   // Of the operand whose gradient is wanted.
   Shape shape() const { return Shape(std::span<const int64_t>(wanted().shape, wanted().rank)); }

@@ -81,9 +81,9 @@ std::vector<PlotPoint> smoothed(std::vector<PlotPoint> points) {
   std::vector<double> sums = {0};
   for (const PlotPoint& point : points) sums.push_back(sums.back() + point.value);
   for (size_t i = 0; i < points.size(); ++i) {
-    // The same on both sides, so that the ends are not pulled towards the middle.
-    const size_t reach = std::min({half, i, points.size() - 1 - i});
-    points[i].value = (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(2 * reach + 1);
+    // At the steep start the same on both sides, so that the curve is not pulled down.
+    const size_t left = std::min(half, i), right = std::min(left, points.size() - 1 - i);
+    points[i].value = (sums[i + right + 1] - sums[i - left]) / static_cast<double>(left + right + 1);
   }
   return points;
 }

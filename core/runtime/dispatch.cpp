@@ -165,9 +165,10 @@ class Replacement {
   Storage* storages_[PLUGRAD_MAX_OPERANDS];
 };
 
+// FILL, COPY and CAST serve every class; IOTA's inputs are immediates by definition.
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
   const Op op = Op(call.opcode);
-  if (op == Op::FILL || op == Op::COPY || op == Op::CAST || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
+  if (op == Op::FILL || op == Op::COPY || op == Op::CAST || op == Op::IOTA || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
   constexpr Plan kPlans[] = {{false, Immediates::broadcast}, {true, Immediates::keep}, {true, Immediates::broadcast}, {true, Immediates::full}};
   for (const Plan& plan : kPlans) {
     Replacement replacement(call, plan);
@@ -296,8 +297,7 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
 bool has_kernel(DeviceState& device, const OpCall& call) { return device.kernel(call.op(), call.key, 0); }
 
 void run_elsewhere(DeviceState& device, const OpCall& call) {
-  const auto strided = [&] { return std::any_of(call.views, call.views + call.operands(), [](const plugrad_view* v) { return v->layout & PLUGRAD_STRIDED; }); };
-  if (fallback() == Fallback::error || (Op(call.opcode) == Op::COPY && strided())) throw_unsupported(device, call);  // COPY is how strided operands get there
+  if (fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(device);
   if (!host) throw_unsupported(device, call);
   ++device.bounces;

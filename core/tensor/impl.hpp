@@ -51,10 +51,11 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   v.buffer = impl->storage->buffer;
   v.offset = impl->storage->offset;
   v.count = like.count;
-  v.dtype = dtype;
-  v.rank = like.rank;
-  v.layout = 0;
-  std::memset(v.reserved, 0, sizeof v.reserved);
+  // dtype to reserved as one word: one store, which later loads of its parts take their bytes from.
+  uint64_t word;
+  static_assert(offsetof(plugrad_view, shape) - offsetof(plugrad_view, dtype) == sizeof word);
+  std::memcpy(&word, &like.dtype, sizeof word);
+  std::memcpy(&v.dtype, &(word = (word & ~uint64_t(0xff)) | dtype), sizeof word);
   for (int i = 0; i < like.rank; ++i) {
     v.shape[i] = like.shape[i];
     v.strides[i] = like.strides[i];

@@ -87,7 +87,7 @@ void destroy(Impl* impl) noexcept {
   Local& l = local();
   Storage* storage = impl->storage.release();
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(l, storage);
-  impl->~Impl();
+  if (impl->node) std::destroy_at(&impl->node);  // storage is null now: nothing else of it needs a destructor
   l.headers.put(impl);
 }
 
