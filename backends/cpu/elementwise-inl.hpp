@@ -1,0 +1,87 @@
+// Loops over contiguous rows, and the functions that the host calls; included once for each instruction set.
+#if defined(PLUGRAD_CPU_ELEMENTWISE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLUGRAD_CPU_ELEMENTWISE_INL
+#undef PLUGRAD_CPU_ELEMENTWISE_INL
+#else
+#define PLUGRAD_CPU_ELEMENTWISE_INL
+#endif
+
+#include <backends/cpu/elementwise.hpp>
+#include <backends/cpu/rows.hpp>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+
+// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap.
+
+template <class F, class R, class A> struct Unary {
+  static void dense(char* const* p, int64_t n, const void*) {
+    R* out = reinterpret_cast<R*>(p[0]);
+    const A* a = reinterpret_cast<const A*>(p[1]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i]);
+  }
+  static constexpr Elementwise kKind{1, 1, 0, 1, {sizeof(R), sizeof(A)}, {dense}};
+
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &out = *op->views[0], &a = *op->views[1];
+    if (out.count == 1) [[likely]] {
+      *data<R>(out) = F::of(element<A>(a));
+      return PLUGRAD_OK;
+    }
+    if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
+      char* const p[] = {data<char>(out), data<char>(a)};
+      dense(p, out.count, nullptr);
+      return PLUGRAD_OK;
+    }
+    return run_kernel<general>(self, stream, op);
+  }
+  static void general(const Call& call) { run_elementwise(kKind, call); }
+};
+
+template <class F, class R, class A> struct Binary {
+  static void dense(char* const* p, int64_t n, const void*) {
+    R* out = reinterpret_cast<R*>(p[0]);
+    const A *a = reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i], b[i]);
+  }
+  static void left(char* const* p, int64_t n, const void*) {  // the left operand is one element
+    R* out = reinterpret_cast<R*>(p[0]);
+    const A a = *reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a, b[i]);
+  }
+  static void right(char* const* p, int64_t n, const void*) {
+    R* out = reinterpret_cast<R*>(p[0]);
+    const A *a = reinterpret_cast<const A*>(p[1]), b = *reinterpret_cast<const A*>(p[2]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i], b);
+  }
+  static constexpr Elementwise kKind{1, 2, 0, 1, {sizeof(R), sizeof(A), sizeof(A)}, {dense, left, right}};
+
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
+    if (out.count == 1) [[likely]] {
+      *data<R>(out) = F::of(element<A>(a), element<A>(b));
+      return PLUGRAD_OK;
+    }
+    if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
+      char* p[] = {data<char>(out), data<char>(a), data<char>(b)};
+      if (is_dense(b)) return dense(p, out.count, nullptr), PLUGRAD_OK;
+      if (is_immediate(b)) {
+        A value = immediate_of<A>(b);
+        p[2] = reinterpret_cast<char*>(&value);
+        return right(p, out.count, nullptr), PLUGRAD_OK;
+      }
+    }
+    return run_kernel<general>(self, stream, op);
+  }
+  static void general(const Call& call) { run_elementwise(kKind, call); }
+};
+
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,222 @@
+#include <backends/cpu/elementwise.hpp>
+
+#include <backends/cpu/pool.hpp>
+#include <backends/cpu/tile.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace plugrad::cpu {
+namespace {
+
+constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
+constexpr int64_t kShortRow = 16;  // a call per row costs more than copying such rows together
+
+// The operands over one index space, without extents of 1, ordered for the first output, merged where that is possible.
+struct Nest {
+  int rank = 0, operands;
+  int64_t shape[PLUGRAD_MAX_RANK];
+  int64_t strides[kMaxRowOperands][PLUGRAD_MAX_RANK];  // bytes
+  char* base[kMaxRowOperands];
+  char slots[kMaxRowOperands][8];
+
+  Nest(const Elementwise& kind, const Call& call) : operands(kind.outputs + kind.inputs) {
+    const plugrad_view& out = call.out();
+    for (int k = 0; k < operands; ++k) base[k] = address(view(kind, call, k), slots[k]);
+    for (int d = 0; d < out.rank; ++d) {
+      if (out.shape[d] == 1) continue;
+      shape[rank] = out.shape[d];
+      for (int k = 0; k < operands; ++k) strides[k][rank] = step(view(kind, call, k), d);
+      if (strides[0][rank] < 0) flip(rank);
+      ++rank;
+    }
+    sort();
+    merge();
+    if (rank == 0) append_single(kind);
+  }
+
+  static const plugrad_view& view(const Elementwise& kind, const Call& call, int k) {
+    return k < kind.outputs ? call.out(k) : call.in(k - kind.outputs);
+  }
+  void flip(int d) {
+    for (int k = 0; k < operands; ++k) {
+      base[k] += strides[k][d] * (shape[d] - 1);
+      strides[k][d] = -strides[k][d];
+    }
+  }
+  void swap_dims(int a, int b) {
+    std::swap(shape[a], shape[b]);
+    for (int k = 0; k < operands; ++k) std::swap(strides[k][a], strides[k][b]);
+  }
+  void sort() {
+    for (int i = 1; i < rank; ++i)
+      for (int j = i; j > 0 && strides[0][j - 1] < strides[0][j]; --j) swap_dims(j - 1, j);
+  }
+  void merge() {
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      bool joins = true;
+      for (int k = 0; k < operands; ++k) joins &= strides[k][last] == strides[k][d] * shape[d];
+      if (!joins) ++last;
+      shape[last] = joins ? shape[last] * shape[d] : shape[d];
+      for (int k = 0; k < operands; ++k) strides[k][last] = strides[k][d];
+    }
+    rank = std::min(rank, last + 1);
+  }
+  void append_single(const Elementwise& kind) {
+    rank = 1;
+    shape[0] = 1;
+    for (int k = 0; k < operands; ++k) strides[k][0] = kind.sizes[k];
+  }
+  // Makes d the last dimension but one.
+  void bring_near(int d) {
+    for (; d < rank - 2; ++d) swap_dims(d, d + 1);
+    for (; d > rank - 2; --d) swap_dims(d, d - 1);
+  }
+};
+
+// How a nest is cut: tiles of the last two dimensions, each run row by row, some operands through buffers.
+class Tiling {
+ public:
+  Tiling(const Elementwise& kind, const Call& call, const void* arguments)
+      : kind_(kind), nest_(kind, call), arguments_(arguments) {
+    classify();
+    if (const int d = across_packed(); d >= 0) nest_.bring_near(d);
+    const int last = nest_.rank - 1;
+    columns_total_ = nest_.shape[last];
+    rows_total_ = last > 0 ? nest_.shape[last - 1] : 1;
+    if (columns_total_ < kShortRow && rows_total_ > 1) pack_short_rows();
+    choose_row();
+    choose_sizes();
+  }
+
+  void run(int threads) const {
+    const int64_t tile = std::max<int64_t>(1, rows_ * columns_ * kind_.weight);
+    const int64_t each = std::max<int64_t>(1, kGrain / tile);
+    parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
+      const int64_t end = std::min(tiles_, (task + 1) * each);
+      for (int64_t i = task * each; i < end; ++i) run_tile(i);
+    });
+  }
+
+ private:
+  int64_t inner(int k) const { return nest_.strides[k][nest_.rank - 1]; }
+  int64_t outer(int k) const { return nest_.rank > 1 ? nest_.strides[k][nest_.rank - 2] : 0; }
+  bool is_packed(int k) const { return packed_ >> k & 1; }
+  bool is_scalar(int k) const { return scalars_ >> k & 1; }
+
+  void classify() {
+    for (int k = 0; k < nest_.operands; ++k) {
+      if (inner(k) == kind_.sizes[k]) continue;
+      (inner(k) == 0 && k >= kind_.outputs ? scalars_ : packed_) |= 1u << k;
+    }
+  }
+
+  // The dimension along which the first packed operand is the closest to contiguous, or -1.
+  int across_packed() const {
+    for (int k = 0; k < nest_.operands; ++k) {
+      if (!is_packed(k) || nest_.rank < 2) continue;
+      int best = nest_.rank - 2;
+      for (int d = 0; d < nest_.rank - 1; ++d) {
+        const int64_t stride = std::abs(nest_.strides[k][d]), least = std::abs(nest_.strides[k][best]);
+        if (stride != 0 && (least == 0 || stride < least)) best = d;
+      }
+      return best;
+    }
+    return -1;
+  }
+
+  // Short rows are joined: what is not contiguous over both dimensions is copied until it is.
+  void pack_short_rows() {
+    for (int k = 0; k < nest_.operands; ++k) {
+      if (is_packed(k) || (is_scalar(k) && outer(k) == 0)) continue;
+      if (!is_scalar(k) && outer(k) == columns_total_ * kind_.sizes[k]) continue;
+      packed_ |= 1u << k;
+      scalars_ &= ~(1u << k);
+    }
+    joined_ = true;
+  }
+
+  void choose_row() {
+    while (!(row_ = kind_.rows[scalars_ >> kind_.outputs])) {
+      const unsigned first = scalars_ & -scalars_;
+      scalars_ ^= first;
+      packed_ |= first;
+    }
+  }
+
+  void choose_sizes() {
+    if (joined_) {
+      columns_ = columns_total_;
+      rows_ = std::min(rows_total_, kTile / columns_);
+    } else if (packed_) {
+      columns_ = std::min<int64_t>(columns_total_, 64);
+      rows_ = std::min(rows_total_, kTile / columns_);
+      columns_ = std::min(columns_total_, kTile / rows_);
+    } else {
+      columns_ = std::min(columns_total_, std::max<int64_t>(kTile, kGrain / kind_.weight));
+      rows_ = std::clamp<int64_t>(kTile / columns_, 1, rows_total_);
+    }
+    across_ = (columns_total_ + columns_ - 1) / columns_;
+    down_ = (rows_total_ + rows_ - 1) / rows_;
+    tiles_ = across_ * down_;
+    for (int d = 0; d < nest_.rank - 2; ++d) tiles_ *= nest_.shape[d];
+  }
+
+  void run_tile(int64_t index) const {
+    const int64_t column = index % across_ * columns_, columns = std::min(columns_, columns_total_ - column);
+    index /= across_;
+    const int64_t row = index % down_ * rows_, rows = std::min(rows_, rows_total_ - row);
+    index /= down_;
+    Tile tiles[kMaxRowOperands];
+    for (int k = 0; k < nest_.operands; ++k)
+      tiles[k] = {nest_.base[k] + row * outer(k) + column * inner(k), outer(k), inner(k)};
+    for (int d = nest_.rank - 3; d >= 0; --d) {
+      const int64_t i = index % nest_.shape[d];
+      index /= nest_.shape[d];
+      for (int k = 0; k < nest_.operands; ++k) tiles[k].data += i * nest_.strides[k][d];
+    }
+    if (packed_) run_packed(tiles, rows, columns);
+    else run_rows(tiles, rows, columns);
+  }
+
+  void run_rows(const Tile* tiles, int64_t rows, int64_t columns) const {
+    char* at[kMaxRowOperands];
+    for (int k = 0; k < nest_.operands; ++k) at[k] = tiles[k].data;
+    if (joined_) return row_(at, rows * columns, arguments_);
+    for (int64_t r = 0; r < rows; ++r) {
+      row_(at, columns, arguments_);
+      for (int k = 0; k < nest_.operands; ++k) at[k] += tiles[k].row;
+    }
+  }
+
+  void run_packed(const Tile* tiles, int64_t rows, int64_t columns) const {
+    alignas(64) char buffers[kMaxRowOperands][kTile * 8];
+    Tile used[kMaxRowOperands];
+    for (int k = 0; k < nest_.operands; ++k) {
+      used[k] = tiles[k];
+      if (!is_packed(k)) continue;
+      used[k] = {buffers[k], columns * kind_.sizes[k], kind_.sizes[k]};
+      if (k >= kind_.outputs || kind_.reads_outputs) copy_tile(used[k], tiles[k], rows, columns, kind_.sizes[k]);
+    }
+    run_rows(used, rows, columns);
+    for (int k = 0; k < kind_.outputs; ++k)
+      if (is_packed(k)) copy_tile(tiles[k], used[k], rows, columns, kind_.sizes[k]);
+  }
+
+  const Elementwise& kind_;
+  Nest nest_;
+  const void* arguments_;
+  unsigned packed_ = 0, scalars_ = 0;  // bit k: operand k goes through a buffer; is one element for a whole row
+  bool joined_ = false;                // the rows of a tile are one row
+  RowFunction row_ = nullptr;
+  int64_t rows_total_, columns_total_, rows_ = 0, columns_ = 0, down_ = 0, across_ = 0, tiles_ = 0;
+};
+
+}  // namespace
+
+void run_elementwise(const Elementwise& kind, const Call& call, const void* arguments) {
+  Tiling(kind, call, arguments).run(threads_of(call));
+}
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,38 @@
+// Ops that work along one axis: operands of one shape, cut into lines; lines that are not contiguous go through buffers.
+#pragma once
+#include <backends/cpu/operand.hpp>
+
+#include <span>
+
+namespace plugrad::cpu {
+
+// Works on line number `index` (row-major among the other dimensions, where there is one of them); lines[k] is contiguous.
+using LineFunction = void (*)(const void* context, char* const* lines, int64_t index);
+
+class Lines {
+ public:
+  // The first `outputs` views are written, the others read; the first one is no immediate. axis counts from 0.
+  Lines(std::span<const plugrad_view* const> views, int outputs, int axis);
+
+  uint64_t workspace() const;  // bytes that run wants
+  void run(int threads, char* workspace, LineFunction function, const void* context) const;
+
+ private:
+  static constexpr int kMaxOperands = 3;
+  struct Buffers;
+  void choose_tile();
+  void run_tile(int64_t index, char* buffers, LineFunction function, const void* context) const;
+  bool is_packed(int k) const { return packed_ >> k & 1; }
+  int64_t buffer_bytes() const { return rows_ * length_ * size_; }
+
+  int operands_, outputs_, rank_ = 0;  // rank_: of the other dimensions, at least 1
+  int64_t shape_[PLUGRAD_MAX_RANK];
+  int64_t strides_[kMaxOperands][PLUGRAD_MAX_RANK], along_[kMaxOperands];  // bytes
+  char* base_[kMaxOperands];
+  char slots_[kMaxOperands][8];
+  unsigned packed_ = 0;
+  int64_t length_, size_;
+  int64_t rows_ = 1, across_ = 1, tiles_ = 1;  // lines of a tile; tiles along the last dimension; all tiles
+};
+
+}  // namespace plugrad::cpu

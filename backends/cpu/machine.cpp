@@ -1,0 +1,107 @@
+#include <backends/cpu/machine.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <thread>
+#include <unistd.h>
+
+namespace plugrad::cpu {
+namespace {
+
+int affinity() {
+  for (int cpus = 1024; cpus <= 1 << 16; cpus *= 4) {  // the kernel's mask may be wider than glibc's cpu_set_t
+    cpu_set_t* set = CPU_ALLOC(cpus);
+    const size_t bytes = CPU_ALLOC_SIZE(cpus);
+    const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return count;
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// CPUs' worth of time that cpu.max of one control group grants; infinity where it has no limit.
+double quota_v2(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return INFINITY;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+double quota_v1(const std::string& folder) {
+  double quota = 0, period = 0;
+  if (!(std::ifstream(folder + "/cpu.cfs_quota_us") >> quota) || quota <= 0) return INFINITY;
+  if (!(std::ifstream(folder + "/cpu.cfs_period_us") >> period) || period <= 0) return INFINITY;
+  return quota / period;
+}
+
+// The smallest quota from this process's control group up to the root: each of them binds.
+double quota() {
+  double least = INFINITY;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool v2 = controllers.empty();
+    if (!v2 && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
+      if (path == "/") path.clear();
+      least = std::min(least, v2 ? quota_v2("/sys/fs/cgroup" + path) : quota_v1("/sys/fs/cgroup/cpu" + path));
+      if (path.rfind('/') == std::string::npos) break;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+int usable_threads() {
+  const double limit = std::ceil(quota());
+  return std::max(1, int(std::min<double>(affinity(), limit)));
+}
+
+uint64_t installed_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
+
+uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    uint64_t kib = 0;
+    if (key == "MemAvailable:" && file >> kib) return kib * 1024;
+    file.ignore(256, '\n');
+  }
+  return 0;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(':');
+    if (colon != std::string::npos && colon + 2 < line.size()) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+#if defined(__x86_64__)
+uint32_t float_mode() { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // the low bits say what has happened, not what shall
+void set_float_mode(uint32_t mode) { __builtin_ia32_ldmxcsr(mode); }
+uint32_t flushing(uint32_t mode) { return mode | 0x8040u; }
+#elif defined(__aarch64__)
+uint32_t float_mode() {
+  uint64_t mode;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return uint32_t(mode);
+}
+void set_float_mode(uint32_t mode) { asm volatile("msr fpcr, %0" : : "r"(uint64_t(mode))); }
+uint32_t flushing(uint32_t mode) { return mode | (1u << 24); }
+#else
+uint32_t float_mode() { return 0; }
+void set_float_mode(uint32_t) {}
+uint32_t flushing(uint32_t mode) { return mode; }
+#endif
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,229 @@
+// Elementary functions on vectors, f32 and f64. Polynomials are minimax fits on the reduced ranges; each function states its
+// error in units in the last place. Included once for each instruction set.
+#if defined(PLUGRAD_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLUGRAD_CPU_MATH_INL
+#undef PLUGRAD_CPU_MATH_INL
+#else
+#define PLUGRAD_CPU_MATH_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T> struct Format;
+template <> struct Format<float> {
+  using Bits = uint32_t;
+  static constexpr int kMantissa = 23;
+  static constexpr Bits kOne = 0x3f800000, kRootHalf = 0x3f3504f3, kMantissaMask = 0x7fffff, kRounderBits = 0x4b400000;
+  static constexpr float kRounder = 12582912.f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-06f, kLog2E = 1.44269504f;
+  static constexpr float kExpHigh = 89, kExpLow = -105, kExpPlain = 87;
+  static constexpr float kExp[] = {0.5f, 0.16666576845993977f, 0.04166655443768594f, 0.008363202971575855f,
+                                   0.0013926213466332444f};
+  static constexpr float kLog[] = {0.6666666655404201f, 0.4000012221181065f, 0.28550778633191964f, 0.23331614471843498f};
+  static constexpr float kSin[] = {1.5707963219455072f, -0.6459634769234457f, 0.07968020776901875f, -0.0046021176160619f};
+  static constexpr float kCos[] = {-1.2337005493730024f, 0.2536694102403683f, -0.020861526786522047f,
+                                   0.0009067349223943915f};
+};
+template <> struct Format<double> {
+  using Bits = uint64_t;
+  static constexpr int kMantissa = 52;
+  static constexpr Bits kOne = 0x3ff0000000000000, kRootHalf = 0x3fe6a09e667f3bcd, kMantissaMask = 0xfffffffffffff,
+                        kRounderBits = 0x4338000000000000;
+  static constexpr double kRounder = 6755399441055744.0;
+  static constexpr double kLn2High = 0.6931471803691238, kLn2Low = 1.9082149292705877e-10, kLog2E = 1.4426950408889634;
+  static constexpr double kExpHigh = 710, kExpLow = -746, kExpPlain = 708;
+  static constexpr double kExp[] = {0.5000000000000001, 0.16666666666666669, 0.04166666666662399, 0.008333333333330051,
+                                    0.0013888888917281794, 0.00019841269863105968, 2.480152119021773e-05,
+                                    2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08};
+  static constexpr double kLog[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
+                                    0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
+  static constexpr double kSin[] = {1.5707963267948966, -0.6459640975062463, 0.07969262624616692, -0.004681754135314819,
+                                    0.0001604411847265753, -3.5988427165242496e-06, 5.691927654951105e-08,
+                                    -6.62760087835982e-10};
+  static constexpr double kCos[] = {-1.2337005501361697, 0.25366950790104803, -0.02086348076335295, 0.0009192602748390887,
+                                    -2.520204236775257e-05, 4.7108743258890884e-07, -6.3863889261191576e-09,
+                                    6.51320171271602e-11};
+};
+
+// c[0] + c[1] x + ...
+template <class D, class V, class T, size_t n> HWY_INLINE V polynomial(D d, V x, const T (&c)[n]) {
+  V sum = hn::Set(d, c[n - 1]);
+  for (size_t i = n - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+  return sum;
+}
+
+// 2^k for an integer k + kRounder, of a normal result.
+template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
+  using F = Format<hn::TFromD<D>>;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, k_and_rounder));
+  return hn::BitCast(d, hn::Add(bits, hn::Set(du, F::kOne)));
+}
+
+// x = k ln 2 + r with |r| <= ln 2 / 2; fills k, and gives e^r - 1.
+template <class D, class V> HWY_INLINE V reduced_expm1(D d, V x, V& k) {
+  using F = Format<hn::TFromD<D>>;
+  const V rounder = hn::Set(d, F::kRounder);
+  k = hn::Sub(hn::MulAdd(x, hn::Set(d, F::kLog2E), rounder), rounder);
+  V r = hn::NegMulAdd(k, hn::Set(d, F::kLn2High), x);
+  r = hn::NegMulAdd(k, hn::Set(d, F::kLn2Low), r);
+  return hn::MulAdd(hn::Mul(r, r), polynomial(d, r, F::kExp), r);
+}
+
+// e^x where all of x lies within kExpPlain: the result is normal, and 2^k is added to its exponent.
+template <class D, class V> HWY_INLINE V plain_exp(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const hn::RebindToUnsigned<D> du;
+  V k;
+  const V p = hn::Add(reduced_expm1(d, x, k), hn::Set(d, T(1)));
+  const auto scale = hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, hn::Add(k, hn::Set(d, F::kRounder))));
+  return hn::BitCast(d, hn::Add(hn::BitCast(du, p), scale));
+}
+
+// e^x for any x. Denormal results are rounded twice. NaN stays NaN: comparisons with it are false.
+template <class D, class V> HWY_NOINLINE V any_exp(D d, V x) {
+  using F = Format<hn::TFromD<D>>;
+  const V high = hn::Set(d, F::kExpHigh), low = hn::Set(d, F::kExpLow), rounder = hn::Set(d, F::kRounder);
+  x = hn::IfThenElse(hn::Gt(x, high), high, x);
+  x = hn::IfThenElse(hn::Lt(x, low), low, x);
+  V k;
+  const V p = reduced_expm1(d, x, k);
+  // Two factors, as 2^k alone may be infinite or denormal where the product is neither.
+  const V half = hn::MulAdd(k, hn::Set(d, hn::TFromD<D>(0.5)), rounder);
+  const V rest = hn::Add(hn::Sub(k, hn::Sub(half, rounder)), rounder);
+  const V one = hn::Set(d, hn::TFromD<D>(1));
+  return hn::Mul(hn::Mul(hn::Add(one, p), power_of_two(d, half)), power_of_two(d, rest));
+}
+
+// Within 2 ULP.
+template <class D, class V> HWY_INLINE V exp(D d, V x) {
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, Format<hn::TFromD<D>>::kExpPlain))))) return plain_exp(d, x);
+  return any_exp(d, x);
+}
+
+// Within 3 ULP, near 0 too, as e^2|x| - 1 is.
+template <class D, class V> HWY_INLINE V tanh(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const V limit = hn::Set(d, T(sizeof(T) == 4 ? 20 : 40)), one = hn::Set(d, T(1)), rounder = hn::Set(d, F::kRounder);
+  const V size = hn::Abs(x);
+  V twice = hn::Add(size, size);
+  twice = hn::IfThenElse(hn::Gt(twice, limit), limit, twice);
+  V k;
+  const V p = reduced_expm1(d, twice, k);
+  const V scale = power_of_two(d, hn::Add(k, rounder));
+  const V m = hn::MulAdd(scale, p, hn::Sub(scale, one));
+  return hn::CopySignToAbs(hn::Div(m, hn::Add(m, hn::Set(d, T(2)))), x);
+}
+
+// Within 3 ULP; tiny results too, as e^-|x| carries them.
+template <class D, class V> HWY_INLINE V sigmoid(D d, V x) {
+  const V one = hn::Set(d, hn::TFromD<D>(1));
+  const V e = exp(d, hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+// x = 2^k (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for a positive normal x; gives f.
+template <class D, class V> HWY_INLINE V split_exponent(D d, V x, V& k) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::Add(hn::BitCast(du, x), hn::Set(du, typename F::Bits(F::kOne - F::kRootHalf)));
+  const auto exponent = hn::Add(hn::ShiftRight<F::kMantissa>(bits), hn::Set(du, F::kRounderBits));
+  constexpr T kBias = T(F::kOne >> F::kMantissa);
+  k = hn::Sub(hn::BitCast(d, exponent), hn::Set(d, F::kRounder + kBias));
+  const auto mantissa = hn::And(bits, hn::Set(du, F::kMantissaMask));
+  return hn::Sub(hn::BitCast(d, hn::Add(mantissa, hn::Set(du, F::kRootHalf))), hn::Set(d, T(1)));
+}
+
+// Which lanes are positive, normal and finite.
+template <class D, class V> HWY_INLINE auto is_plain(D d, V x) {
+  using Limits = std::numeric_limits<hn::TFromD<D>>;
+  return hn::And(hn::Ge(x, hn::Set(d, Limits::min())), hn::Le(x, hn::Set(d, Limits::max())));
+}
+
+// k ln 2 + ln(1 + f)
+template <class D, class V> HWY_INLINE V log_of_parts(D d, V f, V k) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const V s = hn::Div(f, hn::Add(f, hn::Set(d, T(2)))), z = hn::Mul(s, s);
+  const V r = hn::Mul(z, polynomial(d, z, F::kLog)), half = hn::Mul(hn::Mul(f, f), hn::Set(d, T(0.5)));
+  const V low = hn::MulAdd(k, hn::Set(d, F::kLn2Low), hn::Mul(s, hn::Add(half, r)));
+  return hn::MulAdd(k, hn::Set(d, F::kLn2High), hn::Sub(f, hn::Sub(half, low)));
+}
+
+template <class D, class V> HWY_NOINLINE V any_log(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const V infinity = hn::Set(d, std::numeric_limits<T>::infinity()), zero = hn::Zero(d);
+  const auto is_tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<T>::min()));
+  const V scale = hn::Set(d, T(typename F::Bits(1) << F::kMantissa));
+  V k;
+  const V f = split_exponent(d, hn::IfThenElse(is_tiny, hn::Mul(x, scale), x), k);
+  k = hn::IfThenElse(is_tiny, hn::Sub(k, hn::Set(d, T(F::kMantissa))), k);
+  V y = log_of_parts(d, f, k);
+  y = hn::IfThenElse(hn::Lt(x, infinity), y, x);  // infinity, NaN
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), y);
+  return hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<T>::quiet_NaN()), y);
+}
+
+// Within 2 ULP.
+template <class D, class V> HWY_INLINE V log(D d, V x) {
+  if (HWY_UNLIKELY(!hn::AllTrue(d, is_plain(d, x)))) return any_log(d, x);
+  V k;
+  const V f = split_exponent(d, x, k);
+  return log_of_parts(d, f, k);
+}
+
+// cos and sin of 2 pi v for v in [0, 1], within 4 eps.
+template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V& sine) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const hn::RebindToUnsigned<D> du;
+  const V rounder = hn::Set(d, F::kRounder);
+  const V four = hn::Mul(v, hn::Set(d, T(4))), rounded = hn::Add(four, rounder);
+  const V f = hn::Sub(four, hn::Sub(rounded, rounder)), t = hn::Mul(f, f);
+  const V s = hn::Mul(f, polynomial(d, t, F::kSin));
+  const V c = hn::MulAdd(t, polynomial(d, t, F::kCos), hn::Set(d, T(1)));
+  const auto quadrant = hn::BitCast(du, rounded);
+  const auto one = hn::Set(du, typename F::Bits(1)), two = hn::Set(du, typename F::Bits(2));
+  const auto odd = hn::MaskFromVec(hn::BitCast(d, hn::Sub(hn::Zero(du), hn::And(quadrant, one))));
+  constexpr int kToSign = int(sizeof(T)) * 8 - 2;
+  const auto sine_sign = hn::BitCast(d, hn::ShiftLeft<kToSign>(hn::And(quadrant, two)));
+  const auto cosine_sign = hn::BitCast(d, hn::ShiftLeft<kToSign>(hn::And(hn::Add(quadrant, one), two)));
+  sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
+  cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+// The first n lanes from p, the others `rest`; and the way back. n is below Lanes(d).
+template <class D, class T> HWY_INLINE hn::Vec<D> load_part(D d, const T* p, size_t n, T rest) {
+  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(hn::Set(d, rest), d, lanes);
+  for (size_t i = 0; i < n; ++i) lanes[i] = p[i];
+  return hn::Load(d, lanes);
+}
+// The same, where p ends a row of `row` elements: a whole vector that ends there is cheaper than one put together.
+template <class D, class T> HWY_INLINE hn::Vec<D> load_rest(D d, const T* p, int64_t n, int64_t row, T rest) {
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  if (row < lanes) return load_part(d, p, size_t(n), rest);
+  return hn::IfThenElse(hn::FirstN(d, size_t(lanes - n)), hn::Set(d, rest), hn::LoadU(d, p + n - lanes));
+}
+template <class D, class V, class T> HWY_INLINE void store_part(D d, V v, T* p, size_t n) {
+  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)] = {};
+  hn::Store(v, d, lanes);
+  for (size_t i = 0; i < n; ++i) p[i] = lanes[i];
+}
+
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,56 @@
+// How a call's operands look to the kernels of this backend: C++ types for dtypes, immediates, and who is calling.
+#pragma once
+#include <plugrad/sdk/backend.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace plugrad::cpu {
+
+using Bool = uint8_t;  // 0 or 1 in memory; C++'s bool would make other bytes undefined behaviour
+
+template <class T> inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? uint8_t(PLUGRAD_BOOL) : dtype_of<T>;
+
+// The value of an immediate of T's dtype.
+template <class T> inline T immediate_of(const plugrad_view& view) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(__builtin_bit_cast(double, view.offset));
+  else if constexpr (std::is_same_v<T, Bool>) return view.offset != 0;
+  else return static_cast<T>(view.offset);
+}
+
+// The value of an operand that has one element, immediate or not.
+template <class T> inline T element(const plugrad_view& view) {
+  return is_immediate(view) ? immediate_of<T>(view) : *data<T>(view);
+}
+
+// Writes an immediate to memory in its dtype, so that it can be read like an operand with stride 0.
+inline char* spill(const plugrad_view& view, char* slot) {
+  const auto put = [slot](auto value) { std::memcpy(slot, &value, sizeof value); };
+  switch (view.dtype) {
+    case PLUGRAD_F32: put(immediate_of<float>(view)); break;
+    case PLUGRAD_F64: put(immediate_of<double>(view)); break;
+    case PLUGRAD_BOOL: put(immediate_of<Bool>(view)); break;
+    default: put(immediate_of<int64_t>(view)); break;
+  }
+  return slot;
+}
+
+// The first byte of an operand: of the immediate in `slot` (8 bytes), else of the view.
+inline char* address(const plugrad_view& view, char* slot) {
+  return is_immediate(view) ? spill(view, slot) : data<char>(view);
+}
+
+// Bytes from one element to the next along d; 0 where that is meaningless: an immediate, an extent of 1.
+inline int64_t step(const plugrad_view& view, int d) {
+  if (is_immediate(view) || view.shape[d] == 1) return 0;
+  return view.strides[d] * int64_t(element_size(view.dtype));
+}
+
+// Whether the elements lie row-major without gaps.
+inline bool is_dense(const plugrad_view& view) { return !(view.layout & (PLUGRAD_STRIDED | PLUGRAD_IMMEDIATE)); }
+
+// How many threads the device of this call may use.
+int threads_of(const Call& call);
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,31 @@
+// The threads of this backend: one pool for the process, started at the first use and formed anew in a forked child.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+namespace plugrad::cpu {
+
+using Task = void (*)(void* context, uint32_t index);
+
+// Calls task(context, i) once for each i below tasks, on at most `threads` threads, the caller's among them, and returns
+// when all are done. Where the pool is at work for somebody else, the caller does it all. Tasks neither throw nor nest. [any]
+void run_tasks(int threads, uint32_t tasks, Task task, void* context);
+
+inline constexpr int64_t kMaxTasks = 1 << 16;
+
+// f(i) once for each i below tasks. The grid is the caller's and never depends on `threads`, so results do not either.
+template <class F> void parallel(int threads, int64_t tasks, F&& f) {
+  if (threads <= 1 || tasks <= 1) {
+    for (int64_t i = 0; i < tasks; ++i) f(i);
+    return;
+  }
+  const int64_t each = (tasks + kMaxTasks - 1) / kMaxTasks;
+  auto group = [&](uint32_t index) {
+    for (int64_t i = index * each; i < (index + 1) * each && i < tasks; ++i) f(i);
+  };
+  using Group = decltype(group);
+  run_tasks(threads, uint32_t((tasks + each - 1) / each),
+            [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
+}
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,47 @@
+// Reductions in any layout: a kind says how it folds contiguous rows and columns; this walks the operands and splits work.
+#pragma once
+#include <backends/cpu/operand.hpp>
+
+namespace plugrad::cpu {
+
+inline constexpr int kMaxPartial = 16;
+inline constexpr int64_t kPanel = 128;  // columns that are folded at once
+
+// What is known of an output before its last input was seen is a partial of `partial` bytes.
+struct Reduction {
+  int size;     // bytes of an input element
+  int partial;  // at most kMaxPartial
+  void (*init)(char* partials, int64_t n);
+  void (*row)(char* partial, const char* p, int64_t n);  // folds n contiguous elements
+  // Folds row after row of n contiguous elements, `stride` bytes apart, into n partials.
+  void (*columns)(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n);
+  void (*merge)(char* partials, const char* others, int64_t n);
+  void (*store)(char* out, const char* partial, bool accumulate);
+};
+
+// One class of the input's dimensions, without extents of 1; strides in bytes.
+struct Axes {
+  int rank = 0;
+  int64_t shape[PLUGRAD_MAX_RANK], in[PLUGRAD_MAX_RANK], out[PLUGRAD_MAX_RANK];
+
+  void append(int64_t extent, int64_t in_step, int64_t out_step);
+  void swap(int a, int b);
+  void sort();   // by the input's strides, descending
+  void merge();  // neighbours that are one dimension of both
+  int64_t count() const;
+  // Where the row-major index leads to, among the first `dims` dimensions.
+  int64_t offset_in(int64_t index, int dims) const { return offset(in, index, dims); }
+  int64_t offset_out(int64_t index, int dims) const { return offset(out, index, dims); }
+
+ private:
+  int64_t offset(const int64_t* strides, int64_t index, int dims) const;
+};
+
+// Splits the input's dimensions into those of the output and those that are folded. in and out point to the first elements;
+// with `any_order` they may be moved, so that strides are not negative.
+void split_axes(const plugrad_view& in_view, const plugrad_view& out_view, bool any_order, Axes& kept, Axes& folded,
+                const char*& in, char*& out);
+
+void run_reduction(const Reduction& kind, const Call& call);
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,173 @@
+// Sum, max, min and argmax.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/reductions.cpp"
+#include <hwy/foreach_target.h>
+
+#include <backends/cpu/elementwise.hpp>
+#include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/pool.hpp>
+#include <backends/cpu/rows.hpp>
+#include <backends/cpu/tile.hpp>
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+namespace {
+
+// Trues are counted in i64.
+struct Count {
+  static void init(char* partials, int64_t n) { std::fill_n(reinterpret_cast<int64_t*>(partials), n, 0); }
+  static void row(char* partial, const char* p, int64_t n) {
+    int64_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (int64_t i = 0; i < n; ++i) count += p[i];
+    *reinterpret_cast<int64_t*>(partial) += count;
+  }
+  static void columns(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n) {
+    int64_t* counts = reinterpret_cast<int64_t*>(partials);
+    for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+      for (int64_t c = 0; c < n; ++c) counts[c] += p[r * stride + c];
+  }
+  static void merge(char* partials, const char* others, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) reinterpret_cast<int64_t*>(partials)[i] += reinterpret_cast<const int64_t*>(others)[i];
+  }
+  static void store(char* out, const char* partial, bool accumulate) {
+    Sum<int64_t>::store(out, *reinterpret_cast<const int64_t*>(partial), accumulate);
+  }
+  static constexpr Reduction kKind{1, 8, init, row, columns, merge, store};
+};
+
+template <const Reduction& kind> struct Reducing {
+  static void general(const Call& call) { run_reduction(kind, call); }
+
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &out = *op->views[0], &in = *op->views[1];
+    if (out.count == 1 && in.count <= kGrain && is_dense(in)) [[likely]] {
+      alignas(16) char partial[kMaxPartial];
+      kind.init(partial, 1);
+      kind.row(partial, data<char>(in), in.count);
+      kind.store(data<char>(out), partial, op->flags & PLUGRAD_ACCUMULATE);
+      return PLUGRAD_OK;
+    }
+    return run_kernel<general>(self, stream, op);
+  }
+};
+
+template <class T> struct Argmax {
+  using Largest = Extreme<T, true>;
+  static constexpr int64_t kBlock = 1024;
+
+  static bool beats(T x, T best) { return x > best || (x != x && best == best); }
+
+  // The first largest of n contiguous elements; what precedes them is in best and index.
+  static void row(const T* p, int64_t n, int64_t first, T& best, int64_t& index) {
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t some = std::min(kBlock, n - i);
+      const T largest = Folding<Largest>::block(p + i, some);
+      if (!beats(largest, best)) continue;
+      int64_t at = 0;
+      while (p[i + at] != largest && p[i + at] == p[i + at]) ++at;
+      best = largest;
+      index = first + i + at;
+    }
+  }
+
+  static void columns(const T* p, int64_t n, int64_t at, T* best, int64_t* index) {
+#pragma omp simd
+    for (int64_t c = 0; c < n; ++c) {
+      const bool wins = beats(p[c], best[c]);
+      best[c] = wins ? p[c] : best[c];
+      index[c] = wins ? at : index[c];
+    }
+  }
+
+  // One output whose last folded dimension, in row-major order, is contiguous or gets copied until it is.
+  static int64_t of_rows(const Axes& folded, const char* base) {
+    const int inner = folded.rank - 1;
+    const int64_t n = folded.shape[inner], rows = folded.count() / n, stride = folded.in[inner];
+    T best, buffer[kBlock];
+    std::memcpy(&best, base, sizeof best);
+    int64_t index = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const char* p = base + folded.offset_in(r, inner);
+      if (stride == sizeof(T)) {
+        row(reinterpret_cast<const T*>(p), n, r * n, best, index);
+        continue;
+      }
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const int64_t some = std::min(kBlock, n - i);
+        copy_tile({reinterpret_cast<char*>(buffer), 0, sizeof(T)}, {const_cast<char*>(p) + i * stride, 0, stride}, 1, some,
+                  sizeof(T));
+        row(buffer, some, r * n + i, best, index);
+      }
+    }
+    return index;
+  }
+
+  // n outputs side by side in the input, `across` bytes apart.
+  static void of_columns(const Axes& folded, const char* base, int64_t across, int64_t n, int64_t* index) {
+    T best[kPanel], buffer[kPanel];
+    for (int64_t i = 0, count = folded.count(); i < count; ++i) {
+      char* p = const_cast<char*>(base) + folded.offset_in(i, folded.rank);
+      const Tile packed{reinterpret_cast<char*>(buffer), 0, sizeof(T)};
+      if (across != sizeof(T)) copy_tile(packed, {p, 0, across}, 1, n, sizeof(T));
+      const T* x = across == sizeof(T) ? reinterpret_cast<const T*>(p) : buffer;
+      if (i == 0) std::copy_n(x, n, best);
+      columns(x, n, i, best, index);
+    }
+  }
+
+  static void run(const Call& call) {
+    Axes kept, folded;
+    const char* in;
+    char* out;
+    split_axes(call.in(0), call.out(), false, kept, folded, in, out);
+    if (folded.rank == 0) folded.append(1, 0, 0);
+    if (kept.rank == 0) kept.append(1, 0, 0);
+    const int last = kept.rank - 1;
+    const int64_t across = std::abs(kept.in[last]), along = std::abs(folded.in[folded.rank - 1]);
+    const bool by_columns = kept.shape[last] > 1 && across != 0 && (across < along || along == 0);
+    const int64_t width = by_columns ? std::min(kept.shape[last], kPanel) : 1;
+    const int64_t panels = (kept.shape[last] + width - 1) / width, tasks = kept.count() / kept.shape[last] * panels;
+    const int64_t each = std::max<int64_t>(1, kGrain / (folded.count() * width));
+    parallel(threads_of(call), (tasks + each - 1) / each, [&](int64_t task) {
+      for (int64_t t = task * each; t < std::min(tasks, (task + 1) * each); ++t) {
+        const int64_t outer = t / panels, column = t % panels * width, n = std::min(width, kept.shape[last] - column);
+        const char* from = in + kept.offset_in(outer, last) + column * kept.in[last];
+        char* to = out + kept.offset_out(outer, last) + column * kept.out[last];
+        int64_t index[kPanel] = {};
+        if (by_columns) of_columns(folded, from, kept.in[last], n, index);
+        else index[0] = of_rows(folded, from);
+        for (int64_t c = 0; c < n; ++c) std::memcpy(to + c * kept.out[last], &index[c], sizeof(int64_t));
+      }
+    });
+  }
+};
+
+template <const Reduction& kind> void append(RowList& rows, uint32_t opcode, uint8_t dtype, uint32_t flags = kPlainFlags) {
+  rows.push_back(row(opcode, dtype, Reducing<kind>::run));
+  rows.back().flags = flags;
+}
+
+template <class T> void append_numeric(RowList& rows) {
+  append<Folding<Sum<T>>::kKind>(rows, PLUGRAD_OP_SUM, kDtype<T>, kPlainFlags | PLUGRAD_ACCUMULATE);
+  append<Folding<Extreme<T, true>>::kKind>(rows, PLUGRAD_OP_MAX, kDtype<T>);
+  append<Folding<Extreme<T, false>>::kKind>(rows, PLUGRAD_OP_MIN, kDtype<T>);
+  rows.push_back(kernel<Argmax<T>::run>(PLUGRAD_OP_ARGMAX, kDtype<T>));
+}
+
+}  // namespace
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+namespace plugrad::cpu {
+template <> void append_reductions<HWY_TARGET>(RowList& rows) {
+  using namespace HWY_NAMESPACE;
+  append_numeric<float>(rows);
+  append_numeric<double>(rows);
+  append_numeric<int64_t>(rows);
+  HWY_NAMESPACE::append<Count::kKind>(rows, PLUGRAD_OP_SUM, PLUGRAD_BOOL, kPlainFlags | PLUGRAD_ACCUMULATE);
+}
+}  // namespace plugrad::cpu

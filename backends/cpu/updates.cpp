@@ -1,0 +1,109 @@
+// The optimisers' steps and the elementwise gradients: one pass over memory each.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/updates.cpp"
+#include <hwy/foreach_target.h>
+
+#include <backends/cpu/elementwise-inl.hpp>
+
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+namespace {
+
+struct ReluBackward {
+  template <class T> static T of(T grad, T x) { return x <= 0 ? T(0) : grad; }
+};
+struct SigmoidBackward {
+  template <class T> static T of(T grad, T y) { return grad * (y * (1 - y)); }
+};
+struct TanhBackward {
+  template <class T> static T of(T grad, T y) { return grad * (1 - y * y); }
+};
+
+template <class T> struct Sgd {
+  struct Numbers {
+    T rate, momentum, decay;
+  };
+  template <bool has_momentum, bool nesterov> static void row(char* const* p, int64_t n, const void* arguments) {
+    const Numbers k = *static_cast<const Numbers*>(arguments);
+    T *param = reinterpret_cast<T*>(p[0]), *velocity = reinterpret_cast<T*>(p[1]);
+    const T* grad = reinterpret_cast<const T*>(p[2]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      T g = grad[i] + k.decay * param[i];
+      if constexpr (has_momentum) {
+        const T v = k.momentum * velocity[i] + g;
+        velocity[i] = v;
+        g = nesterov ? g + k.momentum * v : v;
+      }
+      param[i] -= k.rate * g;
+    }
+  }
+  template <bool has_momentum, bool nesterov> static constexpr Elementwise kKind{
+      2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<has_momentum, nesterov>}};
+  static void step(const Call& call) {
+    const auto& a = call.attributes<plugrad_sgd>();
+    const Numbers numbers{element<T>(call.in(1)), T(a.momentum), T(a.weight_decay)};
+    const Elementwise& kind = a.momentum == 0 ? kKind<false, false> : a.nesterov ? kKind<true, true> : kKind<true, false>;
+    run_elementwise(kind, call, &numbers);
+  }
+};
+
+template <class T> struct Adam {
+  struct Numbers {
+    T beta1, beta2, rest1, rest2, epsilon, decay, rate, scale;
+  };
+  template <bool decoupled> static void row(char* const* p, int64_t n, const void* arguments) {
+    const Numbers k = *static_cast<const Numbers*>(arguments);
+    T *param = reinterpret_cast<T*>(p[0]), *m = reinterpret_cast<T*>(p[1]), *v = reinterpret_cast<T*>(p[2]);
+    const T* grad = reinterpret_cast<const T*>(p[3]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const T g = decoupled ? grad[i] : grad[i] + k.decay * param[i];
+      const T kept = decoupled ? param[i] - k.decay * param[i] : param[i];
+      const T first = k.beta1 * m[i] + k.rest1 * g, second = k.beta2 * v[i] + k.rest2 * g * g;
+      m[i] = first;
+      v[i] = second;
+      param[i] = kept - k.rate * first / (std::sqrt(second * k.scale) + k.epsilon);
+    }
+  }
+  template <bool decoupled> static constexpr Elementwise kKind{
+      3, 1, 1, 6, {sizeof(T), sizeof(T), sizeof(T), sizeof(T)}, {row<decoupled>}};
+
+  // What is the same for all elements is computed once, in double.
+  static void step(const Call& call) {
+    const auto& a = call.attributes<plugrad_adam>();
+    const double rate = element<T>(call.in(1)), c1 = element<T>(call.in(2)), c2 = element<T>(call.in(3));
+    const double decay = a.decoupled ? rate * a.weight_decay : a.weight_decay;
+    const Numbers numbers{T(a.beta1), T(a.beta2), T(1 - a.beta1), T(1 - a.beta2), T(a.epsilon), T(decay), T(rate / c1),
+                          T(1 / c2)};
+    run_elementwise(a.decoupled ? kKind<true> : kKind<false>, call, &numbers);
+  }
+};
+
+template <class T> void append_gradients(RowList& rows) {
+  rows.push_back(row(PLUGRAD_OP_RELU_BACKWARD, kDtype<T>, Binary<ReluBackward, T, T>::run));
+  rows.push_back(row(PLUGRAD_OP_SIGMOID_BACKWARD, kDtype<T>, Binary<SigmoidBackward, T, T>::run));
+  rows.push_back(row(PLUGRAD_OP_TANH_BACKWARD, kDtype<T>, Binary<TanhBackward, T, T>::run));
+}
+
+template <class T> void append_steps(RowList& rows) {
+  rows.push_back(kernel<Sgd<T>::step>(PLUGRAD_OP_SGD_STEP, kDtype<T>));
+  rows.push_back(kernel<Adam<T>::step>(PLUGRAD_OP_ADAM_STEP, kDtype<T>));
+}
+
+}  // namespace
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+namespace plugrad::cpu {
+template <> void append_backward<HWY_TARGET>(RowList& rows) {
+  HWY_NAMESPACE::append_gradients<float>(rows);
+  HWY_NAMESPACE::append_gradients<double>(rows);
+}
+template <> void append_updates<HWY_TARGET>(RowList& rows) {
+  HWY_NAMESPACE::append_steps<float>(rows);
+  HWY_NAMESPACE::append_steps<double>(rows);
+}
+}  // namespace plugrad::cpu
