@@ -1,0 +1,217 @@
+#include <plugins/sim/device.hpp>
+
+namespace plugrad::sim {
+namespace {
+constexpr uint64_t kPinnedBytes = uint64_t(1) << 30;
+
+uint32_t checked(uint32_t index) {
+  if (index < Sim::count().devices) return index;
+  throw BackendError(PLUGRAD_INVALID, "device " + std::to_string(index) + " of " + std::to_string(Sim::count().devices));
+}
+}
+
+Sim::Sim(const Opening& opening)
+    : host_(opening.host),
+      index_(checked(opening.index)),
+      settings_(opening.options),
+      memory_(settings_.memory, true),
+      pinned_(kPinnedBytes, false) {
+  conditions_.latency = settings_.latency;
+  std::ranges::copy(settings_.faults, faults_);
+}
+
+plugrad_device_info Sim::info() const {
+  plugrad_device_info info = host_info("simulated device", PLUGRAD_ASYNC);
+  info.alignment = kGranule;
+  info.memory = memory_.size();
+  info.dlpack_type = 0;
+  ("sim-" + std::to_string(index_)).copy(info.identity, sizeof info.identity - 1);
+  return info;
+}
+
+// --- Memory.
+
+Block Sim::take(Region& region, uint64_t bytes, const char* what) {
+  if (conditions_.lost) throw BackendError(PLUGRAD_DEVICE_LOST, "the simulated device is lost");
+  if (!bytes) throw BackendError(PLUGRAD_INVALID, std::string(what) + " of no bytes");
+  std::unique_lock lock(world().mutex);
+  const bool refused = &region == &memory_ && due(PLUGRAD_SIM_OUT_OF_MEMORY);
+  const auto block = refused ? std::nullopt : region.take(bytes);
+  if (!block)
+    throw BackendError(PLUGRAD_OUT_OF_MEMORY, std::string(what) + " of " + std::to_string(bytes) + " bytes: " +
+                                                  std::to_string(region.allocated()) + " of " +
+                                                  std::to_string(region.size()) + " are in use");
+  if (&region == &memory_) ++counters_.allocs;
+  lock.unlock();
+  region.poison(*block);
+  region.guard(*block);
+  return *block;
+}
+
+// What may still be in use is neither poisoned nor given out again: the hazard is counted, and does no harm.
+void Sim::give(Region& region, const void* handle, const char* what) noexcept {
+  std::unique_lock lock(world().mutex);
+  const auto block = region.find(handle);
+  if (!block) return world().hazard(std::string(what) + " of something that is not allocated");
+  const std::span<Granule> granules = region.granules(block->offset, block->bytes);
+  if (conditions_.lost) {  // a worker may still be at it, so the bytes stay as they are; nobody gets them any more
+    world().clocks.forget(granules);
+    return region.give(*block);
+  }
+  const auto use = world().clocks.in_flight(granules);
+  if (use)
+    world().hazard(std::string(what) + " of a buffer of " + std::to_string(block->bytes) + " bytes while op " +
+                   std::to_string(use->earlier.number) + " of stream " + std::to_string(use->earlier.stream) + " may " +
+                   (use->earlier_wrote ? "write" : "read") + " it");
+  else if (!region.guarded(*block))
+    world().hazard("something wrote behind a buffer of " + std::to_string(block->bytes) + " bytes");
+  world().clocks.forget(granules);
+  if (use) return;
+  lock.unlock();
+  region.poison(*block);
+  lock.lock();
+  region.give(*block);
+}
+
+plugrad_buffer* Sim::alloc(uint64_t bytes) {
+  return reinterpret_cast<plugrad_buffer*>(memory_.handle(take(memory_, bytes, "alloc")));
+}
+void Sim::free(plugrad_buffer* buffer) noexcept { give(memory_, buffer, "free"); }
+void* Sim::pin(uint64_t bytes) { return pinned_.handle(take(pinned_, bytes, "pin")); }
+void Sim::unpin(void* address) noexcept { give(pinned_, address, "unpin"); }
+
+void Sim::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) {
+  const std::lock_guard lock(world().mutex);
+  total_bytes = memory_.size();
+  free_bytes = total_bytes - memory_.allocated();
+}
+
+// --- Kernels.
+
+const plugrad_kernel* Sim::resolve(const plugrad_signature& signature) {
+  const OpInfo* info = op_info(signature.opcode);
+  if (!info || !settings_.leave(signature)) return nullptr;
+  const plugrad_kernel* inner = inner_kernel(signature);
+  if (!inner) return nullptr;
+  const std::lock_guard lock(kernels_mutex_);
+  std::unique_ptr<SimKernel>& kernel = kernels_[inner];
+  if (!kernel)
+    kernel.reset(new SimKernel{{sizeof(plugrad_kernel), 0, run, inner->workspace ? workspace : nullptr}, this, inner, info});
+  return kernel.get();
+}
+
+uint64_t Sim::workspace(const plugrad_kernel* self, const plugrad_op* op) {
+  const plugrad_kernel* inner = static_cast<const SimKernel*>(self)->inner;
+  return inner->workspace(inner, op);
+}
+
+plugrad_status Sim::run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+  const auto& kernel = static_cast<const SimKernel&>(*self);
+  return guarded(kernel.device->host_, [&] {
+    if (!stream) throw BackendError(PLUGRAD_INVALID, "run without a stream");
+    kernel.device->submit(kernel, static_cast<SimStream&>(*reinterpret_cast<Stream*>(stream)), *op);
+  });
+}
+
+void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op) {
+  Range ranges[PLUGRAD_MAX_OPERANDS];
+  stream.wait_for_room();
+  const std::lock_guard lock(world().mutex);
+  stream.demand_sound();
+  stream.demand_number(op.number);
+  check(kernel, op, ranges);
+  const uint32_t faults = run_faults();
+  Job& job = stream.slot();
+  fill(job, kernel, op);
+  job.faults = faults;
+  job.fresh = fresh_outputs(*kernel.info, op, ranges);
+  note_uses(job, stream, op, ranges);
+  ++counters_.runs;
+  ++counters_.by_opcode[op.opcode];
+  stream.submit(op.number);
+}
+
+uint32_t Sim::run_faults() {
+  uint32_t now = 0;
+  for (uint32_t fault = PLUGRAD_SIM_FAIL; fault <= PLUGRAD_SIM_SLOW; ++fault) now |= uint32_t(due(fault)) << fault;
+  if (now >> PLUGRAD_SIM_REFUSE & 1) throw BackendError(PLUGRAD_INTERNAL, "refused, as was asked for");
+  if (now >> PLUGRAD_SIM_UNSUPPORTED & 1) throw BackendError(PLUGRAD_UNSUPPORTED, "declined, as was asked for");
+  if (now >> PLUGRAD_SIM_NO_ROOM & 1) throw BackendError(PLUGRAD_OUT_OF_MEMORY, "no room, as was asked for");
+  return now;
+}
+
+void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const {
+  const OpInfo& info = *kernel.info;
+  if (op.opcode != info.opcode || op.outputs != info.outputs || op.inputs != info.inputs)
+    throw BackendError(PLUGRAD_INVALID, std::string("an op that is not the kernel's, which is ") + info.name);
+  uint16_t layout = 0;
+  for (int i = 0; i < op.outputs + op.inputs; ++i) {
+    const plugrad_view& view = *op.views[i];
+    ranges[i] = checked_range(view, kGranule);
+    if (!is_immediate(view)) check_room(view.buffer, ranges[i]);
+    if (i < op.outputs && view.layout & (PLUGRAD_IMMEDIATE | PLUGRAD_BROADCAST))
+      throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": an output that is an immediate or broadcast");
+    layout |= view.layout;
+  }
+  check_overlap(info, op, ranges);
+  if (layout & settings_.without_layouts && info.opcode > PLUGRAD_OP_CAST)
+    throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": views of a class the kernel does not serve");
+  if (op.workspace) check_room(op.workspace, {op.workspace_offset, op.workspace_offset + op.workspace_bytes});
+  if (op.attributes && *static_cast<const uint32_t*>(op.attributes) > sizeof(Job::attributes))
+    throw BackendError(PLUGRAD_UNSUPPORTED, std::string(info.name) + ": attributes of an unknown size");
+}
+
+void Sim::check_room(const plugrad_buffer* buffer, const Range& range) const {
+  const auto block = memory_.find(buffer);
+  if (!block) throw BackendError(PLUGRAD_INVALID, "a buffer that is not allocated on this device");
+  if (range.end > block->bytes)
+    throw BackendError(PLUGRAD_INVALID,
+                       "bytes up to " + std::to_string(range.end) + " of a buffer of " + std::to_string(block->bytes));
+}
+
+void Sim::fill(Job& job, const SimKernel& kernel, const plugrad_op& op) const {
+  job.kind = Job::kOp;
+  job.kernel = kernel.inner;
+  job.op = op;
+  job.op.struct_size = std::min<uint32_t>(op.struct_size, sizeof op);
+  job.op.number = 0;
+  job.op.views = job.pointers;
+  const auto real = [&](const plugrad_buffer* buffer) {
+    return reinterpret_cast<plugrad_buffer*>(memory_.bytes(memory_.offset(buffer)));
+  };
+  for (int i = 0; i < op.outputs + op.inputs; ++i) {
+    job.views[i] = *op.views[i];
+    job.pointers[i] = &job.views[i];
+    if (job.views[i].buffer) job.views[i].buffer = real(job.views[i].buffer);
+  }
+  if (op.workspace) job.op.workspace = real(op.workspace);
+  if (op.attributes) {
+    std::copy_n(static_cast<const char*>(op.attributes), *static_cast<const uint32_t*>(op.attributes), job.attributes);
+    job.op.attributes = job.attributes;
+  }
+}
+
+void Sim::note_uses(Job& job, const SimStream& stream, const plugrad_op& op, const Range* ranges) {
+  const Epoch by{stream.id(), op.number};
+  for (int i = op.outputs + op.inputs; i-- > 0;) {
+    if (is_immediate(*op.views[i])) continue;
+    const uint64_t offset = memory_.offset(op.views[i]->buffer) + ranges[i].begin;
+    job.racing |= access(memory_, by, offset, ranges[i].end - ranges[i].begin, i < op.outputs);
+  }
+  if (op.workspace && op.workspace_bytes)
+    job.racing |= access(memory_, by, memory_.offset(op.workspace) + op.workspace_offset, op.workspace_bytes, true);
+}
+
+// Answers whether something earlier is in the way that nothing orders.
+bool Sim::access(const Region& region, Epoch by, uint64_t offset, uint64_t bytes, bool write) {
+  const auto conflict = world().clocks.access(by, region.granules(offset, bytes), write);
+  if (!conflict) return false;
+  world().hazard("op " + std::to_string(by.number) + " of stream " + std::to_string(by.stream) +
+                 (write ? " writes" : " reads") + " what op " + std::to_string(conflict->earlier.number) + " of stream " +
+                 std::to_string(conflict->earlier.stream) + (conflict->earlier_wrote ? " writes" : " reads") +
+                 ", and does not come after it: bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+                 " of device " + std::to_string(index_));
+  return true;
+}
+
+}  // namespace plugrad::sim

@@ -1,0 +1,86 @@
+// A device that is not there: memory nobody may touch, streams that are late, and an eye on everything the host does.
+#pragma once
+#include <plugins/sim/checks.hpp>
+#include <plugins/sim/inner.hpp>
+#include <plugins/sim/region.hpp>
+#include <plugins/sim/settings.hpp>
+#include <plugins/sim/stream.hpp>
+#include <plugins/sim/world.hpp>
+
+#include <unordered_map>
+
+namespace plugrad::sim {
+
+class Sim;
+struct SimKernel : plugrad_kernel {
+  Sim* device;
+  const plugrad_kernel* inner;
+  const OpInfo* info;
+};
+
+// Counts, guarded by World::mutex.
+struct Counters {
+  uint64_t runs = 0, copies = 0, allocs = 0;
+  std::array<uint64_t, 256> by_opcode{};
+};
+
+class Sim final : public Backend {
+ public:
+  explicit Sim(const Opening& opening);
+  static DeviceCount count() { return {2}; }
+  plugrad_device_info info() const override;
+
+  const plugrad_kernel* resolve(const plugrad_signature& signature);
+  plugrad_buffer* alloc(uint64_t bytes) override;
+  void free(plugrad_buffer* buffer) noexcept override;
+  void memory_info(uint64_t& free_bytes, uint64_t& total_bytes) override;
+  void* pin(uint64_t bytes) override;
+  void unpin(void* address) noexcept override;
+  void copy(Stream* stream, const plugrad_copy& copy) override;
+  std::unique_ptr<Stream> stream_create(uint32_t role) override;
+  plugrad_status completed(Stream& stream, uint64_t& number) noexcept override;
+  void wait(Stream& stream, Stream& other, uint64_t& number) override;
+  void sync(Stream& stream, plugrad_failure& failure) override;
+
+  // For the extension. World::mutex is held by the caller for what it guards.
+  uint32_t index() const { return index_; }
+  Conditions& conditions() { return conditions_; }
+  const Counters& counters() const { return counters_; }
+  uint64_t allocated() const { return memory_.allocated(); }
+  void arm(uint32_t fault, uint64_t n) { faults_[fault] = n; }
+
+ private:
+  struct Side;  // one side of a copy, found
+  static plugrad_status run(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept;
+  static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
+  void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
+  void check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const;
+  void check_room(const plugrad_buffer* buffer, const Range& range) const;
+  void fill(Job& job, const SimKernel& kernel, const plugrad_op& op) const;
+  void note_uses(Job& job, const SimStream& stream, const plugrad_op& op, const Range* ranges);
+  bool access(const Region& region, Epoch by, uint64_t offset, uint64_t bytes, bool write);
+  Block take(Region& region, uint64_t bytes, const char* what);
+  void give(Region& region, const void* handle, const char* what) noexcept;
+  Side side(const plugrad_place& place, uint64_t bytes) const;
+  bool note_copy(const SimStream& stream, const plugrad_copy& copy, const Side& to, const Side& from);
+  void copy_up(SimStream& stream, const plugrad_copy& copy, char* to, bool racing, uint32_t faults);
+  void copy_down(SimStream& stream, const plugrad_copy& copy);
+  bool due(uint32_t fault) { return faults_[fault] && --faults_[fault] == 0; }
+  uint32_t run_faults();  // of this call of run; throws where one of them refuses it
+
+  const plugrad_host* const host_;
+  const uint32_t index_;
+  const Settings settings_;
+  Conditions conditions_;
+  std::mutex kernels_mutex_;
+  std::unordered_map<const plugrad_kernel*, std::unique_ptr<SimKernel>> kernels_;  // by the inner one
+  // Guarded by World::mutex:
+  Region memory_, pinned_;
+  Counters counters_;
+  uint64_t faults_[PLUGRAD_SIM_FAULTS];
+};
+
+// The function table of the plugin.
+const plugrad_backend* sim_table();
+
+}  // namespace plugrad::sim

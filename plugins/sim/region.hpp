@@ -1,0 +1,53 @@
+// Memory of a device, or host memory that it pinned: address space that is touched as it is used, blocks cut from it, and
+// beside it who used which bytes last. Guarded by World::mutex, save for the bytes themselves.
+#pragma once
+#include <plugins/sim/clocks.hpp>
+
+#include <map>
+
+namespace plugrad::sim {
+
+// Zeroed address space for count values; nothing is committed. Never given back.
+void* reserve_bytes(uint64_t bytes, bool accessible);
+template <class T> T* reserve(uint64_t count) { return static_cast<T*>(reserve_bytes(count * sizeof(T), true)); }
+
+struct Block {
+  uint64_t offset, bytes;  // in its region; bytes as they were asked for
+};
+
+class Region {
+ public:
+  // hidden: handles point into memory that nobody may touch; else a handle is the address.
+  Region(uint64_t bytes, bool hidden);
+
+  // A block of bytes, or nothing where no gap is large enough.
+  std::optional<Block> take(uint64_t bytes);
+  void give(const Block& block);
+  // Fills a block with poison, 0xff: a NaN in every floating dtype, an index out of range, a bool that is none.
+  void poison(const Block& block);
+  void guard(const Block& block);        // the bytes behind it
+  bool guarded(const Block& block) const;
+
+  char* handle(const Block& block) const { return handles_ + block.offset; }
+  std::optional<Block> find(const void* handle) const;        // the block that begins there
+  std::optional<Block> containing(const void* handle) const;  // the block it points into
+  bool owns(const void* handle) const { return handle >= handles_ && handle < handles_ + size_; }
+  uint64_t offset(const void* handle) const { return static_cast<uint64_t>(static_cast<const char*>(handle) - handles_); }
+  char* bytes(uint64_t offset) const { return bytes_ + offset; }
+  std::span<Granule> granules(uint64_t offset, uint64_t bytes) const;
+
+  uint64_t size() const { return size_; }
+  uint64_t allocated() const { return allocated_; }  // as asked for
+  uint64_t largest_gap() const;
+
+ private:
+  static uint64_t footprint(uint64_t bytes);
+  uint64_t size_;
+  char *handles_, *bytes_;
+  Granule* granules_;
+  std::map<uint64_t, uint64_t> gaps_;  // offset, bytes; no two touch
+  std::map<uint64_t, uint64_t> live_;  // offset, bytes as asked for
+  uint64_t allocated_ = 0;
+};
+
+}  // namespace plugrad::sim

@@ -1,0 +1,94 @@
+// A stream: a queue without locks between who submits and one worker, who executes in order, and late.
+#pragma once
+#include <plugins/sim/progress.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+#include <memory>
+
+namespace plugrad::sim {
+
+// What the workers of a device look at.
+struct Conditions {
+  std::atomic<bool> lost{false};
+  std::atomic<uint32_t> latency{0};  // microseconds
+  std::atomic<uint32_t> held{0};     // roles, as 1 << role
+
+  void hold(uint32_t roles);
+  void pass(uint32_t role);  // waits while role is held
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable released_;
+};
+
+class SimStream;
+
+// A submission, in a slot that was made with the stream.
+struct Job {
+  enum Kind : uint8_t { kOp, kCopy, kWait };
+  Kind kind;
+  uint32_t faults;    // bits 1 << PLUGRAD_SIM_...
+  bool racing;        // nothing orders it: it touches no memory, so that what it would have damaged shows
+  uint64_t number;    // 0: none to be told
+  // kOp: copies with the addresses of the real bytes.
+  const plugrad_kernel* kernel;
+  plugrad_op op;
+  uint32_t fresh;  // outputs, as bits, that are poison until they are written
+  plugrad_view views[PLUGRAD_MAX_OPERANDS];
+  const plugrad_view* pointers[PLUGRAD_MAX_OPERANDS];
+  alignas(8) char attributes[64];
+  // kCopy
+  char* to;
+  const char* from;
+  uint64_t bytes;
+  const Conditions* source;  // of the device copied from, or null
+  // kWait
+  SimStream* other;
+  uint64_t other_number;
+};
+
+class SimStream final : public Stream {
+ public:
+  static constexpr uint64_t kSlots = 512, kStages = 4, kStageBytes = 64 << 10;
+
+  SimStream(Conditions& conditions, uint32_t id, uint32_t role);
+  uint32_t id() const { return id_; }
+  uint64_t accepted() const { return accepted_.load(); }  // the last number
+  uint64_t finished() const { return finished_.value(); }
+  plugrad_status state() const;  // OK, DEVICE_ERROR, DEVICE_LOST
+  void demand_sound() const;     // throws where it is not OK
+  void demand_number(uint64_t number) const;
+
+  // [stream-serial]
+  void wait_for_room() { if (tail_ >= kSlots) retired_.wait_for(tail_ - kSlots + 1); }
+  Job& slot();                  // the next one; there is room
+  void submit(uint64_t number);  // what slot was filled with; 0: no number is taken
+  char* stage();                // memory for the job that is submitted next; waits for that of earlier ones
+  void wait_until_idle() { retired_.wait_for(tail_); }
+  void finish(uint64_t number);  // idle: this number is taken, and done
+  bool clear(plugrad_failure& failure, std::string& message);  // idle: takes the failure away, if there is one
+
+ private:
+  [[noreturn]] void work();
+  void execute(Job& job);
+  void compute(Job& job);
+  void move(const Job& job);
+  void fail(const Job& job, plugrad_status status, const char* message);
+  void start_worker();
+
+  Conditions& conditions_;
+  const uint32_t id_, role_;
+  std::unique_ptr<Job[]> slots_;
+  std::unique_ptr<char[]> stages_;
+  uint64_t stage_users_[kStages] = {};  // how many jobs are to retire before the stage is free
+  uint64_t staged_ = 0, tail_ = 0;
+  std::atomic<uint64_t> accepted_{0};
+  Progress queued_, retired_;  // jobs
+  Progress finished_;          // numbers
+  std::atomic<uint64_t> failed_{0};
+  plugrad_status failure_ = PLUGRAD_OK;  // stored before failed_
+  char failure_message_[256] = {};
+};
+
+}  // namespace plugrad::sim

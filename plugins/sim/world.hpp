@@ -1,0 +1,27 @@
+// What all devices of this file share: the clocks, whose streams may wait for each other, and the count of hazards.
+#pragma once
+#include <plugins/sim/clocks.hpp>
+
+#include <plugrad/sdk/abi.h>
+
+#include <mutex>
+#include <string>
+
+namespace plugrad::sim {
+
+struct World {
+  // Held while work is submitted and memory given out; never while waiting, computing, or by a worker.
+  std::mutex mutex;
+  Clocks clocks;
+  std::vector<plugrad_device*> devices;  // as open made them
+  uint64_t hazards = 0;
+  std::string last_hazard;
+
+  void hazard(std::string why) {
+    ++hazards;
+    last_hazard = std::move(why);
+  }
+};
+World& world();  // never destroyed: workers outlive main
+
+}  // namespace plugrad::sim
