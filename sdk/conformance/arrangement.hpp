@@ -1,0 +1,51 @@
+// How operands lie in memory: the layouts of the columns of the matrix.
+#pragma once
+#include <sdk/conformance/problem.hpp>
+
+#include <array>
+
+namespace plugrad::conformance {
+
+enum class Form : uint8_t {
+  dense,
+  stepped,          // every second element of the last axis
+  padded,           // a gap after each row
+  transposed,       // column-major
+  swapped,          // the last two axes exchanged
+  reversed,         // negative strides in all axes
+  reversed_last,    // in the last axis
+  broadcast_first,  // stride 0 in the first axis that is longer than 1
+  broadcast_last,
+  broadcast_all,
+  immediate,
+};
+
+struct Placement {
+  Form form = Form::dense;
+  bool unaligned = false;
+};
+
+struct Arrangement {
+  std::vector<Placement> operands;  // outputs, then inputs
+  int in_place = -1;                // the input that the output is
+  bool for_large = false;           // tried with large problems too
+};
+
+enum class Column : uint8_t { dense, strided, broadcast, negative, immediate, offset, mixed };
+inline constexpr int kColumns = 7;
+inline constexpr std::array<const char*, kColumns> kColumnNames = {"dense",     "strided", "broadcast", "negative",
+                                                                   "immediate", "offset",  "mixed"};
+
+// The layout bits of a column, besides those that the op always has; of mixed, the most there can be.
+uint16_t column_bits(Column column);
+
+std::vector<Arrangement> arrangements(Column column, const OpRow& row, const Question& question, Random& random);
+
+// Strides in elements; negative ones are meant from the last element of their axis.
+Shape strides_of(const Shape& shape, Form form);
+// The array as it looks through a view of this form: what a zero stride repeats is equal.
+Array seen_through(const Array& array, Form form);
+bool is_broadcast(Form form);
+const char* form_name(Form form);
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,32 @@
+#include <sdk/conformance/running.hpp>
+#include <sdk/conformance/session.hpp>
+
+namespace plugrad::conformance {
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> list = [] {
+    std::vector<Case> all;
+    for (std::vector<Case> (*part)() : {contract_cases, memory_cases, stream_cases, failure_cases, op_cases, thread_cases})
+      for (Case& one : part()) all.push_back(std::move(one));
+    return all;
+  }();
+  return list;
+}
+
+void run_case(const Case& one, Session& session, Tally& tally) {
+  note_running(one.name);
+  try {
+    one.function(session, tally);
+  } catch (const Breach& breach) {
+    tally.fail(breach.what());
+  }
+}
+
+Counted count_devices(const Plugin& plugin, const plugrad_host* host) {
+  Counted counted;
+  counted.outcome = attempt("count", [&] { return plugin.table->count(host, &counted.devices); });
+  if (counted.outcome.ok()) counted.reason = thread_reports().message;
+  return counted;
+}
+
+}  // namespace plugrad::conformance

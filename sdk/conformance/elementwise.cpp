@@ -1,0 +1,318 @@
+#include <sdk/conformance/op_rows.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace plugrad::conformance {
+namespace {
+
+using Real = long double;
+using Real1 = Real (*)(Real);
+using Real2 = Real (*)(Real, Real);
+using Integer1 = uint64_t (*)(uint64_t);  // modulo 2^64, so that it wraps
+using Integer2 = uint64_t (*)(uint64_t, uint64_t);
+
+Real sign(Real x) {
+  if (x > 0) return 1;
+  return x < 0 ? -1 : x;
+}
+
+// Ops with ulps 0 are rounded once, from a value that double arithmetic gives exactly or correctly rounded: for f32 the
+// second rounding does no harm, since double has more than twice the bits and two.
+struct UnaryRow {
+  uint32_t opcode;
+  Real1 real;
+  Integer1 integer;  // null where real does for integers as well
+  Range range;
+  double ulps;
+};
+constexpr UnaryRow kUnary[] = {
+    {PLUGRAD_OP_NEG, [](Real x) { return -x; }, [](uint64_t x) { return -x; }, {-100, 100}, 0},
+    {PLUGRAD_OP_ABS,
+     [](Real x) { return std::fabs(x); },
+     [](uint64_t x) { return int64_t(x) < 0 ? -x : x; },
+     {-100, 100},
+     0},
+    {PLUGRAD_OP_SIGN, sign, nullptr, {-3, 3}, 0},
+    {PLUGRAD_OP_SQRT, [](Real x) -> Real { return std::sqrt(static_cast<double>(x)); }, nullptr, {0, 100}, 0},
+    {PLUGRAD_OP_EXP, [](Real x) { return std::exp(x); }, nullptr, {-10, 10}, 4},
+    {PLUGRAD_OP_LOG, [](Real x) { return std::log(x); }, nullptr, {0, 4}, 4},
+    {PLUGRAD_OP_TANH, [](Real x) { return std::tanh(x); }, nullptr, {-3, 3}, 5},
+    {PLUGRAD_OP_RELU, [](Real x) { return x < 0 ? 0 : x; }, nullptr, {-3, 3}, 0},
+    {PLUGRAD_OP_SIGMOID, [](Real x) { return 1 / (1 + std::exp(-x)); }, nullptr, {-10, 10}, 4},
+};
+
+// Where an operand is infinite or NaN the result is exact, and glibc's powl is wrong for an infinite base: pow(-inf, -2^63).
+Real power(Real a, Real b) {
+  if (std::isfinite(a) && std::isfinite(b)) return std::pow(a, b);
+  return std::pow(static_cast<double>(a), static_cast<double>(b));
+}
+
+Real larger(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a > b ? a : b; }
+Real smaller(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a < b ? a : b; }
+
+struct BinaryRow {
+  uint32_t opcode;
+  Real2 real;
+  Integer2 integer;  // null where real does for integers as well
+  Range left, right;
+  double ulps;
+  bool any_zero_sign = false;
+};
+constexpr BinaryRow kBinary[] = {
+    {PLUGRAD_OP_ADD,
+     [](Real a, Real b) -> Real { return static_cast<double>(a) + static_cast<double>(b); },
+     [](uint64_t a, uint64_t b) { return a + b; },
+     {-100, 100},
+     {-100, 100},
+     0},
+    {PLUGRAD_OP_SUB,
+     [](Real a, Real b) -> Real { return static_cast<double>(a) - static_cast<double>(b); },
+     [](uint64_t a, uint64_t b) { return a - b; },
+     {-100, 100},
+     {-100, 100},
+     0},
+    {PLUGRAD_OP_MUL,
+     [](Real a, Real b) -> Real { return static_cast<double>(a) * static_cast<double>(b); },
+     [](uint64_t a, uint64_t b) { return a * b; },
+     {-100, 100},
+     {-100, 100},
+     0},
+    {PLUGRAD_OP_DIV,
+     [](Real a, Real b) -> Real { return static_cast<double>(a) / static_cast<double>(b); },
+     nullptr,
+     {-100, 100},
+     {-10, 10},
+     0},
+    {PLUGRAD_OP_POW, power, nullptr, {0, 8}, {-5, 5}, 16},
+    {PLUGRAD_OP_MAXIMUM, larger, nullptr, {-3, 3}, {-3, 3}, 0, true},
+    {PLUGRAD_OP_MINIMUM, smaller, nullptr, {-3, 3}, {-3, 3}, 0, true},
+    {PLUGRAD_OP_EQ, [](Real a, Real b) -> Real { return a == b; }, nullptr, {-3, 3}, {-3, 3}, 0},
+    {PLUGRAD_OP_NE, [](Real a, Real b) -> Real { return a != b; }, nullptr, {-3, 3}, {-3, 3}, 0},
+    {PLUGRAD_OP_LT, [](Real a, Real b) -> Real { return a < b; }, nullptr, {-3, 3}, {-3, 3}, 0},
+    {PLUGRAD_OP_LE, [](Real a, Real b) -> Real { return a <= b; }, nullptr, {-3, 3}, {-3, 3}, 0},
+    {PLUGRAD_OP_RELU_BACKWARD, [](Real grad, Real x) { return x <= 0 ? 0 : grad; }, nullptr, {-3, 3}, {-3, 3}, 0},
+};
+
+// Gradients that are products of few terms: within 4 eps of the sum of the terms' absolute values.
+struct GradientRow {
+  uint32_t opcode;
+  Real2 real;  // of grad and the output y
+  Real2 terms;
+  Range y;
+};
+constexpr GradientRow kGradients[] = {
+    {PLUGRAD_OP_SIGMOID_BACKWARD,
+     [](Real grad, Real y) { return grad * (y * (1 - y)); },
+     [](Real grad, Real y) { return std::fabs(grad * y) * (1 + std::fabs(y)); },
+     {0, 1}},
+    {PLUGRAD_OP_TANH_BACKWARD,
+     [](Real grad, Real y) { return grad * (1 - y * y); },
+     [](Real grad, Real y) { return std::fabs(grad) * (1 + y * y); },
+     {-1, 1}},
+};
+
+template <class Row, size_t N> constexpr const Row* find(const Row (&rows)[N], uint32_t opcode) {
+  for (const Row& row : rows)
+    if (row.opcode == opcode) return &row;
+  return nullptr;
+}
+
+template <class Row, size_t N> constexpr bool has(const Row (&rows)[N], uint32_t opcode) {
+  return std::ranges::any_of(rows, [opcode](const Row& row) { return row.opcode == opcode; });
+}
+
+// By opcode: with some sanitizers the addresses of functions are no constants to compare.
+constexpr bool tables_are_complete() {
+  constexpr uint32_t kOwnFunctions[] = {PLUGRAD_OP_FILL, PLUGRAD_OP_COPY, PLUGRAD_OP_CAST, PLUGRAD_OP_IOTA,
+                                        PLUGRAD_OP_WHERE};
+  for (const OpInfo& op : kOps) {
+    if (op.family != Family::elementwise || std::ranges::find(kOwnFunctions, op.opcode) != std::end(kOwnFunctions)) continue;
+    if (op.inputs == 1 ? !has(kUnary, op.opcode) : !has(kBinary, op.opcode)) return false;
+  }
+  return has(kBinary, PLUGRAD_OP_RELU_BACKWARD) && has(kGradients, PLUGRAD_OP_SIGMOID_BACKWARD) &&
+         has(kGradients, PLUGRAD_OP_TANH_BACKWARD);
+}
+static_assert(tables_are_complete(), "every elementwise op needs its reference function");
+
+Expected evaluated(uint8_t dtype, Real value, double ulps) {
+  if (ulps == 0) return {is_floating(dtype) ? rounded(dtype, value) : value, 0, false, false};
+  return {value, ulp_bound(dtype, value, ulps), false, false};
+}
+
+Real wrapped_real(uint8_t dtype, uint64_t value) { return static_cast<Real>(wrapped(dtype, static_cast<int64_t>(value))); }
+
+// Where an input's unremarkable values lie.
+Range range_of(const Question& question, int input) {
+  const uint32_t opcode = question.op->opcode;
+  if (const UnaryRow* row = find(kUnary, opcode)) return row->range;
+  if (const BinaryRow* row = find(kBinary, opcode)) return input == 0 ? row->left : row->right;
+  if (const GradientRow* row = find(kGradients, opcode); row && input == 1) return row->y;
+  return opcode == PLUGRAD_OP_CAST ? Range{-300, 300} : Range{-3, 3};
+}
+
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> list = {{kCrossExtent, kCrossExtent + 1},
+                                          {},
+                                          {1},
+                                          {2},
+                                          {3},
+                                          {5},
+                                          {8},
+                                          {9},
+                                          {16},
+                                          {17},
+                                          {31},
+                                          {64},
+                                          {67},
+                                          {130},
+                                          {1, 6},
+                                          {6, 1},
+                                          {5, 7},
+                                          {3, 4, 5},
+                                          {2, 3, 1, 4},
+                                          {2, 1, 2, 3, 1, 2, 2, 2},
+                                          {257, 301}};
+  return list;
+}
+
+// float to integer: towards zero, saturating, NaN gives 0.
+Real saturated(uint8_t dtype, Real value) {
+  if (std::isnan(value)) return 0;
+  const auto bounds = [dtype]() -> std::pair<Real, Real> {
+    if (dtype == PLUGRAD_I32) return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    if (dtype == PLUGRAD_U8) return {0, 255};
+    return {static_cast<Real>(std::numeric_limits<int64_t>::min()), static_cast<Real>(std::numeric_limits<int64_t>::max())};
+  }();
+  return std::min(std::max(std::trunc(value), bounds.first), bounds.second) + 0.0L;
+}
+
+}  // namespace
+
+std::vector<Problem> elementwise_problems(const Question& question, Random& random) {
+  const OpInfo& op = *question.op;
+  const Traits& traits = row_of(op.opcode).traits;
+  std::vector<Problem> list;
+  for (const Shape& shape : shapes()) {
+    Problem problem;
+    problem.large = count_of(shape) > 10000;
+    problem.outputs.emplace_back(question.out(), shape);
+    for (int i = 0; i < op.inputs; ++i) {
+      const Range range = range_of(question, i);
+      const bool crossed = !shape.empty() && shape[0] == kCrossExtent;
+      const int digit = op.inputs == 3 ? i - 1 : i;
+      if (traits.scalars >> i & 1)
+        problem.inputs.push_back(mixed_array(question.in(i), {}, range, random));
+      else if (!crossed)
+        problem.inputs.push_back(mixed_array(question.in(i), shape, range, random));
+      else
+        problem.inputs.push_back(crossed_array(question.in(i), shape, range, digit, op.inputs, random));
+    }
+    list.push_back(std::move(problem));
+  }
+  return list;
+}
+
+void fill_reference(const Question&, const Problem& problem, Expectations& expected) {
+  for (Expected& e : expected[0].elements) e.value = problem.inputs[0].get(0);
+}
+
+void copy_reference(const Question&, const Problem& problem, Expectations& expected) {
+  for (int64_t i = 0; i < problem.inputs[0].count(); ++i) expected[0].elements[i].value = problem.inputs[0].get(i);
+  expected[0].bits = problem.inputs[0];
+}
+
+void cast_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const Array& x = problem.inputs[0];
+  const uint8_t to = question.out(), from = question.in(0);
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const Real value = x.get(i);
+    Real& result = expected[0].elements[i].value;
+    if (to == PLUGRAD_BOOL)
+      result = value != 0;
+    else if (is_floating(to))
+      result = rounded(to, value);
+    else
+      result = is_floating(from) ? saturated(to, value) : static_cast<Real>(wrapped(to, x.integer(i)));
+  }
+}
+
+std::vector<Problem> iota_problems(const Question& question, Random& random) {
+  std::vector<Problem> list;
+  constexpr Real kStartStep[][2] = {{0, 1}, {5, 0}, {-3, 2}, {10, -1}, {0.5L, 0.25L}, {100, -0.125L}, {1e6L, 3}};
+  for (const Shape& shape : shapes()) {
+    Problem problem;
+    problem.large = count_of(shape) > 10000;
+    problem.outputs.emplace_back(question.out(), shape);
+    const auto& pair = kStartStep[random.below(std::size(kStartStep))];
+    for (const Real value : pair) {
+      problem.inputs.emplace_back(question.out(), Shape{});
+      const Real whole = is_floating(question.out()) ? value : static_cast<Real>(wrapped(question.out(), int64_t(value)));
+      problem.inputs.back().set(0, whole);
+    }
+    list.push_back(std::move(problem));
+  }
+  return list;
+}
+
+void iota_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const Array &start = problem.inputs[0], &step = problem.inputs[1];
+  for (int64_t i = 0; i < problem.outputs[0].count(); ++i) {
+    Expected& e = expected[0].elements[i];
+    if (is_floating(question.out())) {
+      const double value = static_cast<double>(start.get(0)) + static_cast<double>(i) * static_cast<double>(step.get(0));
+      e = {rounded(question.out(), value), 0, true, false};
+    } else {
+      e.value =
+          wrapped_real(question.out(), static_cast<uint64_t>(start.integer(0)) + i * static_cast<uint64_t>(step.integer(0)));
+    }
+  }
+}
+
+void unary_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const UnaryRow& row = *find(kUnary, question.op->opcode);
+  const Array& x = problem.inputs[0];
+  const bool integer = !is_floating(question.out()) && row.integer;
+  for (int64_t i = 0; i < x.count(); ++i)
+    expected[0].elements[i] = integer ? Expected{wrapped_real(question.out(), row.integer(x.integer(i)))}
+                                      : evaluated(question.out(), row.real(x.get(i)), row.ulps);
+}
+
+void binary_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const BinaryRow& row = *find(kBinary, question.op->opcode);
+  const Array &a = problem.inputs[0], &b = problem.inputs[1];
+  const bool integer = !is_floating(question.in(0)) && row.integer;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    Expected& e = expected[0].elements[i];
+    if (integer)
+      e.value = wrapped_real(question.out(), row.integer(a.integer(i), b.integer(i)));
+    else
+      e = evaluated(question.out(), row.real(a.get(i), b.get(i)), row.ulps);
+    e.any_zero_sign = row.any_zero_sign;
+  }
+}
+
+void gradient_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const GradientRow& row = *find(kGradients, question.op->opcode);
+  const Array &grad = problem.inputs[0], &y = problem.inputs[1];
+  const FloatLimits& limits = limits_of(question.out());
+  for (int64_t i = 0; i < grad.count(); ++i) {
+    const Real terms = row.terms(grad.get(i), y.get(i)), square = y.get(i) * y.get(i);
+    Expected& e = expected[0].elements[i];
+    e.value = row.real(grad.get(i), y.get(i));
+    e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
+    // Where a product on the way may overflow, the order of the factors decides what comes out.
+    const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
+    e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
+  }
+}
+
+void where_reference(const Question&, const Problem& problem, Expectations& expected) {
+  for (int64_t i = 0; i < problem.inputs[0].count(); ++i)
+    expected[0].elements[i].value = problem.inputs[problem.inputs[0].get(i) != 0 ? 1 : 2].get(i);
+}
+
+}  // namespace plugrad::conformance

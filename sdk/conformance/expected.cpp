@@ -1,0 +1,88 @@
+#include <sdk/conformance/expected.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace plugrad::conformance {
+
+long double ulp_bound(uint8_t dtype, long double value, long double ulps) {
+  if (!std::isfinite(value)) return 0;
+  const FloatLimits& limits = limits_of(dtype);
+  int exponent = 0;
+  std::frexp(value, &exponent);  // value = m 2^exponent, 0.5 <= m < 1
+  const int lowest = limits.lowest_exponent;
+  const int lead = value == 0 ? lowest : std::max(exponent - 1, lowest);
+  return ulps * std::ldexp(1.0L, lead - (limits.digits - 1));
+}
+
+bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
+  const long double value = expected.value;
+  if (expected.unspecified) return true;
+  if (!is_floating(dtype)) return got == value;
+  if (std::isnan(value)) return std::isnan(got);
+  if (std::isnan(got)) return false;
+  if (expected.bound == 0) {
+    const bool sign_matters = value == 0 && !expected.any_zero_sign;
+    return got == value && (!sign_matters || std::signbit(got) == std::signbit(value));
+  }
+  if (std::isinf(value)) return got == value;
+  const FloatLimits& limits = limits_of(dtype);
+  if (std::isinf(got)) {  // what rounds to infinity begins half a unit above the largest finite value
+    const long double overflow = limits.largest * (1 + limits.epsilon / 4);
+    return std::signbit(got) == std::signbit(value) && std::fabs(value) + expected.bound >= overflow;
+  }
+  const bool denormal = std::fabs(value) < limits.smallest_normal || std::fabs(got) < limits.smallest_normal;
+  return std::fabs(got - value) <= expected.bound + (denormal ? 4 * limits.smallest_denormal : 0);
+}
+
+void Sum::accumulate(double term) {
+  const double sum = high_ + term;  // two-sum: Knuth, TAOCP 2, 4.2.2
+  const double back = sum - high_;
+  low_ += (high_ - (sum - back)) + (term - back);
+  high_ = sum;
+}
+
+void Sum::add(double term) {
+  ++terms_;
+  if (std::isnan(term))
+    nan_ = true;
+  else if (std::isinf(term))
+    (term > 0 ? plus_ : minus_) = true;
+  else {
+    accumulate(term);
+    magnitude_ += std::fabs(static_cast<long double>(term));
+  }
+}
+
+void Sum::add_product(double a, double b) {
+  if (!std::isfinite(a) || !std::isfinite(b)) return add(a * b);
+  ++terms_;
+  magnitude_ += std::fabs(static_cast<long double>(a) * b);
+  const double product = a * b;
+  if (!std::isfinite(product)) return;  // magnitude says that it overflows
+  accumulate(product);
+  accumulate(std::fma(a, b, -product));
+}
+
+long double Sum::value() const {
+  if (nan_ || (plus_ && minus_)) return std::numeric_limits<long double>::quiet_NaN();
+  if (plus_ || minus_) return plus_ ? HUGE_VALL : -HUGE_VALL;
+  return static_cast<long double>(high_) + low_;
+}
+
+long double sum_factor(uint8_t dtype, int64_t n) {
+  long double factor = 16 + 4 * std::log2(static_cast<long double>(n));
+  if (n <= 4096) factor = std::max<long double>(factor, n);
+  return factor * limits_of(dtype).epsilon;
+}
+
+Expected Sum::expected(uint8_t dtype) const {
+  const FloatLimits& limits = limits_of(dtype);
+  const long double underflow = 4 * terms_ * limits.smallest_denormal;  // of products; sums do not underflow
+  Expected expected{value(), sum_factor(dtype, terms_) * magnitude_ + underflow, true, false};
+  // A partial sum may overflow in one order and not in another.
+  expected.unspecified = magnitude_ >= limits.largest / 2 && !nan_;
+  return expected;
+}
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,211 @@
+// The matrix: every op that is claimed, in every dtype and every class of layouts.
+#include <sdk/conformance/op_rows.hpp>
+#include <sdk/conformance/running.hpp>
+#include <sdk/conformance/session.hpp>
+#include <sdk/conformance/trial.hpp>
+
+#include <algorithm>
+#include <cctype>
+
+namespace plugrad::conformance {
+namespace {
+
+constexpr uint8_t kChecked[] = {PLUGRAD_F32, PLUGRAD_F64, PLUGRAD_I64, PLUGRAD_I32, PLUGRAD_U8, PLUGRAD_BOOL};
+constexpr uint8_t kUnchecked[] = {PLUGRAD_F16, PLUGRAD_BF16};
+
+bool fits(char letter, uint8_t dtype) {
+  switch (std::toupper(letter)) {
+    case 'N': return dtype != PLUGRAD_BOOL;
+    case 'F': return is_floating(dtype);
+    default: return true;
+  }
+}
+
+// The dtypes an op is defined for, a question each, with these dtypes for its free letters.
+std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first, std::span<const uint8_t> second) {
+  std::vector<Question> list;
+  const std::string letters = op.operands;
+  for (const uint8_t dtype : first) {
+    if (!std::all_of(letters.begin(), letters.end(), [&](char c) { return fits(c, dtype); })) continue;
+    if (letters.find('D') == letters.npos) {
+      list.push_back(question_for(op.opcode, dtype));
+      continue;
+    }
+    for (const uint8_t source : second)
+      if (source != dtype) list.push_back({&op, {dtype, source}, 0});
+  }
+  return list;
+}
+
+bool adds_in_place(const OpInfo& op) { return std::any_of(op.operands, op.operands + op.outputs, ::islower); }
+
+// The flags that a question may be asked with besides none.
+std::vector<uint32_t> flags_of(const Question& question) {
+  std::vector<uint32_t> list = {0};
+  if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !adds_in_place(*question.op))
+    list.push_back(PLUGRAD_ACCUMULATE);
+  if (question.op->opcode == PLUGRAD_OP_MATMUL && question.out() == PLUGRAD_F32) list.push_back(PLUGRAD_TF32);
+  return list;
+}
+
+bool is_class(uint16_t layout) {
+  const bool implies = layout & (PLUGRAD_BROADCAST | PLUGRAD_NEGATIVE);
+  return !implies || (layout & PLUGRAD_STRIDED);
+}
+
+std::string class_text(uint16_t layout) {
+  constexpr const char* kBits[] = {"STRIDED", "BROADCAST", "NEGATIVE", "UNALIGNED", "WIDE_INDEX", "IMMEDIATE"};
+  std::string text;
+  for (int bit = 0; bit < 6; ++bit)
+    if (layout >> bit & 1) text += (text.empty() ? "" : "|") + std::string(kBits[bit]);
+  return text.empty() ? "DENSE" : text;
+}
+
+// A kernel that serves a class serves every subset; FILL, COPY and CAST serve every class; answers never change.
+void check_answers(const Session& session, Tally& tally, const Question& question) {
+  const auto answer = [&](uint16_t layout) {
+    return resolve(session.device.table(), session.device.handle(), question, layout);
+  };
+  const bool every_class = row_of(question.op->opcode).traits.every_class && !question.flags;
+  for (uint16_t layout = 0; layout <= PLUGRAD_ALL_LAYOUTS; ++layout) {
+    if (!is_class(layout)) continue;
+    const plugrad_kernel* kernel = answer(layout);
+    if (every_class)
+      tally.check(kernel, text_of(question) + ": resolve declines the class " + class_text(layout) +
+                              "; FILL, COPY and CAST must serve every class");
+    if (!kernel) continue;
+    tally.check(kernel == answer(layout), text_of(question) + ": resolve gives another kernel when asked again");
+    tally.check(kernel->struct_size >= sizeof(plugrad_kernel) && !kernel->reserved && kernel->run,
+                text_of(question) + ": a kernel has struct_size " + std::to_string(kernel->struct_size) + ", reserved " +
+                    std::to_string(kernel->reserved) + " or no run function");
+    for (int bit = 0; bit < 6; ++bit) {
+      const uint16_t subset = layout & ~(1u << bit);
+      if (subset != layout && is_class(subset))
+        tally.check(answer(subset), text_of(question) + ": resolve serves " + class_text(layout) +
+                                        " but declines its subset " + class_text(subset));
+    }
+  }
+}
+
+std::vector<Trial> trials_of(const Session& session, const Question& question, Column column) {
+  const OpRow& row = row_of(question.op->opcode);
+  uint64_t seed = session.settings.seed;
+  for (const uint64_t part : {uint64_t{question.op->opcode}, uint64_t(question.flags), uint64_t(column),
+                              uint64_t{question.out()}, uint64_t{question.dtypes.back()}})
+    seed = seed * 0x9E3779B97F4A7C15u + part;
+  Random random(seed);
+  const uint16_t always = row.traits.only_immediates ? PLUGRAD_IMMEDIATE : 0;
+  const uint16_t wanted = column_bits(column) | always;
+  // Large problems are for kernels that split their work; more layouts of them for one dtype are enough.
+  const bool large_too = column <= Column::strided || question.dtypes.back() == PLUGRAD_F32;
+  std::vector<Trial> list;
+  for (Problem& problem : row.problems(question, random)) {
+    if (question.accumulates())
+      problem.outputs[0] = random_array(question.out(), problem.outputs[0].shape(), {-2, 2}, random);
+    for (const Arrangement& arrangement : arrangements(column, row, question, random)) {
+      if (problem.large && (!arrangement.for_large || !large_too)) continue;
+      Trial trial = laid_out(row, question, problem, arrangement, session.device.info().alignment);
+      if (column == Column::mixed || trial.layout == wanted) list.push_back(std::move(trial));
+    }
+  }
+  return list;
+}
+
+void check_op(Session& session, Tally& tally, const OpInfo& op) {
+  Queue queue = session.device.make_queue();
+  for (const Question& plain : questions(op, kChecked, kChecked)) {
+    for (const uint32_t flags : flags_of(plain)) {
+      Question question = plain;
+      question.flags = flags;
+      if (!claimed(session, question)) continue;
+      check_answers(session, tally, question);
+      MatrixRow row{question};
+      for (int column = 0; column < kColumns; ++column) {
+        note_running("op." + text_of(question) + " [" + kColumnNames[column] + "]");
+        Tally found(session.settings.verbose ? 1000 : 3);
+        row.cells[column] = check_cell(session, found, question, static_cast<Column>(column), queue);
+        tally.absorb(found);
+      }
+      for (int column = 0; column < kColumns; ++column)
+        if (row.cells[column] == Cell::blank)
+          tally.fail(text_of(question) + ": no case for the class " + kColumnNames[column] + " although it is served");
+      session.matrix.push_back(std::move(row));
+    }
+  }
+  std::vector<uint8_t> all(std::begin(kChecked), std::end(kChecked));
+  all.insert(all.end(), std::begin(kUnchecked), std::end(kUnchecked));
+  for (const Question& question : questions(op, all, all)) {
+    const bool checked = std::none_of(question.dtypes.begin(), question.dtypes.end(),
+                                      [](uint8_t d) { return d == PLUGRAD_F16 || d == PLUGRAD_BF16; });
+    if (checked || !claimed(session, question)) continue;
+    session.unchecked.push_back(text_of(question));
+    if (session.settings.strict) tally.fail(text_of(question) + ": claimed, and not checked here");
+  }
+}
+
+}  // namespace
+
+Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags) {
+  Question question{op_info(opcode), {}, flags};
+  for (const char* letter = question.op->operands; *letter; ++letter)
+    question.dtypes.push_back(operand_dtype(*letter, dtype));
+  return question;
+}
+
+bool claimed(const Session& session, const Question& question) {
+  const uint16_t base = row_of(question.op->opcode).traits.only_immediates ? PLUGRAD_IMMEDIATE : 0;
+  const auto answer = [&](uint16_t layout) {
+    return resolve(session.device.table(), session.device.handle(), question, layout);
+  };
+  return answer(0) || answer(base);
+}
+
+Cell check_cell(Session& session, Tally& tally, const Question& question, Column column, Queue& queue) {
+  const OpRow& row = row_of(question.op->opcode);
+  const std::string title = text_of(question) + " [" + kColumnNames[static_cast<int>(column)] + "]";
+  std::vector<Trial> trials = trials_of(session, question, column);
+  if (trials.empty()) return Cell::impossible;
+  uint16_t layout = 0;
+  for (const Trial& trial : trials) layout |= trial.layout;
+  const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question, layout);
+  if (!kernel && row.traits.every_class && !question.flags) {
+    tally.fail(title + ": declined; FILL, COPY and CAST must serve every class");
+    return Cell::failed;
+  }
+  if (!kernel) return Cell::declined;
+  const int total = static_cast<int>(trials.size());
+  int declined = 0;
+  try {
+    Batch batch(session.device, queue, row, question, kernel);
+    for (Trial& trial : trials) batch.add(std::move(trial));
+    const Outcome outcome = batch.run();
+    if (!outcome.ok()) tally.fail(title + ": sync answered " + outcome.text());
+    declined = batch.verify(tally, title);
+  } catch (const Breach& breach) {
+    tally.fail(title + ": " + breach.what());
+  }
+  if (tally.failures()) return Cell::failed;
+  if (!tally.cases()) return Cell::blank;
+  return declined == total ? Cell::declined : Cell::ok;
+}
+
+std::vector<std::string> missing_of_tier0(const Session& session) {
+  constexpr uint8_t kTier0[] = {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_BOOL};
+  std::vector<std::string> missing;
+  for (const OpInfo& op : kOps) {
+    if (op.tier != 0) continue;
+    const bool moves = op.opcode == PLUGRAD_OP_FILL || op.opcode == PLUGRAD_OP_COPY || op.opcode == PLUGRAD_OP_CAST;
+    for (const Question& question : questions(op, std::span(kTier0, moves ? 3 : 1), kTier0))
+      if (!claimed(session, question)) missing.push_back(text_of(question));
+  }
+  return missing;
+}
+
+std::vector<Case> op_cases() {
+  std::vector<Case> list;
+  for (const OpInfo& op : kOps)
+    list.push_back({std::string("op.") + op.name, [&op](Session& session, Tally& tally) { check_op(session, tally, op); }});
+  return list;
+}
+
+}  // namespace plugrad::conformance

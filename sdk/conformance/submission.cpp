@@ -1,0 +1,109 @@
+#include <sdk/conformance/submission.hpp>
+
+#include <algorithm>
+
+namespace plugrad::conformance {
+namespace {
+
+constexpr uint64_t kSlot = 4096;  // a multiple of every sensible alignment
+
+const plugrad_kernel* find(Session& session, uint32_t opcode, uint16_t layout) {
+  return resolve(*session.plugin.table, session.device.handle(), question_for(opcode, PLUGRAD_F32), layout);
+}
+
+}  // namespace
+
+Vectors::Vectors(Session& session, int64_t count)
+    : session_(session),
+      count_(count),
+      fill_(find(session, PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE)),
+      add_(find(session, PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE)) {
+  if (!fill_)
+    lacking_ = "there is no FILL of f32";
+  else if (!add_)
+    lacking_ = "there is no ADD of f32 and an immediate";
+}
+
+plugrad_view Vectors::view(plugrad_buffer* buffer) const {
+  plugrad_view view{};
+  view.buffer = buffer;
+  view.count = static_cast<int64_t>(count_);
+  view.dtype = PLUGRAD_F32;
+  view.rank = 1;
+  view.shape[0] = view.count;
+  view.strides[0] = 1;
+  return view;
+}
+
+plugrad_view Vectors::number(float value) {
+  plugrad_view view{};
+  view.offset = __builtin_bit_cast(uint64_t, static_cast<double>(value));
+  view.count = 1;
+  view.dtype = PLUGRAD_F32;
+  view.layout = PLUGRAD_IMMEDIATE;
+  return view;
+}
+
+Outcome Vectors::submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opcode,
+                        std::initializer_list<plugrad_view> views) const {
+  std::vector<const plugrad_view*> pointers;
+  for (const plugrad_view& view : views) pointers.push_back(&view);
+  plugrad_op op{};
+  op.struct_size = sizeof op;
+  op.opcode = opcode;
+  op.views = pointers.data();
+  op.outputs = 1;
+  op.inputs = static_cast<uint16_t>(views.size() - 1);
+  if (kernel->workspace && kernel->workspace(kernel, &op)) throw Breach("FILL and ADD want no workspace");
+  return session_.device.run(queue, kernel, op);
+}
+
+Outcome Vectors::fill(Queue& queue, plugrad_buffer* buffer, float value) const {
+  return submit(queue, fill_, PLUGRAD_OP_FILL, {view(buffer), number(value)});
+}
+
+Outcome Vectors::add_one(Queue& queue, plugrad_buffer* buffer) const {
+  return submit(queue, add_, PLUGRAD_OP_ADD, {view(buffer), view(buffer), number(1)});
+}
+
+bool Vectors::holds(Queue& queue, plugrad_buffer* buffer, float value) const {
+  std::vector<float> got(count_, -1);
+  session_.device.download(queue, got.data(), buffer, 0, bytes());
+  return std::all_of(got.begin(), got.end(), [value](float x) { return x == value; });
+}
+
+BadGather::BadGather(Session& session, Queue& queue)
+    : session_(session), kernel_(find(session, PLUGRAD_OP_GATHER, 0)), block_(session.device, 3 * kSlot) {
+  const int64_t index = 1000;
+  const float x[4] = {1, 2, 3, 4};
+  session.device.upload(queue, block_.buffer(), kSlot, x, sizeof x);
+  session.device.upload(queue, block_.buffer(), 2 * kSlot, &index, sizeof index);
+}
+
+plugrad_view BadGather::view(uint64_t offset, uint8_t dtype, int64_t count) const {
+  plugrad_view view{};
+  view.buffer = block_.buffer();
+  view.offset = offset;
+  view.count = view.shape[0] = count;
+  view.dtype = dtype;
+  view.rank = 1;
+  view.strides[0] = 1;
+  return view;
+}
+
+Outcome BadGather::submit(Queue& queue) const {
+  const plugrad_view views[] = {view(0, PLUGRAD_F32, 1), view(kSlot, PLUGRAD_F32, 4), view(2 * kSlot, PLUGRAD_I64, 1)};
+  const plugrad_view* pointers[] = {&views[0], &views[1], &views[2]};
+  const plugrad_axis axis{sizeof axis, 0};
+  plugrad_op op{};
+  op.struct_size = sizeof op;
+  op.opcode = PLUGRAD_OP_GATHER;
+  op.views = pointers;
+  op.attributes = &axis;
+  op.outputs = 1;
+  op.inputs = 2;
+  if (kernel_->workspace && kernel_->workspace(kernel_, &op)) throw Breach("a GATHER of one element wants no workspace");
+  return session_.device.run(queue, kernel_, op);
+}
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,45 @@
+// Single ops for the cases about streams: filling and adding one, on f32 vectors that begin a buffer.
+#pragma once
+#include <sdk/conformance/session.hpp>
+
+namespace plugrad::conformance {
+
+class Vectors {
+ public:
+  Vectors(Session& session, int64_t count);
+  // Why the cases that need these ops cannot run; empty where they can.
+  const std::string& lacking() const { return lacking_; }
+
+  Outcome fill(Queue& queue, plugrad_buffer* buffer, float value) const;
+  Outcome add_one(Queue& queue, plugrad_buffer* buffer) const;  // in place
+  // Reads the vector through the queue and says whether every element is value.
+  bool holds(Queue& queue, plugrad_buffer* buffer, float value) const;
+  uint64_t bytes() const { return count_ * sizeof(float); }
+
+ private:
+  Outcome submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opcode,
+                 std::initializer_list<plugrad_view> views) const;
+  plugrad_view view(plugrad_buffer* buffer) const;
+  static plugrad_view number(float value);
+
+  Session& session_;
+  uint64_t count_;
+  const plugrad_kernel *fill_, *add_;
+  std::string lacking_;
+};
+
+// A GATHER of one element whose index is out of range.
+class BadGather {
+ public:
+  BadGather(Session& session, Queue& queue);
+  bool supported() const { return kernel_; }
+  Outcome submit(Queue& queue) const;
+
+ private:
+  plugrad_view view(uint64_t offset, uint8_t dtype, int64_t count) const;
+  Session& session_;
+  const plugrad_kernel* kernel_;
+  Block block_;
+};
+
+}  // namespace plugrad::conformance

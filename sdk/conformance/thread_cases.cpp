@@ -1,0 +1,108 @@
+// Calls from several threads at once, and the same bits on each run.
+#include <sdk/conformance/session.hpp>
+#include <sdk/conformance/trial.hpp>
+
+#include <thread>
+
+namespace plugrad::conformance {
+namespace {
+
+constexpr int kThreads = 4;
+
+// Any thread may run any kernel: without streams at the same time, with streams each on its own.
+void check_kernels(Session& session, Tally& tally) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&session, &tally] {
+      try {
+        Queue queue = session.device.make_queue();
+        for (const uint32_t opcode : {PLUGRAD_OP_ADD, PLUGRAD_OP_EXP, PLUGRAD_OP_SUM, PLUGRAD_OP_MATMUL, PLUGRAD_OP_GATHER,
+                                      PLUGRAD_OP_UNIFORM, PLUGRAD_OP_COPY}) {
+          const Question question = question_for(opcode, PLUGRAD_F32);
+          if (claimed(session, question)) check_cell(session, tally, question, Column::dense, queue);
+        }
+      } catch (const Breach& breach) {
+        tally.fail(breach.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!tally.cases()) tally.skip("none of the ops for this case is there");
+}
+
+void check_resolve(Session& session, Tally& tally) {
+  const auto ask = [&session] {
+    std::vector<const plugrad_kernel*> answers;
+    for (const OpInfo& op : kOps)
+      for (uint16_t layout = 0; layout <= PLUGRAD_ALL_LAYOUTS; ++layout)
+        if (op.opcode != PLUGRAD_OP_CAST)
+          answers.push_back(
+              resolve(*session.plugin.table, session.device.handle(), question_for(op.opcode, PLUGRAD_F32), layout));
+    return answers;
+  };
+  std::vector<std::vector<const plugrad_kernel*>> answers(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { answers[t] = ask(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& list : answers) tally.check(list == answers[0], "resolve answers otherwise to several threads at once");
+}
+
+void check_memory(Session& session, Tally& tally) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&session, &tally, t] {
+      try {
+        Queue queue = session.device.make_queue();
+        for (uint64_t i = 1; i <= 50; ++i) {
+          const Block block(session.device, i * 100);
+          const std::vector<unsigned char> sent(i * 100, static_cast<unsigned char>(i * kThreads + t));
+          std::vector<unsigned char> got(sent.size());
+          session.device.upload(queue, block.buffer(), 0, sent.data(), sent.size());
+          session.device.download(queue, got.data(), block.buffer(), 0, got.size());
+          tally.check(got == sent, "threads that copy at the same time disturb each other");
+        }
+      } catch (const Breach& breach) {
+        tally.fail(breach.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// With DETERMINISTIC, two runs give the same bits.
+void check_deterministic(Session& session, Tally& tally) {
+  Queue queue = session.device.make_queue();
+  for (const uint32_t opcode : {PLUGRAD_OP_SUM, PLUGRAD_OP_MATMUL, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_LOG_SOFTMAX}) {
+    const Question question = question_for(opcode, PLUGRAD_F32, PLUGRAD_DETERMINISTIC);
+    const OpRow& row = row_of(opcode);
+    const plugrad_kernel* kernel = resolve(*session.plugin.table, session.device.handle(), question, 0);
+    if (!kernel) continue;
+    Random random(session.settings.seed);
+    Arrangement dense;
+    dense.operands.resize(question.dtypes.size());
+    for (const Problem& problem : row.problems(question, random)) {
+      if (!problem.large) continue;
+      Batch batch(session.device, queue, row, question, kernel);
+      batch.add(laid_out(row, question, problem, dense, session.device.info().alignment));
+      batch.run();
+      const std::vector<Array> first = batch.results(batch.trials()[0]);
+      for (int again = 0; again < 3; ++again) {
+        batch.run();
+        tally.check(batch.results(batch.trials()[0])[0].bytes() == first[0].bytes(),
+                    text_of(question) + " " + text_of(batch.trials()[0]) + ": other bits on another run");
+      }
+    }
+  }
+  if (!tally.cases()) tally.skip("no kernel answers to DETERMINISTIC");
+}
+
+}  // namespace
+
+std::vector<Case> thread_cases() {
+  return {{"thread.kernels", check_kernels},
+          {"thread.resolve", check_resolve},
+          {"thread.memory", check_memory},
+          {"thread.deterministic", check_deterministic}};
+}
+
+}  // namespace plugrad::conformance

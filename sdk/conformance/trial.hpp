@@ -1,0 +1,71 @@
+// Trials: problems laid out in device memory, run, and compared.
+#pragma once
+#include <sdk/conformance/arrangement.hpp>
+#include <sdk/conformance/image.hpp>
+#include <sdk/conformance/tally.hpp>
+
+#include <deque>
+
+namespace plugrad::conformance {
+
+// A problem in an arrangement: the values are what the kernel sees through its views.
+struct Trial {
+  Problem problem;
+  Arrangement arrangement;
+  std::vector<Shape> strides;  // per operand
+  std::vector<uint16_t> layouts;
+  uint16_t layout = 0;  // the class
+  std::vector<plugrad_view> views;
+  std::vector<const plugrad_view*> pointers;
+  uint64_t workspace_offset = 0, workspace_bytes = 0;
+  Outcome outcome;
+
+  const Array& operand(int k) const {
+    const int outputs = static_cast<int>(problem.outputs.size());
+    return k < outputs ? problem.outputs[k] : problem.inputs[k - outputs];
+  }
+};
+
+Trial laid_out(const OpRow& row, const Question& question, const Problem& problem, const Arrangement& arrangement,
+               uint64_t alignment);
+
+// Runs trials of one kernel. Outputs, inputs and workspaces lie in three buffers, uploaded and downloaded whole.
+class Batch {
+ public:
+  Batch(Device& device, Queue& queue, const OpRow& row, const Question& question, const plugrad_kernel* kernel);
+  ~Batch();  // waits, so that nothing in flight uses the buffers that are freed
+  Batch(const Batch&) = delete;
+  void add(Trial trial);
+  bool empty() const { return trials_.empty(); }
+
+  // Uploads, submits all, waits and downloads. The answer is that of the last wait, DEVICE_ERROR included.
+  Outcome run(plugrad_failure* failure = nullptr);
+  // Compares every output, and every byte that is none. Answers how many trials were declined by run.
+  int verify(Tally& tally, const std::string& title);
+  // Only that nothing but outputs was written: for ops that failed.
+  void verify_surroundings(Tally& tally, const std::string& title) const;
+
+  const std::deque<Trial>& trials() const { return trials_; }
+  std::vector<Array> results(const Trial& trial) const;
+
+ private:
+  void place(Trial& trial, int index);
+  void prepare();  // once: buffers into the views, and room for workspaces
+  void submit(Trial& trial);
+  plugrad_op op_of(const Trial& trial) const;
+  bool compare(const Trial& trial, Tally& tally, const std::string& title) const;
+
+  Device& device_;
+  Queue& queue_;
+  const OpRow& row_;
+  const Question& question_;
+  const plugrad_kernel* kernel_;
+  Image outputs_, inputs_, workspaces_;
+  std::deque<Trial> trials_;
+  bool prepared_ = false;
+};
+
+// What the trial is, for a line about a failure.
+std::string text_of(const Trial& trial);
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,42 @@
+// Values to test with: special ones, random bits, random numbers of a range.
+#pragma once
+#include <sdk/conformance/array.hpp>
+
+#include <random>
+
+namespace plugrad::conformance {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  uint64_t bits() { return engine_(); }
+  int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
+  double uniform(double low, double high) { return low + (high - low) * static_cast<double>(engine_() >> 11) * 0x1p-53; }
+  bool one_in(int64_t n) { return below(n) == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// NaN, infinities, -0, denormals, extremes and the neighbours of limits; for integers the extremes and their neighbours.
+const std::vector<long double>& specials(uint8_t dtype);
+inline constexpr int64_t kCrossExtent = 36;  // at least as many as any dtype has special values
+
+// Where the unremarkable values of an input lie.
+struct Range {
+  double low = -10, high = 10;
+};
+
+long double draw_in(uint8_t dtype, Range range, Random& random);     // of the range
+long double draw_wide(uint8_t dtype, Random& random);                // any bits
+long double draw_mixed(uint8_t dtype, Range range, Random& random);  // of the range, any bits or a special one
+
+Array random_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
+Array mixed_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
+// Every special value, or as operand `digit` of `operands` every pair of them, then mixed.
+Array crossed_array(uint8_t dtype, const Shape& shape, Range range, int digit, int operands, Random& random);
+// Mostly of the range, one in `rarity` special.
+Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t rarity, Random& random);
+Array index_array(const Shape& shape, int64_t extent, Random& random);
+
+}  // namespace plugrad::conformance
