@@ -28,7 +28,7 @@ namespace {
 
 // A saved output is held without its node: nothing keeps itself alive.
 [[gnu::always_inline]] inline void save(Node& node, int place, const Tensor& value, bool is_output) {
-  std::construct_at(&node.saved[size_t(place)], is_output ? with_view(value, view_of(value)) : value);  // it was undefined
+  std::construct_at(&node.saved[size_t(place)], is_output ? with_view(value, view_of(value)) : Tensor(value));  // it was undefined
   node.versions[size_t(place)] = storage_of(value)->version;
 }
 }  // namespace

@@ -105,6 +105,13 @@ Storage* Allocator::take(uint64_t bytes, bool upload) {
   return block;
 }
 
+Storage* Allocator::take_for_ever(uint64_t bytes) {
+  Storage* chunk = take(bytes, false);
+  const std::lock_guard lock(mutex_);
+  chunks_.push_back(chunk);
+  return chunk;
+}
+
 void Allocator::give(Storage* block) noexcept {
   if (device_.compute) {
     if (streams::closed()) return;  // nothing is given back any more, and no lock is to be trusted

@@ -18,6 +18,8 @@ class Allocator {
   // A block of at least `bytes`, with one reference. upload: its first use is by the copy stream, so one that the home is
   // done with is wanted. Throws Error (out_of_memory) after trimming the cache.
   Storage* take(uint64_t bytes, bool upload);
+  // The same for a chunk that is cut up and never given back.
+  Storage* take_for_ever(uint64_t bytes);
   void give(Storage* block) noexcept;
   // Gives free blocks that nothing in flight uses back to the device; the bytes.
   uint64_t trim();
@@ -37,6 +39,7 @@ class Allocator {
   DeviceState& device_;
   std::mutex mutex_;  // makes alloc and free [device-serial]
   std::map<uint64_t, std::vector<Storage*>> free_;  // by size
+  std::vector<Storage*> chunks_;  // taken for ever
   MemoryStats stats_{};
   uint64_t limit_ = ~0ull;
 };

@@ -111,7 +111,7 @@ void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
   if (magazine.refill(capacity, storage_depot(list))) return;
   const uint64_t size = std::max(kSmallest << size_class, device.info.alignment);
   const uint32_t pieces = uint32_t(std::min<uint64_t>(std::max<uint64_t>((64 << 10) / size, 1), capacity));
-  Storage* chunk = device.allocator.take(pieces * size, false);  // cut up for ever
+  Storage* chunk = device.allocator.take_for_ever(pieces * size);
   auto* storages = new Storage[pieces];
   for (uint32_t i = pieces; i-- > 0;) {
     Storage& s = storages[i];

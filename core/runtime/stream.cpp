@@ -205,8 +205,21 @@ std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status statu
   return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first, last);
 }
 
+// While it lives nobody may call what the stream did clean.
+class Clearing {
+ public:
+  explicit Clearing(StreamState& s) : s_(s) { ++s_.clearing; }
+  ~Clearing() { --s_.clearing; }
+  Clearing(const Clearing&) = delete;
+  Clearing& operator=(const Clearing&) = delete;
+
+ private:
+  StreamState& s_;
+};
+
 // Syncs, and takes down what failed; null if nothing did. Gate held.
 std::shared_ptr<const Error> clear(StreamState& s) {
+  const Clearing unsettled(s);
   plugrad_failure failure{sizeof failure, 0, 0, 0};
   const plugrad_status status = s.device->table.sync(s.handle, &failure);
   const std::string why = take_report();
@@ -243,6 +256,7 @@ bool spread_to(StreamState& s, const StreamState& from) {
   Ledger& l = ledger();
   uint64_t at = ~0ull;
   std::shared_ptr<const Error> origin;
+  const Clearing unsettled(s);
   {
     const std::lock_guard lock(l.mutex);
     std::erase_if(s.edges, [&](const Edge& e) {
@@ -414,24 +428,28 @@ std::vector<Edge> sources_of(StreamState& s, uint64_t number) {
   return sources;
 }
 
-void settle_clean(StreamState& s, uint64_t number, const std::vector<Edge>& sources) {
+// Takes down that all up to number is well; false: a failure is being taken down right now, look again.
+bool settle_clean(StreamState& s, uint64_t number, const std::vector<Edge>& sources) {
   const std::lock_guard lock(ledger().mutex);
+  if (s.clearing) return false;
   for (const Edge& e : sources)
     if (const Span* f = find(*e.other, e.low, e.number)) throw Error(*f->origin);
   if (const Span* f = find(s, number, number)) throw Error(*f->origin);
   s.clean = std::max(s.clean, number);
   std::erase_if(s.edges, [&](const Edge& e) { return e.at <= s.clean && e.number <= e.other->clean; });
+  return true;
 }
 }  // namespace
 
 void verify(StreamState& s, uint64_t number) {
   if (closed()) throw_lost(*s.device);
-  if (known_clean(s, number)) return;
-  await(s, number);
-  if (known_clean(s, number)) return;
-  const std::vector<Edge> sources = sources_of(s, number);
-  for (const Edge& e : sources) verify(*e.other, e.number);
-  settle_clean(s, number, sources);
+  while (!known_clean(s, number)) {
+    await(s, number);
+    const std::vector<Edge> sources = sources_of(s, number);
+    for (const Edge& e : sources) verify(*e.other, e.number);
+    if (settle_clean(s, number, sources)) return;
+    std::this_thread::yield();
+  }
 }
 
 void verify(const Storage& x) {

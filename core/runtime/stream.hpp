@@ -63,6 +63,7 @@ struct StreamState {
   std::atomic<uint64_t> next{0};        // number of the last op submitted; written under the gate
   std::atomic<uint64_t> done{0};        // known to be no longer in flight
   uint64_t waited[kMaxStreams] = {};    // under the gate: what of each other stream this one's next op comes after
+  std::atomic<uint32_t> clearing{0};    // threads that take down a failure: the plugin forgot it, the ledger has it not yet
   uint64_t clean = 0;                   // under the ledger: up to here well, and all it was derived from too
   std::vector<Edge> edges;              // under the ledger
   std::vector<Span> failures;           // under the ledger

@@ -28,8 +28,9 @@ plugrad_status copy(DeviceState& device, const char* what, const plugrad_place& 
     const streams::Uses uses{std::span(&written, written ? 1 : 0), std::span(&read, read ? 1 : 0), whole ? ~0u : 0u};
     status = streams::submit(*device.copies, what, uses, [&](uint64_t number) {
       c.number = number;
-      if (number_out) *number_out = number;
-      return device.table.copy(device.copies->handle, &c);
+      const plugrad_status answer = device.table.copy(device.copies->handle, &c);
+      if (number_out && answer == PLUGRAD_OK) *number_out = number;
+      return answer;
     });
   } else {
     status = device.table.copy(nullptr, &c);
