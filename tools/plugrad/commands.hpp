@@ -1,0 +1,12 @@
+// The commands of the program. Each takes the words after its name and answers the exit status.
+#pragma once
+#include <tools/plugrad/options.hpp>
+
+namespace plugrad::tool {
+
+int backends_command(const Arguments& arguments);
+int devices_command(const Arguments& arguments);
+int train_command(const Arguments& arguments);
+int eval_command(const Arguments& arguments);
+
+}  // namespace plugrad::tool

@@ -1,0 +1,159 @@
+// plugrad backends, plugrad devices.
+#include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/runtime.hpp>
+#include <tools/plugrad/commands.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iostream>
+
+namespace plugrad::tool {
+namespace po = boost::program_options;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool usable(const PluginRecord& record) { return record.stage == Stage::ready && record.devices > 0; }
+
+Json to_json(const PluginRecord& record) {
+  return {{"name", record.name},        {"version", record.version},         {"devices", record.devices},
+          {"path", record.path},        {"stage", stage_name(record.stage)}, {"reason", record.reason},
+          {"revision", record.revision}};
+}
+
+void print_row(const std::vector<std::string>& cells, const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    line += cells[i];
+    if (i + 1 < cells.size()) line.append(widths[i] - cells[i].size() + 2, ' ');
+  }
+  std::cout << line << "\n";
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) print_row(row, widths);
+}
+
+void print_searched() {
+  std::cout << "searched, in this order:\n";
+  for (const std::string& directory : plugin_directories()) std::cout << "  " << directory << "\n";
+}
+
+void print_verbose(const std::vector<PluginRecord>& records) {
+  for (const PluginRecord& record : records) {
+    std::cout << record.path << "\n  stage    " << stage_name(record.stage) << "\n";
+    if (!record.name.empty()) {
+      std::cout << "  backend  " << record.name << " " << record.version << ", revision " << record.revision << ", "
+                << record.devices << (record.devices == 1 ? " device\n" : " devices\n");
+    }
+    if (!record.reason.empty()) std::cout << "  reason   " << one_line(record.reason) << "\n";
+  }
+  if (records.empty()) std::cout << "no plugin was found\n";
+  print_searched();
+}
+
+void print_brief(const std::vector<PluginRecord>& records) {
+  std::vector<std::vector<std::string>> rows = {{"backend", "version", "devices", "file"}};
+  for (const PluginRecord& record : records) {
+    if (usable(record)) rows.push_back({record.name, record.version, std::to_string(record.devices), record.path});
+  }
+  if (rows.size() > 1) print_table(rows);
+  const auto others = std::ranges::count_if(records, [](const PluginRecord& record) { return !usable(record); });
+  if (records.empty()) {
+    std::cout << "no plugin was found\n";
+    print_searched();
+  } else if (others > 0) {
+    std::cout << others << (others == 1 ? " file brings" : " files bring")
+              << " no device; plugrad backends --verbose says why\n";
+  }
+}
+
+std::vector<std::string> capability_names(const Device& device) {
+  std::vector<std::string> names;
+  if (device.capabilities() & PLUGRAD_HOST_MEM) names.emplace_back("host-memory");
+  if (device.capabilities() & PLUGRAD_ASYNC) names.emplace_back("async");
+  return names;
+}
+
+Json to_json(const Device& device) {
+  const auto [free, total] = device.physical_memory();
+  return {{"name", device.name()},         {"description", device.description()},
+          {"identity", device.identity()}, {"memory_free", free},
+          {"memory_total", total},         {"capabilities", capability_names(device)},
+          {"plugin", device.plugin()}};
+}
+
+std::string memory_text(const Device& device) {
+  const auto [free, total] = device.physical_memory();
+  if (total == 0) return "-";
+  const auto mebibytes = [](uint64_t bytes) { return std::to_string(bytes >> 20); };
+  return mebibytes(free) + " of " + mebibytes(total) + " MiB free";
+}
+
+}  // namespace
+
+int backends_command(const Arguments& arguments) {
+  po::options_description own;
+  own.add_options()("verbose,v", po::bool_switch(), "every file that was looked at, how far it came, and why not further");
+  const po::options_description options = with_common(own);
+  const po::variables_map values = parse_options("plugrad backends", arguments, options);
+  if (values["help"].as<bool>()) {
+    print_help({"plugrad backends [--verbose] [--json]", "Shows the backends that were found as plugins.",
+                "  plugrad backends\n  plugrad backends --verbose\n"
+                "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"},
+               options);
+    return 0;
+  }
+  const std::vector<PluginRecord> records = plugins();
+  if (values["json"].as<bool>()) {
+    Json list = Json::array();
+    for (const PluginRecord& record : records) list.push_back(to_json(record));
+    std::cout << Json{{"directories", plugin_directories()}, {"plugins", list}}.dump(2, ' ', false,
+                                                                                     Json::error_handler_t::replace)
+              << "\n";
+  } else if (values["verbose"].as<bool>()) {
+    print_verbose(records);
+  } else {
+    print_brief(records);
+  }
+  return 0;
+}
+
+int devices_command(const Arguments& arguments) {
+  const po::options_description options = with_common({});
+  const po::variables_map values = parse_options("plugrad devices", arguments, options);
+  if (values["help"].as<bool>()) {
+    print_help({"plugrad devices [--json]", "Opens the devices that plugins bring and shows them.",
+                "  plugrad devices\n  plugrad devices --json | jq -r '.devices[].name'\n"},
+               options);
+    return 0;
+  }
+  bool failed = false;
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows = {{"device", "description", "memory", "plugin"}};
+  for (const std::string& name : device_names()) {
+    try {
+      const Device device(name);
+      list.push_back(to_json(device));
+      rows.push_back({device.name(), device.description(), memory_text(device), device.plugin()});
+    } catch (const Error& error) {
+      failed = true;
+      std::cerr << "plugrad: " << one_line(error.what()) << "\n";
+    }
+  }
+  if (values["json"].as<bool>()) {
+    std::cout << Json{{"devices", list}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (rows.size() > 1) {
+    print_table(rows);
+  } else {
+    std::cout << "no device; plugrad backends --verbose says where plugins were looked for\n";
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace plugrad::tool

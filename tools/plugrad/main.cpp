@@ -1,0 +1,97 @@
+// plugrad: shows what devices there are, and trains and judges networks on them.
+#include <plugrad/sdk/abi.h>
+#include <tools/plugrad/commands.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <exception>
+#include <iostream>
+
+namespace {
+
+using plugrad::tool::Arguments;
+using plugrad::tool::UsageError;
+
+constexpr int kFailure = 1, kMisuse = 2;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments& arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"backends", "the plugins that were found, and why others were not taken", plugrad::tool::backends_command},
+    {"devices", "the devices that they bring", plugrad::tool::devices_command},
+    {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
+    {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
+};
+
+int print_program_help() {
+  std::cout << "usage: plugrad COMMAND [options]\n\ncommands:\n";
+  for (const Command& command : kCommands) {
+    std::cout << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ') << command.summary << "\n";
+  }
+  std::cout << "\n  --version   this program's version and the plugin ABI's\n  --help      this text; after a command: its "
+               "options\n"
+            << "  --json      with any of these: JSON on stdout\n\nexamples:\n  plugrad backends --verbose\n"
+            << "  plugrad train --data fashion-mnist --device cpu\n  plugrad train --help\n\n"
+            << "status: 0 done, 1 failed, 2 misused, 130 interrupted (training was saved)\n";
+  return 0;
+}
+
+int print_version(bool json) {
+  if (json) {
+    const nlohmann::ordered_json version = {{"version", PLUGRAD_VERSION},
+                                            {"abi", static_cast<int>(PLUGRAD_ABI_MAJOR)},
+                                            {"revision", static_cast<int>(PLUGRAD_REVISION)}};
+    std::cout << version.dump(2) << "\n";
+  } else {
+    std::cout << "plugrad " << PLUGRAD_VERSION << " (plugin ABI v" << PLUGRAD_ABI_MAJOR << ", revision " << PLUGRAD_REVISION
+              << ")\n";
+  }
+  return 0;
+}
+
+int dispatch(Arguments arguments) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const bool json = std::erase(arguments, "--json") > 0;
+  if (arguments.empty()) throw UsageError("no command; expected one of backends, devices, train, eval (see plugrad --help)");
+  const std::string first = arguments.front();
+  if (first == "--help" || first == "-h" || first == "help") return print_program_help();
+  if (first == "--version") return print_version(json);
+  for (const Command& command : kCommands) {
+    if (first != command.name) continue;
+    arguments.erase(arguments.begin());
+    if (json) arguments.emplace_back("--json");
+    return command.run(arguments);
+  }
+  names.insert(names.end(), {"--version", "--help"});
+  const char* kind = first.starts_with("-") ? "unknown option '" : "unknown command '";
+  throw UsageError(kind + first + "'" + plugrad::tool::suggestion(first, names) + " (see plugrad --help)");
+}
+
+int complain(const std::exception& error, int status) {
+  std::cerr << "plugrad: " << plugrad::tool::one_line(error.what()) << std::endl;
+  return status;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  // Past a limit on file sizes the write shall fail, with a message and the old file intact, not the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    const int status = dispatch(Arguments(words + 1, words + count));
+    if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
+    return status;
+  } catch (const UsageError& error) {
+    return complain(error, kMisuse);
+  } catch (const std::bad_alloc&) {
+    return complain(std::runtime_error("out of memory"), kFailure);
+  } catch (const std::exception& error) {
+    return complain(error, kFailure);
+  }
+}

@@ -1,0 +1,29 @@
+// What a training run is: all that decides its numbers, and nothing else.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plugrad::training {
+
+struct TrainingConfig {
+  std::string data = "fashion-mnist";  // "fashion-mnist", "moons" or "idx"
+  std::string directory;               // of fashion-mnist; empty for where Debian puts it
+  std::string images, labels;          // of idx
+  std::string test_images, test_labels;
+  std::vector<int64_t> hidden = {512, 512};  // widths of the hidden layers
+  int64_t epochs = 10;
+  int64_t batch = 256;
+  double rate = 1e-3;  // at the first step; falls to 0 along a cosine
+  uint64_t seed = 1;   // of weights, shuffles and moons
+  friend bool operator==(const TrainingConfig&, const TrainingConfig&) = default;
+};
+
+// What suits that data. Throws Error (invalid), which lists the names, for another one.
+TrainingConfig default_config(const std::string& data);
+
+std::string config_to_json(const TrainingConfig& config);
+// Throws Error (io_error) for anything that config_to_json does not write.
+TrainingConfig config_from_json(const std::string& text);
+
+}  // namespace plugrad::training
