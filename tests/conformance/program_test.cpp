@@ -1,0 +1,163 @@
+// plugrad-conform as its users see it: what it says of faulty plugins and of files that are none.
+#include <sdk/conformance/sanitizer.hpp>
+#include <tests/conformance/program.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kProgram = PLUGRAD_CONFORM, kFolder = PLUGRAD_FAULTY;
+
+const std::string kFaulty = kFolder + "/libplugrad-backend-faulty.so";
+
+// The program on the faulty plugin with one of its bugs.
+Said with_bug(const std::string& bug, std::vector<std::string> arguments) {
+  std::vector<std::string> line = {"env", "PLUGRAD_BUG=" + bug, kProgram};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  line.push_back(kFaulty);
+  return run_program(line);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+struct Planted {
+  const char* bug;
+  const char* only;  // the case that finds it, so that the others need not run
+  const char* line;
+};
+
+void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.bug; }
+
+class PlantedBug : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedBug, IsFound) {
+  if (plugrad::conformance::kSanitized && GetParam().bug == std::string("crashes"))
+    GTEST_SKIP() << "sanitizers report crashes themselves";
+  const Said said = with_bug(GetParam().bug, {"--only", GetParam().only});
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_TRUE(contains(said.text, "FAIL")) << said.text;
+  EXPECT_TRUE(contains(said.text, GetParam().line)) << "expected: " << GetParam().line << "\n" << said.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conform, PlantedBug,
+    testing::Values(
+        Planted{"wrong_exp", "EXP", "EXP f32,f32 [dense]"}, Planted{"past_end", "EXP", "bytes past its end"},
+        Planted{"ignores_negative", "ADD", "ADD f32,f32,f32 [negative]"}, Planted{"nan_in_max", "MAXIMUM", "expected=nan"},
+        Planted{"wrong_philox", "UNIFORM", "UNIFORM f32,i64,i64 [dense]"},
+        Planted{"no_report", "contract.unknown_option", "without host->report"},
+        Planted{"null_alloc", "contract.entries", "one of alloc and free is null"},
+        Planted{"changes_table", "contract.table", "the entry answers another table"},
+        Planted{"changes_input", "ADD", "input: "}, Planted{"unchecked_index", "failure.indices", "expected INDEX_ERROR"},
+        Planted{"copy_declines", "COPY", "FILL, COPY and CAST must serve every class"},
+        Planted{"subset_declined", "EXP", "declines its subset STRIDED"},
+        Planted{"ignores_accumulate", "SUM", "SUM f32,f32 +accumulate [dense]"}, Planted{"loose_bool", "LT", "got=255"},
+        Planted{"in_place", "EXP", "in place of input 0"}, Planted{"large_workspace", "SUM", "workspace: "},
+        Planted{"unknown_dtype", "contract.unknown_questions", "resolve answered a kernel for dtype 200"},
+        Planted{"keeps_attributes", "GATHER", "GATHER f32,f32,i64 [dense]"},
+        Planted{"silent_no_device", "contract.table", "0 devices without a reason"},
+        Planted{"crashes", "EXP", "FAIL op.EXP f32,f32 [dense]: the process was ended by SIGSEGV"},
+        Planted{"bad_name", "contract.name", "the name 'Faulty One' does not match"}),
+    [](const auto& row) { return std::string(row.param.bug); });
+
+TEST(Conform, FindsExportsBesidesTheEntry) {
+  const Said said = run_program({kProgram, "--only", "contract.exports", kFolder + "/libplugrad-exports-more.so"});
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_TRUE(contains(said.text, "exports plugrad_left_visible besides plugrad_backend_v0")) << said.text;
+}
+
+TEST(Conform, FindsNothingInASoundPlugin) {
+  const Said said = with_bug("sound", {});
+  EXPECT_EQ(said.status, 0) << said.text;
+  EXPECT_TRUE(contains(said.text, " 0 failures")) << said.text;
+  EXPECT_TRUE(contains(said.text, "missing:")) << "a plugin of few ops is no complete tier 0\n" << said.text;
+}
+
+TEST(Conform, CountsWhatTier0LacksOnRequest) {
+  const Said said = with_bug("sound", {"--require-tier0"});
+  EXPECT_EQ(said.status, 1);
+  EXPECT_TRUE(contains(said.text, "FAIL tier0: MATMUL f32,f32,f32 is missing")) << said.text;
+}
+
+TEST(Conform, TakesAPluginWithoutDeviceAndWithReason) {
+  const Said said = with_bug("no_device", {});
+  EXPECT_EQ(said.status, 0);
+  EXPECT_TRUE(contains(said.text, "loads, no device: no accelerator on the bus")) << said.text;
+}
+
+TEST(Conform, RefusesAForeignTable) {
+  const Said said = with_bug("foreign_hash", {});
+  EXPECT_EQ(said.status, 2);
+  EXPECT_TRUE(contains(said.text, "its layout hash of revision 0 is 0x0123456789abcdef, expected 0x")) << said.text;
+}
+
+TEST(Conform, WritesJson) {
+  const Said said = with_bug("wrong_exp", {"--json", "--only", "EXP"});
+  EXPECT_EQ(said.status, 1);
+  EXPECT_EQ(said.text.front(), '{');
+  EXPECT_TRUE(contains(said.text, "\"dense\": \"failed\"")) << said.text;
+  EXPECT_TRUE(contains(said.text, "\"backend\": \"faulty\"")) << said.text;
+}
+
+TEST(Conform, ListsItsCases) {
+  const Said said = run_program({kProgram, "--list"});
+  EXPECT_EQ(said.status, 0);
+  for (const char* name : {"contract.table\n", "memory.round_trip\n", "stream.wait\n", "op.EXP\n", "thread.kernels\n"})
+    EXPECT_TRUE(contains(said.text, name)) << name;
+}
+
+TEST(Conform, ShowsHelpWithExamples) {
+  const Said said = run_program({kProgram, "--help"});
+  EXPECT_EQ(said.status, 0);
+  EXPECT_TRUE(contains(said.text, "examples:") && contains(said.text, "--require-tier0")) << said.text;
+}
+
+// One clear line and status 2.
+void expect_refused(const std::vector<std::string>& arguments, const std::string& reason) {
+  std::vector<std::string> line = {kProgram};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  const Said said = run_program(line);
+  EXPECT_EQ(said.status, 2) << said.text;
+  EXPECT_TRUE(contains(said.text, reason)) << "expected: " << reason << "\n" << said.text;
+  EXPECT_EQ(std::count(said.text.begin(), said.text.end(), '\n'), 1) << said.text;
+}
+
+TEST(Conform, RefusesBadUsage) {
+  expect_refused({}, "the path of a plugin's file was expected");
+  expect_refused({"--no-such-option", kFaulty}, "--no-such-option");
+  expect_refused({"--only", "NOSUCHOP", kFaulty}, "no case has that name");
+  expect_refused({"--option", "threads", kFaulty}, "key=value was expected");
+  expect_refused({"--device", "7", kFaulty}, "the plugin has 1 devices");
+}
+
+TEST(Conform, RefusesFilesThatAreNoPlugin) {
+  const fs::path folder = fs::temp_directory_path() / ("plugrad-conform-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  std::ifstream whole(kFaulty, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  std::ofstream(folder / "text.so") << "no shared object, just text that is longer than a header would be: 0123456789";
+  std::ofstream(folder / "cut.so", std::ios::binary) << bytes.substr(0, bytes.size() / 3);
+  std::string foreign = bytes;
+  foreign[18] = 0x28;  // e_machine: 32-bit ARM
+  std::ofstream(folder / "foreign.so", std::ios::binary) << foreign;
+  ASSERT_EQ(mkfifo((folder / "fifo.so").c_str(), 0600), 0);
+  expect_refused({(folder / "missing.so").string()}, "no such file");
+  expect_refused({(folder / "text.so").string()}, "no ELF header");
+  expect_refused({(folder / "cut.so").string()}, "cut short");
+  expect_refused({(folder / "foreign.so").string()}, "of another machine");
+  expect_refused({(folder / "fifo.so").string()}, "not a regular file");
+  expect_refused({folder.string()}, "not a regular file");
+  expect_refused({kFolder + "/libplugrad-no-entry.so"}, "exports no plugrad_backend_v0");
+  fs::remove_all(folder);
+}
+
+}  // namespace

@@ -1,0 +1,130 @@
+// The conformance suite's own references, against published or exact values.
+#include <sdk/conformance/op_rows.hpp>
+#include <sdk/conformance/philox.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace plugrad::conformance {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Philox, GivesTheKnownAnswersOfRandom123) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Bounds, UlpIsThatOfTheResult) {
+  EXPECT_EQ(ulp_bound(PLUGRAD_F32, 1.0L, 1), 0x1p-23L);
+  EXPECT_EQ(ulp_bound(PLUGRAD_F32, 1.999L, 2), 0x1p-22L);
+  EXPECT_EQ(ulp_bound(PLUGRAD_F32, 2.0L, 1), 0x1p-22L);
+  EXPECT_EQ(ulp_bound(PLUGRAD_F64, -0.75L, 1), 0x1p-53L);
+  EXPECT_EQ(ulp_bound(PLUGRAD_F32, 1e-45L, 1), 0x1p-149L);
+}
+
+TEST(Bounds, ExactMeansTheSignOfZeroToo) {
+  EXPECT_TRUE(acceptable(PLUGRAD_F32, 0.0L, {0.0L}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, -0.0L, {0.0L}));
+  EXPECT_TRUE(acceptable(PLUGRAD_F32, -0.0L, {0.0L, 0, true}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, kNaN, {0.0L}));
+  EXPECT_TRUE(acceptable(PLUGRAD_F32, kNaN, {kNaN}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, 1.0L, {kNaN}));
+}
+
+TEST(Bounds, InfinityOnlyWhereTheBoundReachesIt) {
+  const long double largest = std::numeric_limits<float>::max();
+  EXPECT_TRUE(acceptable(PLUGRAD_F32, kInfinity, {largest, ulp_bound(PLUGRAD_F32, largest, 4)}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, -kInfinity, {largest, ulp_bound(PLUGRAD_F32, largest, 4)}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, kInfinity, {largest / 2, ulp_bound(PLUGRAD_F32, largest / 2, 4)}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, largest, {kInfinity, 1}));
+}
+
+TEST(Bounds, FiveUlpsOffIsRefusedWhereFourAreAllowed) {
+  const long double bound = ulp_bound(PLUGRAD_F32, 1.5L, 4);
+  EXPECT_TRUE(acceptable(PLUGRAD_F32, 1.5L + 4 * 0x1p-23L, {1.5L, bound}));
+  EXPECT_FALSE(acceptable(PLUGRAD_F32, 1.5L + 5 * 0x1p-23L, {1.5L, bound}));
+}
+
+TEST(Sums, KeepWhatDoubleLoses) {
+  Sum sum;
+  for (const double term : {1e16, 1.0, -1e16, 1.0}) sum.add(term);
+  EXPECT_EQ(sum.value(), 2.0L);
+  Sum product;
+  product.add_product(1 + 0x1p-30, 1 + 0x1p-30);
+  product.add(-1);
+  EXPECT_EQ(product.value(), 0x1p-29L + 0x1p-60L);
+}
+
+TEST(Sums, FollowInfinitiesAndNaN) {
+  Sum plus, both, nan;
+  plus.add(kInfinity);
+  plus.add(-1);
+  both.add(kInfinity);
+  both.add(-kInfinity);
+  nan.add_product(0, kInfinity);
+  EXPECT_EQ(plus.value(), kInfinity);
+  EXPECT_TRUE(std::isnan(both.value()));
+  EXPECT_TRUE(std::isnan(nan.value()));
+}
+
+// Poses one problem to an op's reference.
+std::vector<Expected> solved(uint32_t opcode, std::vector<uint8_t> dtypes, std::vector<std::vector<long double>> inputs,
+                             Shape out_shape, const plugrad_axis* axis = nullptr) {
+  const Question question{op_info(opcode), dtypes, 0};
+  Problem problem;
+  problem.outputs.emplace_back(dtypes[0], out_shape);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    problem.inputs.emplace_back(dtypes[1 + k], Shape{static_cast<int64_t>(inputs[k].size())});
+    for (size_t i = 0; i < inputs[k].size(); ++i) problem.inputs.back().set(i, inputs[k][i]);
+  }
+  if (axis) problem.set_attributes(*axis);
+  return expectations(row_of(opcode), question, problem)[0].elements;
+}
+
+TEST(References, CastSaturatesAndWraps) {
+  const auto to_u8 = solved(PLUGRAD_OP_CAST, {PLUGRAD_U8, PLUGRAD_F32}, {{kNaN, 300, -1, 2.9L, kInfinity}}, {5});
+  const long double expected[] = {0, 255, 0, 2, 255};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(to_u8[i].value, expected[i]);
+  EXPECT_EQ(solved(PLUGRAD_OP_CAST, {PLUGRAD_U8, PLUGRAD_I64}, {{-1}}, {1})[0].value, 255);
+  EXPECT_EQ(solved(PLUGRAD_OP_CAST, {PLUGRAD_F32, PLUGRAD_I64}, {{16777217}}, {1})[0].value, 16777216);
+  EXPECT_EQ(solved(PLUGRAD_OP_CAST, {PLUGRAD_BOOL, PLUGRAD_F32}, {{kNaN}}, {1})[0].value, 1);
+}
+
+TEST(References, PowFollowsC) {
+  const auto at = [](long double a, long double b) {
+    return solved(PLUGRAD_OP_POW, {PLUGRAD_F64, PLUGRAD_F64, PLUGRAD_F64}, {{a}, {b}}, {1})[0].value;
+  };
+  EXPECT_EQ(at(kNaN, 0), 1);
+  EXPECT_EQ(at(1, kNaN), 1);
+  EXPECT_TRUE(std::isnan(at(-2, 0.5L)));
+  EXPECT_EQ(at(-0.0L, -3), -kInfinity);
+  EXPECT_EQ(at(-kInfinity, -0x1p63L), 0);
+}
+
+TEST(References, ReductionsTakeTheFirstNaN) {
+  EXPECT_EQ(solved(PLUGRAD_OP_ARGMAX, {PLUGRAD_I64, PLUGRAD_F32}, {{1, 5, 5, 2}}, {1})[0].value, 1);
+  EXPECT_EQ(solved(PLUGRAD_OP_ARGMAX, {PLUGRAD_I64, PLUGRAD_F32}, {{1, kNaN, kInfinity, kNaN}}, {1})[0].value, 1);
+  EXPECT_TRUE(std::isnan(solved(PLUGRAD_OP_MAX, {PLUGRAD_F32, PLUGRAD_F32}, {{1, kNaN, 2}}, {1})[0].value));
+}
+
+TEST(References, LogSoftmaxOfEqualLogits) {
+  const plugrad_axis axis{sizeof axis, 0};
+  const auto y = solved(PLUGRAD_OP_LOG_SOFTMAX, {PLUGRAD_F64, PLUGRAD_F64}, {{3, 3, 3, 3}}, {4}, &axis);
+  EXPECT_NEAR(static_cast<double>(y[2].value), -1.3862943611198906, 1e-16);
+  EXPECT_TRUE(std::isnan(solved(PLUGRAD_OP_LOG_SOFTMAX, {PLUGRAD_F64, PLUGRAD_F64}, {{3, kInfinity}}, {2}, &axis)[0].value));
+}
+
+TEST(References, UniformIsTheTopOfAWord) {
+  const auto u = solved(PLUGRAD_OP_UNIFORM, {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_I64}, {{0}, {0}}, {2});
+  EXPECT_EQ(u[0].value, (0x6627e8d5 >> 8) * 0x1p-24L);
+  EXPECT_EQ(u[1].value, (0xe169c58d >> 8) * 0x1p-24L);
+}
+
+}  // namespace
+}  // namespace plugrad::conformance

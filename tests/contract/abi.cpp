@@ -1,0 +1,7 @@
+// abi.h alone, in C++.
+#include <plugrad/sdk/abi.h>
+
+static_assert(sizeof(plugrad_view) == 160);
+static_assert(PLUGRAD_OP_FILL == 1 && PLUGRAD_OP_ADAM_STEP == 97);
+
+uint64_t hash_of_revision() { return plugrad_layouts[PLUGRAD_REVISION]; }

@@ -1,0 +1,37 @@
+// backend.hpp as an author uses it, with every virtual function overridden and each kind of row.
+#include <plugrad/sdk/backend.hpp>
+
+namespace {
+
+using namespace plugrad;
+
+void negate(const Call& call) {
+  for (int64_t i = 0; i < call.out().count; ++i) data<float>(call.out())[i] = -data<float>(call.in(0))[i];
+}
+uint64_t bytes(const Call& call) { return static_cast<uint64_t>(call.out().count); }
+
+constexpr KernelRow kRows[] = {kernel<negate>(PLUGRAD_OP_NEG, PLUGRAD_F32, 0),
+                               kernel<negate>(PLUGRAD_OP_CAST, {PLUGRAD_F32, PLUGRAD_I64}),
+                               with_workspace<bytes>(kernel<negate>(PLUGRAD_OP_ABS, PLUGRAD_F32, PLUGRAD_STRIDED))};
+
+class Whole final : public Backend {
+ public:
+  explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
+  static DeviceCount count() { return {0, "no hardware"}; }
+  plugrad_device_info info() const override { return host_info("whole", PLUGRAD_HOST_MEM | PLUGRAD_ASYNC); }
+  Rows elementwise() const override { return kRows; }
+  plugrad_buffer* alloc(uint64_t) override { throw std::bad_alloc(); }
+  void free(plugrad_buffer*) noexcept override {}
+  void memory_info(uint64_t& free_bytes, uint64_t& total) override { free_bytes = total = 1; }
+  void* pin(uint64_t) override { return nullptr; }
+  void unpin(void*) noexcept override {}
+  void copy(Stream*, const plugrad_copy&) override {}
+  std::unique_ptr<Stream> stream_create(uint32_t) override { return std::make_unique<Stream>(); }
+  plugrad_status completed(Stream&, uint64_t&) noexcept override { return PLUGRAD_OK; }
+  void wait(Stream&, Stream&, uint64_t&) override { throw BackendError(PLUGRAD_INVALID, "not yet submitted"); }
+  void sync(Stream&, plugrad_failure&) override {}
+};
+
+}  // namespace
+
+PLUGRAD_EXPORT_BACKEND(Whole, "whole", "1.0")

@@ -1,0 +1,164 @@
+// The layout hash covers every field of abi.h: a copy of the headers in which one field has another name, or has changed
+// places with the next, does not compile, and says why.
+#include <tests/conformance/program.hpp>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kHeaders = PLUGRAD_SDK_HEADERS;
+const std::string kCompiler = PLUGRAD_COMPILER;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Field {
+  std::string type, name;  // plugrad_<type>::<name>
+};
+
+// The body of a struct in the text of abi.h: from its opening brace to the closing one.
+std::pair<size_t, size_t> body_of(const std::string& abi, const std::string& type) {
+  const size_t begin = abi.find("typedef struct plugrad_" + type + " {");
+  const size_t end = abi.find("\n} plugrad_" + type + ";", begin);
+  EXPECT_NE(begin, std::string::npos) << type;
+  EXPECT_NE(end, std::string::npos) << type;
+  return {begin, end};
+}
+
+// The names that a struct's body declares, in order.
+std::vector<std::string> declared(std::string body) {
+  body = std::regex_replace(body.substr(body.find('{') + 1), std::regex("//[^\n]*"), "");
+  std::vector<std::string> names;
+  std::stringstream statements(body);
+  for (std::string statement; std::getline(statements, statement, ';');) {
+    std::smatch found;
+    if (std::regex_search(statement, found, std::regex("\\(\\*(\\w+)\\)"))) {
+      names.push_back(found[1]);
+      continue;
+    }
+    std::stringstream parts(statement);
+    for (std::string part; std::getline(parts, part, ',');)
+      if (std::regex_search(part, found, std::regex("(\\w+)(\\[\\w+\\])?\\s*$"))) names.push_back(found[1]);
+  }
+  return names;
+}
+
+// All fields that abi.h declares.
+std::vector<Field> fields_of(const std::string& abi) {
+  std::vector<Field> fields;
+  const std::regex opening("typedef struct plugrad_(\\w+) \\{");
+  for (std::sregex_iterator it(abi.begin(), abi.end(), opening), end; it != end; ++it) {
+    const std::string type = (*it)[1];
+    const auto [from, to] = body_of(abi, type);
+    for (const std::string& name : declared(abi.substr(from, to - from))) fields.push_back({type, name});
+  }
+  return fields;
+}
+
+// Puts `now` for the declaration of the field `was` of one struct.
+std::string renamed(const std::string& abi, const std::string& type, const std::string& was, const std::string& now) {
+  const auto [from, to] = body_of(abi, type);
+  std::string body = abi.substr(from, to - from);
+  const std::regex declaration("([ *(,])" + was + "(\\[|\\)\\(|;|,)");
+  std::smatch found;
+  EXPECT_TRUE(std::regex_search(body, found, declaration)) << type << "." << was;
+  body.replace(found.position(0), found.length(0), found[1].str() + now + found[2].str());
+  return abi.substr(0, from) + body + abi.substr(to);
+}
+
+class Mutation : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("plugrad-layout-" + std::to_string(getpid()));
+    fs::create_directories(folder_ / "plugrad/sdk");
+    fs::copy_file(kHeaders / "plugrad/sdk/ops.def", folder_ / "plugrad/sdk/ops.def", fs::copy_options::overwrite_existing);
+    abi_ = read(kHeaders / "plugrad/sdk/abi.h");
+    layout_ = read(kHeaders / "plugrad/sdk/layout.hpp");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Said compiled(const std::string& abi, const std::string& layout) {
+    std::ofstream(folder_ / "plugrad/sdk/abi.h") << abi;
+    std::ofstream(folder_ / "plugrad/sdk/layout.hpp") << layout;
+    std::ofstream(folder_ / "use.cpp") << "#include <plugrad/sdk/layout.hpp>\n";
+    return run_program({kCompiler, "-std=c++20", "-fsyntax-only", "-I", folder_.string(), (folder_ / "use.cpp").string()});
+  }
+  void expect_refused(const std::string& abi, const std::string& layout, const std::string& what) {
+    const Said said = compiled(abi, layout);
+    EXPECT_NE(said.status, 0) << what << " compiles";
+    EXPECT_NE(said.text.find("a field moved"), std::string::npos) << what << ":\n" << said.text;
+  }
+
+  fs::path folder_;
+  std::string abi_, layout_;
+};
+
+TEST_F(Mutation, NoneCompiles) {
+  const Said said = compiled(abi_, layout_);
+  EXPECT_EQ(said.status, 0) << said.text;
+}
+
+TEST_F(Mutation, EveryFieldIsInTheHash) {
+  const std::vector<Field> fields = fields_of(abi_);
+  ASSERT_GT(fields.size(), 100u);
+  std::multiset<std::string> hashed;
+  const std::regex entry("\\bF\\((\\w+), (\\w+)\\)");
+  for (std::sregex_iterator it(layout_.begin(), layout_.end(), entry), end; it != end; ++it)
+    hashed.insert((*it)[1].str() + "." + (*it)[2].str());
+  for (const Field& field : fields)
+    EXPECT_EQ(hashed.count(field.type + "." + field.name), 1u) << field.type << "." << field.name;
+  EXPECT_EQ(hashed.size(), fields.size());
+}
+
+TEST_F(Mutation, ARenamedFieldIsRefused) {
+  for (const Field& field : fields_of(abi_)) {
+    const std::string now = field.name + "_too";
+    const std::regex entry("\\bF\\(" + field.type + ", " + field.name + "\\)");
+    expect_refused(renamed(abi_, field.type, field.name, now),
+                   std::regex_replace(layout_, entry, "F(" + field.type + ", " + now + ")"),
+                   field.type + "." + field.name + " renamed");
+  }
+}
+
+TEST_F(Mutation, TwoSwappedFieldsAreRefused) {
+  const std::vector<Field> fields = fields_of(abi_);
+  for (size_t i = 0; i + 1 < fields.size(); ++i) {
+    const Field &a = fields[i], &b = fields[i + 1];
+    if (a.type != b.type) continue;
+    std::string abi = renamed(abi_, a.type, a.name, "swapped_away");
+    abi = renamed(abi, a.type, b.name, a.name);
+    abi = renamed(abi, a.type, "swapped_away", b.name);
+    expect_refused(abi, layout_, a.type + "." + a.name + " and " + b.name + " swapped");
+  }
+}
+
+TEST_F(Mutation, ANarrowedFieldIsRefused) {
+  std::string abi = abi_;
+  const std::string was = "  uint64_t memory;        // bytes installed";
+  const size_t at = abi.find(was);
+  ASSERT_NE(at, std::string::npos);
+  abi.replace(at, was.size(), "  uint32_t memory, memory_high;  // bytes installed");
+  expect_refused(abi, layout_, "device_info.memory narrowed");
+}
+
+TEST_F(Mutation, AnotherHashIsRefused) {
+  std::string abi = abi_;
+  const size_t at = abi.find("PLUGRAD_LAYOUT_0 0x");
+  ASSERT_NE(at, std::string::npos);
+  abi[at + 19] = abi[at + 19] == '1' ? '2' : '1';
+  expect_refused(abi, layout_, "another hash");
+}
+
+}  // namespace

@@ -1,0 +1,174 @@
+// Bad operands: each message begins with the op and names what was wrong.
+#include <tests/core/expect.hpp>
+
+namespace plugrad::test {
+namespace {
+
+struct Two {
+  const char* name;
+  Tensor (*apply)(const Tensor& a, const Tensor& b);
+};
+const Two kTwo[] = {
+    {"add", add},
+    {"sub", sub},
+    {"mul", mul},
+    {"div", div},
+    {"pow", pow},
+    {"maximum", maximum},
+    {"minimum", minimum},
+    {"matmul", matmul},
+    {"eq", eq},
+    {"ne", ne},
+    {"lt", lt},
+    {"le", le},
+    {"gt", gt},
+    {"ge", ge},
+    {"where",
+     [](const Tensor& a, const Tensor& b) {
+       return where(ones({2, 2}, DType::boolean), a, b);
+     }},
+    {"cat",
+     [](const Tensor& a, const Tensor& b) {
+       return cat({a, b});
+     }},
+    {"stack",
+     [](const Tensor& a, const Tensor& b) {
+       return stack({a, b});
+     }},
+    {"scatter_add",
+     [](const Tensor& a, const Tensor& b) {
+       return scatter_add(a, 0, to(zeros({2, 2}, DType::i64), a.device()), b);
+     }},
+};
+
+TEST(Errors, TwoDtypesAreNamed) {
+  const Tensor a = counting({2, 2}), b = counting({2, 2}, DType::f32);
+  for (const Two& each : kTwo)
+    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "f64", "f32", "cast"}, [&] { each.apply(a, b); }))
+        << each.name;
+}
+
+TEST(Errors, TwoDevicesAreNamed) {
+  const Device there = other_device();
+  ASSERT_NE(there, default_device()) << "no second device among those built";
+  const Tensor a = counting({2, 2}), b = to(a, there);
+  for (const Two& each : kTwo)
+    EXPECT_TRUE(throws(Code::invalid,
+                       {"[" + std::string(each.name) + "]", default_device().name(), there.name(), "to(x, device)"},
+                       [&] { each.apply(a, b); }))
+        << each.name;
+  const Tensor targets = to(i64({0, 1}), there);
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[cross_entropy]", default_device().name(), there.name()}, [&] { cross_entropy(a, targets); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[gather]", default_device().name(), there.name()}, [&] {
+    gather(a, 0, to(zeros({2, 2}, DType::i64), there));
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[where]", default_device().name(), there.name()},
+                     [&] { where(to(ones({2}, DType::boolean), there), a, a); }));
+}
+
+struct One {
+  const char* name;
+  Tensor (*apply)(const Tensor& x);
+};
+const One kFloating[] = {
+    {"sqrt", sqrt},
+    {"exp", exp},
+    {"log", log},
+    {"tanh", tanh},
+    {"sigmoid", sigmoid},
+    {"relu", relu},
+    {"div", [](const Tensor& x) { return x / x; }},
+    {"div", [](const Tensor& x) { return x / 2; }},
+    {"div", [](const Tensor& x) { return 2 / x; }},
+    {"pow", [](const Tensor& x) { return pow(x, x); }},
+    {"pow", [](const Tensor& x) { return pow(x, 2); }},
+    {"pow", [](const Tensor& x) { return pow(2, x); }},
+    {"mean", [](const Tensor& x) { return mean(x); }},
+    {"log_softmax", [](const Tensor& x) { return log_softmax(x); }},
+};
+const One kNumbers[] = {
+    {"neg", neg},
+    {"abs", abs},
+    {"sign", sign},
+    {"add", [](const Tensor& x) { return x + x; }},
+    {"add", [](const Tensor& x) { return x + 1; }},
+    {"sub", [](const Tensor& x) { return 1 - x; }},
+    {"mul", [](const Tensor& x) { return x * x; }},
+    {"maximum", [](const Tensor& x) { return maximum(x, x); }},
+    {"max", [](const Tensor& x) { return max(x); }},
+    {"min", [](const Tensor& x) { return min(x); }},
+    {"argmax", [](const Tensor& x) { return argmax(x); }},
+};
+
+TEST(Errors, DtypesThatAnOpDoesNotTake) {
+  const Tensor integers = ones({2}, DType::i64), bits = ones({2}, DType::boolean);
+  for (const One& each : kFloating) {
+    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "i64", "f32 or f64"}, [&] {
+      each.apply(integers);
+    })) << each.name;
+    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "bool"}, [&] { each.apply(bits); })) << each.name;
+  }
+  for (const One& each : kNumbers)
+    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "bool", "f32, f64 or i64"}, [&] {
+      each.apply(bits);
+    })) << each.name;
+  EXPECT_TRUE(throws(Code::invalid, {"[where]", "i64", "bool"}, [&] { where(integers, integers, integers); }));
+}
+
+struct Axes {
+  const char* name;
+  void (*apply)(const Tensor& x, int axis);
+};
+const Axes kAxes[] = {
+    {"sum", [](const Tensor& x, int axis) { sum(x, {axis}); }},
+    {"mean", [](const Tensor& x, int axis) { mean(x, {axis}); }},
+    {"max", [](const Tensor& x, int axis) { max(x, {axis}); }},
+    {"min", [](const Tensor& x, int axis) { min(x, {axis}); }},
+    {"argmax", [](const Tensor& x, int axis) { argmax(x, {axis}); }},
+    {"log_softmax", [](const Tensor& x, int axis) { log_softmax(x, axis); }},
+    {"slice", [](const Tensor& x, int axis) { slice(x, axis, 0, 1); }},
+    {"select", [](const Tensor& x, int axis) { select(x, axis, 0); }},
+    {"squeeze", [](const Tensor& x, int axis) { squeeze(x, {axis}); }},
+    {"transpose", [](const Tensor& x, int axis) { transpose(x, axis, 0); }},
+    {"permute",
+     [](const Tensor& x, int axis) {
+       permute(x, {axis, 0});
+     }},
+    {"cat",
+     [](const Tensor& x, int axis) {
+       cat({x, x}, axis);
+     }},
+    {"size", [](const Tensor& x, int axis) { x.size(axis); }},
+};
+
+TEST(Errors, AxesOutOfRangeAreNamed) {
+  const Tensor x = counting({2, 3});
+  for (const Axes& each : kAxes)
+    for (int axis : {2, -3, 1000})
+      EXPECT_TRUE(throws(Code::invalid,
+                         {"[" + std::string(each.name) + "]", "axis " + std::to_string(axis), "rank 2", "-2 to 1"},
+                         [&] { each.apply(x, axis); }))
+          << each.name;
+  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 1", "twice"}, [&] { sum(x, {1, -1}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 0", "rank 0"}, [] { sum(counting({}), {0}); }));
+}
+
+TEST(Errors, DtypesByName) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean})
+    EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
+  EXPECT_TRUE(throws(Code::invalid, {"'f16'", "f32, f64, i64 or bool"}, [] { dtype_from_name("f16"); }));
+}
+
+TEST(Errors, AnErrorLeavesTheOperandsAlone) {
+  const Tensor x = counting({2, 2});
+  const Tensor w = counting({2, 2}).requires_grad_();
+  const Tensor y = x * w;
+  EXPECT_TRUE(thrown([&] { x + counting({3}); }).any);
+  EXPECT_TRUE(thrown([&] { matmul(x, counting({3})); }).any);
+  sum(y).backward();
+  EXPECT_TRUE(close(w.grad(), {2, 2}, {0, 1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace plugrad::test

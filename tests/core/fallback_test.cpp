@@ -1,0 +1,271 @@
+// A device that lacks ops, layouts or dtypes: the same results by dense copies, decompositions or a bounce; or an error that
+// says what is missing. Options hold for the life of a process: each case is a process of its own.
+#include <tests/core/expect.hpp>
+
+#include <plugrad/sim.hpp>
+
+#include <cmath>
+
+namespace plugrad::test {
+namespace {
+
+class Lacking : public ::testing::Test {
+ protected:
+  // sim, opened with these options; "reference" computes what is expected.
+  void open(const OptionList& options) {
+    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    set_device_options("sim", options);
+    device = Device("sim");
+    set_default_device(device);
+  }
+  DeviceCounters counters() const { return device.counters(); }
+  Device device, reference = Device("reference");
+};
+
+// What is computed on either device, of tensors that lie in every way.
+struct Workload {
+  const char* name;
+  Tensor (*run)(const Tensor& x);  // (4, 6), f64
+};
+Tensor loss_gradient(const Tensor& x, Tensor (*loss)(const Tensor&)) {
+  const Tensor leaf = clone(x.detach()).requires_grad_();
+  return grad({sum(loss(leaf) * 2)}, {leaf})[0];
+}
+const Workload kWorkloads[] = {
+    {"sum of transposed", [](const Tensor& x) { return transpose(x) + transpose(x) * 2; }},
+    {"negative steps", [](const Tensor& x) { return slice(x, 1, -1, -7, -1) * slice(x, 1, -1, -7, -1) - x; }},
+    {"broadcast", [](const Tensor& x) { return x / (abs(select(x, 0, 1)) + 1); }},
+    {"numbers", [](const Tensor& x) { return 1 - pow(x * 2, 2) / 3; }},
+    {"choice", [](const Tensor& x) { return where(gt(x, 0), x, 0) + where(lt(x, 0.5), 1, x) + maximum(x, 0.25); }},
+    {"reductions", [](const Tensor& x) { return sum(transpose(x), {0}) + max(x, {1}) - min(slice(x, 0, 3, -5, -1), {1}); }},
+    {"argmax", [](const Tensor& x) { return cast(argmax(transpose(x), {0}), DType::f64); }},
+    {"matmul", [](const Tensor& x) { return matmul(transpose(x), slice(x, 0, 3, -5, -1)); }},
+    {"gather",
+     [](const Tensor& x) {
+       return gather(transpose(x), 1, to(i64({3, 0, 1, 2, 3, 0}, {6, 1}), x.device()));
+     }},
+    {"scatter",
+     [](const Tensor& x) {
+       return scatter_add(transpose(x), 0, to(i64({5, 0, 0, 5}, {1, 4}), x.device()), slice(transpose(x), 0, 0, 1));
+     }},
+    {"cat",
+     [](const Tensor& x) {
+       return cat({transpose(x), slice(transpose(x), 0, 5, -7, -2)});
+     }},
+    {"relu", [](const Tensor& x) { return relu(transpose(x)) + transpose(loss_gradient(x, relu)); }},
+    {"sigmoid", [](const Tensor& x) { return sigmoid(transpose(x)) + transpose(loss_gradient(x, sigmoid)); }},
+    {"tanh", [](const Tensor& x) { return tanh(transpose(x)) + transpose(loss_gradient(x, tanh)); }},
+    {"log_softmax",
+     [](const Tensor& x) {
+       return log_softmax(transpose(x), 0) + transpose(loss_gradient(x, [](const Tensor& y) { return log_softmax(y) * y; }));
+     }},
+    {"cross_entropy",
+     [](const Tensor& x) {
+       const auto loss = [](const Tensor& y) {
+         return cross_entropy(transpose(y), to(i64({0, 3, 1, 2, 0, 0}), y.device()), Reduction::none);
+       };
+       return unsqueeze(loss(x), 1) + transpose(loss_gradient(x, loss));
+     }},
+    {"steps",
+     [](const Tensor& x) {
+       Tensor p = clone(x), v = zeros_like(x), m = zeros_like(x), u = zeros_like(x);
+       sgd_step(p, v, x, {.rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+       adam_step(
+           p, m, u, x,
+           {.rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .decoupled = true, .number = 3});
+       return p + v + m + u;
+     }},
+    {"in place",
+     [](const Tensor& x) {
+       Tensor y = clone(x);
+       slice(y, 1, 5, -7, -2).mul_(3);
+       transpose(y).add_(transpose(x), 0.5);
+       select(y, 0, 1).fill_(7);
+       return y;
+     }},
+    {"factories",
+     [](const Tensor& x) {
+       return x + full({4, 1}, 0.5, DType::f64, x.device()) + ones_like(x);
+     }},
+    {"random",
+     [](const Tensor& x) {
+       set_generator_state(x.device(), {11, 0});
+       return rand({5}, DType::f64, x.device(), -1, 1) + randn({5}, DType::f64, x.device());
+     }},
+    {"bool",
+     [](const Tensor& x) {
+       return cast(sum(eq(x, transpose(reshape(x, {6, 4})))), DType::f64);
+     }},
+};
+
+void expect_same_results(Device device, Device reference) {
+  const std::vector<double> values = spread(24, -2, 2);
+  for (const Workload& each : kWorkloads) {
+    const Tensor expected = each.run(Tensor::from(values, {4, 6}, reference));
+    const Thrown t = thrown([&] {
+      EXPECT_TRUE(close(each.run(Tensor::from(values, {4, 6}, device)), expected.shape(), elements(expected), 1e-13))
+          << each.name;
+    });
+    EXPECT_FALSE(t.any) << each.name << ": " << t.message;
+  }
+}
+
+// --- Layouts: dense copies, natively.
+
+// IOTA takes nothing but immediates, so dense copies are no way for it.
+void expect_arange(bool works) {
+  const auto count = [] { EXPECT_TRUE(close(arange(1, 7, 2, DType::f64), {3}, {1, 3, 5})); };
+  if (works)
+    count();
+  else
+    EXPECT_TRUE(throws(Code::unsupported, {"[iota]", "sim:0"}, count));
+  set_fallback(Fallback::allow);
+  count();
+}
+
+TEST_F(Lacking, NoLayoutsButDense) {
+  open({{"without_layouts", "63"}});
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().layout_copies, 0u);
+  EXPECT_EQ(counters().bounces, 0u);
+  expect_arange(false);
+}
+
+TEST_F(Lacking, NoNegativeSteps) {
+  open({{"without_layouts", "4"}});
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().layout_copies, 0u);
+  EXPECT_EQ(counters().bounces, 0u);
+  expect_arange(true);
+}
+
+TEST_F(Lacking, NoBroadcast) {
+  open({{"without_layouts", "2"}});
+  expect_same_results(device, reference);
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, NoImmediates) {
+  open({{"without_layouts", "32"}});
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().layout_copies, 0u);
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, NoUnalignedOperands) {
+  open({{"without_layouts", "8"}});
+  expect_same_results(device, reference);
+  EXPECT_TRUE(close(exp(slice(zeros({9}, DType::f64), 0, 1, 9)), {8}, {1, 1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_GT(counters().layout_copies, 0u);
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+// --- Ops of tier 1: decompositions.
+
+constexpr const char* kTier1 =
+    "RELU+SIGMOID+LOG_SOFTMAX+CROSS_ENTROPY+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
+    "BACKWARD+SGD_STEP+ADAM_STEP";
+
+TEST_F(Lacking, NoOpsOfTierOne) {
+  open({{"without_ops", kTier1}});
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().decompositions, 0u);
+  EXPECT_EQ(counters().bounces, 0u);
+  const auto* sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
+  EXPECT_EQ(counters().kernels, sim->runs(sim->device(0), 0));
+}
+
+TEST_F(Lacking, NoOpsOfTierOneAndOnlyDense) {
+  open({{"without_ops", kTier1}, {"without_layouts", "63"}});
+  expect_same_results(device, reference);
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, DecompositionsKeepSpecialValues) {
+  open({{"without_ops", kTier1}});
+  const double nan = std::nan(""), inf = INFINITY;
+  EXPECT_TRUE(same_bits(elements(relu(f64({-1, -0.0, 0, nan, inf, -inf}))), {0, -0.0, 0, nan, inf, 0}));
+  EXPECT_TRUE(close(sigmoid(f64({-inf, -800, 0, 800, inf, nan})), {6}, {0, 0, 0.5, 1, 1, nan}));
+  EXPECT_TRUE(close(log_softmax(f64({inf, 0, -inf, -inf, 1000, 0}, {3, 2})), {3, 2}, {nan, nan, nan, nan, 0, -1000}));
+  const Tensor x = f64({0, -0.0, nan, 1}).requires_grad_();
+  EXPECT_TRUE(close(grad({sum(relu(x))}, {x})[0], {4}, {0, 0, 1, 1}));
+  EXPECT_TRUE(throws(Code::index_error, {}, [] { elements(cross_entropy(counting({2, 3}), i64({0, 3}))); }));
+  EXPECT_TRUE(close(exp(f64({0})), {1}, {1}));
+}
+
+// --- Nothing left on the device: an error, or the host.
+
+TEST_F(Lacking, ErrorsNameOpDtypesAndDevice) {
+  open({{"without_ops", "EXP+MATMUL"}});
+  EXPECT_EQ(fallback(), Fallback::error);
+  EXPECT_TRUE(throws(Code::unsupported, {"[exp]", "sim:0", "f64 <- f64", "set_fallback", "PLUGRAD_FALLBACK"},
+                     [] { exp(f64({1})); }));
+  EXPECT_TRUE(throws(Code::unsupported, {"[matmul]", "sim:0", "f64 <- f64, f64"}, [] {
+    matmul(counting({2, 2}), counting({2, 2}));
+  }));
+  EXPECT_TRUE(close(f64({1}) + 1, {1}, {2}));
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, OpsBounceWhereThePolicyAllowsIt) {
+  open({{"without_ops", "EXP+MATMUL+ADD+SUM+SCATTER_ADD+WHERE+FILL+UNIFORM"}});
+  set_fallback(Fallback::allow);
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().bounces, 0u);
+  const uint64_t before = counters().bounces;
+  exp(f64({1}));
+  EXPECT_EQ(counters().bounces - before, 1u);
+  EXPECT_TRUE(throws(Code::index_error, {"scatter_add"}, [] { scatter_add(counting({2}), 0, i64({5}), f64({1})); }));
+}
+
+TEST_F(Lacking, WarningsSayWhatWasDoneWhere) {
+  open({{"without_ops", "EXP"}});
+  set_fallback(Fallback::warn);
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    if (level == LogLevel::warning) lines.emplace_back(line);
+  });
+  exp(f64({1}));
+  set_log_sink({});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("exp"), std::string::npos);
+  EXPECT_NE(lines[0].find("sim:0"), std::string::npos);
+}
+
+TEST_F(Lacking, ADtypeThatTheDeviceLacksIsAnError) {
+  open({{"without_dtypes", "f64"}});
+  const Tensor x = f64({1, 2});
+  EXPECT_TRUE(throws(Code::unsupported, {"[add]", "f64", "sim:0"}, [&] { x + x; }));
+  EXPECT_TRUE(throws(Code::unsupported, {"[fill]", "f64", "sim:0"}, [] { zeros({2}, DType::f64); }));
+  EXPECT_TRUE(close(x, {2}, {1, 2}));
+  EXPECT_TRUE(close(of(DType::f32, {1, 2}, {2}) * 2, {2}, {2, 4}));
+}
+
+// Not even copies of that dtype exist on the device.
+TEST_F(Lacking, ADtypeThatTheDeviceLacksBounces) {
+  open({{"without_dtypes", "f64"}});
+  set_fallback(Fallback::allow);
+  expect_same_results(device, reference);
+  EXPECT_GT(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, IndicesThatTheDeviceLacksBounce) {
+  open({{"without_dtypes", "i64+bool"}, {"without_layouts", "63"}});
+  set_fallback(Fallback::allow);
+  expect_same_results(device, reference);
+}
+
+TEST_F(Lacking, TheEnvironmentsPolicyHolds) {
+  setenv("PLUGRAD_FALLBACK", "allow", 1);
+  open({{"without_ops", "EXP"}});
+  EXPECT_EQ(fallback(), Fallback::allow);
+  EXPECT_TRUE(close(exp(f64({0})), {1}, {1}));
+}
+
+TEST_F(Lacking, BadOptionsAreRefusedWithTheReason) {
+  EXPECT_TRUE(throws(Code::invalid, {"without_ops", "'EXPO'"}, [&] { open({{"without_ops", "EXPO"}}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"latenzy"}, [&] { set_device_options("sim", {{"latenzy", "1"}}), Device("sim"); }));
+}
+
+}  // namespace
+}  // namespace plugrad::test

@@ -1,0 +1,43 @@
+// One row for each differentiable op and way to call it.
+#pragma once
+#include <tests/core/expect.hpp>
+
+#include <span>
+
+namespace plugrad::test {
+
+using Inputs = std::vector<Tensor>;
+
+struct GradientRow {
+  const char* op;             // the public function
+  const char* variant;        // in CamelCase
+  std::vector<Shape> shapes;  // of the inputs
+  double low, high;           // between which their elements lie
+  Tensor (*apply)(const Inputs& x);
+  std::vector<double> kinks = {};  // no element is within kKinkDistance of one
+  bool ties = false;               // no two elements are within kKinkDistance of each other
+};
+
+// Central differences; every kink is 2000 steps away at least.
+constexpr double kStep = 1e-5, kKinkDistance = 0.02;
+// Casts round to f32: their differences are taken where both ends are floats.
+constexpr double kCastStep = 0x1p-8;
+
+const std::vector<GradientRow>& gradient_rows();
+inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
+
+// Every public function of plugrad/ops that gives a tensor: to be added to with the header. differentiable ones have a row.
+struct PublicOp {
+  const char* name;
+  bool differentiable;
+};
+std::span<const PublicOp> public_ops();
+
+// Which row shows the gradient that an opcode of ops.def has or is; nullptr: it has none.
+struct OpcodeRow {
+  const char* opcode;
+  const char* op;
+};
+std::span<const OpcodeRow> opcode_rows();
+
+}  // namespace plugrad::test

@@ -1,0 +1,197 @@
+// Each gradient, and each second derivative, against central differences in f64; for each way that operands may lie in memory.
+#include <tests/core/gradient_rows.hpp>
+
+#include <plugrad/sdk/abi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace plugrad::test {
+namespace {
+enum class Arrangement { dense, transposed, reversed, expanded };
+constexpr const char* kArrangements[] = {"Dense", "Transposed", "Reversed", "Expanded"};
+
+bool applies(Arrangement arrangement, const GradientRow& row) {
+  int rank = 0;
+  for (const Shape& shape : row.shapes) rank = std::max(rank, shape.rank());
+  switch (arrangement) {
+    case Arrangement::dense: return true;
+    case Arrangement::transposed: return rank >= 2;
+    case Arrangement::reversed: return rank >= 1;
+    case Arrangement::expanded: return rank >= 1 && !row.ties;  // equal elements are ties
+  }
+  return false;
+}
+
+// The shape of a leaf from which an operand of `shape` is taken.
+Shape leaf_shape(Arrangement arrangement, Shape shape) {
+  const int rank = shape.rank();
+  if (arrangement == Arrangement::transposed && rank >= 2) std::swap(shape[size_t(rank - 1)], shape[size_t(rank - 2)]);
+  if (arrangement == Arrangement::reversed && rank) shape[size_t(rank - 1)] = 2 * shape[size_t(rank - 1)] + 1;
+  if (arrangement == Arrangement::expanded && rank) shape[0] = 1;
+  return shape;
+}
+
+Tensor arranged(Arrangement arrangement, const Tensor& leaf, const Shape& shape) {
+  if (arrangement == Arrangement::transposed && shape.rank() >= 2) return transpose(leaf);
+  if (arrangement == Arrangement::reversed && shape.rank()) return slice(leaf, -1, -2, -leaf.size(-1) - 1, -2);
+  if (arrangement == Arrangement::expanded && shape.rank()) return expand(leaf, shape);
+  return leaf;
+}
+
+using Values = std::vector<std::vector<double>>;
+
+// One row with one arrangement: a scalar function of leaves.
+class Problem {
+ public:
+  Problem(const GradientRow& row, Arrangement arrangement) : row_(row), arrangement_(arrangement) {
+    for (size_t i = 0; i < row.shapes.size(); ++i) {
+      shapes_.push_back(leaf_shape(arrangement, row.shapes[i]));
+      values_.push_back(spread(shapes_[i].count(), row.low, row.high, 0.37 + 0.31 * double(i) / double(row.shapes.size())));
+    }
+  }
+  const Values& values() const { return values_; }
+
+  Inputs leaves(const Values& values) const {
+    Inputs all;
+    for (size_t i = 0; i < values.size(); ++i) all.push_back(f64(values[i], shapes_[i]).requires_grad_());
+    return all;
+  }
+  // The sum of the result's elements, each with a weight of its own.
+  Tensor loss(const Inputs& leaves) const {
+    Inputs operands;
+    for (size_t i = 0; i < leaves.size(); ++i) operands.push_back(arranged(arrangement_, leaves[i], row_.shapes[i]));
+    return weighted(row_.apply(operands), 0.5);
+  }
+  static Tensor weighted(const Tensor& x, double low) { return sum(x * f64(spread(x.count(), low, low + 1), x.shape())); }
+
+ private:
+  const GradientRow& row_;
+  Arrangement arrangement_;
+  std::vector<Shape> shapes_;
+  Values values_;
+};
+
+double step_of(const GradientRow& row) { return row.op == std::string("cast") ? kCastStep : kStep; }
+
+// The central difference of f along each element of each leaf.
+template <class F> Values differences(const Problem& problem, double step, F f) {
+  Values all = problem.values(), at = problem.values();
+  for (size_t i = 0; i < at.size(); ++i)
+    for (size_t j = 0; j < at[i].size(); ++j) {
+      const double centre = at[i][j];
+      at[i][j] = centre + step;
+      const double above = f(at);
+      at[i][j] = centre - step;
+      all[i][j] = (above - f(at)) / (2 * step);
+      at[i][j] = centre;
+    }
+  return all;
+}
+
+Inputs first_gradients(const Problem& problem, const Inputs& leaves, bool create_graph) {
+  return grad({problem.loss(leaves)}, leaves, {.create_graph = create_graph});
+}
+
+// A weighted sum of all first derivatives.
+Tensor combined(const Inputs& gradients) {
+  Tensor total = f64({0}, {});
+  for (size_t i = 0; i < gradients.size(); ++i) total = total + Problem::weighted(gradients[i], -0.75 + double(i));
+  return total;
+}
+
+// The gradient of that sum; zero where it does not depend on the leaves.
+Values second_derivatives(const Problem& problem) {
+  const Inputs leaves = problem.leaves(problem.values());
+  const Tensor total = combined(first_gradients(problem, leaves, true));
+  Values all;
+  Inputs seconds(leaves.size());
+  if (total.requires_grad()) seconds = grad({total}, leaves, {.allow_unused = true});
+  for (size_t i = 0; i < leaves.size(); ++i)
+    all.push_back(seconds[i].defined() ? elements(seconds[i]) : std::vector<double>(problem.values()[i].size()));
+  return all;
+}
+
+void expect_away_from_kinks(const GradientRow& row, const Values& values) {
+  std::vector<double> all = row.kinks;
+  for (const auto& each : values) {
+    for (double value : each)
+      for (double kink : row.kinks) EXPECT_GE(std::abs(value - kink), kKinkDistance);
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  std::ranges::sort(all);
+  for (size_t i = 1; row.ties && i < all.size(); ++i) EXPECT_GE(all[i] - all[i - 1], kKinkDistance);
+}
+
+class Gradient : public ::testing::TestWithParam<GradientRow> {
+ protected:
+  // Each arrangement of the row's operands in turn.
+  template <class F> void each_problem(F check) {
+    for (Arrangement each : {Arrangement::dense, Arrangement::transposed, Arrangement::reversed, Arrangement::expanded}) {
+      if (!applies(each, GetParam())) continue;
+      SCOPED_TRACE(kArrangements[size_t(each)]);
+      check(Problem(GetParam(), each));
+    }
+  }
+};
+
+TEST_P(Gradient, EqualsDifferences) {
+  each_problem([&](const Problem& problem) {
+    expect_away_from_kinks(GetParam(), problem.values());
+    const Values expected = differences(problem, step_of(GetParam()),
+                                        [&](const Values& at) { return problem.loss(problem.leaves(at)).item<double>(); });
+    const Inputs leaves = problem.leaves(problem.values());
+    const Inputs fused = first_gradients(problem, leaves, false), composed = first_gradients(problem, leaves, true);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      EXPECT_TRUE(close(fused[i], leaves[i].shape(), expected[i], 1e-7)) << "input " << i;
+      EXPECT_TRUE(close(composed[i], leaves[i].shape(), elements(fused[i]), 1e-13))
+          << "input " << i << ", with a graph of its own";
+    }
+  });
+}
+
+TEST_P(Gradient, SecondDerivativeEqualsDifferencesOfTheFirst) {
+  each_problem([&](const Problem& problem) {
+    const Values expected = differences(problem, step_of(GetParam()), [&](const Values& at) {
+      return combined(first_gradients(problem, problem.leaves(at), false)).item<double>();
+    });
+    const Values actual = second_derivatives(problem);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(close(actual[i], expected[i], 1e-7)) << "input " << i;
+  });
+}
+
+std::string row_name(const ::testing::TestParamInfo<GradientRow>& info) {
+  std::string name = std::string(info.param.op) + info.param.variant;
+  std::erase(name, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Gradient, ::testing::ValuesIn(gradient_rows()), row_name);
+
+// --- Nothing is forgotten.
+
+TEST(GradientRows, EveryPublicOpHasOne) {
+  std::set<std::string> shown;
+  for (const GradientRow& row : gradient_rows()) shown.insert(row.op);
+  for (const PublicOp& op : public_ops()) EXPECT_EQ(shown.contains(op.name), op.differentiable) << op.name;
+  for (const std::string& name : shown)
+    EXPECT_TRUE(std::ranges::any_of(public_ops(), [&](const PublicOp& op) { return op.name == name; })) << name;
+}
+
+TEST(GradientRows, EveryOpcodeOfTheTableHasOne) {
+  std::set<std::string> shown, listed;
+  for (const GradientRow& row : gradient_rows()) shown.insert(row.op);
+  for (const OpcodeRow& each : opcode_rows()) {
+    listed.insert(each.opcode);
+    EXPECT_TRUE(!each.op || shown.contains(each.op)) << each.opcode;
+  }
+#define PLUGRAD_OP(name, id, family, outputs, inputs, tier, operands, definition) \
+  EXPECT_TRUE(listed.erase(#name)) << #name << " has no row in kOpcodeRows";
+#include <plugrad/sdk/ops.def>
+#undef PLUGRAD_OP
+  EXPECT_TRUE(listed.empty()) << *listed.begin() << " is no opcode";
+}
+
+}  // namespace
+}  // namespace plugrad::test

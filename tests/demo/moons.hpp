@@ -1,0 +1,32 @@
+// micrograd's demonstration: points, weights and losses as the original has them.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plugrad::test {
+
+struct Moons {
+  std::vector<double> points;  // (100, 2)
+  std::vector<double> labels;  // 1 and -1
+  std::vector<double> parameters;  // 337: layer by layer, neuron by neuron: weights, then bias
+  struct Step {
+    double loss, accuracy;
+  };
+  std::vector<Step> steps;  // 100
+
+  int64_t count() const { return int64_t(labels.size()); }
+};
+// Reads the fixtures. Throws std::runtime_error.
+const Moons& moons();
+
+constexpr int64_t kMoonsLayers[] = {2, 16, 16, 1};
+constexpr double kMoonsDecay = 1e-4;
+inline double moons_rate(size_t step) { return 1.0 - 0.9 * double(step) / 100; }
+
+// The loss as the fixture has it: 1e-9 relative.
+void expect_moons_step(size_t step, double loss, double accuracy);
+
+}  // namespace plugrad::test

@@ -1,0 +1,348 @@
+// Modules and optimisers, against a loop of doubles that follows PyTorch's formulas.
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/nn/module.hpp>
+#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/update.hpp>
+#include <plugrad/runtime/generator.hpp>
+#include <plugrad/runtime/runtime.hpp>
+
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace plugrad {
+namespace {
+
+using nn::NamedTensor;
+using Numbers = std::vector<double>;
+constexpr int kSteps = 25;
+
+Numbers numbers_of(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+Tensor tensor_of(const Numbers& values, DType dtype, Device device = default_device()) {
+  if (dtype == DType::f64) return Tensor::from(values, {int64_t(values.size())}, device);
+  return Tensor::from(std::vector<float>(values.begin(), values.end()), {int64_t(values.size())}, device);
+}
+const Numbers kStart{0.5, -1.25, 3.0, 0.0, -0.001};
+// A gradient that changes with the step, as exact in f32 as in f64.
+Numbers gradient(int step) {
+  Numbers g;
+  for (size_t i = 0; i < kStart.size(); ++i) g.push_back(double((step * 7 + int(i) * 5) % 11 - 5) / 8);
+  return g;
+}
+
+void expect_all_near(const Numbers& found, const Numbers& wanted, double tolerance) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i]))) << i;
+}
+
+struct Golden {
+  const char* name;
+  std::function<std::unique_ptr<nn::Optimizer>(std::vector<Tensor>)> make;
+  std::function<void(Numbers& p, Numbers& a, Numbers& b, const Numbers& g, int step)> step;  // a, b: its state
+};
+
+std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(double rate, double momentum, double decay, bool nesterov) {
+  return [=](Numbers& p, Numbers& velocity, Numbers&, const Numbers& grad, int step) {
+    for (size_t i = 0; i < p.size(); ++i) {
+      double g = grad[i] + decay * p[i];
+      if (momentum != 0) {
+        velocity[i] = step == 1 ? g : momentum * velocity[i] + g;
+        g = nesterov ? g + momentum * velocity[i] : velocity[i];
+      }
+      p[i] -= rate * g;
+    }
+  };
+}
+
+std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> adam_loop(double rate, nn::AdamOptions o, bool decoupled) {
+  return [=](Numbers& p, Numbers& m, Numbers& v, const Numbers& grad, int step) {
+    for (size_t i = 0; i < p.size(); ++i) {
+      if (decoupled) p[i] *= 1 - rate * o.weight_decay;
+      const double g = decoupled ? grad[i] : grad[i] + o.weight_decay * p[i];
+      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
+      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
+      const double corrected = std::sqrt(v[i]) / std::sqrt(1 - std::pow(o.beta2, step)) + o.epsilon;
+      p[i] -= rate / (1 - std::pow(o.beta1, step)) * m[i] / corrected;
+    }
+  };
+}
+
+Golden sgd(const char* name, double rate, nn::SgdOptions o) {
+  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::Sgd>(std::move(p), rate, o); },
+          sgd_loop(rate, o.momentum, o.weight_decay, o.nesterov)};
+}
+template <class Kind> Golden adam(const char* name, double rate, nn::AdamOptions o) {
+  return {name, [=](std::vector<Tensor> p) { return std::make_unique<Kind>(std::move(p), rate, o); },
+          adam_loop(rate, o, std::is_same_v<Kind, nn::AdamW>)};
+}
+
+std::vector<Golden> goldens() {
+  return {sgd("plain", 0.1, {}),
+          sgd("decay", 0.1, {.weight_decay = 0.25}),
+          sgd("momentum", 0.05, {.momentum = 0.9}),
+          sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
+          sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
+          sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
+          adam<nn::Adam>("adam", 0.01, {}),
+          adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
+          adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
+          adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75})};
+}
+
+void expect_golden(const Golden& golden, DType dtype, Device device) {
+  SCOPED_TRACE(std::string(golden.name) + " in " + dtype_name(dtype) + " on " + device.name());
+  Tensor x = tensor_of(kStart, dtype, device).requires_grad_();
+  Numbers p = kStart, a(p.size()), b(p.size());
+  const auto optimizer = golden.make({x});
+  for (int step = 1; step <= kSteps; ++step) {
+    x.set_grad(tensor_of(gradient(step), dtype, device));
+    optimizer->step();
+    golden.step(p, a, b, gradient(step), step);
+    expect_all_near(numbers_of(x), p, dtype == DType::f64 ? 1e-13 : 4e-6);
+    EXPECT_EQ(optimizer->steps(), step);
+    expect_all_near(numbers_of(x.grad()), gradient(step), 0);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Optimizers, FollowTheFormulasOfPyTorch) {
+  for (const Golden& golden : goldens())
+    for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, default_device());
+}
+
+// A device of sim's that lacks the fused steps: the same by composition.
+Device without_fused_steps() {
+  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  static const bool once = (set_device_options("sim:1", {{"without_ops", "SGD_STEP,ADAM_STEP"}}), true);
+  (void)once;
+  return Device("sim:1");
+}
+
+TEST(Optimizers, FollowThemWithoutFusedKernels) {
+  const Device device = without_fused_steps();
+  const uint64_t before = device.counters().decompositions;
+  for (const Golden& golden : goldens())
+    for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, device);
+  EXPECT_GT(device.counters().decompositions, before);
+}
+
+TEST(Optimizers, UseTheFusedKernelWhereThereIsOne) {
+  const Device device = default_device();
+  Tensor x = tensor_of(kStart, DType::f32).requires_grad_();
+  x.set_grad(tensor_of(gradient(1), DType::f32));
+  nn::Sgd momentum({x}, 0.1, {.momentum = 0.9});
+  nn::Adam adam({x}, 0.1);
+  for (nn::Optimizer* each : std::initializer_list<nn::Optimizer*>{&momentum, &adam}) {
+    each->step();
+    const DeviceCounters before = device.counters();
+    each->step();
+    EXPECT_EQ(device.counters().kernels, before.kernels + 1);
+    EXPECT_EQ(device.counters().decompositions, before.decompositions);
+  }
+}
+
+TEST(Optimizers, LeaveParametersWithoutAGradientAlone) {
+  Tensor x = tensor_of(kStart, DType::f64).requires_grad_(), idle = tensor_of(kStart, DType::f64).requires_grad_();
+  for (const Golden& golden : goldens()) {
+    const auto optimizer = golden.make({idle, x});
+    x.set_grad(tensor_of(gradient(2), DType::f64));
+    const Numbers before = numbers_of(x);
+    optimizer->step();
+    EXPECT_EQ(numbers_of(idle), kStart);
+    EXPECT_NE(numbers_of(x), before);
+    optimizer->clear_grad();
+    EXPECT_FALSE(x.grad().defined());
+  }
+}
+
+TEST(Optimizers, RefuseWhatMakesNoSense) {
+  Tensor x = tensor_of(kStart, DType::f64).requires_grad_();
+  EXPECT_THROW(nn::Sgd({x}, 0.1, {.nesterov = true}), Error);
+  EXPECT_THROW(nn::Sgd({x, Tensor()}, 0.1), Error);
+  EXPECT_THROW(nn::Adam({x}, 0.1, {.beta1 = 1}), Error);
+  EXPECT_THROW(nn::Adam({x}, 0.1, {.beta2 = -0.5}), Error);
+  EXPECT_THROW(nn::AdamW({x}, 0.1, {.beta2 = std::nan("")}), Error);
+}
+
+TEST(Optimizers, GoOnFromTheirStateBitForBit) {
+  for (const Golden& golden : goldens())
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      SCOPED_TRACE(golden.name);
+      Tensor whole = tensor_of(kStart, dtype).requires_grad_();
+      const auto unbroken = golden.make({whole});
+      Tensor broken;
+      std::vector<NamedTensor> saved;
+      for (int step = 1; step <= 10; ++step) {
+        whole.set_grad(tensor_of(gradient(step), dtype));
+        unbroken->step();
+        if (step != 5) continue;
+        broken = tensor_of(numbers_of(whole), dtype).requires_grad_();
+        for (const NamedTensor& each : unbroken->state()) saved.push_back({each.name, clone(each.tensor)});
+      }
+      const auto resumed = golden.make({broken});
+      resumed->load_state(saved, 5);
+      for (int step = 6; step <= 10; ++step) {
+        broken.set_grad(tensor_of(gradient(step), dtype));
+        resumed->step();
+      }
+      EXPECT_EQ(numbers_of(broken), numbers_of(whole));
+      EXPECT_EQ(resumed->steps(), 10);
+    }
+}
+
+TEST(Optimizers, NameTheirState) {
+  Tensor x = tensor_of(kStart, DType::f32).requires_grad_(), y = full({2, 2}, 1).requires_grad_();
+  const auto names = [](const nn::Optimizer& optimizer) {
+    std::vector<std::string> all;
+    for (const NamedTensor& each : optimizer.state()) all.push_back(each.name + " " + each.tensor.shape().text());
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(nn::Sgd({x, y}, 0.1)), Names());
+  EXPECT_EQ(names(nn::Sgd({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
+  EXPECT_EQ(names(nn::Adam({x, y}, 0.1)), (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)"}));
+}
+
+TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {
+  Tensor x = tensor_of(kStart, DType::f64).requires_grad_();
+  nn::Adam adam({x}, 0.1);
+  x.set_grad(tensor_of(gradient(1), DType::f64));
+  adam.step();
+  const Numbers m = numbers_of(adam.state()[0].tensor);
+  const Tensor good = full({5}, 7, DType::f64);
+  const std::vector<std::vector<NamedTensor>> bad = {
+      {}, {{"exp_avg.0", good}}, {{"exp_avg.0", good}, {"exp_avg_sq.0", full({4}, 1, DType::f64)}}, {{"exp_avg.0", good}, {"exp_avg_sq.0", full({5}, 1)}}};
+  for (const auto& state : bad) {
+    try {
+      adam.load_state(state, 3);
+      ADD_FAILURE() << "taken";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("exp_avg"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(numbers_of(adam.state()[0].tensor), m);
+    EXPECT_EQ(adam.steps(), 1);
+  }
+  EXPECT_THROW(adam.load_state({{"exp_avg.0", good}, {"exp_avg_sq.0", good}}, -1), Error);
+}
+
+TEST(Steps, RefuseStatesOfAnotherShapeAndChangeNothing) {
+  Tensor p = tensor_of(kStart, DType::f64), v = full({4}, 0, DType::f64), g = tensor_of(gradient(1), DType::f64);
+  EXPECT_THROW(sgd_step(p, v, g, {.rate = 0.1, .momentum = 0.9}), Error);
+  Tensor m = full({5}, 0, DType::f64);
+  EXPECT_THROW(adam_step(p, m, v, g, {0.1, 0.9, 0.999, 1e-8, 0, false, 1}), Error);
+  Tensor none;
+  EXPECT_THROW(sgd_step(p, none, full({5}, 1), {.rate = 0.1}), Error);
+  EXPECT_EQ(numbers_of(p), kStart);
+}
+
+TEST(Schedule, OfACosineGoesFromTheBaseToTheFloor) {
+  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 0, 100), 0.5);
+  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 50, 100), 0.25);
+  EXPECT_NEAR(nn::cosine_rate(0.5, 100, 100), 0, 1e-17);
+  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 100, 100, 0.125), 0.125);
+  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 1000, 100, 0.125), 0.125);
+  for (int step = 0; step < 10; ++step) {
+    EXPECT_GT(nn::cosine_rate(1, step, 10), nn::cosine_rate(1, step + 1, 10));
+    EXPECT_NEAR(nn::cosine_rate(1, step, 10), (1 + std::cos(3.14159265358979323846 * step / 10)) / 2, 1e-15);
+  }
+  EXPECT_THROW(nn::cosine_rate(1, 0, 0), Error);
+}
+
+// --- Modules.
+
+nn::Sequential network(DType dtype, Device device = default_device()) {
+  return nn::Sequential({std::make_shared<nn::Linear>(3, 4, true, dtype, device), nn::tanh(), std::make_shared<nn::Linear>(4, 2, false, dtype, device)});
+}
+
+TEST(Modules, NameTheirParametersAndThemselves) {
+  const nn::Sequential net = network(DType::f32);
+  EXPECT_EQ(net.text(), "Sequential(Linear(3, 4), Tanh(), Linear(4, 2, bias=false))");
+  std::vector<std::string> names;
+  for (const NamedTensor& each : net.named_parameters()) names.push_back(each.name + " " + each.tensor.shape().text());
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight (4, 3)", "0.bias (4,)", "2.weight (2, 4)"}));
+  EXPECT_EQ(net.parameters().size(), 3u);
+  EXPECT_EQ(net.size(), 3u);
+  const nn::Sequential nested({std::make_shared<nn::Sequential>(net), nn::relu(), nn::sigmoid()});
+  EXPECT_EQ(nested.named_parameters()[2].name, "0.2.weight");
+  EXPECT_EQ(nested.text(), "Sequential(Sequential(Linear(3, 4), Tanh(), Linear(4, 2, bias=false)), ReLU(), Sigmoid())");
+}
+
+TEST(Modules, ALinearIsItsFormula) {
+  manual_seed(2);
+  const nn::Linear linear(3, 2, true, DType::f64);
+  const Numbers w = numbers_of(linear.weight), b = numbers_of(linear.bias), x{1, -2, 0.5, 4, 0, -1};
+  const Numbers y = numbers_of(linear(Tensor::from(x, {2, 3})));
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t out = 0; out < 2; ++out) {
+      double sum = b[out];
+      for (size_t in = 0; in < 3; ++in) sum += x[row * 3 + in] * w[out * 3 + in];
+      EXPECT_NEAR(y[row * 2 + out], sum, 1e-15);
+    }
+  EXPECT_EQ(linear(full({5, 7, 3}, 1, DType::f64)).shape(), Shape({5, 7, 2}));
+  EXPECT_EQ(linear(full({3}, 1, DType::f64)).shape(), Shape({2}));
+  EXPECT_EQ(linear(full({0, 3}, 1, DType::f64)).shape(), Shape({0, 2}));
+  EXPECT_THROW(linear(full({2, 4}, 1, DType::f64)), Error);
+  EXPECT_THROW(linear(Tensor()), Error);
+  EXPECT_THROW(nn::Linear(0, 3), Error);
+}
+
+TEST(Modules, ALinearStartsUniformWithinItsBound) {
+  manual_seed(4);
+  const nn::Linear linear(100, 300, true, DType::f64);
+  for (const Tensor& each : linear.parameters()) {
+    double low = 1, high = -1, sum = 0;
+    for (const double value : numbers_of(each)) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+      sum += value;
+    }
+    EXPECT_GE(low, -0.1);
+    EXPECT_LT(low, -0.09);
+    EXPECT_LE(high, 0.1);
+    EXPECT_GT(high, 0.09);
+    EXPECT_NEAR(sum / double(each.count()), 0, 0.02);
+    EXPECT_TRUE(each.requires_grad());
+  }
+}
+
+TEST(Modules, MoveWithTheirOptimizer) {
+  const Device home = default_device(), away = without_fused_steps();
+  manual_seed(9);
+  nn::Sequential moving = network(DType::f64), staying = network(DType::f64);
+  {
+    const NoGrad unrecorded;
+    for (size_t i = 0; i < 3; ++i) staying.parameters()[i].copy_(moving.parameters()[i]);
+  }
+  nn::Adam a(moving.parameters(), 0.05), b(staying.parameters(), 0.05);
+  const auto step = [](nn::Sequential& net, nn::Optimizer& optimizer, Device device) {
+    optimizer.clear_grad();
+    const Tensor x = Tensor::from(Numbers{1, 2, 3, -1, 0, 1}, {2, 3}, device);
+    const Tensor loss = sum(pow(net(x), 2));
+    loss.backward();
+    optimizer.step();
+    return loss.item<double>();
+  };
+  for (const Device& device : {home, away, away, home}) {
+    moving.to(device);
+    for (const Tensor& each : moving.parameters()) {
+      EXPECT_EQ(each.device(), device);
+      EXPECT_TRUE(each.is_leaf() && each.requires_grad());
+    }
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(step(moving, a, device), step(staying, b, home), 1e-12);
+  }
+}
+
+TEST(Modules, ForgetTheirGradients) {
+  nn::Sequential net = network(DType::f32);
+  sum(net(full({1, 3}, 1))).backward();
+  for (const Tensor& each : net.parameters()) EXPECT_TRUE(each.grad().defined());
+  net.clear_grad();
+  for (const Tensor& each : net.parameters()) EXPECT_FALSE(each.grad().defined());
+}
+
+}  // namespace
+}  // namespace plugrad

@@ -1,0 +1,67 @@
+"""What built files show to the outside: exported names, and where they look for libraries.
+
+binaries.py [--core FILE] [--plugin FILE]... [--program FILE]...
+The core exports names of namespace plugrad only, a plugin its entry symbol only. Every element of a RUNPATH begins with
+$ORIGIN: an absolute one names the machine that built it, and an empty one means the current directory.
+"""
+import argparse
+import re
+import subprocess
+import sys
+
+ENTRY = "plugrad_backend_v0"
+# Itanium names: functions and variables, vtable, VTT, typeinfo and its name, guards, thunks, of something in ::plugrad.
+OURS = re.compile(r"_Z(T[VTIS]|GV|GR|Th[^_]*_|Tv[^_]*_[^_]*_)?N[VKRO]*7plugrad")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(file):
+    """The names a shared object defines for others, without symbol versions."""
+    lines = run("nm", "-D", "--defined-only", "--format=posix", file).splitlines()
+    return [line.split()[0].partition("@")[0] for line in lines]
+
+
+def runpath(file):
+    """The elements of RPATH and RUNPATH together; [] where there is neither."""
+    found = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-dW", file))
+    return [element for path in found for element in path.split(":")]
+
+
+def core_faults(file):
+    names = exported(file)
+    faults = [f"{file}: exports {name}, which is not in namespace plugrad" for name in names if not OURS.match(name)]
+    if len(faults) == len(names):
+        faults.append(f"{file}: exports nothing of namespace plugrad")
+    return faults
+
+
+def plugin_faults(file):
+    names = exported(file)
+    return [] if names == [ENTRY] else [f"{file}: exports {', '.join(names) or 'nothing'}; {ENTRY} alone was expected"]
+
+
+def runpath_faults(file):
+    return [f"{file}: RUNPATH has the element '{element}'; $ORIGIN/... was expected"
+            for element in runpath(file) if not re.match(r"\$ORIGIN(/|$)", element)]
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for kind in ("core", "plugin", "program"):
+        parser.add_argument(f"--{kind}", action="append", default=[], metavar="FILE")
+    files = parser.parse_args(arguments)
+    everything = files.core + files.plugin + files.program
+    faults = [fault for file in files.core for fault in core_faults(file)]
+    faults += [fault for file in files.plugin for fault in plugin_faults(file)]
+    faults += [fault for file in everything for fault in runpath_faults(file)]
+    for fault in faults:
+        print(fault)
+    print(f"{len(everything)} files, {len(faults)} faults")
+    return 1 if faults or not everything else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

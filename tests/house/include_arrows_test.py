@@ -1,0 +1,100 @@
+"""The test of the include arrows can fail: each include planted here is found, each allowed one is not."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from include_arrows import violations
+
+# Files that includes may name; their contents do not matter.
+TARGETS = ["sdk/include/plugrad/sdk/abi.h", "sdk/conformance/suite.hpp", "core/include/plugrad/plugrad.hpp",
+           "core/include/plugrad/runtime/device.hpp", "core/include/plugrad/tensor/tensor.hpp",
+           "core/include/plugrad/nn/module.hpp", "core/include/plugrad/io/npy.hpp", "core/runtime/stream.hpp",
+           "core/ops/rule.hpp", "backends/cpu/include/plugrad/backends/cpu.hpp", "backends/cpu/pool.hpp",
+           "backends/reference/include/plugrad/backends/reference.hpp", "plugins/sim/include/plugrad/sim.hpp"]
+
+ALLOWED = [
+    ("core/runtime/loader.cpp", "<boost/dll/shared_library.hpp>"),
+    ("core/runtime/loader.cpp", "<plugrad/sdk/abi.h>"),
+    ("core/tensor/tensor.cpp", "<core/runtime/stream.hpp>"),
+    ("core/nn/linear.cpp", "<core/ops/rule.hpp>"),
+    ("core/io/idx.cpp", "<zlib.h>"),
+    ("core/include/plugrad/nn/sequential.hpp", "<plugrad/tensor/tensor.hpp>"),
+    ("backends/cpu/matmul.cpp", "<cblas.h>"),
+    ("backends/cpu/simd.cpp", "<hwy/highway.h>"),
+    ("backends/cpu/pool.cpp", '"pool.hpp"'),
+    ("plugins/sim/sim.cpp", "<plugrad/backends/reference.hpp>"),
+    ("plugins/cpu/cpu.cpp", "<plugrad/backends/cpu.hpp>"),
+    ("tools/main.cpp", "<boost/program_options.hpp>"),
+    ("bench/ops.cpp", "<benchmark/benchmark.h>"),
+    ("tests/tensor/shape_test.cpp", "<gtest/gtest.h>"),
+    ("tests/async/sim_test.cpp", "<plugrad/sim.hpp>"),
+    ("sdk/conformance/main.cpp", "<plugrad/nn/module.hpp>"),
+]
+
+FORBIDDEN = [
+    ("sdk/include/plugrad/sdk/extra.hpp", "<plugrad/runtime/device.hpp>"),  # the contract knows nobody
+    ("sdk/include/plugrad/sdk/extra.hpp", "<unistd.h>"),
+    ("core/runtime/device.cpp", "<plugrad/tensor/tensor.hpp>"),  # upwards
+    ("core/include/plugrad/tensor/view.hpp", "<plugrad/nn/module.hpp>"),
+    ("core/tensor/print.cpp", "<core/ops/rule.hpp>"),
+    ("core/nn/data.cpp", "<plugrad/io/npy.hpp>"),  # sideways
+    ("core/nn/all.cpp", "<plugrad/plugrad.hpp>"),
+    ("core/ops/relu.cpp", "<plugrad/backends/cpu.hpp>"),  # core and backends meet only in the contract
+    ("backends/cpu/add.cpp", "<plugrad/runtime/device.hpp>"),
+    ("backends/reference/add.cpp", "<backends/cpu/pool.hpp>"),
+    ("plugins/cpu/cpu.cpp", "<plugrad/backends/reference.hpp>"),
+    ("plugins/cpu/cpu.cpp", "<backends/cpu/pool.hpp>"),
+    ("plugins/c11/c11.c", "<vector>"),
+    ("tools/main.cpp", "<core/runtime/stream.hpp>"),
+    ("examples/plugin/npu.cpp", "<plugrad/plugrad.hpp>"),
+    ("core/tensor/tensor.cpp", "<boost/dll/shared_library.hpp>"),  # outside, in the wrong place
+    ("core/ops/ops.cpp", "<boost/container/small_vector.hpp>"),
+    ("core/nn/checkpoint.cpp", "<nlohmann/json.hpp>"),
+    ("core/ops/matmul.cpp", "<cblas.h>"),
+    ("backends/reference/exp.cpp", "<hwy/highway.h>"),
+    ("core/runtime/runtime.cpp", "<boost/program_options.hpp>"),
+    ("tools/train.cpp", "<gtest/gtest.h>"),
+    ("tests/tensor/speed_test.cpp", "<benchmark/benchmark.h>"),
+    ("core/tensor/tensor.cpp", "<plugrad/tensor/nowhere.hpp>"),  # no such file
+    ("core/tensor/tensor.cpp", '"../runtime/stream.hpp"'),
+    ("core/ops/table.cpp", "HEADER_NAMED_BY_A_MACRO"),
+    ("core/shapes/shape.cpp", "<vector>"),  # a room that no rule names
+    ("stray.cpp", "<vector>"),
+]
+
+
+class IncludeArrows(unittest.TestCase):
+    def lines_for(self, file, include):
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            for target in TARGETS:
+                (root / target).parent.mkdir(parents=True, exist_ok=True)
+                (root / target).touch()
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text(f"// planted\n#include {include}\n")
+            found, seen = violations(root)
+        self.assertEqual(seen, 1)
+        return found
+
+    def test_allowed_includes_pass(self):
+        for file, include in ALLOWED:
+            with self.subTest(file=file, include=include):
+                self.assertEqual(self.lines_for(file, include), [])
+
+    def test_planted_includes_are_found_with_file_and_line(self):
+        for file, include in FORBIDDEN:
+            with self.subTest(file=file, include=include):
+                found = self.lines_for(file, include)
+                self.assertEqual(len(found), 1)
+                self.assertTrue(found[0].startswith(f"{file}:2: "), found)
+
+    def test_build_trees_are_not_looked_at(self):
+        with tempfile.TemporaryDirectory() as name:
+            for folder in ("build", "build-asan", ".cache"):
+                (Path(name) / folder).mkdir()
+                (Path(name) / folder / "made.cpp").write_text("#include <cblas.h>\n")
+            self.assertEqual(violations(Path(name)), ([], 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

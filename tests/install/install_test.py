@@ -1,0 +1,167 @@
+"""The installed tree, moved away from where it was installed: programs, packages, a consumer, a plugin of somebody else's.
+
+install_test.py BUILD, after a build of everything. Environment: CMAKE, CXX.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+CMAKE = os.environ.get("CMAKE", "cmake")
+CXX = os.environ.get("CXX", "c++")
+COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-reference"]
+sys.path.insert(0, str(SOURCE / "tests/house"))
+import binaries  # noqa: E402  (what holds in the build tree holds in the installed one)
+
+
+def environment(**more):
+    """A user's: nothing that points to plugins or libraries, and the generator that is surely there."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_") and key != "LD_LIBRARY_PATH"}
+    return {**kept, "CMAKE_GENERATOR": "Ninja", "CXX": CXX, **more}
+
+
+def run(*command, expect=0, **more):
+    done = subprocess.run([str(part) for part in command], env=environment(**more), cwd="/", text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != expect:
+        raise AssertionError(f"{' '.join(map(str, command))}\nended with {done.returncode}, not {expect}:\n{done.stdout}")
+    return done.stdout
+
+
+def files_below(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+class InstalledTree(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Path(tempfile.mkdtemp(prefix="plugrad-install-")).resolve()
+        cls.addClassCleanup(shutil.rmtree, cls.scratch)
+        cls.moved = cls.scratch / "moved"
+        cls.sdk = cls.scratch / "sdk"
+        run(CMAKE, "--install", BUILD, "--prefix", cls.scratch / "first")
+        (cls.scratch / "first").rename(cls.moved)
+        run(CMAKE, "--install", BUILD, "--prefix", cls.sdk, "--component", "sdk")
+        cls.library = next(cls.moved.rglob("libplugrad.so")).parent
+        cls.plugins = cls.library / "plugrad/plugins-v0"
+
+    def build_example(self, name, prefix):
+        """Configures and builds one of examples/ against an installed prefix alone; the build folder."""
+        folder = self.scratch / f"{name}-{prefix.name}"
+        if not folder.exists():
+            run(CMAKE, "-S", SOURCE / "examples" / name, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}",
+                "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF", "-DCMAKE_CXX_FLAGS=-Wall -Werror")
+            run(CMAKE, "--build", folder)
+        return folder
+
+    def installed_devices(self):
+        """Those that need no hardware."""
+        return [name for name in ("cpu", "reference") if (self.plugins / f"libplugrad-backend-{name}.so").exists()]
+
+    def test_every_file_belongs_to_one_component(self):
+        owners = {}
+        for component in COMPONENTS:
+            prefix = self.scratch / "components" / component
+            run(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", component)
+            for file in files_below(prefix):
+                owners.setdefault(file, []).append(component)
+        self.assertEqual({file: parts for file, parts in owners.items() if len(parts) > 1}, {})
+        self.assertEqual(set(owners), files_below(self.moved))
+
+    def test_no_text_file_names_the_build_or_the_first_prefix(self):
+        for file in files_below(self.moved):
+            content = (self.moved / file).read_bytes()
+            if b"\0" in content:
+                continue
+            for path in (BUILD, SOURCE, self.scratch / "first"):
+                self.assertNotIn(str(path).encode(), content, file)
+
+    def test_exports_and_runpaths(self):
+        plugins = sorted(str(path) for path in self.plugins.glob("*.so"))
+        programs = sorted(str(path) for path in self.moved.glob("bin/*"))
+        self.assertTrue(plugins and programs)
+        self.assertEqual(binaries.core_faults(str(self.library / "libplugrad.so")), [])
+        for file in plugins:
+            self.assertEqual(binaries.plugin_faults(file), [])
+        for file in [*plugins, *programs, str(self.library / "libplugrad.so")]:
+            self.assertEqual(binaries.runpath_faults(file), [])
+
+    def test_the_program_finds_core_and_plugins_where_they_were_moved(self):
+        listing = run(self.moved / "bin/plugrad", "backends", "--verbose")
+        for device in self.installed_devices():
+            self.assertIn(str(self.plugins / f"libplugrad-backend-{device}.so"), listing)
+        self.assertNotIn(str(BUILD), listing)
+
+    def test_a_relative_library_path_does_no_harm(self):
+        program = self.moved / "bin/plugrad"
+        relative = os.path.relpath(self.library, "/")
+        self.assertIn(str(self.plugins), run(program, "backends", "--verbose", LD_LIBRARY_PATH=relative))
+
+    def test_consumer_by_find_package(self):
+        consumer = self.build_example("consumer", self.moved) / "consumer"
+        self.assertTrue(self.installed_devices())
+        for device in self.installed_devices():
+            self.assertIn(str(self.plugins / f"libplugrad-backend-{device}.so"), run(consumer, device))
+        self.assertIn("npu", run(consumer, "npu", expect=1))
+
+    def test_consumer_by_pkg_config(self):
+        path = {"PKG_CONFIG_PATH": str(self.library / "pkgconfig")}
+        flags = run("pkg-config", "--cflags", "--libs", "plugrad", **path).split()
+        self.assertEqual(Path(run("pkg-config", "--variable=libdir", "plugrad", **path).strip()).resolve(), self.library)
+        consumer = self.scratch / "consumer-by-pkg-config"
+        run(CXX, "-std=c++20", SOURCE / "examples/consumer/main.cpp", *flags, f"-Wl,-rpath,{self.library}", "-o", consumer)
+        device = self.installed_devices()[0]
+        self.assertIn(str(self.plugins / f"libplugrad-backend-{device}.so"), run(consumer, device))
+
+    def test_a_plugin_is_built_with_the_sdk_alone_conforms_and_trains(self):
+        self.assertFalse(list(self.sdk.rglob("*.so*")))
+        self.assertFalse((self.sdk / "include/plugrad/tensor").exists())
+        folder = self.build_example("plugin", self.sdk)
+        plugin = folder / "libplugrad-backend-npu.so"
+        self.assertEqual(binaries.plugin_faults(str(plugin)), [])
+        run(self.moved / "bin/plugrad-conform", plugin)
+        consumer = self.build_example("consumer", self.moved) / "consumer"
+        self.assertIn(str(plugin), run(consumer, "npu", PLUGRAD_PLUGIN_PATH=str(folder)))
+
+    def test_the_plugin_project_installs_beside_the_others(self):
+        folder = self.build_example("plugin", self.sdk)
+        copy = self.scratch / "with-npu"
+        shutil.copytree(self.moved, copy, symlinks=True)
+        run(CMAKE, "--install", folder, "--prefix", copy)
+        self.assertIn("npu", run(copy / "bin/plugrad", "devices"))
+
+    def test_the_sdk_alone_says_that_there_is_no_core(self):
+        folder = self.scratch / "refused"
+        said = run(CMAKE, "-S", SOURCE / "examples/consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={self.sdk}",
+                   "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF", expect=1)
+        self.assertIn("no component core in", said)
+
+    def test_a_version_of_another_minor_is_refused(self):
+        project = self.scratch / "newer"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(newer LANGUAGES CXX)\n"
+                                                "find_package(plugrad 0.2 REQUIRED COMPONENTS sdk)\n")
+        said = run(CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.sdk}", expect=1)
+        self.assertIn("version: 0.1.0", said)
+
+    def test_the_author_of_a_plugin_can_test_with_the_installed_conformance_program(self):
+        project = self.scratch / "tested"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(tested LANGUAGES CXX)\n"
+            "find_package(plugrad 0.1 REQUIRED COMPONENTS sdk sdk-tools)\nenable_testing()\n"
+            f"plugrad_add_plugin(npu {SOURCE}/examples/plugin/npu.cpp)\n"
+            "add_test(NAME conform COMMAND plugrad::plugrad-conform $<TARGET_FILE:plugrad-backend-npu>)\n")
+        run(CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.moved}", "-DCMAKE_BUILD_TYPE=Release")
+        run(CMAKE, "--build", project / "build")
+        said = run("ctest", "--test-dir", project / "build", "--output-on-failure")
+        self.assertIn("100% tests passed", said)
+
+
+if __name__ == "__main__":
+    BUILD = Path(sys.argv.pop(1)).resolve()
+    unittest.main()

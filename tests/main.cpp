@@ -1,0 +1,19 @@
+// The main of tests that run on any device: PLUGRAD_TEST_DEVICE names it, the CPU by default.
+#include <plugrad/runtime/runtime.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (::testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
+  const char* named = std::getenv("PLUGRAD_TEST_DEVICE");
+  const std::string device = named ? named : "cpu";
+  const std::string file = std::string(PLUGRAD_TEST_PLUGINS) + "/libplugrad-backend-" + device + ".so";
+  if (!plugrad::has_device(device) && std::filesystem::exists(file)) plugrad::load_plugin(file);
+  plugrad::set_default_device(plugrad::Device(device));
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,154 @@
+// A process that forks: devices without streams go on in the child, those with streams say that they do not.
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/runtime/log.hpp>
+#include <plugrad/runtime/runtime.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace plugrad {
+namespace {
+
+constexpr unsigned kPatience = 120;  // seconds until a child that hangs is ended
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kMayFork = false;
+#else
+constexpr bool kMayFork = true;
+#endif
+
+// Forks; the child's status is what body answers, and it leaves by exit, handlers and all.
+template <class Body> int status_of_child(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kPatience);
+    int status = 100;
+    try {
+      status = body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    std::exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Numbers that use small and large blocks, a pool of threads, the graph, and random numbers; 0 if all are right.
+int compute(Device device) {
+  const Tensor x = full({300, 300}, 2, DType::f32, device).requires_grad_();
+  const Tensor y = sum(mul(matmul(x, full({300, 300}, 1, DType::f32, device)), 1));
+  y.backward();
+  if (y.item<float>() != 300.0f * 300 * 600) return 1;
+  if (x.grad().to_vector<float>()[77] != 300) return 2;
+  if (add(full({3}, 1, DType::f32, device), 1).to_vector<float>()[2] != 2) return 3;
+  if (mean(rand({1000000}, DType::f32, device)).item<float>() < 0.4f) return 4;
+  return device.memory().active ? 0 : 5;
+}
+
+// Threads that compute on devices until it dies.
+class Crowd {
+ public:
+  explicit Crowd(const std::vector<Device>& devices) {
+    for (const Device& device : devices)
+      for (int i = 0; i < 2; ++i)
+        threads_.emplace_back([this, device, i] {
+          while (!stop_) {
+            for (const int64_t count : {1, 100, 3000, 60000}) {
+              const Tensor x = full({count}, i, DType::f32, device).requires_grad_();
+              sum(add(x, x)).backward();
+            }
+            std::thread([device] { full({3}, 1, DType::f32, device); }).join();
+            device.memory();
+            device.trim();
+            device.counters();
+            log(LogLevel::debug, "still here");
+            ++rounds_;
+          }
+        });
+    while (rounds_ < 4) std::this_thread::yield();
+  }
+  ~Crowd() {
+    stop_ = true;
+    for (std::thread& each : threads_) each.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<int> rounds_{0};
+  std::vector<std::thread> threads_;
+};
+
+std::vector<Device> host_devices() {
+  std::vector<Device> devices;
+  for (const char* name : {"cpu", "reference"})
+    if (has_device(name)) devices.emplace_back(name);
+  return devices;
+}
+
+TEST(Fork, AChildComputesWhileTheParentsThreadsRun) {
+  if (!kMayFork) GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
+  const std::vector<Device> devices = host_devices();
+  ASSERT_FALSE(devices.empty());
+  for (const Device& device : devices) ASSERT_EQ(compute(device), 0);
+  const Crowd crowd(devices);
+  for (int round = 0; round < 25; ++round)
+    for (const Device& device : devices) ASSERT_EQ(status_of_child([&] { return compute(device); }), 0) << device.name() << ", round " << round;
+  for (const Device& device : devices) EXPECT_EQ(compute(device), 0);
+}
+
+TEST(Fork, AChildOpensDevicesAndLoadsPluginsOfItsOwn) {
+  if (!kMayFork) GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
+  const Crowd crowd({Device("reference")});
+  const int status = status_of_child([] {
+    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-c11.so");
+    return add(full({3}, 1, DType::f32, Device("c11")), 1).to_vector<float>()[2] == 2 ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Fork, AChildOfAProcessWithAnAsynchronousDeviceGetsAClearErrorAndEndsCleanly) {
+  if (!kMayFork) GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
+  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  const Device sim("sim");
+  Tensor small = full({3}, 1, DType::f32, sim), large = full({100000}, 1, DType::f32, sim);
+  const Tensor leaf = full({3}, 1, DType::f32, sim).requires_grad_();
+  const Tensor recorded = sum(mul(leaf, leaf));
+  const Crowd crowd({sim, Device("reference")});
+  const int status = status_of_child([&] {
+    const auto lost = [](auto work) {
+      try {
+        work();
+      } catch (const Error& error) {
+        return error.code() == Code::device_lost && std::string(error.what()).find("forked") != std::string::npos;
+      }
+      return false;
+    };
+    if (!lost([&] { add(small, small); })) return 1;
+    if (!lost([&] { full({100000}, 1, DType::f32, sim); })) return 2;
+    if (!lost([&] { small.to_vector<float>(); })) return 3;
+    if (!lost([&] { Tensor::from(std::vector<float>{1}, {1}, sim); })) return 4;
+    if (!lost([&] { sim.sync(); })) return 5;
+    if (!lost([&] { recorded.backward(); })) return 6;
+    if (!lost([&] { to(small, Device("reference")); })) return 7;
+    small = large = {};
+    sim.trim();
+    sim.memory();
+    return compute(Device("reference"));
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(add(small, 1).to_vector<float>()[2], 2);
+}
+
+}  // namespace
+}  // namespace plugrad

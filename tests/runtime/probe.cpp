@@ -1,0 +1,103 @@
+// A program that tests run in trees of their own: does what its arguments say, one after another, and prints what came of it,
+// fields between tabs.
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/runtime/log.hpp>
+#include <plugrad/runtime/policy.hpp>
+#include <plugrad/runtime/runtime.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+namespace plugrad {
+namespace {
+
+void print(std::initializer_list<std::string> fields) {
+  std::string line;
+  for (const std::string& field : fields) line += (line.empty() ? "" : "\t") + field;
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  std::puts(line.c_str());
+}
+
+void print_record(const char* kind, const PluginRecord& r) {
+  print({kind, r.path, stage_name(r.stage), r.reason, r.name, r.version, std::to_string(r.revision), std::to_string(r.devices)});
+}
+
+OptionList parse_options(std::string text) {
+  OptionList options;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string item = text.substr(0, end);
+    options.emplace_back(item.substr(0, item.find('=')), item.substr(item.find('=') + 1));
+    text.erase(0, end + 1);
+  }
+  return options;
+}
+
+void compute(const std::string& name) {
+  const Tensor one = full({3}, 1.5, DType::f32, Device(name)), two = full({3}, 2, DType::f32, Device(name));
+  print({"value", std::to_string(add(one, two).to_vector<float>()[2])});
+}
+
+// Holds blocks of a megabyte until there is no more room, drops them, and takes one again.
+void exhaust(const std::string& name) {
+  const Device device(name);
+  std::vector<Tensor> held;
+  try {
+    while (held.size() < 1000) held.push_back(full({1 << 18}, 1, DType::f32, device));
+  } catch (const Error& error) {
+    print({"exhausted", std::to_string(int(error.code())), std::to_string(held.size()), error.what()});
+  }
+  held.clear();
+  print({"again", std::to_string(full({1 << 18}, 7, DType::f32, device).to_vector<float>().back())});
+}
+
+void print_device(const std::string& name) {
+  const Device d(name);
+  print({"device", d.name(), d.description(), d.plugin()});
+}
+
+using Command = std::function<void(const std::string&)>;
+const std::map<std::string, Command> kCommands = {
+    {"records", [](const std::string&) { for (const PluginRecord& each : plugins()) print_record("record", each); }},
+    {"directories", [](const std::string&) { for (const std::string& each : plugin_directories()) print({"directory", each}); }},
+    {"names", [](const std::string&) { for (const std::string& each : device_names()) print({"name", each}); }},
+    {"add", add_plugin_directory},
+    {"load", [](const std::string& path) { print_record("loaded", load_plugin(path)); }},
+    {"device", print_device},
+    {"has", [](const std::string& name) { print({"has", has_device(name) ? "yes" : "no"}); }},
+    {"compute", compute},
+    {"exhaust", exhaust},
+    {"log", [](const std::string& level) {
+       set_log_level(level == "info" ? LogLevel::info : LogLevel::warning);
+       set_log_sink([](LogLevel at, std::string_view line) { print({"log", std::to_string(int(at)), std::string(line)}); });
+     }},
+    {"say", [](const std::string& line) { log(LogLevel::info, line); log(LogLevel::warning, line); }},
+    {"fallback", [](const std::string&) { print({"fallback", std::to_string(int(fallback()))}); }},
+    {"options", [](const std::string& text) {
+       const size_t space = text.find(' ');
+       set_device_options(text.substr(0, space), parse_options(text.substr(space + 1)));
+     }},
+    {"go", [](const std::string& directory) { if (chdir(directory.c_str())) print({"error", "0", "chdir"}); }},
+};
+}  // namespace
+}  // namespace plugrad
+
+// probe COMMAND ARGUMENT ...: an argument for each, "-" where it has none. A command that throws is reported, the next one runs.
+int main(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const auto command = plugrad::kCommands.find(argv[i]);
+    if (command == plugrad::kCommands.end()) return 2;
+    try {
+      command->second(argv[i + 1]);
+    } catch (const plugrad::Error& error) {
+      plugrad::print({"error", std::to_string(int(error.code())), error.what()});
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,122 @@
+// What process_test.cpp runs: programs that end, or fork, with work in flight. The exit status says how it went.
+#include <tests/streams/rig.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace plugrad::test {
+namespace {
+constexpr unsigned kPatience = 240;  // seconds until a child that hangs is ended
+Pinned arrived;
+Ref<Storage> released_by_a_static;  // its destructor runs after main
+
+// Runs after the core's exit handler, which has to have waited.
+void check_arrived() {
+  if (value_of(arrived) != 7) _exit(3);
+}
+
+int leave_with_work_in_flight() {
+  std::atexit(check_arrived);
+  DeviceState& d = shared_devices().first;
+  released_by_a_static = make(d, kLargeBytes);
+  arrived = transfer::pin(d, kLargeBytes);
+  sim().set_latency(nullptr, 2000);
+  for (int i = 0; i <= 7; ++i) fill(*released_by_a_static, float(i));
+  transfer::download(arrived, *released_by_a_static, 0, kLargeBytes);
+  return 0;
+}
+
+int leave_with_a_failure_nobody_saw() {
+  DeviceState& d = shared_devices().first;
+  released_by_a_static = make(d, kSmallBytes);
+  sim().set_latency(nullptr, 1000);
+  fill(*released_by_a_static, 1);
+  sim().arm(d.handle, PLUGRAD_SIM_FAIL, 1);
+  fill(*released_by_a_static, 2);
+  return 0;
+}
+
+int leave_while_threads_submit() {
+  DeviceState& d = shared_devices().first;
+  static std::atomic<int> running{0};
+  for (int t = 0; t < 3; ++t)
+    std::thread([&d] {
+      outcome([&] {
+        const Ref<Storage> a = make(d, kSmallBytes);
+        fill(*a, 1);
+        ++running;
+        for (;;) {
+          add(*a, *a, *a);
+          get(*a);
+        }
+      });
+      for (;;) pause();
+    }).detach();
+  while (running < 3) std::this_thread::yield();
+  return 0;
+}
+
+// Which of the calls in a forked child did not answer that the device is not to be had, as bits.
+int enter_from_child(Storage& a) {
+  DeviceState& d = *a.device;
+  const auto refused = [](auto f) { return outcome(f).code == Code::device_lost; };
+  int bad = 0;
+  bad |= !refused([&] { fill(a, 1); }) << 0;
+  bad |= !refused([&] { get(a); }) << 1;
+  bad |= !refused([&] { upload(a, 1); }) << 2;
+  bad |= !refused([&] { make(d, kLargeBytes); }) << 3;
+  bad |= !refused([&] { streams::sync(*d.compute); }) << 4;
+  bad |= !refused([&] { streams::verify(a); }) << 5;
+  d.allocator.trim();
+  return bad;
+}
+
+int fork_with_work_in_flight() {
+  DeviceState& d = shared_devices().first;
+  Ref<Storage> a = make(d, kLargeBytes), dropped = make(d, kLargeBytes);
+  fill(*dropped, 1);
+  sim().hold(d.handle, kCompute);
+  for (int i = 0; i < 20; ++i) fill(*a, float(i));
+  const uint64_t before = d.downloads;
+  std::thread holder([&] { get(*a); });  // inside a copy, holding the copy stream's lock, when the process is forked
+  while (d.downloads == before) std::this_thread::yield();
+  usleep(2000);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kPatience);
+    const int bad = enter_from_child(*a);
+    dropped = {};
+    if (bad) _exit(0x40 | bad);
+    std::exit(0);  // neither its exit handler nor its static destructors may hang
+  }
+  sim().hold(d.handle, 0);
+  int status = -1;
+  waitpid(child, &status, 0);
+  holder.join();
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!well) std::fprintf(stderr, "the forked child ended with %x\n", unsigned(status));
+  return well && get(*a) == 19 && sim().hazards() == 0 ? 0 : 4;
+}
+
+struct Mode {
+  const char* name;
+  int (*run)();
+};
+constexpr Mode kModes[] = {{"work", leave_with_work_in_flight},
+                           {"failure", leave_with_a_failure_nobody_saw},
+                           {"threads", leave_while_threads_submit},
+                           {"fork", fork_with_work_in_flight}};
+}  // namespace
+}  // namespace plugrad::test
+
+int main(int argc, char** argv) {
+  alarm(plugrad::test::kPatience);
+  for (const auto& mode : plugrad::test::kModes)
+    if (argc == 2 && !std::strcmp(argv[1], mode.name)) return mode.run();
+  return 64;
+}

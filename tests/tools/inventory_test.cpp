@@ -1,0 +1,51 @@
+#include <tests/tools/process.hpp>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace plugrad::test {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kFile = std::string(PLUGRAD_PLUGINS) + "/libplugrad-backend-reference.so";
+
+TEST(Backends, EachViewNamesThePluginAndItsFile) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"backends"}, {"backends", "--verbose"}}) {
+    const Outcome outcome = plugrad_run(words);
+    EXPECT_EQ(outcome.status, 0);
+    expect_mentions(outcome.out, kFile);
+    expect_mentions(outcome.out, "reference");
+  }
+  const std::string verbose = plugrad_run({"backends", "--verbose"}).out;
+  expect_mentions(verbose, "stage    ready");
+  expect_mentions(verbose, "searched, in this order:\n");
+  expect_mentions(verbose, std::string("  ") + PLUGRAD_PLUGINS + "\n");
+}
+
+TEST(Backends, JsonHasEveryRecordAndDirectory) {
+  const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
+  EXPECT_NE(std::ranges::find(json.at("directories"), Json(PLUGRAD_PLUGINS)), json.at("directories").end());
+  const auto found = std::ranges::find_if(json.at("plugins"), [](const Json& record) { return record.at("path") == kFile; });
+  ASSERT_NE(found, json.at("plugins").end());
+  EXPECT_EQ(found->at("stage"), "ready");
+  EXPECT_EQ(found->at("devices"), 1);
+}
+
+TEST(Devices, TextAndJsonNameTheDeviceAndItsPlugin) {
+  const Outcome text = plugrad_run({"devices"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  expect_mentions(text.out, "reference:0");
+  expect_mentions(text.out, kFile);
+  const Json json = Json::parse(plugrad_run({"devices", "--json"}).out);
+  const auto found =
+      std::ranges::find_if(json.at("devices"), [](const Json& device) { return device.at("name") == "reference:0"; });
+  ASSERT_NE(found, json.at("devices").end());
+  EXPECT_EQ(found->at("plugin"), kFile);
+  EXPECT_EQ(found->at("capabilities").at(0), "host-memory");
+}
+
+}  // namespace
+}  // namespace plugrad::test
