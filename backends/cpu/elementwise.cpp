@@ -10,6 +10,7 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
+constexpr int64_t kWorthSharing = 4 * kGrain;  // below that waking a thread costs more than it brings
 constexpr int64_t kShortRow = 16;  // a call per row costs more than copying such rows together
 
 // The operands over one index space, without extents of 1, ordered for the first output, merged where that is possible.
@@ -92,7 +93,7 @@ class Tiling {
 
   void run(int threads) const {
     const int64_t tile = std::max<int64_t>(1, rows_ * columns_ * kind_.weight);
-    const int64_t each = std::max<int64_t>(1, kGrain / tile);
+    const int64_t each = tiles_ * tile < kWorthSharing ? tiles_ : std::max<int64_t>(1, kGrain / tile);
     parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
       const int64_t end = std::min(tiles_, (task + 1) * each);
       for (int64_t i = task * each; i < end; ++i) run_tile(i);

@@ -1,5 +1,7 @@
 #include <core/runtime/local.hpp>
 
+#include <core/runtime/platform.hpp>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,14 +17,10 @@ Census& census() {
   return c;
 }
 
-// Its destructor runs when the thread ends.
-struct Owner {
-  std::unique_ptr<Local> local;
-  ~Owner() {
-    local.reset();
-    tls = nullptr;
-  }
-};
+void end_thread(void* own) {
+  delete static_cast<Local*>(own);
+  tls = nullptr;
+}
 }  // namespace
 
 std::mutex& leaf_mutex() {
@@ -60,9 +58,10 @@ Local::~Local() {
 }
 
 [[gnu::noinline, gnu::cold]] Local& make_local() {
-  static thread_local Owner owner;
-  owner.local = std::make_unique<Local>();
-  return *(tls = owner.local.get());
+  static platform::ThreadEnd& end = *new platform::ThreadEnd(end_thread);
+  auto made = std::make_unique<Local>();
+  end.set(made.get());
+  return *(tls = made.release());
 }
 
 uint64_t kernels_called(uint32_t ordinal) {

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace plugrad::platform {
@@ -81,6 +82,15 @@ uint64_t libraries_loaded() {
   uint64_t adds = 0;
   dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) { return *static_cast<uint64_t*>(out) = info->dlpi_adds, 1; }, &adds);
   return adds;
+}
+
+ThreadEnd::ThreadEnd(void (*function)(void*)) {
+  pthread_key_t key;
+  if (const int error = pthread_key_create(&key, function)) throw std::system_error(error, std::generic_category(), "thread-specific storage");
+  key_ = key;
+}
+void ThreadEnd::set(void* argument) {
+  if (const int error = pthread_setspecific(key_, argument)) throw std::system_error(error, std::generic_category(), "thread-specific storage");
 }
 
 void at_fork_in_child(void (*handler)()) { pthread_atfork(nullptr, nullptr, handler); }

@@ -13,6 +13,16 @@ const char* environment(const char* name);
 std::string check_shared_object(const std::string& path);
 // How many shared objects were ever loaded.
 uint64_t libraries_loaded();
+// A function that is called when a thread ends, with what the thread set: after the destructors of all thread_local objects,
+// which may be tensors. Not for the main thread.
+class ThreadEnd {
+ public:
+  explicit ThreadEnd(void (*function)(void*));  // throws std::system_error
+  void set(void* argument);
+
+ private:
+  uint32_t key_;
+};
 void at_fork_in_child(void (*handler)());
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 // Pages for large blocks: 2 MB aligned and huge where the system has them; null where there is no room.

@@ -193,7 +193,8 @@ std::vector<std::string> texts_of(const Tensor& x) {
 // Brackets, blanks and line breaks around the texts of what is shown.
 class Rows {
  public:
-  Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts) : whole_(whole), shape_(shown), texts_(texts) {}
+  Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts)
+      : whole_(whole), shape_(shown), texts_(texts) {}
 
   std::string text(int axis = 0) {
     if (axis == shape_.rank()) return texts_[at_++];

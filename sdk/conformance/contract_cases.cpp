@@ -80,6 +80,7 @@ void check_longer_info(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   const Outcome outcome =
       attempt("open", [&] { return table.open(session.host, session.settings.device, nullptr, &device, &longer.info); });
+  if (device) keep(device);
   tally.check(outcome.ok(), "open of a host whose device_info is longer answered " + outcome.text());
   tally.check(std::all_of(std::begin(longer.later), std::end(longer.later), [](unsigned char b) { return b == 0x77; }),
               "open wrote beyond the fields of device_info that it knows");

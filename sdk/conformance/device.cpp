@@ -6,19 +6,18 @@
 namespace plugrad::conformance {
 namespace {
 
-// Devices and streams are never closed. Kept here, they stay reachable, which is what leak checkers ask for.
+void require(const char* what, const Outcome& outcome) {
+  if (!outcome.ok()) throw Breach(std::string(what) + " answered " + outcome.text());
+}
+
+}  // namespace
+
 void keep(void* handle) {
   static std::mutex& mutex = *new std::mutex;
   static std::vector<void*>& handles = *new std::vector<void*>;
   const std::scoped_lock lock(mutex);
   handles.push_back(handle);
 }
-
-void require(const char* what, const Outcome& outcome) {
-  if (!outcome.ok()) throw Breach(std::string(what) + " answered " + outcome.text());
-}
-
-}  // namespace
 
 Device::Device(const plugrad_backend* table, const plugrad_host* host, uint32_t index, const OptionList& options)
     : table_(table) {

@@ -10,6 +10,9 @@
 
 namespace plugrad::conformance {
 
+// Devices and streams are never closed. Kept here, they stay reachable, which is what leak checkers ask for.
+void keep(void* handle);
+
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 // A stream with the number of the last submission it accepted. Without ASYNC the stream is null. One thread at a time.

@@ -82,6 +82,7 @@ void write(const conformance::Summary& summary, bool json) {
     write_json(std::cout, summary);
   else
     write_text(std::cout, summary);
+  std::cout.flush();  // while the process is sure to live: leak checkers and plugins' own threads may end it early
 }
 
 void run_cases(conformance::Session& session, conformance::Summary& summary) {

@@ -37,7 +37,8 @@ Tensor i64(const std::vector<int64_t>& values);
 Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape);
 // 0, 1, 2, ... in that shape.
 Tensor counting(const Shape& shape, DType dtype = DType::f64);
-// n values in [low, high], evenly spaced, in an order of no pattern, multiples of 2^-10. phase moves all by a part of the spacing.
+// n values in [low, high], evenly spaced, in an order of no pattern, multiples of 2^-10. phase moves all by a part of the
+// spacing.
 std::vector<double> spread(int64_t n, double low, double high, double phase = 0.5);
 
 // Another device: the second of the same plugin where it has two, else one of another plugin, else the same.

@@ -10,6 +10,12 @@ Tensor condition(const Shape& shape) {
   return Tensor::from(bits, shape);
 }
 
+Tensor exponents() { return f64({0, 1, 2, 3, -2, -1}, {2, 3}); }
+Tensor repeating() { return i64({2, 0, 2, 1, 0, 0, 2, 2}, {4, 2}); }
+Tensor fewer_rows() { return i64({3, 3, 0, 1}, {2, 2}); }
+Tensor entropy(const Inputs& x, Reduction reduction) { return cross_entropy(x[0], i64({2, 0, 3}), reduction); }
+Tensor cat_five(const Inputs& x) { return exp(cat({x[0], x[1], x[2], x[0], x[3]}, -2)); }
+
 using Rows = std::vector<GradientRow>;
 
 Rows arithmetic_rows() {
@@ -43,15 +49,7 @@ Rows power_rows() {
   return {
       {"pow", "Equal", {{2, 3}, {2, 3}}, 0.5, 2.5, [](const Inputs& x) { return pow(x[0], x[1]); }},
       {"pow", "Broadcast", {{2, 1}, {3}}, 0.5, 2.5, [](const Inputs& x) { return pow(x[0], x[1]); }},
-      {"pow",
-       "ConstantExponents",
-       {{2, 3}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return pow(x[0], f64({0, 1, 2, 3, -2, -1}, {2, 3}));
-       },
-       {0}},
+      {"pow", "ConstantExponents", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return pow(x[0], exponents()); }, {0}},
       {"pow", "Cube", {{4}}, kLow, kHigh, [](const Inputs& x) { return pow(x[0], 3); }, {0}},
       {"pow", "Square", {{4}}, kLow, kHigh, [](const Inputs& x) { return pow(x[0], 2); }},
       {"pow", "First", {{4}}, kLow, kHigh, [](const Inputs& x) { return pow(x[0], 1); }},
@@ -186,15 +184,13 @@ Rows view_rows() {
        kLow,
        kHigh,
        [](const Inputs& x) { return exp(contiguous(transpose(x[0]))); }},
+  };
+}
+
+Rows joining_rows() {
+  return {
       {"cat", "Three", {{2, 2}, {2, 1}, {2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(cat(x, 1)); }},
-      {"cat",
-       "FiveWithOneTwice",
-       {{1, 2}, {2, 2}, {1, 2}, {3, 2}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return exp(cat({x[0], x[1], x[2], x[0], x[3]}, -2));
-       }},
+      {"cat", "FiveWithOneTwice", {{1, 2}, {2, 2}, {1, 2}, {3, 2}}, kLow, kHigh, cat_five},
       {"stack", "Three", {{2, 2}, {2, 2}, {2, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(stack(x, -1)); }},
       {"stack", "RankZero", {{}, {}, {}, {}}, kLow, kHigh, [](const Inputs& x) { return exp(stack(x)); }},
   };
@@ -230,37 +226,21 @@ Rows reduction_rows() {
       {"max", "Kept", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(x[0] - max(x[0], {1}, true)); }, {}, true},
       {"min", "All", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(min(x[0])); }, {}, true},
       {"min", "Outer", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(min(x[0], {-2})); }, {}, true},
-      {"log_softmax", "Last", {{2, 4}}, kLow, kHigh, [](const Inputs& x) { return log_softmax(x[0]); }},
-      {"log_softmax", "First", {{3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(log_softmax(x[0], 0)); }},
-      {"log_softmax", "Middle", {{2, 3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(log_softmax(x[0], 1)); }},
-      {"cross_entropy",
-       "Mean",
-       {{3, 4}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return cross_entropy(x[0], i64({2, 0, 3}));
-       }},
-      {"cross_entropy",
-       "Sum",
-       {{3, 4}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return exp(cross_entropy(x[0], i64({2, 0, 3}), Reduction::sum));
-       }},
-      {"cross_entropy",
-       "None",
-       {{3, 4}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return exp(cross_entropy(x[0], i64({1, 1, 0}), Reduction::none));
-       }},
   };
 }
 
-Rows product_and_index_rows() {
+Rows softmax_rows() {
+  return {
+      {"log_softmax", "Last", {{2, 4}}, kLow, kHigh, [](const Inputs& x) { return log_softmax(x[0]); }},
+      {"log_softmax", "First", {{3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(log_softmax(x[0], 0)); }},
+      {"log_softmax", "Middle", {{2, 3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(log_softmax(x[0], 1)); }},
+      {"cross_entropy", "Mean", {{3, 4}}, kLow, kHigh, [](const Inputs& x) { return entropy(x, Reduction::mean); }},
+      {"cross_entropy", "Sum", {{3, 4}}, kLow, kHigh, [](const Inputs& x) { return exp(entropy(x, Reduction::sum)); }},
+      {"cross_entropy", "None", {{3, 4}}, kLow, kHigh, [](const Inputs& x) { return exp(entropy(x, Reduction::none)); }},
+  };
+}
+
+Rows product_rows() {
   return {
       {"matmul", "Matrices", {{2, 3}, {3, 4}}, kLow, kHigh, [](const Inputs& x) { return matmul(x[0], x[1]); }},
       {"matmul", "Square", {{3, 3}}, kLow, kHigh, [](const Inputs& x) { return matmul(x[0], x[0]); }},
@@ -276,38 +256,25 @@ Rows product_and_index_rows() {
       {"matmul", "BatchVector", {{2, 2, 3}, {3}}, kLow, kHigh, [](const Inputs& x) { return matmul(x[0], x[1]); }},
       {"matmul", "VectorBatch", {{3}, {2, 3, 2}}, kLow, kHigh, [](const Inputs& x) { return matmul(x[0], x[1]); }},
       {"matmul", "Vectors", {{3}, {3}}, kLow, kHigh, [](const Inputs& x) { return matmul(x[0], x[1]); }},
-      {"gather",
-       "Repeating",
-       {{3, 2}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return exp(gather(x[0], 0, i64({2, 0, 2, 1, 0, 0, 2, 2}, {4, 2})));
-       }},
-      {"gather",
-       "FewerRows",
-       {{3, 4}},
-       kLow,
-       kHigh,
-       [](const Inputs& x) {
-         return exp(gather(x[0], -1, i64({3, 3, 0, 1}, {2, 2})));
-       }},
+  };
+}
+
+Rows index_rows() {
+  return {
+      {"gather", "Repeating", {{3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(gather(x[0], 0, repeating())); }},
+      {"gather", "FewerRows", {{3, 4}}, kLow, kHigh, [](const Inputs& x) { return exp(gather(x[0], -1, fewer_rows())); }},
       {"scatter_add",
        "Repeating",
        {{3, 2}, {4, 2}},
        kLow,
        kHigh,
-       [](const Inputs& x) {
-         return exp(scatter_add(x[0], 0, i64({2, 0, 2, 1, 0, 0, 2, 2}, {4, 2}), x[1]));
-       }},
+       [](const Inputs& x) { return exp(scatter_add(x[0], 0, repeating(), x[1])); }},
       {"scatter_add",
        "FewerRows",
        {{3, 4}, {2, 2}},
        kLow,
        kHigh,
-       [](const Inputs& x) {
-         return exp(scatter_add(x[0], 1, i64({3, 3, 0, 1}, {2, 2}), x[1]));
-       }},
+       [](const Inputs& x) { return exp(scatter_add(x[0], 1, fewer_rows(), x[1])); }},
   };
 }
 
@@ -384,8 +351,8 @@ constexpr OpcodeRow kOpcodeRows[] = {
 const std::vector<GradientRow>& gradient_rows() {
   static const std::vector<GradientRow>& rows = *[] {
     auto* all = new std::vector<GradientRow>;
-    for (Rows (*family)() :
-         {arithmetic_rows, power_rows, choice_rows, function_rows, view_rows, reduction_rows, product_and_index_rows})
+    for (Rows (*family)() : {arithmetic_rows, power_rows, choice_rows, function_rows, view_rows, joining_rows,
+                             reduction_rows, softmax_rows, product_rows, index_rows})
       for (GradientRow& row : family()) all->push_back(std::move(row));
     return all;
   }();

@@ -1,4 +1,4 @@
-// Each gradient, and each second derivative, against central differences in f64; for each way that operands may lie in memory.
+// Each gradient, and each second derivative, against central differences in f64; for each way that operands may lie.
 #include <tests/core/gradient_rows.hpp>
 
 #include <plugrad/sdk/abi.h>

@@ -108,7 +108,7 @@ TEST(Random, MomentsAndRange) {
   const int64_t n = 200000;
   for (DType dtype : {DType::f32, DType::f64}) {
     const Tensor u = rand({n}, dtype, default_device(), -3, 5), z = randn({n}, dtype, default_device(), 2, 3);
-    // Standard errors: 8 / sqrt(12 n) = 0.005 and 3 / sqrt(n) = 0.007; of the variances 5.33 * 0.89 / sqrt(n) and 9 sqrt(2 / n).
+    // Standard errors: 8 / sqrt(12 n) = 0.005, 3 / sqrt(n) = 0.007; of the variances 5.33 * 0.89 / sqrt(n), 9 sqrt(2 / n).
     EXPECT_NEAR(mean(u).item<double>(), 1, 0.03);
     EXPECT_NEAR(mean(pow(u - 1, 2)).item<double>(), 64.0 / 12, 0.06);
     EXPECT_NEAR(mean(z).item<double>(), 2, 0.04);

@@ -7,9 +7,9 @@
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <gtest/gtest.h>
 #include <cmath>
 #include <functional>
-#include <gtest/gtest.h>
 
 namespace plugrad {
 namespace {
@@ -56,7 +56,8 @@ class C11 : public ::testing::Test {
   void expect_equal_losses(const Make& make) {
     const Device c11("c11"), reference("reference");
     const std::vector<double> found = losses_on(c11, make), wanted = losses_on(reference, make);
-    for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], 2e-4 * std::max(1.0, wanted[i])) << "step " << i;
+    for (size_t i = 0; i < wanted.size(); ++i)
+      ASSERT_NEAR(found[i], wanted[i], 2e-4 * std::max(1.0, wanted[i])) << "step " << i;
     EXPECT_LT(wanted.back(), 0.75 * wanted.front());
     EXPECT_GT(c11.counters().decompositions, 0u);
     EXPECT_EQ(c11.counters().bounces, 0u);
@@ -68,7 +69,8 @@ TEST_F(C11, TrainsWithPlainSteps) {
 }
 TEST_F(C11, TrainsWithMomentum) {
   expect_equal_losses([](std::vector<Tensor> p) {
-    return std::make_unique<nn::Sgd>(std::move(p), 0.1, nn::SgdOptions{.momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
+    return std::make_unique<nn::Sgd>(std::move(p), 0.1,
+                                     nn::SgdOptions{.momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
   });
 }
 TEST_F(C11, TrainsWithAdam) {

@@ -1,8 +1,8 @@
 #include <tests/demo/moons.hpp>
 
+#include <gtest/gtest.h>
 #include <cmath>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

@@ -9,8 +9,8 @@
 namespace plugrad::test {
 
 struct Moons {
-  std::vector<double> points;  // (100, 2)
-  std::vector<double> labels;  // 1 and -1
+  std::vector<double> points;      // (100, 2)
+  std::vector<double> labels;      // 1 and -1
   std::vector<double> parameters;  // 337: layer by layer, neuron by neuron: weights, then bias
   struct Step {
     double loss, accuracy;

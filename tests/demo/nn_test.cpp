@@ -10,9 +10,9 @@
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <gtest/gtest.h>
 #include <cmath>
 #include <functional>
-#include <gtest/gtest.h>
 
 namespace plugrad {
 namespace {
@@ -36,7 +36,8 @@ Numbers gradient(int step) {
 
 void expect_all_near(const Numbers& found, const Numbers& wanted, double tolerance) {
   ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i]))) << i;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(found[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i]))) << i;
 }
 
 struct Golden {
@@ -45,7 +46,8 @@ struct Golden {
   std::function<void(Numbers& p, Numbers& a, Numbers& b, const Numbers& g, int step)> step;  // a, b: its state
 };
 
-std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(double rate, double momentum, double decay, bool nesterov) {
+std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(double rate, double momentum, double decay,
+                                                                                bool nesterov) {
   return [=](Numbers& p, Numbers& velocity, Numbers&, const Numbers& grad, int step) {
     for (size_t i = 0; i < p.size(); ++i) {
       double g = grad[i] + decay * p[i];
@@ -58,7 +60,8 @@ std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> sgd_loop(
   };
 }
 
-std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> adam_loop(double rate, nn::AdamOptions o, bool decoupled) {
+std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> adam_loop(double rate, nn::AdamOptions o,
+                                                                                 bool decoupled) {
   return [=](Numbers& p, Numbers& m, Numbers& v, const Numbers& grad, int step) {
     for (size_t i = 0; i < p.size(); ++i) {
       if (decoupled) p[i] *= 1 - rate * o.weight_decay;
@@ -81,16 +84,17 @@ template <class Kind> Golden adam(const char* name, double rate, nn::AdamOptions
 }
 
 std::vector<Golden> goldens() {
-  return {sgd("plain", 0.1, {}),
-          sgd("decay", 0.1, {.weight_decay = 0.25}),
-          sgd("momentum", 0.05, {.momentum = 0.9}),
-          sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
-          sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
-          sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
-          adam<nn::Adam>("adam", 0.01, {}),
-          adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
-          adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
-          adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75})};
+  return {
+      sgd("plain", 0.1, {}),
+      sgd("decay", 0.1, {.weight_decay = 0.25}),
+      sgd("momentum", 0.05, {.momentum = 0.9}),
+      sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
+      sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
+      sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
+      adam<nn::Adam>("adam", 0.01, {}),
+      adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
+      adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
+      adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75})};
 }
 
 void expect_golden(const Golden& golden, DType dtype, Device device) {
@@ -204,7 +208,8 @@ TEST(Optimizers, NameTheirState) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1)), Names());
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
-  EXPECT_EQ(names(nn::Adam({x, y}, 0.1)), (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)"}));
+  EXPECT_EQ(names(nn::Adam({x, y}, 0.1)),
+            (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)"}));
 }
 
 TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {
@@ -214,8 +219,10 @@ TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {
   adam.step();
   const Numbers m = numbers_of(adam.state()[0].tensor);
   const Tensor good = full({5}, 7, DType::f64);
-  const std::vector<std::vector<NamedTensor>> bad = {
-      {}, {{"exp_avg.0", good}}, {{"exp_avg.0", good}, {"exp_avg_sq.0", full({4}, 1, DType::f64)}}, {{"exp_avg.0", good}, {"exp_avg_sq.0", full({5}, 1)}}};
+  const std::vector<std::vector<NamedTensor>> bad = {{},
+                                                     {{"exp_avg.0", good}},
+                                                     {{"exp_avg.0", good}, {"exp_avg_sq.0", full({4}, 1, DType::f64)}},
+                                                     {{"exp_avg.0", good}, {"exp_avg_sq.0", full({5}, 1)}}};
   for (const auto& state : bad) {
     try {
       adam.load_state(state, 3);
@@ -255,7 +262,8 @@ TEST(Schedule, OfACosineGoesFromTheBaseToTheFloor) {
 // --- Modules.
 
 nn::Sequential network(DType dtype, Device device = default_device()) {
-  return nn::Sequential({std::make_shared<nn::Linear>(3, 4, true, dtype, device), nn::tanh(), std::make_shared<nn::Linear>(4, 2, false, dtype, device)});
+  return nn::Sequential({std::make_shared<nn::Linear>(3, 4, true, dtype, device), nn::tanh(),
+                         std::make_shared<nn::Linear>(4, 2, false, dtype, device)});
 }
 
 TEST(Modules, NameTheirParametersAndThemselves) {

@@ -4,9 +4,9 @@
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <gtest/gtest.h>
 #include <cmath>
 #include <functional>
-#include <gtest/gtest.h>
 #include <sstream>
 
 namespace plugrad {
@@ -25,7 +25,8 @@ const Case kCases[] = {
     {"/", [](const Value& a, const Value& b) { return a / b; }, -3.0, -2, -6, 2},
     {"**", [](const Value& a, const Value&) { return pow(a, 3); }, 3.375, 6.75, 0, 1},
     {"ReLU", [](const Value& a, const Value&) { return relu(a); }, 1.5, 1, 0, 1},
-    {"tanh", [](const Value& a, const Value&) { return tanh(a); }, std::tanh(1.5), 1 - std::tanh(1.5) * std::tanh(1.5), 0, 1},
+    {"tanh", [](const Value& a, const Value&) { return tanh(a); }, std::tanh(1.5), 1 - std::tanh(1.5) * std::tanh(1.5), 0,
+     1},
     {"exp", [](const Value& a, const Value&) { return exp(a); }, std::exp(1.5), std::exp(1.5), 0, 1},
     {"log", [](const Value& a, const Value&) { return log(a); }, std::log(1.5), 1 / 1.5, 0, 1},
 };

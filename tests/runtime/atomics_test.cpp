@@ -1,19 +1,19 @@
-// How many atomic read-modify-writes an op costs, counted in the instructions that run: a child is stepped through one by one.
+// How many atomic read-modify-writes an op costs, counted in the instructions that run: a child is single-stepped.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 
-#include <cstring>
 #include <gtest/gtest.h>
+#include <cstring>
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#include <atomic>
-#include <csignal>
-#include <functional>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <atomic>
+#include <csignal>
+#include <functional>
 
 namespace plugrad {
 namespace {
@@ -27,9 +27,10 @@ struct Count {
 bool is_atomic(const uint8_t* code) {
   bool locked = false;
   for (;; ++code) {
-    if (*code == 0xf0) locked = true;
-    else if (*code != 0x66 && *code != 0x67 && *code != 0xf2 && *code != 0xf3 && *code != 0x2e && *code != 0x36 && *code != 0x3e && *code != 0x26 &&
-             *code != 0x64 && *code != 0x65)
+    if (*code == 0xf0)
+      locked = true;
+    else if (*code != 0x66 && *code != 0x67 && *code != 0xf2 && *code != 0xf3 && *code != 0x2e && *code != 0x36 &&
+             *code != 0x3e && *code != 0x26 && *code != 0x64 && *code != 0x65)
       break;
   }
   if (locked) return true;
@@ -100,16 +101,34 @@ TEST_F(Atomics, AreCountedAtAll) {
 }
 
 TEST_F(Atomics, AreNoneInAnUnrecordedOp) {
-  EXPECT_EQ(atomics_per_op([&](int n) { for (int i = 0; i < n; ++i) add(a_, b_); }, 40), 0);
-  EXPECT_EQ(atomics_per_op([&](int n) { for (int i = 0; i < n; ++i) mul(a_, 2); }, 40), 0);
-  EXPECT_EQ(atomics_per_op([&](int n) {
-              const NoGrad unrecorded;
-              for (int i = 0; i < n; ++i) add(leaf_, b_);
-            }, 40), 0);
+  EXPECT_EQ(atomics_per_op(
+                [&](int n) {
+                  for (int i = 0; i < n; ++i) add(a_, b_);
+                },
+                40),
+            0);
+  EXPECT_EQ(atomics_per_op(
+                [&](int n) {
+                  for (int i = 0; i < n; ++i) mul(a_, 2);
+                },
+                40),
+            0);
+  EXPECT_EQ(atomics_per_op(
+                [&](int n) {
+                  const NoGrad unrecorded;
+                  for (int i = 0; i < n; ++i) add(leaf_, b_);
+                },
+                40),
+            0);
 }
 
 TEST_F(Atomics, AreTwoInARecordedOp) {
-  EXPECT_LE(atomics_per_op([&](int n) { for (int i = 0; i < n; ++i) add(leaf_, b_); }, 40), 2);
+  EXPECT_LE(atomics_per_op(
+                [&](int n) {
+                  for (int i = 0; i < n; ++i) add(leaf_, b_);
+                },
+                40),
+            2);
 }
 
 TEST_F(Atomics, AreFiveAtMostInANodeOfAChainForwardAndBackward) {

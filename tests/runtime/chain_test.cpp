@@ -5,10 +5,10 @@
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
 
-#include <cstdlib>
-#include <functional>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <cstdlib>
+#include <functional>
 #include <string>
 
 namespace plugrad {

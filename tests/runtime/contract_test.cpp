@@ -47,16 +47,21 @@ TEST_P(Refused, IsAnErrorOfLoadPluginUnlessItOnlyLacksDevices) {
   EXPECT_EQ(outcome.field("record", 2), wanted.stage);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Plugins, Refused,
-    ::testing::Values(Refusal{"no_symbol", "loaded", "plugrad_backend_v0"}, Refusal{"unresolved", "file checked", "plugrad_test_missing_function"},
-                      Refusal{"null_table", "symbol found", "null"}, Refusal{"short_table", "symbol found", "shorter"},
-                      Refusal{"foreign_hash", "symbol found", "laid out differently"}, Refusal{"next_foreign", "symbol found", "laid out differently"},
-                      Refusal{"no_hash", "symbol found", "laid out differently"}, Refusal{"bad_name", "symbol found", "[a-z][a-z0-9_-]*"},
-                      Refusal{"null_name", "symbol found", "[a-z][a-z0-9_-]*"}, Refusal{"null_open", "symbol found", "open"},
-                      Refusal{"count_fails", "contract agreed", "cannot count"}, Refusal{"no_device", "ready", "no such hardware in this machine"},
-                      Refusal{"no_device_silent", "ready", "does not say why"}),
-    [](const auto& info) { return std::string(info.param.variant); });
+INSTANTIATE_TEST_SUITE_P(Plugins, Refused,
+                         ::testing::Values(Refusal{"no_symbol", "loaded", "plugrad_backend_v0"},
+                                           Refusal{"unresolved", "file checked", "plugrad_test_missing_function"},
+                                           Refusal{"null_table", "symbol found", "null"},
+                                           Refusal{"short_table", "symbol found", "shorter"},
+                                           Refusal{"foreign_hash", "symbol found", "laid out differently"},
+                                           Refusal{"next_foreign", "symbol found", "laid out differently"},
+                                           Refusal{"no_hash", "symbol found", "laid out differently"},
+                                           Refusal{"bad_name", "symbol found", "[a-z][a-z0-9_-]*"},
+                                           Refusal{"null_name", "symbol found", "[a-z][a-z0-9_-]*"},
+                                           Refusal{"null_open", "symbol found", "open"},
+                                           Refusal{"count_fails", "contract agreed", "cannot count"},
+                                           Refusal{"no_device", "ready", "no such hardware in this machine"},
+                                           Refusal{"no_device_silent", "ready", "does not say why"}),
+                         [](const auto& info) { return std::string(info.param.variant); });
 
 struct AtOpen {
   const char* variant;
@@ -76,7 +81,8 @@ TEST_P(RefusedAtOpen, IsAnErrorEachTimeAndTheProcessGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plugins, RefusedAtOpen,
-                         ::testing::Values(AtOpen{"half_memory", "one of alloc and free is null"}, AtOpen{"bad_alignment", "alignment 48"},
+                         ::testing::Values(AtOpen{"half_memory", "one of alloc and free is null"},
+                                           AtOpen{"bad_alignment", "alignment 48"},
                                            AtOpen{"throws_at_open", "the machine is on fire"}),
                          [](const auto& info) { return std::string(info.param.variant); });
 

@@ -5,11 +5,11 @@
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
-#include <algorithm>
-#include <cstring>
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstring>
 
 namespace plugrad::test {
 namespace {
@@ -84,7 +84,8 @@ TEST_F(Truncated, ProgramHeadersThatLieAreRefused) {
     write_file(file, bytes);
     return !platform::check_shared_object(file).empty();
   };
-  for (const uint64_t offset : {~uint64_t(0), ~uint64_t(0) - 55, uint64_t(1) << 63, uint64_t(whole_.size()), uint64_t(whole_.size() - 1)})
+  for (const uint64_t offset :
+       {~uint64_t(0), ~uint64_t(0) - 55, uint64_t(1) << 63, uint64_t(whole_.size()), uint64_t(whole_.size() - 1)})
     EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phoff), offset, 8)) << offset;
   EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phnum), 0xffff, 2));
   EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phentsize), 1, 2));

@@ -7,13 +7,13 @@
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace plugrad {
 namespace {
@@ -103,7 +103,8 @@ TEST(Fork, AChildComputesWhileTheParentsThreadsRun) {
   for (const Device& device : devices) ASSERT_EQ(compute(device), 0);
   const Crowd crowd(devices);
   for (int round = 0; round < 25; ++round)
-    for (const Device& device : devices) ASSERT_EQ(status_of_child([&] { return compute(device); }), 0) << device.name() << ", round " << round;
+    for (const Device& device : devices)
+      ASSERT_EQ(status_of_child([&] { return compute(device); }), 0) << device.name() << ", round " << round;
   for (const Device& device : devices) EXPECT_EQ(compute(device), 0);
 }
 

@@ -1,11 +1,11 @@
 // The search for plugins: where it looks, what it finds there, and what it says of each file.
 #include <tests/runtime/prefix.hpp>
 
-#include <algorithm>
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 namespace plugrad::test {
 namespace {
@@ -66,7 +66,8 @@ TEST(Search, LeavesOutRelativeAndEmptyElementsAndSaysSo) {
   add_plugin(variant("tiny"), below, "tiny");
   const fs::path wanted = add_plugin(variant("tiny"), good, "tiny");
   for (const std::string odd : {"below:", "./below:", ".:", ":", "../here:"}) {
-    const Outcome found = prefix.probe({"log", "info", "go", here, "records", "-"}, {{"PLUGRAD_PLUGIN_PATH", odd + good.string()}});
+    const Outcome found =
+        prefix.probe({"log", "info", "go", here, "records", "-"}, {{"PLUGRAD_PLUGIN_PATH", odd + good.string()}});
     const std::vector<Line> records = found.all("record"), log = found.all("log");
     ASSERT_EQ(records.size(), 1u) << odd;
     EXPECT_EQ(records[0].at(kPath), wanted);
@@ -82,7 +83,8 @@ TEST(Search, NeverLooksInTheCurrentDirectory) {
   add_plugin(variant("tiny"), here, "tiny");
   fs::create_directories(here / "plugrad/plugins-v0");
   add_plugin(variant("tiny"), here / "plugrad/plugins-v0", "tiny");
-  for (const Environment& environment : {Environment{}, Environment{{"PLUGRAD_PLUGIN_PATH", ""}}, Environment{{"PLUGRAD_PLUGIN_PATH", "::"}}}) {
+  for (const Environment& environment :
+       {Environment{}, Environment{{"PLUGRAD_PLUGIN_PATH", ""}}, Environment{{"PLUGRAD_PLUGIN_PATH", "::"}}}) {
     const Outcome found = prefix.probe({"go", here, "records", "-", "has", "tiny"}, environment);
     EXPECT_TRUE(found.all("record").empty());
     EXPECT_EQ(found.field("has", 1), "no");
@@ -98,7 +100,8 @@ TEST(Search, FindsThePluginsBesideTheCoreWhereverTheTreeWasMoved) {
   EXPECT_EQ(prefix.probe({"device", "tiny"}).field("device", 3), (prefix.plugins() / "libplugrad-backend-tiny.so").string());
   fs::remove_all(prefix.root() / "lib");
   fs::create_directory_symlink(moved / "lib", prefix.root() / "lib");
-  EXPECT_EQ(prefix.probe({"device", "tiny"}).field("device", 3), (moved / "lib/plugrad/plugins-v0/libplugrad-backend-tiny.so").string());
+  EXPECT_EQ(prefix.probe({"device", "tiny"}).field("device", 3),
+            (moved / "lib/plugrad/plugins-v0/libplugrad-backend-tiny.so").string());
 }
 
 TEST(Search, SkipsWhatIsDisabledByTheNameOfFileOrBackend) {
@@ -119,18 +122,22 @@ TEST(Search, SkipsWhatIsDisabledByTheNameOfFileOrBackend) {
 TEST(Search, SaysWhereItLookedAndWhatItFoundWhenAllPluginFilesAreGone) {
   const Prefix prefix;
   const fs::path empty = prefix.directory("empty");
-  write_file(prefix.plugins() / "libplugrad-backend-cpu.so", "no plugin at all, but long enough to be looked at as a file of its own");
+  write_file(prefix.plugins() / "libplugrad-backend-cpu.so",
+             "no plugin at all, but long enough to be looked at as a file of its own");
   const Environment environment{{"PLUGRAD_PLUGIN_PATH", empty.string() + ":/nowhere/at/all"}};
   const std::string message = prefix.probe({"compute", "cpu"}, environment).field("error", 2);
-  for (const std::string& part : {std::string("'cpu'"), std::string("none"), empty.string() + " (0 plugin files)", std::string("/nowhere/at/all (no such directory)"),
-                                 prefix.plugins().string() + " (1 plugin files)", std::string("libplugrad-backend-cpu.so"), std::string("not an ELF file")})
+  for (const std::string& part :
+       {std::string("'cpu'"), std::string("none"), empty.string() + " (0 plugin files)",
+        std::string("/nowhere/at/all (no such directory)"), prefix.plugins().string() + " (1 plugin files)",
+        std::string("libplugrad-backend-cpu.so"), std::string("not an ELF file")})
     EXPECT_CONTAINS(message, part);
 }
 
 TEST(Search, NamesTheDevicesThereAreBesideAnUnknownOne) {
   const Prefix prefix;
   add_plugin(variant("two_devices"), prefix.plugins(), "tiny");
-  for (const std::string name : {"cpu", "tiny:2", "tiny:", "tiny:x", "tiny:-1", "tiny:1x", "tiny:99999999999999999999", ":0", "", "Tiny", "tiny:0:0", "tiny "}) {
+  for (const std::string name : {"cpu", "tiny:2", "tiny:", "tiny:x", "tiny:-1", "tiny:1x", "tiny:99999999999999999999", ":0",
+                                 "", "Tiny", "tiny:0:0", "tiny "}) {
     const Outcome outcome = prefix.probe({"device", name, "has", name});
     EXPECT_EQ(outcome.field("error", 1), "1") << name;
     EXPECT_CONTAINS(outcome.field("error", 2), "'" + name + "'");
@@ -184,7 +191,8 @@ TEST(Load, RefusesRelativePathsAndWhatIsNotThere) {
 
 TEST(Load, ASecondOneOfThatNameIsShadowed) {
   const Prefix prefix;
-  const fs::path first = add_plugin(variant("tiny"), prefix.root(), "one"), second = add_plugin(variant("tiny"), prefix.root(), "two");
+  const fs::path first = add_plugin(variant("tiny"), prefix.root(), "one"),
+                 second = add_plugin(variant("tiny"), prefix.root(), "two");
   const Outcome outcome = prefix.probe({"load", first, "load", second, "records", "-", "device", "tiny"});
   EXPECT_CONTAINS(outcome.field("error", 2), first.string());
   EXPECT_CONTAINS(outcome.field("error", 2), "shadowed");
@@ -204,15 +212,23 @@ void patch(const fs::path& file, size_t at, const std::string& bytes) {
 }
 const Odd kOdd[] = {
     {"empty", [](const fs::path& f) { write_file(f, ""); }, "too short"},
-    {"short", [](const fs::path& f) { write_file(f, "\x7f" "ELF"); }, "too short"},
+    {"short",
+     [](const fs::path& f) {
+       write_file(f,
+                  "\x7f"
+                  "ELF");
+     },
+     "too short"},
     {"text", [](const fs::path& f) { write_file(f, std::string(5000, 'x')); }, "not an ELF file"},
     {"directory", [](const fs::path& f) { fs::create_directory(f); }, "not a regular file"},
     {"pipe", [](const fs::path& f) { ASSERT_EQ(mkfifo(f.c_str(), 0600), 0); }, "not a regular file"},
     {"dangling", [](const fs::path& f) { fs::create_symlink("/nowhere/at/all", f); }, "No such file"},
-    {"machine", [](const fs::path& f) { patch(f, offsetof(Elf64_Ehdr, e_machine), std::string("\x16\0", 2)); }, "another machine"},
+    {"machine", [](const fs::path& f) { patch(f, offsetof(Elf64_Ehdr, e_machine), std::string("\x16\0", 2)); },
+     "another machine"},
     {"class", [](const fs::path& f) { patch(f, EI_CLASS, std::string(1, ELFCLASS32)); }, "64-bit"},
     {"endian", [](const fs::path& f) { patch(f, EI_DATA, std::string(1, ELFDATA2MSB)); }, "little-endian"},
-    {"type", [](const fs::path& f) { patch(f, offsetof(Elf64_Ehdr, e_type), std::string("\x01\0", 2)); }, "not a shared object"},
+    {"type", [](const fs::path& f) { patch(f, offsetof(Elf64_Ehdr, e_type), std::string("\x01\0", 2)); },
+     "not a shared object"},
     {"half", [](const fs::path& f) { write_file(f, read_file(variant("tiny")).substr(0, 4000)); }, "truncated"},
 };
 

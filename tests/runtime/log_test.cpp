@@ -8,8 +8,8 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/backend.hpp>
 
-#include <algorithm>
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -72,12 +72,15 @@ class Poor final : public Backend {
  public:
   explicit Poor(const Opening&) {}
   Rows elementwise() const override {
-    static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32), kernel<copy_all>(PLUGRAD_OP_COPY, PLUGRAD_F32)};
+    static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
+                                          kernel<copy_all>(PLUGRAD_OP_COPY, PLUGRAD_F32)};
     return kRows;
   }
 
  private:
-  static void fill(const Call& call) { std::fill_n(data<float>(call.out()), call.out().count, immediate<float>(call.in(0))); }
+  static void fill(const Call& call) {
+    std::fill_n(data<float>(call.out()), call.out().count, immediate<float>(call.in(0)));
+  }
   static void copy_all(const Call& call) { std::copy_n(data<float>(call.in(0)), call.out().count, data<float>(call.out())); }
 };
 
@@ -126,14 +129,16 @@ TEST_F(Policy, WarningItSaysSo) {
   const Lines lines(LogLevel::warning);
   EXPECT_EQ(mul(three(), 2).to_vector<float>(), std::vector<float>(4, 6));
   ASSERT_EQ(lines.all.size(), 1u);
-  for (const char* part : {"mul", "poor:0"}) EXPECT_NE(lines.all[0].second.find(part), std::string::npos) << lines.all[0].second;
+  for (const char* part : {"mul", "poor:0"})
+    EXPECT_NE(lines.all[0].second.find(part), std::string::npos) << lines.all[0].second;
 }
 
 TEST_F(Policy, ADeviceWithoutAnyKernelHasEverythingDoneElsewhere) {
   set_fallback(Fallback::allow);
   const Device bare("bare");
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}, bare);
-  EXPECT_EQ(add(mul(x, x), full({2, 3}, 1, DType::f32, bare)).to_vector<float>(), (std::vector<float>{2, 5, 10, 17, 26, 37}));
+  EXPECT_EQ(add(mul(x, x), full({2, 3}, 1, DType::f32, bare)).to_vector<float>(),
+            (std::vector<float>{2, 5, 10, 17, 26, 37}));
   EXPECT_EQ(slice(x, 0, 1, 2).to_vector<float>(), (std::vector<float>{4, 5, 6}));
   EXPECT_EQ(bare.counters().kernels, 0u);
   EXPECT_EQ(add(transpose(x), 1).to_vector<float>(), (std::vector<float>{2, 5, 3, 6, 4, 7}));

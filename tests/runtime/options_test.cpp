@@ -23,7 +23,8 @@ TEST_F(Settings, LaterOnesWinEnvironmentThenBackendThenDevice) {
   const Environment environment{{"PLUGRAD_TINY_OPTIONS", "mood=glum,memory=100000000"}};
   EXPECT_EQ(prefix_.probe({"device", "tiny"}, environment).field("device", 2), "tiny, glum");
   EXPECT_EQ(prefix_.probe({"options", "tiny mood=merry", "device", "tiny"}, environment).field("device", 2), "tiny, merry");
-  const Outcome both = prefix_.probe({"options", "tiny mood=merry", "options", "tiny:1 mood=odd", "device", "tiny:1"}, environment);
+  const Outcome both =
+      prefix_.probe({"options", "tiny mood=merry", "options", "tiny:1 mood=odd", "device", "tiny:1"}, environment);
   EXPECT_EQ(both.field("device", 2), "tiny, odd");
   const Outcome other = prefix_.probe({"options", "tiny:1 mood=odd", "device", "tiny:0"});
   EXPECT_EQ(other.field("device", 2), "tiny, calm");
@@ -38,7 +39,8 @@ TEST_F(Settings, ACarelessVariableIsAnErrorThatShowsItsForm) {
 }
 
 TEST_F(Settings, ComeTooLateOnceTheDeviceIsOpen) {
-  const Outcome outcome = prefix_.probe({"device", "tiny:1", "options", "tiny:1 mood=odd", "options", "tiny mood=odd", "options", "tiny:0 mood=odd", "device", "tiny:0"});
+  const Outcome outcome = prefix_.probe({"device", "tiny:1", "options", "tiny:1 mood=odd", "options", "tiny mood=odd",
+                                         "options", "tiny:0 mood=odd", "device", "tiny:0"});
   const auto errors = outcome.all("error");
   ASSERT_EQ(errors.size(), 2u);
   for (const auto& error : errors) EXPECT_PRED2(contains, error.at(2), "open already");
@@ -72,7 +74,8 @@ TEST_F(Settings, TheCpuTakesOptionsFromItsVariable) {
   if (!std::filesystem::exists(cpu)) GTEST_SKIP() << "the plugin cpu is not built";
   add_plugin(cpu, prefix_.plugins(), "cpu");
   EXPECT_EQ(prefix_.probe({"compute", "cpu"}, {{"PLUGRAD_CPU_OPTIONS", "threads=1,"}}).field("value", 1), "3.500000");
-  EXPECT_PRED2(contains, prefix_.probe({"compute", "cpu"}, {{"PLUGRAD_CPU_OPTIONS", "threads=none"}}).field("error", 2), "threads='none'");
+  EXPECT_PRED2(contains, prefix_.probe({"compute", "cpu"}, {{"PLUGRAD_CPU_OPTIONS", "threads=none"}}).field("error", 2),
+               "threads='none'");
   const std::string message = prefix_.probe({"compute", "cpu"}, {{"PLUGRAD_CPU_OPTIONS", "threadz=1"}}).field("error", 2);
   for (const char* part : {"'threadz'", "threads", "flush_to_zero"}) EXPECT_PRED2(contains, message, part);
 }
@@ -88,7 +91,8 @@ TEST_F(Settings, TheFallbackIsOneOfThree) {
 TEST_F(Settings, TheLogGoesToStandardErrorFromItsLevelOn) {
   const Outcome quiet = prefix_.probe({"say", "hello"});
   EXPECT_EQ(quiet.errors, "plugrad warning: hello\n");
-  EXPECT_EQ(prefix_.probe({"say", "hello"}, {{"PLUGRAD_LOG", "info"}}).errors, "plugrad info: hello\nplugrad warning: hello\n");
+  EXPECT_EQ(prefix_.probe({"say", "hello"}, {{"PLUGRAD_LOG", "info"}}).errors,
+            "plugrad info: hello\nplugrad warning: hello\n");
   EXPECT_EQ(prefix_.probe({"say", "hello"}, {{"PLUGRAD_LOG", "off"}}).errors, "");
   EXPECT_PRED2(contains, prefix_.probe({"say", "hello"}, {{"PLUGRAD_LOG", "loud"}}).errors, "PLUGRAD_LOG='loud'");
 }

@@ -4,9 +4,9 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/backend.hpp>
 
+#include <gtest/gtest.h>
 #include <algorithm>
 #include <atomic>
-#include <gtest/gtest.h>
 #include <set>
 #include <string>
 
@@ -37,7 +37,8 @@ class Abacus final : public Backend {
   static DeviceCount count() { return {2, ""}; }
   plugrad_device_info info() const override { return host_info("wood"); }
   Rows elementwise() const override {
-    static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32), kernel<multiply>(PLUGRAD_OP_MUL, PLUGRAD_F32, 0)};
+    static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
+                                          kernel<multiply>(PLUGRAD_OP_MUL, PLUGRAD_F32, 0)};
     return kRows;
   }
   plugrad_buffer* alloc(uint64_t bytes) override {

@@ -1,12 +1,12 @@
 #include <tests/runtime/prefix.hpp>
 
-#include <cstdlib>
 #include <fcntl.h>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 namespace plugrad::test {
 namespace fs = std::filesystem;

@@ -43,7 +43,8 @@ class Prefix {
 // The file of a small plugin of variants.cpp.
 std::filesystem::path variant(const std::string& name);
 // A copy of the file in a directory, named as plugins are.
-std::filesystem::path add_plugin(const std::filesystem::path& file, const std::filesystem::path& directory, const std::string& name);
+std::filesystem::path add_plugin(const std::filesystem::path& file, const std::filesystem::path& directory,
+                                 const std::string& name);
 std::string read_file(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& bytes);
 

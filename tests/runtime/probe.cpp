@@ -1,5 +1,5 @@
-// A program that tests run in trees of their own: does what its arguments say, one after another, and prints what came of it,
-// fields between tabs.
+// A program that tests run in trees of their own: does what its arguments say, one after another, and prints what came of
+// it, fields between tabs.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -7,11 +7,11 @@
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <unistd.h>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <string>
-#include <unistd.h>
 
 namespace plugrad {
 namespace {
@@ -25,7 +25,8 @@ void print(std::initializer_list<std::string> fields) {
 }
 
 void print_record(const char* kind, const PluginRecord& r) {
-  print({kind, r.path, stage_name(r.stage), r.reason, r.name, r.version, std::to_string(r.revision), std::to_string(r.devices)});
+  print({kind, r.path, stage_name(r.stage), r.reason, r.name, r.version, std::to_string(r.revision),
+         std::to_string(r.devices)});
 }
 
 OptionList parse_options(std::string text) {
@@ -64,31 +65,55 @@ void print_device(const std::string& name) {
 
 using Command = std::function<void(const std::string&)>;
 const std::map<std::string, Command> kCommands = {
-    {"records", [](const std::string&) { for (const PluginRecord& each : plugins()) print_record("record", each); }},
-    {"directories", [](const std::string&) { for (const std::string& each : plugin_directories()) print({"directory", each}); }},
-    {"names", [](const std::string&) { for (const std::string& each : device_names()) print({"name", each}); }},
+    {"records",
+     [](const std::string&) {
+       for (const PluginRecord& each : plugins()) print_record("record", each);
+     }},
+    {"directories",
+     [](const std::string&) {
+       for (const std::string& each : plugin_directories()) print({"directory", each});
+     }},
+    {"names",
+     [](const std::string&) {
+       for (const std::string& each : device_names()) print({"name", each});
+     }},
     {"add", add_plugin_directory},
     {"load", [](const std::string& path) { print_record("loaded", load_plugin(path)); }},
     {"device", print_device},
-    {"has", [](const std::string& name) { print({"has", has_device(name) ? "yes" : "no"}); }},
+    {"has",
+     [](const std::string& name) {
+       print({"has", has_device(name) ? "yes" : "no"});
+     }},
     {"compute", compute},
     {"exhaust", exhaust},
-    {"log", [](const std::string& level) {
+    {"log",
+     [](const std::string& level) {
        set_log_level(level == "info" ? LogLevel::info : LogLevel::warning);
        set_log_sink([](LogLevel at, std::string_view line) { print({"log", std::to_string(int(at)), std::string(line)}); });
      }},
-    {"say", [](const std::string& line) { log(LogLevel::info, line); log(LogLevel::warning, line); }},
-    {"fallback", [](const std::string&) { print({"fallback", std::to_string(int(fallback()))}); }},
-    {"options", [](const std::string& text) {
+    {"say",
+     [](const std::string& line) {
+       log(LogLevel::info, line);
+       log(LogLevel::warning, line);
+     }},
+    {"fallback",
+     [](const std::string&) {
+       print({"fallback", std::to_string(int(fallback()))});
+     }},
+    {"options",
+     [](const std::string& text) {
        const size_t space = text.find(' ');
        set_device_options(text.substr(0, space), parse_options(text.substr(space + 1)));
      }},
-    {"go", [](const std::string& directory) { if (chdir(directory.c_str())) print({"error", "0", "chdir"}); }},
+    {"go",
+     [](const std::string& directory) {
+       if (chdir(directory.c_str())) print({"error", "0", "chdir"});
+     }},
 };
 }  // namespace
 }  // namespace plugrad
 
-// probe COMMAND ARGUMENT ...: an argument for each, "-" where it has none. A command that throws is reported, the next one runs.
+// probe COMMAND ARGUMENT ...: an argument for each, "-" where it has none. A command that throws is reported.
 int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const auto command = plugrad::kCommands.find(argv[i]);

@@ -10,11 +10,11 @@
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <gtest/gtest.h>
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <functional>
-#include <gtest/gtest.h>
 #include <mutex>
 #include <thread>
 
