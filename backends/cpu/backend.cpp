@@ -84,7 +84,7 @@ class CpuBackend final : public Backend {
   int threads() const { return threads_; }
 
   plugrad_device_info info() const override {
-    plugrad_device_info info = host_info(processor_name());
+    plugrad_device_info info = host_info(std::string(processor_name()) + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads"));
     info.memory = installed_memory();
     return info;
   }
@@ -130,4 +130,4 @@ int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); 
 
 }  // namespace plugrad::cpu
 
-PLUGRAD_EXPORT_BACKEND_AS(plugrad_cpu_backend, plugrad::cpu::CpuBackend, "cpu")
+PLUGRAD_EXPORT_BACKEND_AS(plugrad_cpu_backend, plugrad::cpu::CpuBackend, "cpu", "0.1.0")

@@ -1,9 +1,9 @@
 #include <plugrad/io/idx.hpp>
 
 #include <plugrad/sdk/abi.h>
-#include <plugrad/tensor/shape.hpp>
 #include <core/io/byte_source.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/tensor/shape.hpp>
 
 #include <algorithm>
 #include <array>

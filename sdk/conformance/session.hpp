@@ -54,7 +54,7 @@ void run_case(const Case& one, Session& session, Tally& tally);
 // Whether the plugin has a kernel at all for this question: for dense operands, or for immediates where there are no others.
 bool claimed(const Session& session, const Question& question);
 Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags = 0);
-// Poses the problems of one cell, compares, and says what the cell is.
+// Poses the problems of one cell, compares, and says what the cell is. The tally is this cell's alone.
 Cell check_cell(Session& session, Tally& tally, const Question& question, Column column, Queue& queue);
 
 // What of tier 0 the plugin lacks for f32, with i64 indices and bool masks.

@@ -19,7 +19,7 @@ struct Outcome {
 
 struct Setting {
   rlim_t file_size = RLIM_INFINITY;  // the longest file that it may write
-  std::string standard_output = {};      // a file instead of what Outcome::out shows
+  std::string standard_output = {};  // a file instead of what Outcome::out shows
 };
 
 // A process that runs. It is killed where the test ends before it does.
