@@ -83,7 +83,7 @@ template <class T> struct Copy {
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &in = *op->views[1];
-    char slot[8];
+    alignas(8) char slot[8];
     char* const p[] = {data<char>(out), address(in, slot)};
     if (out.count == 1) [[likely]] return row(p, 1, nullptr), PLUGRAD_OK;
     if (out.count <= kGrain && is_dense(out)) {

@@ -42,9 +42,9 @@ template <class T> struct Where {
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &condition = *op->views[1], &a = *op->views[2], &b = *op->views[3];
-    char slots[2][8];
-    char* const p[] = {data<char>(out), data<char>(condition), address(a, slots[0]), address(b, slots[1])};
-    if (out.count == 1 && !is_immediate(condition)) return row<true, true>(p, 1, nullptr), PLUGRAD_OK;
+    alignas(8) char slots[3][8];
+    char* const p[] = {data<char>(out), address(condition, slots[0]), address(a, slots[1]), address(b, slots[2])};
+    if (out.count == 1) return row<true, true>(p, 1, nullptr), PLUGRAD_OK;
     const bool a_serves = is_dense(a) || is_immediate(a), b_serves = is_dense(b) || is_immediate(b);
     if (out.count <= kGrain && is_dense(out) && is_dense(condition) && a_serves && b_serves) {
       const RowFunction f = kKind.rows[2 * is_immediate(a) + 4 * is_immediate(b)];

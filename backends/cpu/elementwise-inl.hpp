@@ -69,13 +69,10 @@ template <class F, class R, class A> struct Binary {
       return PLUGRAD_OK;
     }
     if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
-      char* p[] = {data<char>(out), data<char>(a), data<char>(b)};
+      alignas(8) char slot[8];
+      char* const p[] = {data<char>(out), data<char>(a), address(b, slot)};
       if (is_dense(b)) return dense(p, out.count, nullptr), PLUGRAD_OK;
-      if (is_immediate(b)) {
-        A value = immediate_of<A>(b);
-        p[2] = reinterpret_cast<char*>(&value);
-        return right(p, out.count, nullptr), PLUGRAD_OK;
-      }
+      if (is_immediate(b)) return right(p, out.count, nullptr), PLUGRAD_OK;
     }
     return run_kernel<general>(self, stream, op);
   }

@@ -19,7 +19,7 @@ struct Nest {
   int64_t shape[PLUGRAD_MAX_RANK];
   int64_t strides[kMaxRowOperands][PLUGRAD_MAX_RANK];  // bytes
   char* base[kMaxRowOperands];
-  char slots[kMaxRowOperands][8];
+  alignas(8) char slots[kMaxRowOperands][8];
 
   Nest(const Elementwise& kind, const Call& call) : operands(kind.outputs + kind.inputs) {
     const plugrad_view& out = call.out();

@@ -20,7 +20,7 @@ struct Space {
   int64_t length, extent;  // along the axis: of index, and of what is indexed
   int64_t big_axis, index_axis, small_axis;
   char *big_base, *index_base, *small_base;
-  char slots[2][8];
+  alignas(8) char slots[2][8];
   mutable std::atomic<bool> outside{false};
   mutable std::atomic<int64_t> wrong{0};
 

@@ -29,7 +29,7 @@ class Lines {
   int64_t shape_[PLUGRAD_MAX_RANK];
   int64_t strides_[kMaxOperands][PLUGRAD_MAX_RANK], along_[kMaxOperands];  // bytes
   char* base_[kMaxOperands];
-  char slots_[kMaxOperands][8];
+  alignas(8) char slots_[kMaxOperands][8];
   unsigned packed_ = 0;
   int64_t length_, size_;
   int64_t rows_ = 1, across_ = 1, tiles_ = 1;  // lines of a tile; tiles along the last dimension; all tiles

@@ -49,7 +49,7 @@ template <class T> struct LogSoftmaxBackward {
 
 // The operands that have one element for each row of logits.
 template <class T> struct Column {
-  char slot[8];
+  alignas(8) char slot[8];
   char* base;
   int64_t stride;
   explicit Column(const plugrad_view& view) : base(address(view, slot)), stride(is_immediate(view) ? 0 : step(view, 0)) {}
