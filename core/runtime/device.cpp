@@ -46,12 +46,18 @@ DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backen
   open(index, options);
 }
 
+void keep_reachable(void* handle) {
+  static std::vector<void*>& all = *new std::vector<void*>;
+  all.push_back(handle);
+}
+
 void DeviceState::open(uint32_t index, const OptionList& options) {
   std::vector<plugrad_option> items;
   for (const auto& [key, value] : options) items.push_back({sizeof(plugrad_option), 0, key.c_str(), value.c_str()});
   const plugrad_options given{sizeof given, uint32_t(items.size()), sizeof(plugrad_option), items.data()};
   info.struct_size = sizeof info;
   check(table.open(plugrad::host(), index, &given, &handle, &info), "open");
+  keep_reachable(handle);
   streams::guard_exit();
   require_entries(table, name, info.capabilities);
   if (!info.alignment || !std::has_single_bit(info.alignment))

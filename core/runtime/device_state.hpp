@@ -87,6 +87,10 @@ class DeviceState {
   std::array<std::atomic<KernelTable*>, 4> tables_;
 };
 
+// Notes a device or stream of a plugin for ever: nobody can give them back, not even those that are refused after they were
+// made. Under the registry's mutex.
+void keep_reachable(void* handle);
+
 // always_inline, here and on the way of every op: left to themselves compilers differ by 7 ns an op.
 [[gnu::noinline, gnu::cold]] void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class);
 

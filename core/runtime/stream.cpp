@@ -310,6 +310,7 @@ std::unique_ptr<StreamState> make(DeviceState& device, uint32_t role) {
   stream->role = role;
   stream->edges.reserve(kMaxEdges + 4);
   device.check(device.table.stream_create(device.handle, role, &stream->handle), "stream_create");
+  keep_reachable(stream->handle);
   return stream;
 }
 StreamState* enter_ledger(std::unique_ptr<StreamState> stream) {  // ledger held

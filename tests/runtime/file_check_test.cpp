@@ -48,10 +48,12 @@ class Truncated : public ::testing::Test {
 };
 
 TEST_F(Truncated, IsRefusedUnlessAllThatIsMappedIsThere) {
-  const size_t mapped = mapped_bytes(whole_), step = std::max<size_t>(whole_.size() / 600, 1);
+  const size_t mapped = mapped_bytes(whole_), step = std::max<size_t>(mapped / 600, 1),
+               rest = std::max<size_t>((whole_.size() - mapped) / 50, 1);
   std::vector<size_t> cuts{mapped - 1, mapped};
   for (size_t bytes = 0; bytes < std::min<size_t>(whole_.size(), 1200); bytes += 7) cuts.push_back(bytes);
-  for (size_t bytes = 0; bytes < whole_.size(); bytes += step) cuts.push_back(bytes);
+  for (size_t bytes = 0; bytes < mapped; bytes += step) cuts.push_back(bytes);
+  for (size_t bytes = mapped; bytes < whole_.size(); bytes += rest) cuts.push_back(bytes);
   size_t refused = 0;
   for (const size_t bytes : cuts) {
     const std::string reason = platform::check_shared_object(cut(bytes));
