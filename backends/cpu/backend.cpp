@@ -84,7 +84,8 @@ class CpuBackend final : public Backend {
   int threads() const { return threads_; }
 
   plugrad_device_info info() const override {
-    plugrad_device_info info = host_info(std::string(processor_name()) + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads"));
+    const char* const unit = threads_ == 1 ? " thread" : " threads";
+    plugrad_device_info info = host_info(processor_name() + ", " + std::to_string(threads_) + unit);
     info.memory = installed_memory();
     return info;
   }
