@@ -79,11 +79,6 @@ bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, co
   return try_run<1, 2>(device_of(out), op, dtype_of(out), {&view_of(out), &view_of(a), &view_of(b)}, {storage_of(out), storage_of(a), storage_of(b)}, attributes);
 }
 
-Tensor spread(const Tensor& x, const plugrad_view& shape) {
-  if (same_shape(view_of(x), shape)) return x;
-  return with_view(x, broadcast_to(view_of(x), shape, device_of(x).info.alignment));
-}
-
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value) {
   const plugrad_view number = number_operand(Op::FILL, dtype, value);
   Tensor out = empty_like(device, like, dtype);

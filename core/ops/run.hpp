@@ -81,8 +81,6 @@ bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, co
 inline bool may_fuse() { return !recording(); }
 inline void count_decomposition(const Tensor& x) { ++device_of(x).decompositions; }
 
-// x broadcast to a shape, as a view outside the graph.
-Tensor spread(const Tensor& x, const plugrad_view& shape);
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value);
 
 }  // namespace plugrad

@@ -294,8 +294,6 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
   throw_status(status, op_label(call.opcode), why);
 }
 
-bool has_kernel(DeviceState& device, const OpCall& call) { return device.kernel(call.op(), call.key, 0); }
-
 void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(device);

@@ -28,8 +28,6 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
 // The last rung: through host memory, if the policy allows, else Error (unsupported) naming op, dtypes and device.
 void run_elsewhere(DeviceState& device, const OpCall& call);
-// Whether the device has a kernel for the op with dense operands of these dtypes.
-bool has_kernel(DeviceState& device, const OpCall& call);
 
 // storages: a function that makes the array of them, asked only where it is needed.
 template <int kOutputs, int kInputs, class Storages>

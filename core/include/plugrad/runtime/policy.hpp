@@ -1,4 +1,4 @@
-// How ops are resolved on devices, as this thread wants it.
+// How ops are resolved on devices. Process-wide.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
