@@ -14,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
-// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap.
+// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap. One element stands
+// apart from the rest, whose vectors want an aligned frame.
 
 template <class F, class R, class A> struct Unary {
   static void dense(char* const* p, int64_t n, const void*) {
@@ -27,10 +28,12 @@ template <class F, class R, class A> struct Unary {
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1];
-    if (out.count == 1) [[likely]] {
-      *data<R>(out) = F::of(element<A>(a));
-      return PLUGRAD_OK;
-    }
+    if (out.count != 1) return several(self, stream, op);
+    *data<R>(out) = F::of(element<A>(a));
+    return PLUGRAD_OK;
+  }
+  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &out = *op->views[0], &a = *op->views[1];
     if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
       char* const p[] = {data<char>(out), data<char>(a)};
       dense(p, out.count, nullptr);
@@ -64,10 +67,12 @@ template <class F, class R, class A> struct Binary {
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
-    if (out.count == 1) [[likely]] {
-      *data<R>(out) = F::of(element<A>(a), element<A>(b));
-      return PLUGRAD_OK;
-    }
+    if (out.count != 1) return several(self, stream, op);
+    *data<R>(out) = F::of(element<A>(a), element<A>(b));
+    return PLUGRAD_OK;
+  }
+  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
     if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
       alignas(8) char slot[8];
       char* const p[] = {data<char>(out), data<char>(a), address(b, slot)};

@@ -70,6 +70,7 @@ Storage* Allocator::make(uint64_t size, uint64_t cached_limit) {
   block->bytes = size;
   block->device = &device_;
   block->large = true;
+  block->drop = kStorageLists;
   stats_.reserved += size;
   return block;
 }

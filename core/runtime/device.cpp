@@ -119,6 +119,7 @@ void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
   const uint32_t pieces = uint32_t(std::min<uint64_t>(std::max<uint64_t>((64 << 10) / size, 1), capacity));
   Storage* chunk = device.allocator.take_for_ever(pieces * size);
   auto* storages = new Storage[pieces];
+  if (magazine.full()) magazine.make_room(capacity, storage_depot(list));
   for (uint32_t i = pieces; i-- > 0;) {
     Storage& s = storages[i];
     s.buffer = chunk->buffer;
@@ -126,7 +127,7 @@ void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
     s.device = &device;
     s.bytes = size;
     s.list = list;
-    s.capacity = device.compute ? 0 : capacity;
+    s.drop = device.compute ? kStorageLists : list;
     s.owner = s.writer = device.compute ? device.compute->id : 0;
     magazine.push(&s);
   }
@@ -154,7 +155,7 @@ void destroy_slow(Storage* storage) noexcept {
   if (storage->large) return storage->device->allocator.give(storage);
   if (storage->device->compute && !settle_small(storage)) return;
   Magazine<Storage>& magazine = local().storages[storage->list];
-  if (magazine.count == small_capacity(storage->list % kSizeClasses)) magazine.retire(storage_depot(storage->list));
+  if (magazine.full()) magazine.make_room(small_capacity(storage->list % kSizeClasses), storage_depot(storage->list));
   magazine.push(storage);
 }
 

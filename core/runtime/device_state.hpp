@@ -101,7 +101,7 @@ void keep_reachable(void* handle);
     const uint32_t size_class = bytes <= kSmallest ? 0 : uint32_t(std::bit_width((bytes - 1) / kSmallest));
     const uint32_t list = device.ordinal * kSizeClasses + size_class;
     Magazine<Storage>& magazine = l.storages[list];
-    if (!magazine.head) [[unlikely]] refill_storages(device, list, size_class);
+    if (magazine.empty()) [[unlikely]] refill_storages(device, list, size_class);
     storage = magazine.pop();
     storage->refs.store(1, std::memory_order_relaxed);
   } else {
@@ -114,8 +114,8 @@ inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = 
 
 void destroy_slow(Storage* storage) noexcept;
 inline void destroy(Local& l, Storage* storage) noexcept {
-  Magazine<Storage>& magazine = l.storages[storage->list];
-  if (magazine.count >= storage->capacity) [[unlikely]] return destroy_slow(storage);
+  Magazine<Storage>& magazine = l.storages[storage->drop];
+  if (magazine.full()) [[unlikely]] return destroy_slow(storage);
   magazine.push(storage);
 }
 inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }

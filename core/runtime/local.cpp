@@ -37,7 +37,7 @@ std::mutex& depot_mutex() {
 }
 
 Depot<Storage>& storage_depot(uint32_t list) {
-  static Depot<Storage>* const depots = new Depot<Storage>[kMaxDevices * kSizeClasses];
+  static Depot<Storage>* const depots = new Depot<Storage>[kStorageLists];
   return depots[list];
 }
 
@@ -50,7 +50,7 @@ Local::Local() {
 Local::~Local() {
   headers.flush();
   nodes.flush();
-  for (uint32_t list = 0; list < storages.size(); ++list) storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
+  for (uint32_t list = 0; list < kStorageLists; ++list) storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
   Census& c = census();
   const std::lock_guard lock(census_mutex());
   std::erase(c.living, this);

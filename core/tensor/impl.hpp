@@ -45,11 +45,12 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 
 // A dense tensor with the shape of like, not yet written.
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
-  Ref<Storage> storage = allocate(l, device, uint64_t(like.count) * dtype_size(dtype));
-  Ref<Impl> impl(new (l.headers.get()) Impl(device, std::move(storage)));
+  l.headers.reserve();
+  Storage* storage = allocate(l, device, uint64_t(like.count) * dtype_size(dtype)).release();
+  Impl* impl = new (l.headers.get_reserved()) Impl(device, Ref<Storage>(storage));
   plugrad_view& v = impl->view;
-  v.buffer = impl->storage->buffer;
-  v.offset = impl->storage->offset;
+  v.buffer = storage->buffer;
+  v.offset = storage->offset;
   v.count = like.count;
   // dtype to reserved as one word: one store, which later loads of its parts take their bytes from.
   uint64_t word;
@@ -61,7 +62,7 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
     v.strides[i] = like.strides[i];
   }
   if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
-  return Tensor(std::move(impl));
+  return Tensor(Ref<Impl>(impl));
 }
 inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) { return empty_like(local(), device, like, dtype); }
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);

@@ -1,0 +1,102 @@
+// Free objects: each thread keeps some, in stacks of a fixed capacity that change hands whole. Lists that only return to the
+// thread that drops them would grow without end when one thread makes and another drops. After Bonwick and Adams, "Magazines
+// and Vmem", USENIX 2001.
+#pragma once
+#include <core/runtime/fork.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace plugrad {
+
+// Stacks that no thread holds.
+template <class T> class Depot {
+ public:
+  void give_full(T** stack) {
+    const std::lock_guard lock(depot_mutex());
+    full_.push_back(stack);
+  }
+  T** take_full() {  // null: there is none
+    const std::lock_guard lock(depot_mutex());
+    return take(full_);
+  }
+  void give_empty(T** stack) {
+    const std::lock_guard lock(depot_mutex());
+    empty_.push_back(stack);
+  }
+  T** take_empty(uint32_t capacity) {
+    const std::lock_guard lock(depot_mutex());
+    T** stack = take(empty_);
+    return stack ? stack : new T*[capacity];
+  }
+  // Collects single objects until they fill a stack.
+  void give_one(T* object, uint32_t capacity) {
+    const std::lock_guard lock(depot_mutex());
+    loose_.push_back(object);
+    if (loose_.size() < capacity) return;
+    full_.push_back(new T*[capacity]);
+    std::copy(loose_.begin(), loose_.end(), full_.back());
+    loose_.clear();
+  }
+
+ private:
+  static T** take(std::vector<T**>& stacks) {
+    if (stacks.empty()) return nullptr;
+    T** stack = stacks.back();
+    stacks.pop_back();
+    return stack;
+  }
+  std::vector<T**> full_, empty_;
+  std::vector<T*> loose_;
+};
+
+// A thread's own: a stack, and a spare one that is full or empty, so that going to and fro at its end costs no lock.
+template <class T> class Magazine {
+ public:
+  bool empty() const { return top_ == begin_; }
+  bool full() const { return top_ == end_; }  // so is one that never held anything
+  T* pop() { return *--top_; }            // unless empty
+  void push(T* free) { *top_++ = free; }  // unless full
+
+  // Where it is empty: whether there is something to pop now, without making anything new.
+  bool refill(uint32_t capacity, Depot<T>& depot) {
+    T** stack = spare_full_ ? std::exchange(spare_, nullptr) : depot.take_full();
+    if (!stack) return false;
+    if (spare_) depot.give_empty(spare_);
+    spare_ = std::exchange(begin_, stack);
+    spare_full_ = false;
+    top_ = end_ = begin_ + capacity;
+    return true;
+  }
+  // Where it is full: room for as many again.
+  void make_room(uint32_t capacity, Depot<T>& depot) {
+    if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
+    T** stack = spare_ ? spare_ : depot.take_empty(capacity);
+    spare_ = std::exchange(begin_, stack);
+    spare_full_ = spare_ != nullptr;
+    top_ = begin_;
+    end_ = begin_ + capacity;
+  }
+  // For a thread that ends.
+  void flush(uint32_t capacity, Depot<T>& depot) {
+    if (begin_ && full()) depot.give_full(std::exchange(begin_, nullptr));
+    else
+      while (!empty()) depot.give_one(pop(), capacity);
+    if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
+    delete[] begin_;
+    delete[] spare_;
+    *this = {};
+  }
+
+ private:
+  T** top_ = nullptr;  // beyond the last free object
+  T** begin_ = nullptr;
+  T** end_ = nullptr;
+  T** spare_ = nullptr;
+  bool spare_full_ = false;
+};
+
+}  // namespace plugrad
