@@ -32,7 +32,8 @@ template <class F, class R, class A> struct Unary {
     *data<R>(out) = F::of(element<A>(a));
     return PLUGRAD_OK;
   }
-  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,
+                                                  const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1];
     if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
       char* const p[] = {data<char>(out), data<char>(a)};
@@ -71,7 +72,8 @@ template <class F, class R, class A> struct Binary {
     *data<R>(out) = F::of(element<A>(a), element<A>(b));
     return PLUGRAD_OK;
   }
-  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+  [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,
+                                                  const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
     if (out.count <= kGrain && is_dense(out) && is_dense(a)) {
       alignas(8) char slot[8];

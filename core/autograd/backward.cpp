@@ -85,7 +85,8 @@ void Pass::capture(Node& node) { captured_.emplace(&node, Tensor()); }
 void Pass::claim(Node& node) {
   uint32_t none = 0;
   if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
-    throw Error(Code::invalid, "[backward] part of this graph is in another backward pass right now: passes share leaves only");
+    throw Error(Code::invalid,
+                "[backward] part of this graph is in another backward pass right now: passes share leaves only");
   if (node.flags & Node::kSpent) {
     node.pass.store(0, std::memory_order_release);
     throw Error(Code::invalid, std::string("[backward] a part of the graph, at ") + node.rule->name +
@@ -130,7 +131,8 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
 // Adds to a node's sum, reduced to its shape where the operand was broadcast.
 [[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
   if (!grad.defined()) return;
-  if (!same_shape(view_of(grad), node)) [[unlikely]] grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
+  if (!same_shape(view_of(grad), node)) [[unlikely]]
+    grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
   Tensor& sum = node.rule ? node.sum : leaf_sum(node).sum;
   sum = sum.defined() ? add_gradients(sum, grad) : std::move(grad);
 }
@@ -165,7 +167,8 @@ void Pass::run() {
   const Mode mode(options_.create_graph);
   for (auto& [root, seed] : roots_) arrive(*root, std::move(seed));
   for (auto& [root, seed] : roots_)
-    if (root->rule && !root->pending && mine(*root) && std::ranges::find(stack_, root) == stack_.end()) stack_.push_back(root);
+    if (root->rule && !root->pending && mine(*root) && std::ranges::find(stack_, root) == stack_.end())
+      stack_.push_back(root);
   while (!stack_.empty()) {
     current_ = stack_.back();
     stack_.pop_back();
@@ -174,11 +177,14 @@ void Pass::run() {
   current_ = nullptr;
 }
 
-Tensor Pass::captured(Node& node) { return node.rule ? captured_.at(&node) : shared_leaves_.contains(&node) || mine(node) ? leaf_sum(node).sum : Tensor(); }
+Tensor Pass::captured(Node& node) {
+  return node.rule ? captured_.at(&node) : shared_leaves_.contains(&node) || mine(node) ? leaf_sum(node).sum : Tensor();
+}
 
 void Pass::commit() {
   const Mode mode(options_.create_graph);
-  for (NodeSum& each : retained_) each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
+  for (NodeSum& each : retained_)
+    each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
   std::vector<Tensor> before(leaves_.size()), after(leaves_.size());
   for (bool swapped = false; !swapped;) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
@@ -227,21 +233,27 @@ void Pass::release_claims() noexcept {
 Tensor checked_seed(const Tensor& output, const Tensor& seed) {
   if (!seed.defined()) {
     if (output.count() == 1) return gradient_of_one(output);
-    throw Error(Code::invalid, "[backward] the root has shape " + output.shape().text() + ": one element, or a seed of that shape, is expected");
+    throw Error(Code::invalid, "[backward] the root has shape " + output.shape().text() +
+                                   ": one element, or a seed of that shape, is expected");
   }
   if (seed.shape() != output.shape() || seed.dtype() != output.dtype() || seed.device() != output.device())
-    throw Error(Code::invalid, "[backward] a seed of shape " + seed.shape().text() + ", " + dtype_name(seed.dtype()) + ", " + seed.device().name() + " for a root of shape " +
-                                   output.shape().text() + ", " + dtype_name(output.dtype()) + ", " + output.device().name());
+    throw Error(Code::invalid, "[backward] a seed of shape " + seed.shape().text() + ", " + dtype_name(seed.dtype()) + ", " +
+                                   seed.device().name() + " for a root of shape " + output.shape().text() + ", " +
+                                   dtype_name(output.dtype()) + ", " + output.device().name());
   return seed;
 }
 
 void add_roots(Pass& pass, const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds) {
   if (!seeds.empty() && seeds.size() != outputs.size())
-    throw Error(Code::invalid, "[backward] " + std::to_string(seeds.size()) + " seeds for " + std::to_string(outputs.size()) + " outputs: one for each, or none, expected");
+    throw Error(Code::invalid, "[backward] " + std::to_string(seeds.size()) + " seeds for " +
+                                   std::to_string(outputs.size()) + " outputs: one for each, or none, expected");
   for (size_t i = 0; i < outputs.size(); ++i) {
     require_defined(outputs[i], "backward");
     Node* node = outputs[i].impl().node.get();
-    if (!node) throw Error(Code::invalid, "[backward] the root wants no gradient: nothing it was computed from has requires_grad_(), or recording was off");
+    if (!node)
+      throw Error(
+          Code::invalid,
+          "[backward] the root wants no gradient: nothing it was computed from has requires_grad_(), or recording was off");
     pass.add_root(*node, checked_seed(outputs[i], seeds.empty() ? Tensor() : seeds[i]));
   }
 }
@@ -264,7 +276,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   add_roots(pass, outputs, options.seeds);
   for (const Tensor& input : inputs) {
     require_defined(input, "grad");
-    if (!input.requires_grad()) throw Error(Code::invalid, "[grad] an input of shape " + input.shape().text() + " wants no gradient: call requires_grad_() on it first");
+    if (!input.requires_grad())
+      throw Error(Code::invalid, "[grad] an input of shape " + input.shape().text() +
+                                     " wants no gradient: call requires_grad_() on it first");
     pass.capture(*input.impl().node);
   }
   pass.run();
@@ -272,7 +286,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (const Tensor& input : inputs) {
     grads.push_back(pass.captured(*input.impl().node));
     if (!grads.back().defined() && !options.allow_unused)
-      throw Error(Code::invalid, "[grad] no output depends on an input of shape " + input.shape().text() + ": ask with allow_unused for an undefined gradient");
+      throw Error(Code::invalid, "[grad] no output depends on an input of shape " + input.shape().text() +
+                                     ": ask with allow_unused for an undefined gradient");
   }
   return grads;
 }

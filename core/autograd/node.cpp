@@ -28,7 +28,8 @@ namespace {
 
 // A saved output is held without its node: nothing keeps itself alive.
 [[gnu::always_inline]] inline void save(Node& node, int place, const Tensor& value, bool is_output) {
-  std::construct_at(&node.saved[size_t(place)], is_output ? with_view(value, view_of(value)) : Tensor(value));  // it was undefined
+  std::construct_at(&node.saved[size_t(place)],
+                    is_output ? with_view(value, view_of(value)) : Tensor(value));  // it was undefined
   node.versions[size_t(place)] = storage_of(value)->version;
 }
 }  // namespace
@@ -66,8 +67,9 @@ const Tensor& Saved::checked(int i) const {
   const Tensor& value = node_.saved[size_t(i)];
   const uint32_t now = storage_of(value)->version, then = node_.versions[size_t(i)];
   if (now != then) [[unlikely]]
-    throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name + " saved for its gradient was changed in place since (version " +
-                                   std::to_string(then) + " then, " + std::to_string(now) + " now): clone it before the change");
+    throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name +
+                                   " saved for its gradient was changed in place since (version " + std::to_string(then) +
+                                   " then, " + std::to_string(now) + " now): clone it before the change");
   return value;
 }
 
@@ -99,9 +101,12 @@ Node& node_of(const Tensor& x, const char* what) {
 
 Tensor& Tensor::requires_grad_(bool on) {
   require_defined(*this, "requires_grad_");
-  if (!is_leaf()) throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) + ": only leaves can be changed; detach() it");
+  if (!is_leaf())
+    throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) +
+                                   ": only leaves can be changed; detach() it");
   if (on && !is_floating(dtype()))
-    throw Error(Code::invalid, std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: f32 or f64 expected");
+    throw Error(Code::invalid,
+                std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: f32 or f64 expected");
   if (on && !impl_->node) impl_->node = new_node(impl_->view);
   if (!on) impl_->node = {};
   return *this;
@@ -122,7 +127,8 @@ void Tensor::retain_grad() { node_of(*this, "retain_grad").flags |= Node::kRetai
 void Tensor::set_grad(const Tensor& grad) {
   Node& node = node_of(*this, "set_grad");
   if (grad.defined() && (grad.shape() != shape() || grad.dtype() != dtype() || grad.device() != device()))
-    throw Error(Code::invalid, "[set_grad] a gradient of shape " + grad.shape().text() + " for a tensor of shape " + shape().text() + ": shape, dtype and device must be equal");
+    throw Error(Code::invalid, "[set_grad] a gradient of shape " + grad.shape().text() + " for a tensor of shape " +
+                                   shape().text() + ": shape, dtype and device must be equal");
   node.grad = grad;
 }
 
@@ -138,9 +144,12 @@ Tensor Tensor::detach() const {
 void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
   if (x.impl().node && recording())
-    throw Error(Code::invalid, std::string("[") + what + "] writing in place to a tensor that wants gradients, while recording: do it under NoGrad");
+    throw Error(Code::invalid,
+                std::string("[") + what +
+                    "] writing in place to a tensor that wants gradients, while recording: do it under NoGrad");
   if (view_of(x).layout & PLUGRAD_BROADCAST)
-    throw Error(Code::invalid, std::string("[") + what + "] several elements of this expanded view are one in memory: clone it first");
+    throw Error(Code::invalid,
+                std::string("[") + what + "] several elements of this expanded view are one in memory: clone it first");
 }
 
 }  // namespace plugrad

@@ -110,7 +110,8 @@ template <class... Operands>
   return out;
 }
 template <class MakeExtra, class... Operands>
-[[gnu::always_inline]] inline Tensor differentiable_with(const Rule& rule, MakeExtra&& extra, Tensor out, const Operands&... operands) {
+[[gnu::always_inline]] inline Tensor differentiable_with(const Rule& rule, MakeExtra&& extra, Tensor out,
+                                                         const Operands&... operands) {
   if ((... || bool(operands.impl().node)) && recording()) {
     const Tensor* const all[] = {&operands...};
     record(rule, out, all, sizeof...(operands), extra());

@@ -18,6 +18,7 @@ Adam::Adam(std::vector<Tensor> parameters, double rate, AdamOptions options, boo
   }
   m_ = zeros_for(parameters_);
   v_ = zeros_for(parameters_);
+  taken_.resize(parameters_.size());
 }
 
 Adam::Adam(std::vector<Tensor> parameters, double rate, AdamOptions options)
@@ -29,20 +30,36 @@ AdamW::AdamW(std::vector<Tensor> parameters, double rate, AdamOptions options)
 void Adam::step() {
   const NoGrad unrecorded;
   ++steps_;
-  const AdamStep step{rate_, options_.beta1, options_.beta2, options_.epsilon, options_.weight_decay, decoupled_, steps_};
+  AdamStep step{rate_, options_.beta1, options_.beta2, options_.epsilon, options_.weight_decay, decoupled_, 0};
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = parameters_[i].grad();
     if (!grad.defined()) continue;
     follow(m_[i], parameters_[i]);
     follow(v_[i], parameters_[i]);
+    step.number = ++taken_[i];
     adam_step(parameters_[i], m_[i], v_[i], grad, step);
   }
 }
 
-std::vector<NamedTensor> Adam::state() const { return collect_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}}); }
+namespace {
+// A scalar for each parameter, beside it.
+std::vector<Tensor> as_tensors(const std::vector<int64_t>& counts, const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < counts.size(); ++i)
+    tensors.push_back(Tensor::from(std::vector<int64_t>{counts[i]}, {}, parameters[i].device()));
+  return tensors;
+}
+}  // namespace
+
+std::vector<NamedTensor> Adam::state() const {
+  const std::vector<Tensor> taken = as_tensors(taken_, parameters_);
+  return collect_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}, {"step", &taken}});
+}
 
 void Adam::load_state(const std::vector<NamedTensor>& state, int64_t steps) {
-  restore_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}}, state, steps);
+  const std::vector<Tensor> taken = as_tensors(taken_, parameters_);
+  restore_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}, {"step", &taken}}, state, steps);
+  for (size_t i = 0; i < taken.size(); ++i) taken_[i] = taken[i].item<int64_t>();
   steps_ = steps;
 }
 

@@ -22,7 +22,8 @@ class Retaining {
 };
 
 Node& node_of(const Value& v) {
-  if (!v.tensor().defined() || !v.tensor().impl().node) throw Error(Code::invalid, "[value] this value was computed while recording was off: it has no place in a graph");
+  if (!v.tensor().defined() || !v.tensor().impl().node)
+    throw Error(Code::invalid, "[value] this value was computed while recording was off: it has no place in a graph");
   return *v.tensor().impl().node;
 }
 Extra& extra_of(Node& node) {
@@ -102,7 +103,9 @@ Value log(const Value& x) {
   return Value(log(x.tensor()));
 }
 
-std::ostream& operator<<(std::ostream& out, const Value& value) { return out << "Value(data=" << value.data() << ", grad=" << value.grad() << ')'; }
+std::ostream& operator<<(std::ostream& out, const Value& value) {
+  return out << "Value(data=" << value.data() << ", grad=" << value.grad() << ')';
+}
 
 // --- Networks of them.
 
@@ -111,7 +114,9 @@ Neuron::Neuron(int64_t nin, bool nonlinear, Device device) : b(0.0, device), non
 }
 
 Value Neuron::operator()(const std::vector<Value>& x) const {
-  if (x.size() != w.size()) throw Error(Code::invalid, "[neuron] " + std::to_string(x.size()) + " values for " + std::to_string(w.size()) + " weights");
+  if (x.size() != w.size())
+    throw Error(Code::invalid,
+                "[neuron] " + std::to_string(x.size()) + " values for " + std::to_string(w.size()) + " weights");
   Value sum = b;
   for (size_t i = 0; i < w.size(); ++i) sum = sum + w[i] * x[i];
   return nonlin ? relu(sum) : sum;
@@ -152,7 +157,8 @@ std::vector<Value> Layer::parameters() const { return all_parameters(neurons); }
 std::string Layer::text() const { return list_text("Layer", neurons); }
 
 MLP::MLP(int64_t nin, const std::vector<int64_t>& nouts, Device device) {
-  for (size_t i = 0; i < nouts.size(); ++i) layers.emplace_back(i ? nouts[i - 1] : nin, nouts[i], i + 1 < nouts.size(), device);
+  for (size_t i = 0; i < nouts.size(); ++i)
+    layers.emplace_back(i ? nouts[i - 1] : nin, nouts[i], i + 1 < nouts.size(), device);
 }
 
 std::vector<Value> MLP::operator()(const std::vector<Value>& x) const {

@@ -66,7 +66,8 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number 
   const plugrad_view c = operand(condition), x = operand(a), y = operand(b);
   Tensor out = empty_like(device, shape, dtype_of(values));
   if (shape.count)
-    run<1, 3>(device, Op::WHERE, dtype_of(values), {&view_of(out), &c, &x, &y}, {storage_of(out), storage(condition), storage(a), storage(b)});
+    run<1, 3>(device, Op::WHERE, dtype_of(values), {&view_of(out), &c, &x, &y},
+              {storage_of(out), storage(condition), storage(a), storage(b)});
   return out;
 }
 Tensor kept_where(Grad grad, S saved) { return where(saved.input(0), grad, 0); }
@@ -94,7 +95,8 @@ Tensor cast(const Tensor& x, DType dtype) {
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
   Tensor out = empty_like(device_of(x), view_of(x), uint8_t(dtype));
-  if (view_of(x).count) run<1, 1>(device_of(x), Op::CAST, uint8_t(dtype), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  if (view_of(x).count)
+    run<1, 1>(device_of(x), Op::CAST, uint8_t(dtype), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
   return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }
 
@@ -113,8 +115,10 @@ Tensor to(const Tensor& x, Device device) {
   const Tensor source = dense(x);
   Storage& from = *storage_of(source);
   Tensor out = empty(device.state(), x.shape(), dtype_of(x), true);
-  transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset, uint64_t(x.count() * item_size(x.dtype())));
-  return differentiable_with(kRule, [&] { return new Extra{.integers = {reinterpret_cast<int64_t>(&device_of(x))}}; }, std::move(out), x);
+  transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset,
+                    uint64_t(x.count() * item_size(x.dtype())));
+  return differentiable_with(
+      kRule, [&] { return new Extra{.integers = {reinterpret_cast<int64_t>(&device_of(x))}}; }, std::move(out), x);
 }
 
 }  // namespace plugrad

@@ -71,8 +71,10 @@ Tensor mul(const Tensor& a, Number b) {
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"/", {{{[](Grad grad, S saved) { return div(grad, saved.input(1)); }, kInput1},
-                                     {[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input(1))); }, kInput1 | kOutput}}}};
+  static constexpr Rule kRule{
+      "/",
+      {{{[](Grad grad, S saved) { return div(grad, saved.input(1)); }, kInput1},
+        {[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input(1))); }, kInput1 | kOutput}}}};
   require_together(Op::DIV, a, b);
   require_floating(Op::DIV, dtype_of(a));
   return differentiable(kRule, binary(Op::DIV, a, b, dtype_of(a)), a, b);
@@ -84,7 +86,8 @@ Tensor div(const Tensor& a, Number b) {
   return recorded_number(kRule, b, with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
-  static constexpr Rule kRule{"/", {{{[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input())); }, kInput | kOutput}}}};
+  static constexpr Rule kRule{
+      "/", {{{[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input())); }, kInput | kOutput}}}};
   require(Op::DIV, b);
   require_floating(Op::DIV, dtype_of(b));
   return differentiable(kRule, with_number(Op::DIV, a, b), b);
@@ -161,7 +164,8 @@ template <bool kLarger> Tensor extremum_number_grad(Grad grad, S saved) {
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"maximum", {{{extremum_grad<true, 0>, kInput | kInput1}, {extremum_grad<true, 1>, kInput | kInput1}}}};
+  static constexpr Rule kRule{"maximum",
+                              {{{extremum_grad<true, 0>, kInput | kInput1}, {extremum_grad<true, 1>, kInput | kInput1}}}};
   return differentiable(kRule, arithmetic<Op::MAXIMUM>(a, b), a, b);
 }
 Tensor maximum(const Tensor& a, Number b) {
@@ -169,7 +173,8 @@ Tensor maximum(const Tensor& a, Number b) {
   return recorded_number(kRule, b, with_number(Op::MAXIMUM, a, b), a);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"minimum", {{{extremum_grad<false, 0>, kInput | kInput1}, {extremum_grad<false, 1>, kInput | kInput1}}}};
+  static constexpr Rule kRule{"minimum",
+                              {{{extremum_grad<false, 0>, kInput | kInput1}, {extremum_grad<false, 1>, kInput | kInput1}}}};
   return differentiable(kRule, arithmetic<Op::MINIMUM>(a, b), a, b);
 }
 Tensor minimum(const Tensor& a, Number b) {

@@ -22,9 +22,12 @@ int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == at || index.size(i) <= x.size(i);
   if (!fits)
-    throw Error(Code::invalid, "[" + label + "] an index of shape " + index.shape().text() + " into " + x.shape().text() + " along axis " + std::to_string(at) +
+    throw Error(Code::invalid, "[" + label + "] an index of shape " + index.shape().text() + " into " + x.shape().text() +
+                                   " along axis " + std::to_string(at) +
                                    ": equal ranks, and extents no larger beside that axis, expected");
-  if (index.count() && !x.size(at)) throw Error(Code::index_error, "[" + label + "] axis " + std::to_string(at) + " of " + x.shape().text() + " has no elements to index");
+  if (index.count() && !x.size(at))
+    throw Error(Code::index_error,
+                "[" + label + "] axis " + std::to_string(at) + " of " + x.shape().text() + " has no elements to index");
   return at;
 }
 
@@ -51,7 +54,8 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   const plugrad_view source = reachable(view_of(x), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count())
-    run<1, 2>(device, Op::GATHER, dtype_of(x), {&view_of(out), &source, &view_of(index)}, {storage_of(out), storage_of(x), storage_of(index)}, &attributes);
+    run<1, 2>(device, Op::GATHER, dtype_of(x), {&view_of(out), &source, &view_of(index)},
+              {storage_of(out), storage_of(x), storage_of(index)}, &attributes);
   return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index);
 }
 
@@ -63,13 +67,15 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   require_together(Op::SCATTER_ADD, x, source);
   require_number_dtype(Op::SCATTER_ADD, dtype_of(x));
   if (source.shape() != index.shape())
-    throw Error(Code::invalid, "[scatter_add] a source of shape " + source.shape().text() + " for an index of shape " + index.shape().text() + ": equal shapes expected");
+    throw Error(Code::invalid, "[scatter_add] a source of shape " + source.shape().text() + " for an index of shape " +
+                                   index.shape().text() + ": equal shapes expected");
   DeviceState& device = device_of(x);
   Tensor out = unary(Op::COPY, x);
   const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count())
-    run<1, 2>(device, Op::SCATTER_ADD, dtype_of(x), {&target, &view_of(index), &view_of(source)}, {storage_of(out), storage_of(index), storage_of(source)}, &attributes);
+    run<1, 2>(device, Op::SCATTER_ADD, dtype_of(x), {&target, &view_of(index), &view_of(source)},
+              {storage_of(out), storage_of(index), storage_of(source)}, &attributes);
   return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index, source);
 }
 

@@ -28,7 +28,8 @@ void Tensor::copy_(const Tensor& source) {
   const Tensor from = fitting(*this, source);
   if (!count() || from.is_same(*this)) return;
   raise_version(*this);
-  run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)}, {storage_of(*this), storage_of(from)});
+  run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)},
+            {storage_of(*this), storage_of(from)});
 }
 
 void Tensor::fill_(Number value) {
@@ -56,7 +57,8 @@ void Tensor::mul_(Number factor) {
 
 void Tensor::move_to_(Device device) {
   require_defined(*this, "move_to_");
-  if (!is_leaf()) throw Error(Code::invalid, "[move_to_] this tensor is the result of an op: only leaves move; to() makes a copy");
+  if (!is_leaf())
+    throw Error(Code::invalid, "[move_to_] this tensor is the result of an op: only leaves move; to() makes a copy");
   const NoGrad unrecorded;
   const Tensor there = plugrad::to(detach(), device);
   Tensor grad_there;
@@ -75,7 +77,8 @@ Tensor gradient_of_one(const Tensor& output) {
 }
 
 Tensor own(Tensor& grad) {
-  const bool alone = grad.impl().refs.load(std::memory_order_acquire) == 1 && storage_of(grad)->refs.load(std::memory_order_acquire) == 1;
+  const bool alone =
+      grad.impl().refs.load(std::memory_order_acquire) == 1 && storage_of(grad)->refs.load(std::memory_order_acquire) == 1;
   return alone && grad.is_contiguous() ? std::move(grad) : clone(grad);
 }
 

@@ -38,7 +38,8 @@ Tensor log_softmax(const Tensor& x, int axis) {
   const int at = normal_axis(axis, x.rank(), "log_softmax");
   const plugrad_axis attributes{sizeof attributes, at};
   Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-  if (x.count() && !try_run<1, 1>(device_of(x), Op::LOG_SOFTMAX, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)}, &attributes)) {
+  if (x.count() && !try_run<1, 1>(device_of(x), Op::LOG_SOFTMAX, dtype_of(x), {&view_of(out), &view_of(x)},
+                                  {storage_of(out), storage_of(x)}, &attributes)) {
     count_decomposition(x);
     const NoGrad unrecorded;
     out = composed_log_softmax(x, at);
@@ -52,13 +53,15 @@ Tensor cross_entropy_grad(Grad grad, S saved) {
   const Tensor x = saved.input(0), target = saved.input(1), lse = saved.input(2);
   if (may_fuse()) {
     const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-    if (try_run<1, 4>(device_of(x), Op::CROSS_ENTROPY_BACKWARD, dtype_of(x), {&view_of(out), &view_of(grad), &view_of(x), &view_of(target), &view_of(lse)},
+    if (try_run<1, 4>(device_of(x), Op::CROSS_ENTROPY_BACKWARD, dtype_of(x),
+                      {&view_of(out), &view_of(grad), &view_of(x), &view_of(target), &view_of(lse)},
                       {storage_of(out), storage_of(grad), storage_of(x), storage_of(target), storage_of(lse)}))
       return out;
     count_decomposition(x);
   }
   const Tensor index = unsqueeze(target, 1);
-  const Tensor one_hot = scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, index, ones(index.shape(), x.dtype(), x.device()));
+  const Tensor one_hot =
+      scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, index, ones(index.shape(), x.dtype(), x.device()));
   return mul(sub(exp(log_softmax(x, 1)), one_hot), unsqueeze(grad, 1));
 }
 
@@ -82,7 +85,8 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
   if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of i64");
   if (logits.device() != targets.device()) throw_not_together(Op::CROSS_ENTROPY, logits, targets);
   if (logits.rank() != 2 || targets.rank() != 1 || logits.size(0) != targets.size(0) || !logits.size(1))
-    throw Error(Code::invalid, "[cross_entropy] logits " + logits.shape().text() + " and targets " + targets.shape().text() + ": (n, c) and (n,) expected, c above 0");
+    throw Error(Code::invalid, "[cross_entropy] logits " + logits.shape().text() + " and targets " + targets.shape().text() +
+                                   ": (n, c) and (n,) expected, c above 0");
 }
 }  // namespace
 

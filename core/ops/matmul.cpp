@@ -46,14 +46,16 @@ Tensor product(const Tensor& a, const Tensor& b) {
   Tensor out = empty_like(device, like, dtype_of(a));
   if (!like.count) return out;
   const plugrad_view left = batched(x, batch, alignment), right = batched(y, batch, alignment);
-  run<1, 2>(device, Op::MATMUL, dtype_of(a), {&view_of(out), &left, &right}, {storage_of(out), storage_of(a), storage_of(b)});
+  run<1, 2>(device, Op::MATMUL, dtype_of(a), {&view_of(out), &left, &right},
+            {storage_of(out), storage_of(a), storage_of(b)});
   return out;
 }
 
 Tensor matrices(const Tensor& a, const Tensor& b);
 Tensor matrices(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"matmul", {{{[](Grad grad, S saved) { return matrices(grad, transpose(saved.input(1))); }, kInput1},
-                                          {[](Grad grad, S saved) { return matrices(transpose(saved.input(0)), grad); }, kInput}}}};
+  static constexpr Rule kRule{"matmul",
+                              {{{[](Grad grad, S saved) { return matrices(grad, transpose(saved.input(1))); }, kInput1},
+                                {[](Grad grad, S saved) { return matrices(transpose(saved.input(0)), grad); }, kInput}}}};
   return differentiable(kRule, product(a, b), a, b);
 }
 }  // namespace

@@ -12,7 +12,9 @@ unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
   for (int64_t axis : axes) {
     const int at = normal_axis(axis, rank, what);
-    if (mask >> at & 1) throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(at) + " stands twice in " + axes.text());
+    if (mask >> at & 1)
+      throw Error(Code::invalid,
+                  std::string("[") + what + "] axis " + std::to_string(at) + " stands twice in " + axes.text());
     mask |= 1u << at;
   }
   return mask;
@@ -30,7 +32,8 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
   const plugrad_view like = dense_view(kept_shape(view_of(x), mask), out_dtype, device.info.alignment);
   if (!view_of(x).count && like.count) {
     if (op == Op::SUM) return filled(device, like, out_dtype, 0);
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] over no elements, of shape " + x.shape().text() + ": it has no identity");
+    throw Error(Code::invalid,
+                "[" + op_label(uint32_t(op)) + "] over no elements, of shape " + x.shape().text() + ": it has no identity");
   }
   Tensor out = empty_like(device, like, out_dtype);
   if (like.count) run<1, 1>(device, op, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
@@ -67,7 +70,9 @@ namespace {
 using Grad = const Tensor&;
 using S = const Saved&;
 
-Extra* keep_shape(const Tensor& x, unsigned mask) { return new Extra{.axes = kept_shape(view_of(x), mask), .integers = {mask}}; }
+Extra* keep_shape(const Tensor& x, unsigned mask) {
+  return new Extra{.axes = kept_shape(view_of(x), mask), .integers = {mask}};
+}
 Tensor with_kept_axes(Grad grad, S saved) { return reshape(grad, saved.extra().axes); }
 
 // Largest and smallest: the gradient goes to all elements that are equal to the result, in equal parts.
@@ -93,7 +98,8 @@ Tensor extremum(Op op, const Tensor& x, const Shape& axes, bool keepdim) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
-  static constexpr Rule kRule{"sum", {{{[](Grad grad, S saved) { return expand(with_kept_axes(grad, saved), saved.shape()); }}}}};
+  static constexpr Rule kRule{"sum",
+                              {{{[](Grad grad, S saved) { return expand(with_kept_axes(grad, saved), saved.shape()); }}}}};
   require(Op::SUM, x);
   const unsigned mask = axis_mask(axes, x.rank(), "sum");
   const Tensor kept = reduce(Op::SUM, x, mask, dtype_of(x) <= PLUGRAD_F64 ? dtype_of(x) : uint8_t(PLUGRAD_I64));
@@ -102,7 +108,9 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "mean");
-  if (!is_floating(x.dtype())) throw Error(Code::invalid, std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": f32 or f64 expected; cast it");
+  if (!is_floating(x.dtype()))
+    throw Error(Code::invalid,
+                std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": f32 or f64 expected; cast it");
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)

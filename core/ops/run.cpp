@@ -6,13 +6,16 @@ namespace plugrad {
 
 void throw_not_together(const std::string& what, const Tensor& a, const Tensor& b) {
   if (&device_of(a) != &device_of(b))
-    throw Error(Code::invalid, "[" + what + "] operands on " + device_of(a).name + " and " + device_of(b).name + ": one device expected; move one with to(x, device)");
-  throw Error(Code::invalid, "[" + what + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) + ": one dtype expected; cast one of them");
+    throw Error(Code::invalid, "[" + what + "] operands on " + device_of(a).name + " and " + device_of(b).name +
+                                   ": one device expected; move one with to(x, device)");
+  throw Error(Code::invalid, "[" + what + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) +
+                                 ": one dtype expected; cast one of them");
 }
 void throw_not_together(Op op, const Tensor& a, const Tensor& b) { throw_not_together(op_label(uint32_t(op)), a, b); }
 
 void throw_dtype(Op op, uint8_t dtype, const char* expected) {
-  throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an operand of " + dtype_label(dtype) + ": " + expected + " expected; cast it");
+  throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an operand of " + dtype_label(dtype) + ": " + expected +
+                                 " expected; cast it");
 }
 
 plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what) {
@@ -24,7 +27,8 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
     int64_t& extent = out.shape[out.rank - small.rank + i];
     if (extent == 1) extent = small.shape[i];
     else if (small.shape[i] != 1 && small.shape[i] != extent)
-      throw Error(Code::invalid, "[" + (what ? what : op_label(uint32_t(op))) + "] shapes do not broadcast: " + shape_of(a).text() + " and " + shape_of(b).text());
+      throw Error(Code::invalid, "[" + (what ? what : op_label(uint32_t(op))) +
+                                     "] shapes do not broadcast: " + shape_of(a).text() + " and " + shape_of(b).text());
   }
   set_dense(out, alignment);
   return out;
@@ -36,7 +40,8 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   const plugrad_view shape = common_shape(op, view_of(a), view_of(b), alignment);
   const plugrad_view x = broadcast_to(view_of(a), shape, alignment), y = broadcast_to(view_of(b), shape, alignment);
   Tensor out = empty_like(device, shape, out_dtype);
-  if (shape.count) run<1, 2>(device, op, dtype_of(a), {&view_of(out), &x, &y}, {storage_of(out), storage_of(a), storage_of(b)});
+  if (shape.count)
+    run<1, 2>(device, op, dtype_of(a), {&view_of(out), &x, &y}, {storage_of(out), storage_of(a), storage_of(b)});
   return out;
 }
 
@@ -54,29 +59,36 @@ void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b) {
 plugrad_view number_operand(Op op, uint8_t dtype, Number value) {
   const bool integral = dtype > PLUGRAD_BF16;
   if (integral && value.floating() && value.real() != double(value.integer()))
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.real()) + " beside a tensor of " + dtype_label(dtype) +
+    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.real()) +
+                                   " beside a tensor of " + dtype_label(dtype) +
                                    ": a whole number expected; cast the tensor to f32 or f64");
   if (dtype == PLUGRAD_BOOL && value.integer() != 0 && value.integer() != 1)
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.integer()) + " beside a tensor of bool: 0 or 1 expected");
+    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.integer()) +
+                                   " beside a tensor of bool: 0 or 1 expected");
   return immediate_view(dtype, value.real(), value.integer());
 }
 
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype) {
   const plugrad_view number = number_operand(op, dtype_of(a), b);
   Tensor out = empty_like(device_of(a), view_of(a), out_dtype);
-  if (view_of(out).count) run<1, 2>(device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &number}, {storage_of(out), storage_of(a), nullptr});
+  if (view_of(out).count)
+    run<1, 2>(device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &number},
+              {storage_of(out), storage_of(a), nullptr});
   return out;
 }
 
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype) {
   const plugrad_view number = number_operand(op, dtype_of(b), a);
   Tensor out = empty_like(device_of(b), view_of(b), out_dtype);
-  if (view_of(out).count) run<1, 2>(device_of(b), op, dtype_of(b), {&view_of(out), &number, &view_of(b)}, {storage_of(out), nullptr, storage_of(b)});
+  if (view_of(out).count)
+    run<1, 2>(device_of(b), op, dtype_of(b), {&view_of(out), &number, &view_of(b)},
+              {storage_of(out), nullptr, storage_of(b)});
   return out;
 }
 
 bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, const void* attributes) {
-  return try_run<1, 2>(device_of(out), op, dtype_of(out), {&view_of(out), &view_of(a), &view_of(b)}, {storage_of(out), storage_of(a), storage_of(b)}, attributes);
+  return try_run<1, 2>(device_of(out), op, dtype_of(out), {&view_of(out), &view_of(a), &view_of(b)},
+                       {storage_of(out), storage_of(a), storage_of(b)}, attributes);
 }
 
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value) {

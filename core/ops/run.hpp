@@ -13,11 +13,13 @@ namespace plugrad {
 [[noreturn]] void throw_not_together(Op op, const Tensor& a, const Tensor& b);
 [[noreturn]] void throw_dtype(Op op, uint8_t dtype, const char* expected);
 // what: stands in an error's message instead of the op.
-plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what = nullptr);
+plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment,
+                          const char* what = nullptr);
 Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype);
 
 [[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
-  if (!x.defined()) [[unlikely]] throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an undefined tensor: give it a value first");
+  if (!x.defined()) [[unlikely]]
+    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an undefined tensor: give it a value first");
 }
 [[gnu::always_inline]] inline void require_together(Op op, const Tensor& a, const Tensor& b) {
   require(op, a);
@@ -65,7 +67,8 @@ void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b);
   Tensor out = empty_like(l, device_of(a), view_of(a), out_dtype);
   if (!view_of(a).count) [[unlikely]] return out;
   const auto storages = [&] { return std::array{storage_of(out), storage_of(a), storage_of(b)}; };
-  if (!try_run<1, 2>(l, device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, storages, nullptr)) [[unlikely]]
+  if (!try_run<1, 2>(l, device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, storages, nullptr))
+      [[unlikely]]
     elsewhere(op, out, a, b);
   return out;
 }

@@ -12,11 +12,15 @@ namespace {
 void require_like(const char* what, const Tensor& param, const Tensor& other, const char* name) {
   require_defined(other, what);
   if (other.shape() == param.shape() && other.dtype() == param.dtype() && other.device() == param.device()) return;
-  throw Error(Code::invalid, std::string("[") + what + "] a parameter of shape " + param.shape().text() + ", " + dtype_name(param.dtype()) + ", " + param.device().name() + ", and " + name +
-                                 " of " + other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() + ": equal ones expected");
+  throw Error(Code::invalid, std::string("[") + what + "] a parameter of shape " + param.shape().text() + ", " +
+                                 dtype_name(param.dtype()) + ", " + param.device().name() + ", and " + name + " of " +
+                                 other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() +
+                                 ": equal ones expected");
 }
 
-Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) { return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay)); }
+Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
+  return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay));
+}
 
 void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
   Tensor g = decayed(param, grad, s.weight_decay);
@@ -49,7 +53,8 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   const plugrad_view rate = immediate_view(dtype_of(param), s.rate, 0);
   if (s.momentum != 0) {
     raise_version(velocity);
-    if (try_run<2, 2>(device_of(param), Op::SGD_STEP, dtype_of(param), {&view_of(param), &view_of(velocity), &view_of(grad), &rate},
+    if (try_run<2, 2>(device_of(param), Op::SGD_STEP, dtype_of(param),
+                      {&view_of(param), &view_of(velocity), &view_of(grad), &rate},
                       {storage_of(param), storage_of(velocity), storage_of(grad), nullptr}, &attributes))
       return;
     count_decomposition(param);
@@ -69,9 +74,12 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   const double c1 = 1 - std::pow(s.beta1, double(s.number)), c2 = 1 - std::pow(s.beta2, double(s.number));
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const uint8_t dtype = dtype_of(param);
-  const plugrad_view rate = immediate_view(dtype, s.rate, 0), first = immediate_view(dtype, c1, 0), second = immediate_view(dtype, c2, 0);
-  if (try_run<3, 4>(device_of(param), Op::ADAM_STEP, dtype, {&view_of(param), &view_of(m), &view_of(v), &view_of(grad), &rate, &first, &second},
-                    {storage_of(param), storage_of(m), storage_of(v), storage_of(grad), nullptr, nullptr, nullptr}, &attributes))
+  const plugrad_view rate = immediate_view(dtype, s.rate, 0), first = immediate_view(dtype, c1, 0),
+                     second = immediate_view(dtype, c2, 0);
+  if (try_run<3, 4>(device_of(param), Op::ADAM_STEP, dtype,
+                    {&view_of(param), &view_of(m), &view_of(v), &view_of(grad), &rate, &first, &second},
+                    {storage_of(param), storage_of(m), storage_of(v), storage_of(grad), nullptr, nullptr, nullptr},
+                    &attributes))
     return;
   count_decomposition(param);
   composed_adam(param, m, v, grad, s, c1, c2);

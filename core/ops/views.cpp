@@ -20,7 +20,9 @@ Tensor viewed(const Tensor& x, plugrad_view v) {
   return with_view(x, v);
 }
 
-[[noreturn]] void refuse(const char* what, const std::string& why) { throw Error(Code::invalid, std::string("[") + what + "] " + why); }
+[[noreturn]] void refuse(const char* what, const std::string& why) {
+  throw Error(Code::invalid, std::string("[") + what + "] " + why);
+}
 
 // --- reshape
 
@@ -29,11 +31,13 @@ Shape resolved(const Tensor& x, Shape shape) {
   if (unknown != shape.end()) {
     *unknown = 1;
     const int64_t known = shape.count();
-    if (std::ranges::count(shape, -1) || !known || x.count() % known) refuse("reshape", "shape " + x.shape().text() + " has no extent to put for -1 so that the counts are equal");
+    if (std::ranges::count(shape, -1) || !known || x.count() % known)
+      refuse("reshape", "shape " + x.shape().text() + " has no extent to put for -1 so that the counts are equal");
     *unknown = x.count() / known;
   }
   if (shape.count() != x.count())
-    refuse("reshape", x.shape().text() + " has " + std::to_string(x.count()) + " elements, " + shape.text() + " has " + std::to_string(shape.count()));
+    refuse("reshape", x.shape().text() + " has " + std::to_string(x.count()) + " elements, " + shape.text() + " has " +
+                          std::to_string(shape.count()));
   return shape;
 }
 
@@ -93,7 +97,8 @@ Tensor permute(const Tensor& x, const Shape& axes) {
   plugrad_view v = view_of(x);
   Shape order = axes;
   unsigned seen = 0;
-  if (axes.rank() != v.rank) refuse("permute", std::to_string(axes.rank()) + " axes for a tensor of shape " + x.shape().text());
+  if (axes.rank() != v.rank)
+    refuse("permute", std::to_string(axes.rank()) + " axes for a tensor of shape " + x.shape().text());
   for (int i = 0; i < v.rank; ++i) {
     const int from = normal_axis(axes[size_t(i)], v.rank, "permute");
     if (seen >> from & 1) refuse("permute", "axis " + std::to_string(from) + " stands twice in " + axes.text());
@@ -166,7 +171,12 @@ Tensor place(const Tensor& x, const Shape& whole, int axis, int64_t start, int64
 
 Tensor strided_part(const Tensor& x, int axis, int64_t start, int64_t count, int64_t step) {
   static constexpr Rule kRule{"slice", {{{slice_grad}}}};
-  return differentiable_with(kRule, [&] { return new Extra{.integers = {axis, start, count, step}}; }, viewed(x, sliced(view_of(x), axis, {start, count, step})), x);
+  return differentiable_with(
+      kRule,
+      [&] {
+        return new Extra{.integers = {axis, start, count, step}};
+      },
+      viewed(x, sliced(view_of(x), axis, {start, count, step})), x);
 }
 
 Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step) {
@@ -182,7 +192,8 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
   const int at = normal_axis(axis, x.rank(), "select");
   const int64_t extent = view_of(x).shape[at];
   if (index < -extent || index >= extent)
-    throw Error(Code::index_error, "[select] index " + std::to_string(index) + " of axis " + std::to_string(at) + ", which has extent " + std::to_string(extent));
+    throw Error(Code::index_error, "[select] index " + std::to_string(index) + " of axis " + std::to_string(at) +
+                                       ", which has extent " + std::to_string(extent));
   return squeeze(strided_part(x, at, index < 0 ? index + extent : index, 1, 1), {at});
 }
 
@@ -202,7 +213,8 @@ Tensor expand(const Tensor& x, const Shape& wanted) {
   if (!fits) refuse("expand", x.shape().text() + " does not expand to " + wanted.text());
   if (shape == x.shape()) return x;
   const uint64_t alignment = device_of(x).info.alignment;
-  return differentiable(kRule, with_view(x, broadcast_to(view_of(x), dense_view(shape, dtype_of(x), alignment), alignment)), x);
+  return differentiable(kRule, with_view(x, broadcast_to(view_of(x), dense_view(shape, dtype_of(x), alignment), alignment)),
+                        x);
 }
 
 namespace {
@@ -222,7 +234,9 @@ Tensor squeeze(const Tensor& x, const Shape& axes) {
   unsigned dropped = 0;
   for (int64_t axis : axes) {
     const int at = normal_axis(axis, v.rank, "squeeze");
-    if (v.shape[at] != 1) refuse("squeeze", "axis " + std::to_string(at) + " of " + x.shape().text() + " has extent " + std::to_string(v.shape[at]) + ": 1 expected");
+    if (v.shape[at] != 1)
+      refuse("squeeze", "axis " + std::to_string(at) + " of " + x.shape().text() + " has extent " +
+                            std::to_string(v.shape[at]) + ": 1 expected");
     dropped |= 1u << at;
   }
   Shape shape, strides;
@@ -258,7 +272,9 @@ void require_alike(const Tensor& first, const Tensor& other, int axis) {
   require_together("cat", first, other);
   bool fits = first.rank() == other.rank();
   for (int i = 0; fits && i < first.rank(); ++i) fits = i == axis || view_of(first).shape[i] == view_of(other).shape[i];
-  if (!fits) refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " differ beside axis " + std::to_string(axis));
+  if (!fits)
+    refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " differ beside axis " +
+                      std::to_string(axis));
 }
 
 Tensor cat_grad(Grad grad, S saved) {
@@ -291,7 +307,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
     plugrad_view part = sliced(view_of(out), at, {start, each.size(at), 1});
     set_layout(part, device.info.alignment);
     start += each.size(at);
-    if (part.count) run<1, 1>(device, Op::COPY, dtype_of(first), {&part, &view_of(each)}, {storage_of(out), storage_of(each)});
+    if (part.count)
+      run<1, 1>(device, Op::COPY, dtype_of(first), {&part, &view_of(each)}, {storage_of(out), storage_of(each)});
   }
   const bool wanted = recording() && std::ranges::any_of(tensors, [](const Tensor& t) { return t.requires_grad(); });
   if (wanted) record_many(kRule, out, tensors, new Extra{.integers = {at}, .extents = std::move(extents)});
@@ -303,7 +320,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
   std::vector<Tensor> rows;
   for (const Tensor& each : tensors) {
     require_defined(each, "stack");
-    if (each.shape() != tensors.front().shape()) refuse("stack", "shapes " + tensors.front().shape().text() + " and " + each.shape().text() + " differ");
+    if (each.shape() != tensors.front().shape())
+      refuse("stack", "shapes " + tensors.front().shape().text() + " and " + each.shape().text() + " differ");
     require_together("stack", tensors.front(), each);
     rows.push_back(unsqueeze(each, axis));
   }
@@ -311,7 +329,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
-  return shape_of(common_shape(Op::COPY, dense_view(a, PLUGRAD_F32, 1), dense_view(b, PLUGRAD_F32, 1), 1, "broadcast_shapes"));
+  return shape_of(
+      common_shape(Op::COPY, dense_view(a, PLUGRAD_F32, 1), dense_view(b, PLUGRAD_F32, 1), 1, "broadcast_shapes"));
 }
 
 }  // namespace plugrad

@@ -30,7 +30,8 @@ plugrad_buffer* Allocator::buffer(uint64_t size) {
     device_.check(status, "alloc");
     return made;
   }
-  void* pages = size >= kHugeFrom ? platform::allocate_pages(size) : std::aligned_alloc(std::max<uint64_t>(device_.info.alignment, 64), size);
+  void* pages = size >= kHugeFrom ? platform::allocate_pages(size)
+                                  : std::aligned_alloc(std::max<uint64_t>(device_.info.alignment, 64), size);
   return static_cast<plugrad_buffer*>(pages);
 }
 

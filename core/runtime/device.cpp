@@ -11,11 +11,14 @@ namespace {
 const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, nullptr, nullptr};  // asked for, and there is none
 
 void require_entries(const plugrad_backend& t, const std::string& name, uint32_t capabilities) {
-  const auto refuse = [&](const char* why) { throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why); };
+  const auto refuse = [&](const char* why) {
+    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why);
+  };
   if (!t.alloc != !t.free) refuse("one of alloc and free is null");
   if (!(capabilities & PLUGRAD_HOST_MEM) && (!t.alloc || !t.copy)) refuse("alloc or copy is null, and it is not HOST_MEM");
   const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
-  if ((capabilities & PLUGRAD_ASYNC) && (streams != 4 || !t.copy)) refuse("ASYNC, but a function of streams, or copy, is null");
+  if ((capabilities & PLUGRAD_ASYNC) && (streams != 4 || !t.copy))
+    refuse("ASYNC, but a function of streams, or copy, is null");
 }
 
 uint64_t memory_limit(const std::string& name, const OptionList& options) {
@@ -39,9 +42,13 @@ KernelTable* DeviceState::new_table() {
   return kept.get();
 }
 
-DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index, uint32_t number,
-                         const OptionList& options)
-    : table(negotiated), source(from), plugin(std::move(file)), ordinal(number), name(negotiated.name + (":" + std::to_string(index))) {
+DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index,
+                         uint32_t number, const OptionList& options)
+    : table(negotiated),
+      source(from),
+      plugin(std::move(file)),
+      ordinal(number),
+      name(negotiated.name + (":" + std::to_string(index))) {
   for (auto& each : tables_) each = new_table();
   open(index, options);
 }
@@ -61,7 +68,8 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   streams::guard_exit();
   require_entries(table, name, info.capabilities);
   if (!info.alignment || !std::has_single_bit(info.alignment))
-    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: alignment " + std::to_string(info.alignment) + " is no power of two");
+    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: alignment " + std::to_string(info.alignment) +
+                                   " is no power of two");
   description.assign(info.name, strnlen(info.name, sizeof info.name));
   identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
   if (host_memory()) allocator.set_limit(memory_limit(name, options));
@@ -69,13 +77,17 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   streams::create(*this);
 }
 
-void DeviceState::fail(plugrad_status status, const char* function) const { throw_status(status, name + ": " + function, take_report()); }
+void DeviceState::fail(plugrad_status status, const char* function) const {
+  throw_status(status, name + ": " + function, take_report());
+}
 
 void DeviceState::require_open() const {
   if (detached) throw Error(Code::device_lost, "[" + name + "] the device was detached: it takes no new work");
   if (lost) throw Error(Code::device_lost, "[" + name + "] the device is lost");
   if (compute && streams::closed())
-    throw Error(Code::device_lost, "[" + name + "] the process was forked or is at its end: start work on this device in the process that uses it");
+    throw Error(
+        Code::device_lost,
+        "[" + name + "] the process was forked or is at its end: start work on this device in the process that uses it");
 }
 
 // The way of every op looks into the tables first: with empty ones it comes to require_open.
@@ -97,7 +109,8 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
   if (op.opcode >= KernelTable::kOpcodes || key >= KernelTable::kDTypes || layout >= KernelTable::kLayouts)
     return table.resolve(handle, &question);
   KernelTable& cache = *tables_[flags >> 1].load(std::memory_order_relaxed);
-  const size_t place = KernelTable::place(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
+  const size_t place =
+      KernelTable::place(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
   const plugrad_kernel* found = cache.asked[place].load(std::memory_order_acquire);
   if (!found) {
     found = table.resolve(handle, &question);
@@ -105,7 +118,8 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
     if (!found) found = &kNone;
     cache.asked[place].store(found, std::memory_order_release);
     // Once detached the way of every op must come to require_open.
-    if (found != &kNone && !found->workspace && !compute && !detached) cache.direct[place].store(found, std::memory_order_release);
+    if (found != &kNone && !found->workspace && !compute && !detached)
+      cache.direct[place].store(found, std::memory_order_release);
   }
   return found == &kNone ? nullptr : found;
 }
@@ -181,7 +195,8 @@ void Device::reset_peak() const { state_->allocator.reset_peak(); }
 
 std::pair<uint64_t, uint64_t> Device::physical_memory() const {
   uint64_t free_bytes = 0, total = 0;
-  if (state_->table.memory_info) state_->check(state_->table.memory_info(state_->handle, &free_bytes, &total), "memory_info");
+  if (state_->table.memory_info)
+    state_->check(state_->table.memory_info(state_->handle, &free_bytes, &total), "memory_info");
   return {free_bytes, total ? total : state_->info.memory};
 }
 

@@ -26,8 +26,12 @@ class KernelTable {
   static constexpr uint32_t kEntries = (kOpcodes + kDTypes) * kDTypes * kLayouts;
   using Entry = std::atomic<const plugrad_kernel*>;
 
-  static constexpr size_t place(uint32_t slot, uint8_t key, uint16_t layout) { return (size_t(slot) * kDTypes + key) * kLayouts + layout; }
-  static constexpr uint32_t slot(uint32_t opcode, uint8_t source) { return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode; }
+  static constexpr size_t place(uint32_t slot, uint8_t key, uint16_t layout) {
+    return (size_t(slot) * kDTypes + key) * kLayouts + layout;
+  }
+  static constexpr uint32_t slot(uint32_t opcode, uint8_t source) {
+    return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode;
+  }
 
   Entry direct[kEntries];  // kernels that can be called at once: no stream, no workspace
   Entry asked[kEntries];   // all answers
@@ -35,14 +39,17 @@ class KernelTable {
 
 class DeviceState {
  public:
-  DeviceState(const plugrad_backend& negotiated, const plugrad_backend* source, std::string plugin, uint32_t index, uint32_t ordinal,
-              const OptionList& options);
+  DeviceState(const plugrad_backend& negotiated, const plugrad_backend* source, std::string plugin, uint32_t index,
+              uint32_t ordinal, const OptionList& options);
   DeviceState(const DeviceState&) = delete;
 
   // The kernel that is known for this op and can be called at once, else null. key: the dtype that stands for the op's;
   // slot: see KernelTable.
   const plugrad_kernel* direct(uint32_t slot, uint8_t key, uint16_t layout, uint32_t flags) const {
-    return tables_[flags >> 1].load(std::memory_order_relaxed)->direct[KernelTable::place(slot, key, layout)].load(std::memory_order_acquire);
+    return tables_[flags >> 1]
+        .load(std::memory_order_relaxed)
+        ->direct[KernelTable::place(slot, key, layout)]
+        .load(std::memory_order_acquire);
   }
   // The same, asking the device where it was not. Null: it has none.
   const plugrad_kernel* kernel(const plugrad_op& op, uint8_t key, uint16_t layout);
@@ -82,7 +89,8 @@ class DeviceState {
   struct Freer {
     void operator()(KernelTable* table) const { std::free(table); }
   };
-  std::array<std::unique_ptr<KernelTable, Freer>, 8> made_tables_;  // four, and four more once detached: who reads may still hold the old
+  std::array<std::unique_ptr<KernelTable, Freer>, 8>
+      made_tables_;  // four, and four more once detached: who reads may still hold the old
   std::atomic<uint32_t> tables_made_{0};
   std::array<std::atomic<KernelTable*>, 4> tables_;
 };
@@ -110,7 +118,9 @@ void keep_reachable(void* handle);
   storage->size = bytes;
   return Ref<Storage>(storage);
 }
-inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) { return allocate(local(), device, bytes, upload); }
+inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) {
+  return allocate(local(), device, bytes, upload);
+}
 
 void destroy_slow(Storage* storage) noexcept;
 inline void destroy(Local& l, Storage* storage) noexcept {

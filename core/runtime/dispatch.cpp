@@ -53,6 +53,7 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
   if (status == PLUGRAD_OUT_OF_MEMORY && device.allocator.trim()) status = run_kernel(device, kernel, call);
   if (status == PLUGRAD_OK) return true;
   const std::string why = take_report();
+  local().short_of_memory |= status == PLUGRAD_OUT_OF_MEMORY;
   if (status == PLUGRAD_UNSUPPORTED || status == PLUGRAD_OUT_OF_MEMORY) return false;
   throw_status(status, op_label(call.opcode), why);
 }
@@ -72,7 +73,8 @@ Dense make_dense(DeviceState& device, const plugrad_view& like) {
   return made;
 }
 
-void copy_view(DeviceState& device, const plugrad_view& to, Storage* to_storage, const plugrad_view& from, Storage* from_storage) {
+void copy_view(DeviceState& device, const plugrad_view& to, Storage* to_storage, const plugrad_view& from,
+               Storage* from_storage) {
   run<1, 1>(device, Op::COPY, to.dtype, {&to, &from}, {to_storage, from_storage});
   ++device.layout_copies;
 }
@@ -94,7 +96,10 @@ struct Plan {
 // The operands of a call, replaced as a plan wants it.
 class Replacement {
  public:
-  Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), elementwise_(op_row(call.opcode).family == "elementwise" || op_row(call.opcode).family == "backward") {}
+  Replacement(const OpCall& call, Plan plan)
+      : call_(call),
+        plan_(plan),
+        elementwise_(op_row(call.opcode).family == "elementwise" || op_row(call.opcode).family == "backward") {}
 
   // The class that the call would have.
   uint16_t layout() const {
@@ -133,7 +138,8 @@ class Replacement {
     } else {
       if (!plan_.dense || !(v.layout & ~PLUGRAD_WIDE_INDEX)) return;
       made_[i] = make_dense(device, v);
-      if (i >= call_.outputs || is_in_out(call_.opcode, i)) copy_view(device, made_[i]->view, made_[i]->storage.get(), v, call_.storages[i]);
+      if (i >= call_.outputs || is_in_out(call_.opcode, i))
+        copy_view(device, made_[i]->view, made_[i]->storage.get(), v, call_.storages[i]);
     }
     views_[i] = &made_[i]->view;
     storages_[i] = made_[i]->storage.get();
@@ -169,7 +175,8 @@ class Replacement {
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
   const Op op = Op(call.opcode);
   if (op == Op::FILL || op == Op::COPY || op == Op::CAST || op == Op::IOTA || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
-  constexpr Plan kPlans[] = {{false, Immediates::broadcast}, {true, Immediates::keep}, {true, Immediates::broadcast}, {true, Immediates::full}};
+  constexpr Plan kPlans[] = {
+      {false, Immediates::broadcast}, {true, Immediates::keep}, {true, Immediates::broadcast}, {true, Immediates::full}};
   for (const Plan& plan : kPlans) {
     Replacement replacement(call, plan);
     const uint16_t wanted = replacement.layout();
@@ -187,9 +194,14 @@ bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
 
 [[noreturn]] void throw_unsupported(const DeviceState& device, const OpCall& call) {
   std::string dtypes;
-  for (int i = 0; i < call.operands(); ++i) dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
+  for (int i = 0; i < call.operands(); ++i)
+    dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
+  if (local().short_of_memory)
+    throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for it on " + dtypes +
+                                         ", also after its cache was given back: free tensors, or use smaller ones");
   throw Error(Code::unsupported, "[" + op_label(call.opcode) + "] " + device.name + " has no kernel for " + dtypes +
-                                     ", and nothing to do it with. Use another device or dtype, or set_fallback (PLUGRAD_FALLBACK=allow) to have it done in host memory");
+                                     ", and nothing to do it with. Use another device or dtype, or set_fallback "
+                                     "(PLUGRAD_FALLBACK=allow) to have it done in host memory");
 }
 
 // What a view can reach of its storage: no kernel of the device is needed to bring it over, whatever the view's layout.
@@ -279,6 +291,7 @@ plugrad_view immediate_view(uint8_t dtype, double real, int64_t integer) {
 
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   device.require_open();
+  local().short_of_memory = false;
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key, layout);
   if (kernel && run_or_decline(device, kernel, call)) return true;
   return run_on_copies(device, call, layout);
@@ -289,6 +302,7 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
   if (status == PLUGRAD_OUT_OF_MEMORY) return run_general(device, call, layout);
   if (status == PLUGRAD_UNSUPPORTED) {
     device.require_open();
+    local().short_of_memory = false;
     return run_on_copies(device, call, layout);
   }
   throw_status(status, op_label(call.opcode), why);
@@ -299,7 +313,8 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   DeviceState* host = Registry::get().host_device(device);
   if (!host) throw_unsupported(device, call);
   ++device.bounces;
-  if (fallback() == Fallback::warn) log(LogLevel::warning, op_label(call.opcode) + ": not on " + device.name + ", done on " + host->name);
+  if (fallback() == Fallback::warn)
+    log(LogLevel::warning, op_label(call.opcode) + ": not on " + device.name + ", done on " + host->name);
   bounce(device, *host, call);
 }
 

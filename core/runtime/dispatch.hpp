@@ -19,7 +19,19 @@ struct OpCall {
   const void* attributes;
 
   int operands() const { return outputs + inputs; }
-  plugrad_op op() const { return {sizeof(plugrad_op), opcode, 0, views, attributes, outputs, inputs, modes.load(std::memory_order_relaxed), nullptr, 0, 0}; }
+  plugrad_op op() const {
+    return {sizeof(plugrad_op),
+            opcode,
+            0,
+            views,
+            attributes,
+            outputs,
+            inputs,
+            modes.load(std::memory_order_relaxed),
+            nullptr,
+            0,
+            0};
+  }
 };
 
 // The rungs that a device offers natively: its kernel for the class, or one for dense copies. False: it offers none.
@@ -31,8 +43,9 @@ void run_elsewhere(DeviceState& device, const OpCall& call);
 
 // storages: a function that makes the array of them, asked only where it is needed.
 template <int kOutputs, int kInputs, class Storages>
-[[gnu::always_inline]] inline bool try_run(Local& l, DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
-                                           const Storages& storages, const void* attributes) {
+[[gnu::always_inline]] inline bool try_run(Local& l, DeviceState& device, Op opcode, uint8_t key,
+                                           const plugrad_view* const (&views)[kOutputs + kInputs], const Storages& storages,
+                                           const void* attributes) {
   uint16_t layout = 0;
   for (const plugrad_view* view : views) layout |= view->layout;
   const uint32_t slot = KernelTable::slot(uint32_t(opcode), views[kOutputs + kInputs - 1]->dtype);
@@ -52,14 +65,18 @@ template <int kOutputs, int kInputs, class Storages>
 }
 
 template <int kOutputs, int kInputs>
-[[gnu::always_inline]] inline bool try_run(DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
-                                           Storage* const (&storages)[kOutputs + kInputs], const void* attributes = nullptr) {
-  return try_run<kOutputs, kInputs>(local(), device, opcode, key, views, [&] { return std::to_array(storages); }, attributes);
+[[gnu::always_inline]] inline bool try_run(DeviceState& device, Op opcode, uint8_t key,
+                                           const plugrad_view* const (&views)[kOutputs + kInputs],
+                                           Storage* const (&storages)[kOutputs + kInputs],
+                                           const void* attributes = nullptr) {
+  return try_run<kOutputs, kInputs>(
+      local(), device, opcode, key, views, [&] { return std::to_array(storages); }, attributes);
 }
 
 // The same, down to the last rung.
 template <int kOutputs, int kInputs>
-[[gnu::always_inline]] inline void run(DeviceState& device, Op opcode, uint8_t key, const plugrad_view* const (&views)[kOutputs + kInputs],
+[[gnu::always_inline]] inline void run(DeviceState& device, Op opcode, uint8_t key,
+                                       const plugrad_view* const (&views)[kOutputs + kInputs],
                                        Storage* const (&storages)[kOutputs + kInputs], const void* attributes = nullptr) {
   if (!try_run<kOutputs, kInputs>(device, opcode, key, views, storages, attributes)) [[unlikely]]
     run_elsewhere(device, OpCall{uint32_t(opcode), kOutputs, kInputs, key, views, storages, attributes});

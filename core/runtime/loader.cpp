@@ -57,7 +57,8 @@ const plugrad_backend* load(const std::string& path, PluginRecord& record) {
   handles().push_back(library);
   record.stage = Stage::loaded;
   const std::string symbol = "plugrad_backend_v" + std::to_string(PLUGRAD_ABI_MAJOR);
-  if (!library.has(symbol)) refuse(Code::unsupported, "it exports no " + symbol + ": no plugin, or one for another major of the contract");
+  if (!library.has(symbol))
+    refuse(Code::unsupported, "it exports no " + symbol + ": no plugin, or one for another major of the contract");
   record.stage = Stage::symbol;
   return library.get<const plugrad_backend*(const plugrad_host*)>(symbol)(host());
 }
@@ -67,8 +68,8 @@ plugrad_backend negotiate(const plugrad_backend* table) {
   if (table->struct_size < sizeof(plugrad_backend)) refuse(Code::unsupported, "its table is shorter than revision 0");
   const uint32_t shared = std::min<uint32_t>(table->revision, PLUGRAD_REVISION);
   if (!table->layouts || table->layouts[shared] != plugrad_layouts[shared])
-    refuse(Code::unsupported, "its structs are laid out differently (it was made with revision " + std::to_string(table->revision) +
-                                  " of another contract): build it again with this SDK");
+    refuse(Code::unsupported, "its structs are laid out differently (it was made with revision " +
+                                  std::to_string(table->revision) + " of another contract): build it again with this SDK");
   plugrad_backend ours{};
   std::memcpy(&ours, table, std::min<size_t>(table->struct_size, sizeof ours));
   if (!valid_name(ours.name)) refuse(Code::invalid, "its name is not of the form [a-z][a-z0-9_-]*");

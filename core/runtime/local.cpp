@@ -50,7 +50,8 @@ Local::Local() {
 Local::~Local() {
   headers.flush();
   nodes.flush();
-  for (uint32_t list = 0; list < kStorageLists; ++list) storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
+  for (uint32_t list = 0; list < kStorageLists; ++list)
+    storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
   Census& c = census();
   const std::lock_guard lock(census_mutex());
   std::erase(c.living, this);

@@ -55,7 +55,9 @@ template <size_t kSize> class Pool {
 constexpr uint32_t kSizeClasses = 7;
 constexpr uint64_t kSmallest = 64;
 constexpr uint64_t kLargestSmall = kSmallest << (kSizeClasses - 1);
-constexpr uint32_t small_capacity(uint32_t size_class) { return size_class < 3 ? kMagazine : uint32_t((64 << 10) / (kSmallest << size_class)); }
+constexpr uint32_t small_capacity(uint32_t size_class) {
+  return size_class < 3 ? kMagazine : uint32_t((64 << 10) / (kSmallest << size_class));
+}
 
 constexpr uint32_t kStorageLists = kMaxDevices * kSizeClasses;
 
@@ -76,6 +78,7 @@ struct Local {
   uint32_t mode = kRecording;
   std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread; written by it alone
   std::string report;
+  bool short_of_memory = false;  // a kernel declined the op at hand for that reason
 
   Local();
   ~Local();

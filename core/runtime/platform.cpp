@@ -29,7 +29,8 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 #endif
 
 std::string check_segments(FILE* file, const Elf64_Ehdr& header, uint64_t size) {
-  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > size || header.e_phnum * sizeof(Elf64_Phdr) > size - header.e_phoff)
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > size ||
+      header.e_phnum * sizeof(Elf64_Phdr) > size - header.e_phoff)
     return "truncated: its program headers lie beyond its end";
   std::fseek(file, static_cast<long>(header.e_phoff), SEEK_SET);
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -37,7 +38,8 @@ std::string check_segments(FILE* file, const Elf64_Ehdr& header, uint64_t size) 
     if (std::fread(&segment, sizeof segment, 1, file) != 1) return "truncated: its program headers cannot be read";
     if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
     if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
-      return "truncated: a segment ends at byte " + std::to_string(segment.p_offset + segment.p_filesz) + " of " + std::to_string(size);
+      return "truncated: a segment ends at byte " + std::to_string(segment.p_offset + segment.p_filesz) + " of " +
+             std::to_string(size);
   }
   return "";
 }
@@ -52,7 +54,9 @@ std::string core_file() {
   while (maps && std::fgets(line, sizeof line, maps.get())) {
     std::uintptr_t from = 0, to = 0;
     int name = 0;
-    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name) != 2 || here < from || here >= to || line[name] != '/') continue;
+    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name) != 2 || here < from || here >= to ||
+        line[name] != '/')
+      continue;
     return std::string(line + name, std::strcspn(line + name, "\n"));
   }
   Dl_info info{};
@@ -72,25 +76,31 @@ std::string check_shared_object(const std::string& path) {
   Elf64_Ehdr header;
   if (std::fread(&header, sizeof header, 1, file.get()) != 1) return "too short for an ELF file";
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "not an ELF file";
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) return "not a 64-bit little-endian ELF file";
-  if (header.e_machine != kMachine) return "made for another machine (ELF machine " + std::to_string(header.e_machine) + ", expected " + std::to_string(kMachine) + ")";
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+    return "not a 64-bit little-endian ELF file";
+  if (header.e_machine != kMachine)
+    return "made for another machine (ELF machine " + std::to_string(header.e_machine) + ", expected " +
+           std::to_string(kMachine) + ")";
   if (header.e_type != ET_DYN) return "not a shared object (ELF type " + std::to_string(header.e_type) + ")";
   return check_segments(file.get(), header, static_cast<uint64_t>(about.st_size));
 }
 
 uint64_t libraries_loaded() {
   uint64_t adds = 0;
-  dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) { return *static_cast<uint64_t*>(out) = info->dlpi_adds, 1; }, &adds);
+  dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) { return *static_cast<uint64_t*>(out) = info->dlpi_adds, 1; },
+                  &adds);
   return adds;
 }
 
 ThreadEnd::ThreadEnd(void (*function)(void*)) {
   pthread_key_t key;
-  if (const int error = pthread_key_create(&key, function)) throw std::system_error(error, std::generic_category(), "thread-specific storage");
+  if (const int error = pthread_key_create(&key, function))
+    throw std::system_error(error, std::generic_category(), "thread-specific storage");
   key_ = key;
 }
 void ThreadEnd::set(void* argument) {
-  if (const int error = pthread_setspecific(key_, argument)) throw std::system_error(error, std::generic_category(), "thread-specific storage");
+  if (const int error = pthread_setspecific(key_, argument))
+    throw std::system_error(error, std::generic_category(), "thread-specific storage");
 }
 
 void at_fork_in_child(void (*handler)()) { pthread_atfork(nullptr, nullptr, handler); }
@@ -111,6 +121,8 @@ void* allocate_pages(uint64_t bytes) {
 
 void free_pages(void* pages, uint64_t bytes) { munmap(pages, bytes); }
 
-uint64_t installed_memory() { return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+uint64_t installed_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 }  // namespace plugrad::platform

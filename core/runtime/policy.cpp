@@ -13,7 +13,8 @@ std::atomic<Fallback>& policy() {
     const std::string_view wanted = text ? text : "error";
     if (wanted == "warn") return Fallback::warn;
     if (wanted == "allow") return Fallback::allow;
-    if (wanted != "error") throw Error(Code::invalid, "PLUGRAD_FALLBACK='" + std::string(wanted) + "': error, warn or allow expected");
+    if (wanted != "error")
+      throw Error(Code::invalid, "PLUGRAD_FALLBACK='" + std::string(wanted) + "': error, warn or allow expected");
     return Fallback::error;
   }());
   return p;

@@ -46,14 +46,16 @@ std::pair<std::string, uint32_t> parse_device(const std::string& name) {
   const std::string backend = name.substr(0, colon);
   if (colon == std::string::npos) return {loader::valid_name(backend.c_str()) ? backend : "", 0};
   const std::string number = name.substr(colon + 1);
-  const bool digits = !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
+  const bool digits =
+      !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
   if (!digits || !loader::valid_name(backend.c_str())) return {"", 0};
   return {backend, uint32_t(std::stoul(number))};
 }
 }  // namespace
 
 const char* stage_name(Stage stage) {
-  constexpr const char* kNames[] = {"found", "file checked", "loaded", "symbol found", "contract agreed", "devices counted", "ready", "shadowed", "disabled"};
+  constexpr const char* kNames[] = {"found",           "file checked", "loaded",   "symbol found", "contract agreed",
+                                    "devices counted", "ready",        "shadowed", "disabled"};
   return kNames[size_t(stage)];
 }
 
@@ -96,7 +98,10 @@ std::vector<std::string> Registry::directories() {
 void Registry::add_directory(const std::string& directory) {
   const std::lock_guard lock(mutex_);
   if (!directory.starts_with('/')) throw Error(Code::invalid, "[plugins] '" + directory + "': an absolute path is expected");
-  if (searched_) throw Error(Code::invalid, "[plugins] '" + directory + "': the search is over; add directories before the first device is asked for, or load_plugin(path)");
+  if (searched_)
+    throw Error(Code::invalid,
+                "[plugins] '" + directory +
+                    "': the search is over; add directories before the first device is asked for, or load_plugin(path)");
   directories_.insert(directories_.begin(), directory);
 }
 
@@ -221,8 +226,10 @@ DeviceState& Registry::device(const std::string& name) {
 
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];
-  if (devices_.size() == kMaxDevices) throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
-  DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index, uint32_t(devices_.size()), options_for(plugin, index));
+  if (devices_.size() == kMaxDevices)
+    throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
+  DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index, uint32_t(devices_.size()),
+                                            options_for(plugin, index));
   made.seed = seed_;
   return *(plugin.opened[index] = &made);
 }
@@ -248,7 +255,9 @@ OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
 void Registry::set_options(const std::string& name, const OptionList& options) {
   const std::lock_guard lock(mutex_);
   const auto [backend, index] = parse_device(name);
-  if (backend.empty()) throw Error(Code::invalid, "[device] options for '" + name + "': the name of a backend or a device expected, like cpu or cuda:1");
+  if (backend.empty())
+    throw Error(Code::invalid,
+                "[device] options for '" + name + "': the name of a backend or a device expected, like cpu or cuda:1");
   if (Plugin* plugin = find_plugin(backend))
     for (uint32_t i = 0; i < plugin->devices; ++i)
       if (plugin->opened[i] && (name == backend || i == index))
@@ -283,7 +292,9 @@ void Registry::throw_unknown(const std::string& name) {
   message += devices.empty() ? " none" : devices;
   for (const std::string& directory : directories()) {
     const size_t files = loader::candidates(directory).size();
-    message += "; looked in " + directory + (std::filesystem::is_directory(directory) ? " (" + std::to_string(files) + " plugin files)" : " (no such directory)");
+    message += "; looked in " + directory +
+               (std::filesystem::is_directory(directory) ? " (" + std::to_string(files) + " plugin files)"
+                                                         : " (no such directory)");
   }
   for (const PluginRecord& r : records_)
     if (r.stage != Stage::ready || !r.devices) message += "; " + r.path + ": " + stage_name(r.stage) + ": " + r.reason;
@@ -306,10 +317,14 @@ std::vector<PluginRecord> plugins() { return Registry::get().records(); }
 std::vector<std::string> plugin_directories() { return Registry::get().directories(); }
 void add_plugin_directory(const std::string& directory) { Registry::get().add_directory(directory); }
 PluginRecord load_plugin(const std::string& path) { return Registry::get().load(path); }
-PluginRecord add_backend(const plugrad_backend* table, const std::string& origin) { return Registry::get().adopt(table, origin); }
+PluginRecord add_backend(const plugrad_backend* table, const std::string& origin) {
+  return Registry::get().adopt(table, origin);
+}
 std::vector<std::string> device_names() { return Registry::get().device_names(); }
 void set_device_options(const std::string& name, const OptionList& options) { Registry::get().set_options(name, options); }
-const void* backend_extension(const std::string& backend, const char* name) { return Registry::get().extension(backend, name); }
+const void* backend_extension(const std::string& backend, const char* name) {
+  return Registry::get().extension(backend, name);
+}
 bool has_device(const std::string& name) noexcept {
   try {
     return Registry::get().has(name);

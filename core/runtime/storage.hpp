@@ -21,7 +21,7 @@ struct Storage : Counted {
   uint64_t bytes = 0;       // of the block
   uint64_t size = 0;        // what was asked for
   uint32_t list = 0;        // the magazine of a small block
-  uint32_t drop = 0;        // the same, or, where it may not go there at once (large, or with streams), one that is always full
+  uint32_t drop = 0;  // the same, or, where it may not go there at once (large, or with streams), one that is always full
   bool large = false;       // it is the allocator's own
 
   // On devices with streams. A storage has one home: the compute stream. What the home does is recorded only where it

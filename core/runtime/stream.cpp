@@ -37,7 +37,8 @@ struct Ledger {
   std::atomic<bool> troubled{false};  // some failure was ever taken down
   std::atomic<bool> closed{false};
   std::atomic<bool> waits{true};
-  const bool at_once = platform::environment("PLUGRAD_SYNC") && std::string_view(platform::environment("PLUGRAD_SYNC")) == "1";
+  const bool at_once =
+      platform::environment("PLUGRAD_SYNC") && std::string_view(platform::environment("PLUGRAD_SYNC")) == "1";
 };
 Ledger& ledger() {
   static Ledger& l = *new Ledger;  // used until the very end of the process
@@ -189,20 +190,23 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   const std::lock_guard lock(ledger().mutex);
   const StreamState& writer = *ledger().all[x->writer];
   if (const Span* f = find(writer, x->written, x->written))
-    throw Error(f->origin->code(), std::string("[") + what + "] an operand is invalid, because of an earlier failure: " + f->origin->what(),
+    throw Error(f->origin->code(),
+                std::string("[") + what + "] an operand is invalid, because of an earlier failure: " + f->origin->what(),
                 f->origin->first(), f->origin->last());
 }
 
 // --- Failures.
 
-std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status status, const plugrad_failure& failure, const std::string& why) {
+std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status status, const plugrad_failure& failure,
+                                      const std::string& why) {
   const bool lost = status == PLUGRAD_DEVICE_LOST;
   const uint64_t first = lost ? s.clean + 1 : failure.first, last = lost ? ~0ull : failure.last;
   std::string what = "[" + s.device->name + (s.role == PLUGRAD_COPY_STREAM ? "] copy " : "] op ") + std::to_string(first);
   if (lost) what += " or later";
   else if (last != first) what += " to " + std::to_string(last);
   const Code code = lost ? Code::device_lost : Code(failure.status ? failure.status : plugrad_status(PLUGRAD_DEVICE_ERROR));
-  return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first, last);
+  return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first,
+                                       last);
 }
 
 // While it lives nobody may call what the stream did clean.
@@ -329,7 +333,8 @@ void create(DeviceState& device) {
   std::unique_ptr<StreamState> compute = make(device, PLUGRAD_COMPUTE_STREAM), copies = make(device, PLUGRAD_COPY_STREAM);
   const std::lock_guard lock(l.mutex);
   if (l.count + 2 > kMaxStreams)
-    throw Error(Code::unsupported, "[" + device.name + "] more than " + std::to_string(kMaxStreams) + " streams in one process");
+    throw Error(Code::unsupported,
+                "[" + device.name + "] more than " + std::to_string(kMaxStreams) + " streams in one process");
   device.compute = enter_ledger(std::move(compute));
   device.copies = enter_ledger(std::move(copies));
 }
@@ -363,7 +368,8 @@ bool idle(const Storage& x, bool home_too) {
   return true;
 }
 
-plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t), void* context) {
+plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t),
+                      void* context) {
   enter(s);
   if (ledger().troubled.load(std::memory_order_relaxed)) [[unlikely]] {
     try {

@@ -91,7 +91,8 @@ struct Uses {
 
 // Calls call(number) after ordering the stream behind what uses wait for. Answers UNSUPPORTED and OUT_OF_MEMORY of the
 // plugin; throws Error for the rest, after taking down a failure of the stream.
-plugrad_status submit(StreamState& stream, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t), void* context);
+plugrad_status submit(StreamState& stream, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t),
+                      void* context);
 template <class F> plugrad_status submit(StreamState& stream, const char* what, const Uses& uses, F&& call) {
   return submit(stream, what, uses, [](void* f, uint64_t number) { return (*static_cast<F*>(f))(number); }, &call);
 }

@@ -10,18 +10,21 @@ namespace plugrad::transfer {
 namespace {
 constexpr uint64_t kChunk = 16 << 20;
 
-plugrad_place at(Storage& x, uint64_t offset) { return {sizeof(plugrad_place), PLUGRAD_DEVICE, x.device->handle, x.buffer, x.offset + offset}; }
+plugrad_place at(Storage& x, uint64_t offset) {
+  return {sizeof(plugrad_place), PLUGRAD_DEVICE, x.device->handle, x.buffer, x.offset + offset};
+}
 plugrad_place at(const void* host, uint32_t kind, const DeviceState& device) {
   const bool named = kind == PLUGRAD_PINNED || !device.compute;
-  return {sizeof(plugrad_place), kind, named ? device.handle : nullptr, static_cast<plugrad_buffer*>(const_cast<void*>(host)), 0};
+  return {sizeof(plugrad_place), kind, named ? device.handle : nullptr,
+          static_cast<plugrad_buffer*>(const_cast<void*>(host)), 0};
 }
 char* address(Storage& x, uint64_t offset) { return reinterpret_cast<char*>(x.buffer) + x.offset + offset; }
 
 bool covers(const Storage& x, uint64_t offset, uint64_t bytes) { return offset == 0 && bytes >= x.size; }
 
 // Submits a copy on a device's copy stream (or, without streams, at once). UNSUPPORTED is answered, the rest is thrown.
-plugrad_status copy(DeviceState& device, const char* what, const plugrad_place& to, const plugrad_place& from, uint64_t bytes, Storage* written,
-                    Storage* read, bool whole, uint64_t* number_out = nullptr) {
+plugrad_status copy(DeviceState& device, const char* what, const plugrad_place& to, const plugrad_place& from,
+                    uint64_t bytes, Storage* written, Storage* read, bool whole, uint64_t* number_out = nullptr) {
   plugrad_copy c{sizeof c, 0, 0, bytes, to, from};
   plugrad_status status;
   if (device.compute) {
@@ -52,7 +55,10 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return;
   ++device.uploads;
   if (by_hand(device)) std::memcpy(address(to, offset), from, bytes);
-  else require_supported(copy(device, "upload", at(to, offset), at(from, PLUGRAD_HOST, device), bytes, &to, nullptr, covers(to, offset, bytes)), device, "upload");
+  else
+    require_supported(copy(device, "upload", at(to, offset), at(from, PLUGRAD_HOST, device), bytes, &to, nullptr,
+                           covers(to, offset, bytes)),
+                      device, "upload");
 }
 
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
@@ -63,7 +69,8 @@ void download(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
     std::memcpy(to, address(from, offset), bytes);
     return;
   }
-  require_supported(copy(device, "download", at(to, PLUGRAD_HOST, device), at(from, offset), bytes, nullptr, &from, true), device, "download");
+  require_supported(copy(device, "download", at(to, PLUGRAD_HOST, device), at(from, offset), bytes, nullptr, &from, true),
+                    device, "download");
   if (device.compute) streams::verify(from);
 }
 
@@ -120,7 +127,8 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
 void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!device.table.pin || !device.compute) return download(to.bytes, from, offset, bytes);
-  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from, true, &to.written),
+  require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from,
+                         true, &to.written),
                     device, "download");
   to.writer = device.copies;
 }

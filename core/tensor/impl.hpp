@@ -64,7 +64,9 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
   return Tensor(Ref<Impl>(impl));
 }
-inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) { return empty_like(local(), device, like, dtype); }
+inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) {
+  return empty_like(local(), device, like, dtype);
+}
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
 
 // Another view of x's storage, outside the graph.

@@ -10,7 +10,8 @@ namespace plugrad {
 
 Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
   if (shape.count() != int64_t(count))
-    throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements for shape " + shape.text() + ", which has " + std::to_string(shape.count()));
+    throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements for shape " + shape.text() + ", which has " +
+                                   std::to_string(shape.count()));
   Tensor out = empty(device.state(), shape, uint8_t(dtype), true);
   transfer::upload(*storage_of(out), 0, elements, count * uint64_t(item_size(dtype)));
   return out;
@@ -57,7 +58,8 @@ template <class From, class T> void read(const Tensor& x, T* out) {
 template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
   require_defined(x, "read");
   if (x.dtype() != wanted)
-    throw Error(Code::invalid, std::string("[read] elements of a ") + dtype_name(x.dtype()) + " tensor as " + dtype_name(wanted) + ": cast it first");
+    throw Error(Code::invalid, std::string("[read] elements of a ") + dtype_name(x.dtype()) + " tensor as " +
+                                   dtype_name(wanted) + ": cast it first");
   std::vector<T> out(size_t(x.count()));
   x.copy_to_host(out.data());
   return out;

@@ -75,8 +75,9 @@ Tensor dense(const Tensor& x) {
 
 int normal_axis(int64_t axis, int rank, const char* what) {
   if (axis >= -rank && axis < rank) return int(axis < 0 ? axis + rank : axis);
-  throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
-                                 (rank ? ": " + std::to_string(-rank) + " to " + std::to_string(rank - 1) + " expected" : ": it has none"));
+  throw Error(Code::invalid,
+              std::string("[") + what + "] axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
+                  (rank ? ": " + std::to_string(-rank) + " to " + std::to_string(rank - 1) + " expected" : ": it has none"));
 }
 
 void require_defined(const Tensor& x, const char* what) {
@@ -86,7 +87,8 @@ void require_defined(const Tensor& x, const char* what) {
 void destroy(Impl* impl) noexcept {
   Local& l = local();
   Storage* storage = impl->storage.release();
-  if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(l, storage);
+  if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    destroy(l, storage);
   if (impl->node) std::destroy_at(&impl->node);  // storage is null now: nothing else of it needs a destructor
   l.headers.put(impl);
 }

@@ -116,6 +116,19 @@ TEST_F(Counters, RefusedCallsAreNotCounted) {
   expect_equal();
 }
 
+// With nothing in the cache to give back and no other way, a kernel's want of memory is what the error says.
+TEST_F(Counters, AKernelShortOfMemorySaysSo) {
+  const Tensor x = counting({2, 2});
+  device.sync();
+  device.trim();
+  sim->arm(sim->device(0), PLUGRAD_SIM_NO_ROOM, 1);
+  const Thrown t = thrown([&] { exp(x); });
+  EXPECT_EQ(t.code, Code::out_of_memory) << t.message;
+  EXPECT_NE(t.message.find("[exp] " + device.name()), std::string::npos) << t.message;
+  EXPECT_TRUE(close(exp(x * 0), {2, 2}, {1, 1, 1, 1}));
+  expect_equal();
+}
+
 // A kernel that refuses in the middle of a pass.
 TEST_F(Counters, AFailureInsideBackwardChangesNoGradient) {
   const Tensor x = f64({1, 2}).requires_grad_(), w = f64({3, 4}).requires_grad_();

@@ -209,7 +209,31 @@ TEST(Optimizers, NameTheirState) {
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1)), Names());
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
   EXPECT_EQ(names(nn::Adam({x, y}, 0.1)),
-            (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)"}));
+            (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
+}
+
+// Corrected for its own first step, however many the others have taken: after one step from zero moments both move by the rate.
+TEST(Optimizers, CountTheStepsOfEachParameter) {
+  Tensor early = full({2}, 0, DType::f64).requires_grad_(), late = full({2}, 0, DType::f64).requires_grad_();
+  nn::Adam adam({early, late}, 0.5, {.epsilon = 0});
+  for (int step = 0; step < 3; ++step) {
+    early.set_grad(full({2}, 4, DType::f64));
+    adam.step();
+  }
+  nn::Adam resumed({early, late}, 0.5, {.epsilon = 0});
+  resumed.load_state(adam.state(), adam.steps());
+  for (nn::Adam* each : {&adam, &resumed}) {
+    {
+      const NoGrad unrecorded;
+      late.fill_(0);
+    }
+    early.clear_grad();
+    late.set_grad(full({2}, -4, DType::f64));
+    each->step();
+    expect_all_near(numbers_of(late), {0.5, 0.5}, 1e-12);
+    expect_all_near(numbers_of(early), {-1.5, -1.5}, 1e-12);
+    EXPECT_EQ(each->steps(), 4);
+  }
 }
 
 TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {

@@ -51,7 +51,7 @@ class PLUGRAD_API Sgd final : public Optimizer {
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
-// As torch.optim.Adam; AdamW decouples the weight decay.
+// As torch.optim.Adam, the count of steps of each parameter included; AdamW decouples the weight decay.
 class PLUGRAD_API Adam : public Optimizer {
  public:
   Adam(std::vector<Tensor> parameters, double rate, AdamOptions options = {});
@@ -66,6 +66,7 @@ class PLUGRAD_API Adam : public Optimizer {
   AdamOptions options_;
   bool decoupled_;
   std::vector<Tensor> m_, v_;
+  std::vector<int64_t> taken_;  // steps of each parameter: it takes none where it has no gradient
 };
 class PLUGRAD_API AdamW final : public Adam {
  public:

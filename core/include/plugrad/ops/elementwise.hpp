@@ -16,7 +16,8 @@ PLUGRAD_API Tensor mul(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b);  // floating dtypes
 PLUGRAD_API Tensor div(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(Number a, const Tensor& b);
-PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);  // floating dtypes; d/db is 0 where a = 0 and b >= 0, NaN where a < 0
+// a^b, floating dtypes. Its derivative by b is 0 where a = 0 and b >= 0, NaN where a < 0.
+PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor pow(const Tensor& a, Number b);         // d/da at b = 0 is 0
 PLUGRAD_API Tensor pow(Number a, const Tensor& b);
 PLUGRAD_API Tensor maximum(const Tensor& a, const Tensor& b);  // the gradient is halved where they are equal

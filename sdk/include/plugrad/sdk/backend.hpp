@@ -193,7 +193,9 @@ constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtype
 
 // The same row, for a kernel that wants Bytes(const Call&) bytes of workspace.
 template <auto Bytes> constexpr KernelRow with_workspace(KernelRow row) {
-  row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t { return Bytes(Call(self, nullptr, op)); };
+  row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t {
+    return Bytes(Call(self, nullptr, op));
+  };
   return row;
 }
 
@@ -389,7 +391,8 @@ template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...)> {
 template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...) noexcept> { using type = Owner; };
 
 // Whether the author overrode a method: its pointer then names another class. Null entries of the table say no more.
-template <auto Method> inline constexpr bool kOverridden = !std::is_same_v<typename OwnerOf<decltype(Method)>::type, Backend>;
+template <auto Method>
+inline constexpr bool kOverridden = !std::is_same_v<typename OwnerOf<decltype(Method)>::type, Backend>;
 template <auto Method, class F> constexpr F entry(F function) { return kOverridden<Method> ? function : nullptr; }
 
 struct Trampolines {
