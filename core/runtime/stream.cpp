@@ -1,14 +1,12 @@
 #include <core/runtime/stream.hpp>
 
-#include <core/runtime/device_state.hpp>
-#include <core/runtime/local.hpp>
+#include <core/runtime/ledger.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -29,38 +27,6 @@ bool Gate::lock_slow() {
 namespace streams {
 namespace {
 constexpr size_t kMaxEdges = 60;
-
-struct Ledger {
-  std::mutex mutex;
-  std::array<StreamState*, kMaxStreams> all{};
-  std::atomic<uint32_t> count{0};
-  std::atomic<bool> troubled{false};  // some failure was ever taken down
-  std::atomic<bool> closed{false};
-  std::atomic<bool> waits{true};
-  const bool at_once =
-      platform::environment("PLUGRAD_SYNC") && std::string_view(platform::environment("PLUGRAD_SYNC")) == "1";
-};
-Ledger& ledger() {
-  static Ledger& l = *new Ledger;  // used until the very end of the process
-  return l;
-}
-
-const Span* find(const StreamState& s, uint64_t low, uint64_t high) {  // ledger held
-  for (const Span& f : s.failures)
-    if (high >= f.first && low <= f.last) return &f;
-  return nullptr;
-}
-
-[[noreturn]] void throw_lost(const DeviceState& device) {
-  throw Error(Code::device_lost, "[" + device.name + "] " +
-                                     (ledger().closed ? "the process was forked or is at its end: start work on this device "
-                                                        "in the process that uses it"
-                                                      : "the device is lost"));
-}
-
-void enter(StreamState& s) {
-  if (s.device->lost.load(std::memory_order_relaxed) || !s.gate.lock()) [[unlikely]] throw_lost(*s.device);
-}
 
 void close_all_at_exit() {
   Ledger& l = ledger();
@@ -195,119 +161,6 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
                 f->origin->first(), f->origin->last());
 }
 
-// --- Failures.
-
-std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status status, const plugrad_failure& failure,
-                                      const std::string& why) {
-  const bool lost = status == PLUGRAD_DEVICE_LOST;
-  const uint64_t first = lost ? s.clean + 1 : failure.first, last = lost ? ~0ull : failure.last;
-  std::string what = "[" + s.device->name + (s.role == PLUGRAD_COPY_STREAM ? "] copy " : "] op ") + std::to_string(first);
-  if (lost) what += " or later";
-  else if (last != first) what += " to " + std::to_string(last);
-  const Code code = lost ? Code::device_lost : Code(failure.status ? failure.status : plugrad_status(PLUGRAD_DEVICE_ERROR));
-  return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first,
-                                       last);
-}
-
-// While it lives nobody may call what the stream did clean.
-class Clearing {
- public:
-  explicit Clearing(StreamState& s) : s_(s) { ++s_.clearing; }
-  ~Clearing() { --s_.clearing; }
-  Clearing(const Clearing&) = delete;
-  Clearing& operator=(const Clearing&) = delete;
-
- private:
-  StreamState& s_;
-};
-
-// Syncs, and takes down what failed; null if nothing did. Gate held.
-std::shared_ptr<const Error> clear(StreamState& s) {
-  const Clearing unsettled(s);
-  plugrad_failure failure{sizeof failure, 0, 0, 0};
-  const plugrad_status status = s.device->table.sync(s.handle, &failure);
-  const std::string why = take_report();
-  if (status == PLUGRAD_OK) {
-    s.done = s.next.load();
-    return nullptr;
-  }
-  const std::lock_guard lock(ledger().mutex);
-  auto error = describe(s, status, failure, why);
-  const bool lost = status == PLUGRAD_DEVICE_LOST;
-  s.failures.push_back({error->first(), lost ? ~0ull : s.next.load(), error});
-  s.done = s.next.load();
-  ledger().troubled = true;
-  if (lost) s.device->lost = true;
-  return error;
-}
-
-// Marks all other streams of a lost device. Ledger not held; the streams that it marked.
-std::vector<StreamState*> spread_lost(StreamState& from) {
-  std::vector<StreamState*> marked;
-  Ledger& l = ledger();
-  const std::lock_guard lock(l.mutex);
-  for (uint32_t i = 0; i < l.count; ++i) {
-    StreamState& s = *l.all[i];
-    if (s.device != from.device || &s == &from || (!s.failures.empty() && s.failures.back().last == ~0ull)) continue;
-    s.failures.push_back({s.clean + 1, ~0ull, from.failures.back().origin});
-    marked.push_back(&s);
-  }
-  return marked;
-}
-
-// Marks what s derived from failed work of from; whether there was any.
-bool spread_to(StreamState& s, const StreamState& from) {
-  Ledger& l = ledger();
-  uint64_t at = ~0ull;
-  std::shared_ptr<const Error> origin;
-  const Clearing unsettled(s);
-  {
-    const std::lock_guard lock(l.mutex);
-    std::erase_if(s.edges, [&](const Edge& e) {
-      const Span* f = e.other == &from ? find(from, e.low, e.number) : nullptr;
-      if (f && e.at < at) at = e.at, origin = f->origin;
-      return f != nullptr;
-    });
-  }
-  if (!origin || !s.gate.lock()) return false;  // its number must stand still
-  {
-    const std::lock_guard lock(l.mutex);
-    s.failures.push_back({at, s.next, origin});
-  }
-  s.gate.unlock();
-  return true;
-}
-
-// Marks what was derived from a failure of from, on other streams and from there on. No gate held.
-void spread(StreamState& from) {
-  std::vector<StreamState*> pending{&from};
-  while (!pending.empty()) {
-    StreamState& source = *pending.back();
-    pending.pop_back();
-    if (source.device->lost)
-      for (StreamState* s : spread_lost(source)) pending.push_back(s);
-    for (uint32_t i = 0; i < ledger().count; ++i) {
-      StreamState& s = *ledger().all[i];
-      if (!s.device->lost && spread_to(s, source)) pending.push_back(&s);
-    }
-  }
-}
-
-[[gnu::noinline, gnu::cold]] plugrad_status refused(StreamState& s, const char* what, plugrad_status status) {
-  const bool failed_before = status == PLUGRAD_DEVICE_ERROR || status == PLUGRAD_DEVICE_LOST;
-  const std::string why = failed_before ? std::string() : take_report();
-  const std::shared_ptr<const Error> failure = failed_before ? clear(s) : nullptr;
-  s.gate.unlock();
-  if (failure) {
-    spread(s);
-    throw Error(*failure);
-  }
-  if (status == PLUGRAD_UNSUPPORTED || status == PLUGRAD_OUT_OF_MEMORY) return status;
-  throw_status(status, std::string(what) + " on " + s.device->name, why);
-}
-}  // namespace
-
-namespace {
 std::unique_ptr<StreamState> make(DeviceState& device, uint32_t role) {
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
@@ -402,74 +255,6 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
   s.gate.unlock();
   if (ledger().at_once) [[unlikely]] sync(s);
   return PLUGRAD_OK;
-}
-
-namespace {
-// Throws the failure that number is part of; answers whether it is known to be well. Takes the ledger.
-bool known_clean(StreamState& s, uint64_t number) {
-  const std::lock_guard lock(ledger().mutex);
-  if (const Span* f = find(s, number, number)) throw Error(*f->origin);
-  return s.clean >= number;
-}
-
-// Waits until number is over. A failure on the way is taken down and spread.
-void await(StreamState& s, uint64_t number) {
-  for (uint64_t n = 0; n < number;) {
-    if (s.device->table.completed(s.handle, &n) == PLUGRAD_OK) {
-      if (n < number) std::this_thread::yield();
-      continue;
-    }
-    if (!s.gate.lock()) throw_lost(*s.device);
-    const std::shared_ptr<const Error> failed = clear(s);
-    s.gate.unlock();
-    if (failed) spread(s);
-    return;
-  }
-}
-
-// Throws if a source of number failed; the sources that still have to be looked at.
-std::vector<Edge> sources_of(StreamState& s, uint64_t number) {
-  const std::lock_guard lock(ledger().mutex);
-  std::vector<Edge> sources;
-  std::ranges::copy_if(s.edges, std::back_inserter(sources), [&](const Edge& e) { return e.at <= number; });
-  return sources;
-}
-
-// Takes down that all up to number is well; false: a failure is being taken down right now, look again.
-bool settle_clean(StreamState& s, uint64_t number, const std::vector<Edge>& sources) {
-  const std::lock_guard lock(ledger().mutex);
-  if (s.clearing) return false;
-  for (const Edge& e : sources)
-    if (const Span* f = find(*e.other, e.low, e.number)) throw Error(*f->origin);
-  if (const Span* f = find(s, number, number)) throw Error(*f->origin);
-  s.clean = std::max(s.clean, number);
-  std::erase_if(s.edges, [&](const Edge& e) { return e.at <= s.clean && e.number <= e.other->clean; });
-  return true;
-}
-}  // namespace
-
-void verify(StreamState& s, uint64_t number) {
-  if (closed()) throw_lost(*s.device);
-  while (!known_clean(s, number)) {
-    await(s, number);
-    const std::vector<Edge> sources = sources_of(s, number);
-    for (const Edge& e : sources) verify(*e.other, e.number);
-    if (settle_clean(s, number, sources)) return;
-    std::this_thread::yield();
-  }
-}
-
-void verify(const Storage& x) {
-  if (const uint64_t number = x.written) verify(*ledger().all[x.writer], number);
-}
-
-void sync(StreamState& s) {
-  enter(s);
-  const std::shared_ptr<const Error> failed = clear(s);
-  s.gate.unlock();
-  if (!failed) return;
-  spread(s);
-  throw Error(*failed);
 }
 
 }  // namespace streams
