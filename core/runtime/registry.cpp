@@ -284,21 +284,32 @@ DeviceState* Registry::host_device(const DeviceState& other) {
   return nullptr;
 }
 
+// What the plugin of that name has to say; where there is none, where it was looked for and what did not load.
+std::string Registry::why_unknown(const std::string& backend) {
+  std::string refused;
+  for (const PluginRecord& r : records_) {
+    if (r.stage != Stage::ready) refused += "; " + r.path + ", " + stage_name(r.stage) + ": " + r.reason;
+    else if (r.name == backend && !r.devices) return "its plugin finds none: " + r.reason;
+    else if (r.name == backend) return "the last one of its plugin is " + backend + ":" + std::to_string(r.devices - 1);
+  }
+  std::string searched;
+  for (const std::string& directory : directories()) {
+    const std::string files = std::to_string(loader::candidates(directory).size()) + " plugin files";
+    searched += (searched.empty() ? " " : ", ") + directory + " (" +
+                (std::filesystem::is_directory(directory) ? files : "no such directory") + ")";
+  }
+  return "no plugin has that name in" + searched + refused;
+}
+
 void Registry::throw_unknown(const std::string& name) {
   search();
-  std::string message = "[device] no device '" + name + "'. Devices:", devices;
+  std::string devices;
   for (const Plugin& plugin : plugins_)
     for (uint32_t i = 0; i < plugin.devices; ++i) devices += std::string(" ") + plugin.table.name + ":" + std::to_string(i);
-  message += devices.empty() ? " none" : devices;
-  for (const std::string& directory : directories()) {
-    const size_t files = loader::candidates(directory).size();
-    message += "; looked in " + directory +
-               (std::filesystem::is_directory(directory) ? " (" + std::to_string(files) + " plugin files)"
-                                                         : " (no such directory)");
-  }
-  for (const PluginRecord& r : records_)
-    if (r.stage != Stage::ready || !r.devices) message += "; " + r.path + ": " + stage_name(r.stage) + ": " + r.reason;
-  throw Error(Code::invalid, message);
+  const std::string backend = parse_device(name).first;
+  const std::string why = backend.empty() ? "a name is like cpu or cuda:1" : why_unknown(backend);
+  throw Error(Code::invalid,
+              "[device] no device '" + name + "': " + why + ". Devices:" + (devices.empty() ? " none" : devices));
 }
 
 void Registry::seed(uint64_t value) {

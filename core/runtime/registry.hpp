@@ -50,6 +50,7 @@ class Registry {
   Plugin* find_plugin(const std::string& backend);       // mutex held
   DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
   OptionList options_for(const Plugin& plugin, uint32_t index);
+  std::string why_unknown(const std::string& backend);
   [[noreturn]] void throw_unknown(const std::string& name);
 
   std::recursive_mutex mutex_;  // a plugin's open may ask the host for something

@@ -221,6 +221,15 @@ bool idle(const Storage& x, bool home_too) {
   return true;
 }
 
+// With PLUGRAD_SYNC=1 whoever submitted waits, so a failure is that op's, by name.
+[[gnu::noinline, gnu::cold]] static void sync_at_once(StreamState& s, const char* what) {
+  try {
+    sync(s);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("[") + what + "] " + error.what(), error.first(), error.last());
+  }
+}
+
 plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t),
                       void* context) {
   enter(s);
@@ -253,7 +262,7 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
     for (Storage* x : uses.outputs) note_foreign(s, x);
   }
   s.gate.unlock();
-  if (ledger().at_once) [[unlikely]] sync(s);
+  if (ledger().at_once) [[unlikely]] sync_at_once(s, what);
   return PLUGRAD_OK;
 }
 

@@ -47,5 +47,26 @@ TEST(Devices, TextAndJsonNameTheDeviceAndItsPlugin) {
   EXPECT_EQ(found->at("capabilities").at(0), "host-memory");
 }
 
+// The CUDA plugin loads everywhere. Where it finds no GPU, it says so in one line, and whoever asks for one is told.
+TEST(Devices, AskingForAGpuThatIsNotThereSaysWhyAndWhatThereIs) {
+  const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
+  const auto cuda = std::ranges::find_if(json.at("plugins"), [](const Json& record) {
+    return record.at("path").get<std::string>().ends_with("/libplugrad-backend-cuda.so");
+  });
+  if (cuda != json.at("plugins").end() && cuda->at("devices") != 0) GTEST_SKIP() << "there is a GPU here";
+  const Outcome asked = train({"--data", "fashion-mnist", "--device", "cuda:0"});
+  expect_complaint(asked, 1, "no device 'cuda:0': ");
+  EXPECT_TRUE(asked.err.find(". Devices: ") != std::string::npos && asked.err.ends_with("reference:0\n")) << asked.err;
+  if (cuda == json.at("plugins").end()) {
+    expect_mentions(asked.err, std::string("no plugin has that name in ") + PLUGRAD_PLUGINS);
+    return;
+  }
+  EXPECT_EQ(cuda->at("stage"), "ready");
+  const std::string reason = cuda->at("reason");
+  EXPECT_TRUE(reason.starts_with("no NVIDIA driver") || reason.starts_with("the NVIDIA driver ")) << reason;
+  EXPECT_EQ(reason.find('\n'), std::string::npos);
+  expect_mentions(asked.err, "its plugin finds none: " + reason);
+}
+
 }  // namespace
 }  // namespace plugrad::test
