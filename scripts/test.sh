@@ -24,15 +24,16 @@ verdict=
 # CMake and its children otherwise fall back on make, which a small machine lacks.
 export CMAKE_GENERATOR=Ninja
 
-build() {  # build PRESET DIRECTORY
-  local log=$2/configure.log
+build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
+  local preset=$1 log=$2/configure.log
   mkdir -p "$2"
-  if ! cmake --preset "$1" >"$log" 2>&1; then
+  shift 2
+  if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
     cat "$log"
     return 1
   fi
   sed -n 's/^-- left out: /left out: /p' "$log"
-  cmake --build --preset "$1" --parallel "$jobs"
+  cmake --build --preset "$preset" --parallel "$jobs"
 }
 
 # One line for each reason why tests skipped themselves. GoogleTest prints it after "FILE:LINE: Skipped", our scripts after
@@ -64,7 +65,9 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
 }
 
 scripts/install.sh build test data bench
-build release build
+# The CUDA plugin for two architectures where time counts, else for all that nvcc knows.
+if [ "$level" = quick ]; then build release build "-DPLUGRAD_CUDA_ARCHITECTURES=75;90"
+else build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
 run_tests release build -- --label-regex "$labels"
 
 if [ "$level" != quick ]; then
@@ -75,7 +78,9 @@ if [ "$level" != quick ]; then
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
   # What runs on one thread tells it nothing: naive backends, the headers alone, file formats, the tester of plugins on itself.
-  one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11)$'
+  one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11|cuda-emu)$'
+  # The emulator runs all kernels on one thread at a time: its own tests, and those of memory and threads on it, are enough.
+  one_thread+='|^Conformance\.cuda_emu|^cuda-emu\.(core|safetensors|training|Hundreds|FashionMnist|Moons|Faults)'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
   run_tests tsan build-tsan "${fixed_addresses[@]}" -- --label-regex '^(quick|full)$' --exclude-regex "$one_thread"
 else

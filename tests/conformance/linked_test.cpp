@@ -10,6 +10,9 @@
 #ifdef PLUGRAD_WITH_SIM
 #include <plugrad/sim.hpp>
 #endif
+#ifdef PLUGRAD_WITH_CUDA_EMU
+#include <plugrad/backends/cuda.hpp>
+#endif
 
 #include <memory>
 
@@ -28,6 +31,9 @@ constexpr Linked kLinked[] = {
 #endif
 #ifdef PLUGRAD_WITH_SIM
     {"sim", plugrad_sim_backend},
+#endif
+#ifdef PLUGRAD_WITH_CUDA_EMU
+    {"cuda_emu", plugrad_cuda_backend},
 #endif
 };
 

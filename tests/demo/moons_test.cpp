@@ -71,7 +71,8 @@ TEST(Micrograd, ItsSeededNeuron) {
 size_t value_steps() {
   const char* text = std::getenv("PLUGRAD_MOONS_STEPS");
   if (text) return size_t(std::atoi(text));
-  return default_device().name().starts_with("sim") ? 3 : 20;  // where each of 70,000 ops a step goes through a queue
+  const std::string device = default_device().name();
+  return device.starts_with("sim") || device.starts_with("cuda-emu") ? 3 : 20;  // there 70,000 ops a step go through a queue
 }
 
 MLP started() {

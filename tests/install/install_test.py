@@ -13,7 +13,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
-COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-reference"]
+COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-reference"]
 sys.path.insert(0, str(SOURCE / "tests/house"))
 import binaries  # noqa: E402  (what holds in the build tree holds in the installed one)
 

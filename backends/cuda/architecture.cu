@@ -1,0 +1,37 @@
+#include <backends/cuda/architecture.hpp>
+#include <backends/cuda/error.hpp>
+#include <backends/cuda/launch.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+// The architectures that the plugin was compiled for, as the build wrote them.
+#ifndef PLUGRAD_CUDA_ARCHITECTURES
+#define PLUGRAD_CUDA_ARCHITECTURES "unknown"
+#endif
+
+namespace plugrad::cuda {
+namespace {
+
+__global__ void trial_kernel(int* nothing) {
+  if (nothing) *nothing = 0;
+}
+
+}  // namespace
+
+// Asking for a kernel's occupancy loads its code: from PTX, where the device is newer than all of it.
+int demand_architecture(int device) {
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  int blocks = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, trial_kernel, 256, 0);
+  if (error == cudaSuccess) return properties.multiProcessorCount;
+  cudaGetLastError();
+  if (status_of(error) == PLUGRAD_DEVICE_LOST || status_of(error) == PLUGRAD_OUT_OF_MEMORY)
+    check(error, "opening the device");
+  throw BackendError(PLUGRAD_UNSUPPORTED, std::string(properties.name) + " has compute capability " +
+                                              std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                                              ", and this plugin has code for " PLUGRAD_CUDA_ARCHITECTURES " only (" +
+                                              describe(error) + "): a build for it is needed");
+}
+
+}  // namespace plugrad::cuda

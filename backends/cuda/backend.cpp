@@ -1,0 +1,168 @@
+#include <backends/cuda/backend.hpp>
+
+#include <backends/cuda/architecture.hpp>
+#include <backends/cuda/probe.hpp>
+#include <backends/cuda/rows.hpp>
+#include <plugrad/backends/cuda.hpp>
+
+#ifndef PLUGRAD_CUDA_NAME
+#define PLUGRAD_CUDA_NAME "cuda"
+#endif
+
+namespace plugrad::cuda {
+namespace {
+
+constexpr uint64_t kAlignment = 256;           // cudaMalloc's own
+constexpr uint64_t kBlasWorkspace = 32 << 20;  // what NVIDIA asks for on the largest devices
+
+using AppendRows = Rows (*)();
+constexpr AppendRows kTables[] = {arithmetic_rows, function_rows,      comparison_rows, copy_rows,    cast_rows,
+                                  gradient_rows,   update_rows,        sum_rows,        extreme_rows, argmax_rows,
+                                  softmax_rows,    cross_entropy_rows, random_rows,     matmul_rows,  indexing_rows};
+
+}  // namespace
+
+CudaBackend::CudaBackend(const Opening& opening)
+    : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
+  const Options& options = opening.options;
+  options.allow({"memory", "flush_to_zero", "tf32", "deterministic"});
+  options.integer("memory", 0, 0, INT64_MAX);  // the host, which asks for memory, keeps to it
+  options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals, at no cost
+  tf32_ = options.integer("tf32", 0, 0, 1) != 0;
+  deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
+  select();
+  info_.alignment = kAlignment;
+  describe_device(index_, info_);
+  multiprocessors_ = demand_architecture(index_);
+  for (const AppendRows rows : kTables)
+    for (const KernelRow& row : rows()) families_[int(op_info(row.opcode)->family)].push_back(row);
+}
+
+DeviceCount CudaBackend::count() { return count_devices(); }
+
+void CudaBackend::fail(cudaError_t error, const char* what) {
+  try {
+    cuda::check(error, what);
+  } catch (const BackendError& met) {
+    if (met.status() == PLUGRAD_DEVICE_LOST) lose(met.what());
+    throw;
+  }
+  throw BackendError(PLUGRAD_INTERNAL, std::string(what) + ": no error");
+}
+
+void CudaBackend::lose(const std::string& why) {
+  const std::lock_guard lock(lost_mutex_);
+  if (!lost_.exchange(true)) lost_why_ = why;
+}
+
+// Whoever asks later hears what happened, too: the call that met it may have had nobody to tell.
+void CudaBackend::throw_lost() {
+  const std::lock_guard lock(lost_mutex_);
+  throw BackendError(PLUGRAD_DEVICE_LOST, lost_why_);
+}
+
+// --- Memory. On a lost device nothing is freed, and nothing is said.
+
+plugrad_buffer* CudaBackend::alloc(uint64_t bytes) {
+  select();
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return static_cast<plugrad_buffer*>(memory);
+}
+
+void CudaBackend::free(plugrad_buffer* buffer) noexcept {
+  if (lost()) return;
+  if (cudaFree(buffer) != cudaSuccess) cudaGetLastError();
+}
+
+void CudaBackend::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) {
+  select();
+  size_t now = 0, all = 0;
+  check(cudaMemGetInfo(&now, &all), "cudaMemGetInfo");
+  free_bytes = now;
+  total_bytes = all;
+}
+
+void* CudaBackend::pin(uint64_t bytes) {
+  select();
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+  return memory;
+}
+
+void CudaBackend::unpin(void* address) noexcept {
+  if (lost()) return;
+  if (cudaFreeHost(address) != cudaSuccess) cudaGetLastError();
+}
+
+// --- Streams.
+
+std::unique_ptr<Stream> CudaBackend::stream_create(uint32_t role) {
+  if (lost()) throw_lost();
+  select();
+  auto stream = std::make_unique<CudaStream>(*this);
+  if (role == PLUGRAD_COPY_STREAM) return stream;
+  const std::lock_guard lock(blas_mutex_);
+  streams_.push_back(stream.get());
+  if (blas_) give_blas(*stream);
+  return stream;
+}
+
+plugrad_status CudaBackend::completed(Stream& stream, uint64_t& number) noexcept {
+  return static_cast<CudaStream&>(stream).completed(number);
+}
+
+void CudaBackend::wait(Stream& stream, Stream& other, uint64_t& number) {
+  auto& waiting = static_cast<CudaStream&>(stream);
+  waiting.demand_sound();
+  static_cast<CudaStream&>(other).make_wait(waiting.handle(), number);
+}
+
+void CudaBackend::sync(Stream& stream, plugrad_failure& failure) {
+  select();
+  static_cast<CudaStream&>(stream).sync(failure);
+}
+
+// --- cuBLAS.
+
+void CudaBackend::open_blas() {
+  const std::lock_guard lock(blas_mutex_);
+  if (std::exchange(blas_tried_, true) || lost()) return;
+  std::string why;
+  blas_ = Blas::open(why);
+  if (!blas_) {
+    host_->log(host_, PLUGRAD_INFO, (PLUGRAD_CUDA_NAME ": " + why).c_str());
+    return;
+  }
+  select();
+  for (CudaStream* stream : streams_) give_blas(*stream);
+}
+
+void CudaBackend::give_blas(CudaStream& stream) { stream.blas = blas_->handle(stream.handle(), kBlasWorkspace); }
+
+namespace {
+
+// Where the kernels of matrix products are asked for, cuBLAS is opened: only here libraries may be.
+const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) noexcept {
+  const plugrad_kernel* kernel = resolve_row(device, signature);
+  try {
+    if (kernel && signature->opcode == PLUGRAD_OP_MATMUL) backend_of<CudaBackend>(device).open_blas();
+  } catch (...) {
+    return kernel;  // our own kernel multiplies
+  }
+  return kernel;
+}
+
+constexpr plugrad_backend with_blas(plugrad_backend table) {
+  table.resolve = resolve;
+  return table;
+}
+
+}  // namespace
+}  // namespace plugrad::cuda
+
+extern "C" PLUGRAD_EXPORT const plugrad_backend* plugrad_cuda_backend(const plugrad_host*) {
+  static constexpr plugrad_backend table =
+      plugrad::cuda::with_blas(plugrad::backend_table<plugrad::cuda::CudaBackend>(PLUGRAD_CUDA_NAME, "0.1.0"));
+  return &table;
+}

@@ -1,0 +1,81 @@
+// An opened CUDA device.
+#pragma once
+#include <backends/cuda/blas.hpp>
+#include <backends/cuda/stream.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace plugrad::cuda {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const Opening& opening);
+
+  static DeviceCount count();
+  plugrad_device_info info() const override { return info_; }
+
+  Rows elementwise() const override { return of(Family::elementwise); }
+  Rows reduce() const override { return of(Family::reduce); }
+  Rows matmul() const override { return of(Family::matmul); }
+  Rows indexing() const override { return of(Family::indexing); }
+  Rows random() const override { return of(Family::random); }
+  Rows backward() const override { return of(Family::backward); }
+  Rows update() const override { return of(Family::update); }
+
+  plugrad_buffer* alloc(uint64_t bytes) override;
+  void free(plugrad_buffer* buffer) noexcept override;
+  void memory_info(uint64_t& free_bytes, uint64_t& total_bytes) override;
+  void* pin(uint64_t bytes) override;
+  void unpin(void* address) noexcept override;
+  void copy(Stream* stream, const plugrad_copy& copy) override;
+
+  std::unique_ptr<Stream> stream_create(uint32_t role) override;
+  plugrad_status completed(Stream& stream, uint64_t& number) noexcept override;
+  void wait(Stream& stream, Stream& other, uint64_t& number) override;
+  void sync(Stream& stream, plugrad_failure& failure) override;
+
+  int index() const { return index_; }
+  void select() const { select_device(index_); }
+  int multiprocessors() const { return multiprocessors_; }
+  bool tf32() const { return tf32_; }
+  bool deterministic() const { return deterministic_; }
+  const Blas* blas() const { return blas_.get(); }  // where a stream has a handle
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  // For ever; why is what the call said that met the failure first.
+  void lose(const std::string& why);
+  [[noreturn]] void throw_lost();
+  // As plugrad::cuda::check; takes note of the device's loss.
+  void check(cudaError_t error, const char* what) {
+    if (error != cudaSuccess) [[unlikely]]
+      fail(error, what);
+  }
+  // Opens cuBLAS, once; from then on each stream has a handle of it. [any]
+  void open_blas();
+
+ private:
+  static constexpr int kFamilies = int(Family::update) + 1;
+
+  Rows of(Family family) const { return families_[int(family)]; }
+  [[noreturn]] void fail(cudaError_t error, const char* what);
+  void give_blas(CudaStream& stream);  // blas_mutex_ held
+
+  const plugrad_host* host_;
+  int index_, multiprocessors_ = 1;
+  bool tf32_, deterministic_;
+  plugrad_device_info info_;
+  std::vector<KernelRow> families_[kFamilies];
+  std::atomic<bool> lost_{false};
+  std::mutex lost_mutex_;
+  std::string lost_why_;
+
+  std::mutex blas_mutex_;
+  std::unique_ptr<const Blas> blas_;
+  bool blas_tried_ = false;
+  std::vector<CudaStream*> streams_;
+};
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,26 @@
+// Division by a number that is known at the launch: a multiplication and a shift.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace plugrad::cuda {
+
+// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994. Dividend and divisor are below
+// 2^31.
+struct Divider {
+  uint32_t divisor = 1, magic = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(uint32_t d) : divisor(d) {
+    while (shift < 31 && (uint32_t(1) << shift) < d) ++shift;
+    magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d) / d + 1);
+  }
+
+  __host__ __device__ uint32_t quotient(uint32_t n) const {
+    const auto high = static_cast<uint32_t>((uint64_t(n) * magic) >> 32);
+    return (high + n) >> shift;
+  }
+};
+
+}  // namespace plugrad::cuda

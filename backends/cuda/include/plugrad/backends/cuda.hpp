@@ -1,0 +1,6 @@
+// The CUDA backend, linked into a program instead of loaded from a file.
+#pragma once
+#include <plugrad/sdk/abi.h>
+
+// The table that plugrad_backend_v0 of the plugin answers. [any]
+extern "C" const plugrad_backend* plugrad_cuda_backend(const plugrad_host* host);

@@ -1,0 +1,222 @@
+// Gather and scatter-add. An index out of range is reported, and its element left alone.
+#include <backends/cuda/elementwise.hpp>
+#include <backends/cuda/functions.hpp>
+#include <backends/cuda/rows.hpp>
+#include <backends/cuda/walk.hpp>
+
+namespace plugrad::cuda {
+namespace {
+
+struct Axis {
+  int64_t extent, stride;  // of the operand that indices choose from
+};
+
+// A view that stands still along an axis.
+plugrad_view without_axis(plugrad_view view, int axis) {
+  view.strides[axis] = 0;
+  view.layout |= PLUGRAD_STRIDED;
+  return view;
+}
+
+Axis axis_of(const plugrad_view& view, int axis) { return {view.shape[axis], stride_of(view, axis)}; }
+
+template <class T> __device__ __forceinline__ T read(const Grid<3>& grid, int k, int32_t offset) {
+  if (grid.base[k]) return reinterpret_cast<const T*>(grid.base[k])[offset];
+  T value;
+  memcpy(&value, &grid.value[k], sizeof value);
+  return value;
+}
+
+// Operands: out, index, x.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    gather_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
+  for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < grid.count; i += gridDim.x * kBlock) {
+    const Offsets<3> offsets = locate(grid, i);
+    const int64_t index = read<int64_t>(grid, 1, offsets.at[1]);
+    if (index < 0 || index >= axis.extent) {
+      report();
+      continue;
+    }
+    T* out = reinterpret_cast<T*>(const_cast<char*>(grid.base[0])) + offsets.at[0];
+    *out = reinterpret_cast<const T*>(grid.base[2])[offsets.at[2] + index * axis.stride];
+  }
+}
+
+__device__ __forceinline__ void add_to(float* place, float term) { atomicAdd(place, term); }
+__device__ __forceinline__ void add_to(double* place, double term) { atomicAdd(place, term); }
+__device__ __forceinline__ void add_to(int64_t* place, int64_t term) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(term));
+}
+
+// Operands: source, index, out.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    scatter_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
+  for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < grid.count; i += gridDim.x * kBlock) {
+    const Offsets<3> offsets = locate(grid, i);
+    const int64_t index = read<int64_t>(grid, 1, offsets.at[1]);
+    if (index < 0 || index >= axis.extent) {
+      report();
+      continue;
+    }
+    T* line = reinterpret_cast<T*>(const_cast<char*>(grid.base[2])) + offsets.at[2];
+    add_to(line + index * axis.stride, read<T>(grid, 0, offsets.at[0]));
+  }
+}
+
+template <auto kernel> void launch(const Submission& submission, const Box& box, Axis axis) {
+  static Occupancy occupancy;
+  box.cut([&](const Box& part) {
+    const Grid<3> grid = grid_of<1, 3>(part);
+    const uint64_t tiles = (uint64_t(grid.count) + kBlock - 1) / kBlock;
+    PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles, occupancy), kBlock, 0, submission.handle(), grid, axis,
+                   submission.index_report());
+    submission.launched();
+  });
+}
+
+template <class T> void gather(const Call& call, const Submission& submission) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const plugrad_view x = without_axis(call.in(0), axis);
+  const plugrad_view* const views[] = {&call.out(), &call.in(1), &x};
+  launch<gather_kernel<T>>(submission, Box(views, 3), axis_of(call.in(0), axis));
+}
+
+template <class T> void scatter_add_any_order(const Call& call, const Submission& submission) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const plugrad_view out = without_axis(call.out(), axis);
+  const bool index_leads = is_immediate(call.in(1));  // a number has no shape
+  const plugrad_view* const views[] = {&call.in(index_leads ? 0 : 1), &call.in(index_leads ? 1 : 0), &out};
+  Box box(views, 3);
+  if (index_leads) {
+    std::swap(box.operand[0], box.operand[1]);
+    std::swap(box.stride[0], box.stride[1]);
+  }
+  launch<scatter_kernel<T>>(submission, box, axis_of(call.out(), axis));
+}
+
+// --- The same with one order of additions.
+
+template <class T> struct Lines {
+  Walk<3> walk;    // the first elements of the lines: of out, index, source
+  int64_t length;  // of index and source
+  int64_t index_stride, source_stride;
+  Axis axis;
+  T* out;
+  Input<int64_t> index;
+  Input<T> source;
+
+  __device__ __forceinline__ int64_t place(const Reach<3>& reach, int64_t i) const {
+    return index.at(reach.at[1] + i * index_stride);
+  }
+  __device__ __forceinline__ T term(const Reach<3>& reach, int64_t i) const {
+    return source.at(reach.at[2] + i * source_stride);
+  }
+};
+
+// A thread has a line.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    scatter_lines_kernel(const __grid_constant__ Lines<T> lines, const IndexReport report) {
+  const uint64_t threads = uint64_t(gridDim.x) * kBlock;
+  for (uint64_t line = uint64_t(blockIdx.x) * kBlock + threadIdx.x; line < lines.walk.count; line += threads) {
+    const Reach<3> reach = lines.walk.reach(line);
+    for (int64_t i = 0; i < lines.length; ++i) {
+      const int64_t place = lines.place(reach, i);
+      if (place < 0 || place >= lines.axis.extent)
+        report();
+      else
+        lines.out[reach.at[0] + place * lines.axis.stride] += lines.term(reach, i);
+    }
+  }
+}
+
+// A block has a line, of which it takes as many elements at a time as it has threads: who is the first with an index adds
+// those of all others.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    scatter_blocks_kernel(const __grid_constant__ Lines<T> lines, const IndexReport report) {
+  __shared__ int64_t places[kBlock];
+  __shared__ T terms[kBlock];
+  const auto me = static_cast<int>(threadIdx.x);
+  for (uint64_t line = blockIdx.x; line < lines.walk.count; line += gridDim.x) {
+    const Reach<3> reach = lines.walk.reach(line);
+    for (int64_t first = 0; first < lines.length; first += kBlock) {
+      const int n = lines.length - first < kBlock ? static_cast<int>(lines.length - first) : kBlock;
+      int64_t place = -1;
+      if (me < n) {
+        place = lines.place(reach, first + me);
+        if (place < 0 || place >= lines.axis.extent) {
+          report();
+          place = -1;
+        }
+        places[me] = place;
+        terms[me] = lines.term(reach, first + me);
+      }
+      __syncthreads();
+      bool leads = place >= 0;
+      for (int j = 0; j < me && leads; ++j) leads = places[j] != place;
+      if (leads) {
+        T* const out = lines.out + reach.at[0] + place * lines.axis.stride;
+        T sum = *out;
+        for (int j = me; j < n; ++j)
+          if (places[j] == place) sum += terms[j];
+        *out = sum;
+      }
+      __syncthreads();
+    }
+  }
+}
+
+template <class T> Lines<T> lines_of(const Call& call) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const plugrad_view &out = call.out(), &index = call.in(0), &source = call.in(1);
+  const plugrad_view& shape = is_immediate(source) ? index : source;
+  const auto stride = [](const plugrad_view& view, int d) { return is_immediate(view) ? 0 : stride_of(view, d); };
+  Lines<T> lines{{},           shape.shape[axis],     stride(index, axis), stride(source, axis), axis_of(out, axis),
+                 data<T>(out), Input<int64_t>(index), Input<T>(source)};
+  for (int d = out.rank - 1; d >= 0; --d)
+    if (d != axis) lines.walk.add(out.shape[d], {stride_of(out, d), stride(index, d), stride(source, d)});
+  lines.walk.close();
+  return lines;
+}
+
+template <class T> void scatter_add_in_order(const Call& call, const Submission& submission) {
+  static Occupancy of_lines, of_blocks;
+  constexpr int64_t kShort = 64;
+  constexpr uint64_t kMany = 16384;
+  const Lines<T> lines = lines_of<T>(call);
+  if (lines.length <= kShort || lines.walk.count >= kMany) {
+    const auto kernel = scatter_lines_kernel<T>;
+    PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, (lines.walk.count + kBlock - 1) / kBlock, of_lines), kBlock, 0,
+                   submission.handle(), lines, submission.index_report());
+  } else {
+    const auto kernel = scatter_blocks_kernel<T>;
+    PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, lines.walk.count, of_blocks), kBlock, 0, submission.handle(), lines,
+                   submission.index_report());
+  }
+  submission.launched();
+}
+
+// Sums of integers are the same in any order.
+template <class T> void scatter_add(const Call& call, const Submission& submission) {
+  if (std::is_floating_point_v<T> && submission.is_deterministic())
+    scatter_add_in_order<T>(call, submission);
+  else
+    scatter_add_any_order<T>(call, submission);
+}
+
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
+  return {kernel<submit<gather<Bits<T>>>>(PLUGRAD_OP_GATHER, dtype_of<T>, kMemoryOnly)...};
+}
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
+  return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
+}
+constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
+
+}  // namespace
+
+Rows indexing_rows() { return kRows; }
+
+}  // namespace plugrad::cuda

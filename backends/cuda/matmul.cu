@@ -1,0 +1,123 @@
+// Matrix products of any layout by tiles in shared memory: where there is no cuBLAS, and for what it does not take.
+#include <backends/cuda/product.hpp>
+#include <backends/cuda/rows.hpp>
+
+#include <cmath>
+
+namespace plugrad::cuda {
+namespace {
+
+constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a block has kTile x kTile results, a thread kEach x kEach of them
+constexpr int kAcross = kTile / kEach;
+static_assert(kAcross * kAcross == kBlock);
+constexpr int kFlush = 16;  // tiles along k whose products are summed before they are added to the rest: accuracy
+
+struct Tiles {
+  Product p;
+  uint64_t across, of_one, all;  // tiles of a row, of a matrix, of the batch
+};
+
+// One operand's tile, kDepth along k and kTile along the other axis: neighbouring threads along whichever is closer.
+template <class T>
+__device__ void load_tile(T (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
+                          int64_t first_k, int64_t k, int64_t k_stride) {
+  const bool along_k = k_stride == 1;
+#pragma unroll
+  for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock) {
+    const int depth = along_k ? i % kDepth : i / kTile, place = along_k ? i / kDepth : i % kTile;
+    const bool is_there = first + place < extent && first_k + depth < k;
+    tile[depth][place] = is_there ? from[(first + place) * stride + (first_k + depth) * k_stride] : T(0);
+  }
+}
+
+template <class T> struct Results { T at[kEach][kEach]; };
+
+template <class T>
+__device__ void add_products(const T (&a)[kDepth][kTile + 4], const T (&b)[kDepth][kTile + 4], Results<T>& sums) {
+  const int y = threadIdx.x / kAcross * kEach, x = threadIdx.x % kAcross * kEach;
+#pragma unroll
+  for (int depth = 0; depth < kDepth; ++depth) {
+    T row[kEach], column[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      row[i] = a[depth][y + i];
+      column[i] = b[depth][x + i];
+    }
+#pragma unroll
+    for (int i = 0; i < kEach; ++i)
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) sums.at[i][j] = std::fma(row[i], column[j], sums.at[i][j]);
+  }
+}
+
+template <class T> __device__ void flush(Results<T>& sums, Results<T>& totals) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      totals.at[i][j] += sums.at[i][j];
+      sums.at[i][j] = 0;
+    }
+}
+
+template <class T> __device__ void store(const Product& p, T* c, int64_t row, int64_t column, const Results<T>& totals) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      if (row + i >= p.m || column + j >= p.n) continue;
+      T& place = c[(row + i) * p.c.row + (column + j) * p.c.column];
+      place = p.adds ? place + totals.at[i][j] : totals.at[i][j];
+    }
+}
+
+template <class T> __global__ void __launch_bounds__(kBlock) matmul_kernel(const __grid_constant__ Tiles t) {
+  __shared__ T a[kDepth][kTile + 4], b[kDepth][kTile + 4];
+  const Product& p = t.p;
+  for (uint64_t i = blockIdx.x; i < t.all; i += gridDim.x) {
+    const uint64_t matrix = i / t.of_one, inside = i - matrix * t.of_one;
+    const auto row = static_cast<int64_t>(inside / t.across * kTile),
+               column = static_cast<int64_t>(inside % t.across * kTile);
+    const Reach<3> reach = p.batch.reach(matrix);
+    const T* const left = reinterpret_cast<const T*>(p.a.base) + reach.at[1];
+    const T* const right = reinterpret_cast<const T*>(p.b.base) + reach.at[2];
+    Results<T> sums{}, totals{};
+    int filled = 0;
+    for (int64_t depth = 0; depth < p.k; depth += kDepth) {
+      load_tile(a, left, row, p.m, p.a.row, depth, p.k, p.a.column);
+      load_tile(b, right, column, p.n, p.b.column, depth, p.k, p.b.row);
+      __syncthreads();
+      add_products(a, b, sums);
+      __syncthreads();
+      if (++filled % kFlush == 0) flush(sums, totals);
+    }
+    flush(sums, totals);
+    store(p, reinterpret_cast<T*>(p.c.base) + reach.at[0], row + threadIdx.x / kAcross * kEach,
+          column + threadIdx.x % kAcross * kEach, totals);
+  }
+}
+
+uint64_t tiles_of(int64_t extent) { return (static_cast<uint64_t>(extent) + kTile - 1) / kTile; }
+
+template <class T> void matmul(const Call& call, const Submission& submission) {
+  static Occupancy occupancy;
+  const Product product(call);
+  const bool tf32 = (call.op().flags & PLUGRAD_TF32) || submission.backend().tf32();
+  if (multiply_by_blas(submission, product, dtype_of<T>, tf32)) return;
+  const uint64_t across = tiles_of(product.n), of_one = across * tiles_of(product.m);
+  const Tiles tiles{product, across, of_one, of_one * product.batch.count};
+  const auto kernel = matmul_kernel<T>;
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles.all, occupancy), kBlock, 0, submission.handle(), tiles);
+  submission.launched();
+}
+
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
+  return {kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, dtype_of<T>, kMemoryOnly, kPlainFlags | PLUGRAD_ACCUMULATE)...};
+}
+constexpr auto kRows = rows(kFloating);
+
+}  // namespace
+
+Rows matmul_rows() { return kRows; }
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,75 @@
+#include <backends/cuda/functions.hpp>
+#include <backends/cuda/reduction.hpp>
+#include <backends/cuda/rows.hpp>
+
+namespace plugrad::cuda {
+namespace {
+
+template <class To, class In> struct Sum {
+  using Accumulator = To;
+  using Out = To;
+  using Combine = Add;
+  __device__ static To identity() { return 0; }
+  __device__ static To take(In x, uint64_t) { return static_cast<To>(x); }
+  __device__ static void finish(To sum, To& out, bool adds) { out = adds ? Add()(out, sum) : sum; }
+};
+
+template <class T> struct Extreme {
+  using Accumulator = T;
+  using Out = T;
+  __device__ static T take(T x, uint64_t) { return x; }
+  __device__ static void finish(T best, T& out, bool) { out = best; }
+};
+template <class T> struct Max : Extreme<T> {
+  using Combine = Maximum;
+  __device__ static T identity() { return kBottom<T>; }
+};
+template <class T> struct Min : Extreme<T> {
+  using Combine = Minimum;
+  __device__ static T identity() { return kTop<T>; }
+};
+
+template <class T> struct Candidate {
+  int64_t index;
+  T value;
+};
+
+// NaN is larger than anything, and of equals the first wins.
+struct Better {
+  template <class T> __device__ Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
+    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+    const bool a_wins =
+        a_nan ? !b_nan || a.index < b.index : !b_nan && (a.value > b.value || (a.value == b.value && a.index < b.index));
+    return a_wins ? a : b;
+  }
+};
+
+template <class T> struct Argmax {
+  using Accumulator = Candidate<T>;
+  using Out = int64_t;
+  using Combine = Better;
+  __device__ static Accumulator identity() { return {INT64_MAX, kBottom<T>}; }
+  __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), x}; }
+  __device__ static void finish(const Accumulator& best, int64_t& out, bool) { out = best.index; }
+};
+
+template <class To, class... In> constexpr std::array<KernelRow, sizeof...(In)> sums(Types<In...>) {
+  return {reduce_row<Sum<To, In>, In>(PLUGRAD_OP_SUM, dtype_of<In>, kPlainFlags | PLUGRAD_ACCUMULATE)...};
+}
+template <template <class> class R, class... T>
+constexpr std::array<KernelRow, sizeof...(T)> rows(uint32_t opcode, Types<T...>) {
+  return {reduce_row<R<T>, T>(opcode, dtype_of<T>)...};
+}
+
+constexpr auto kSums =
+    join(sums<float>(Types<float>()), sums<double>(Types<double>()), sums<int64_t>(Types<int64_t, bool>()));
+constexpr auto kExtremes = join(rows<Max>(PLUGRAD_OP_MAX, kNumbers), rows<Min>(PLUGRAD_OP_MIN, kNumbers));
+constexpr auto kArgmax = rows<Argmax>(PLUGRAD_OP_ARGMAX, kNumbers);
+
+}  // namespace
+
+Rows sum_rows() { return kSums; }
+Rows extreme_rows() { return kExtremes; }
+Rows argmax_rows() { return kArgmax; }
+
+}  // namespace plugrad::cuda

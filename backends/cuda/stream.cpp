@@ -1,0 +1,151 @@
+#include <backends/cuda/stream.hpp>
+
+#include <backends/cuda/backend.hpp>
+
+#include <cctype>
+#include <cstring>
+
+namespace plugrad::cuda {
+namespace {
+
+cudaEvent_t make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  return event;
+}
+
+std::string failure_message(FailureWord::Word word) {
+  const OpInfo* op = op_info(FailureWord::opcode(word));
+  std::string name = op ? op->name : "an op";
+  for (char& c : name)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as the op is called in programs
+  return name + ": an index is out of range";
+}
+
+}  // namespace
+
+// All that later calls need is made here: events, and pinned memory, whose allocation waits for the device.
+CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  for (Recorded& mark : ring_) mark.event = make_event();
+  void* pinned = nullptr;
+  check(cudaMallocHost(&pinned, kSlots * kSlotBytes + 64), "pinned memory of a stream");
+  for (uint32_t i = 0; i < kSlots; ++i) slots_[i] = {static_cast<char*>(pinned) + i * kSlotBytes, make_event()};
+  failure_.attach(reinterpret_cast<FailureWord::Word*>(static_cast<char*>(pinned) + kSlots * kSlotBytes));
+}
+
+void CudaStream::demand_sound() const {
+  if (backend_.lost()) backend_.throw_lost();
+  const FailureWord::Word word = failure_.load();
+  if (word != FailureWord::kNone) throw BackendError(PLUGRAD_DEVICE_ERROR, failure_message(word));
+}
+
+// --- Copies to and from plain host memory. The driver would wait for the whole stream before it takes such a source.
+
+void CudaStream::upload(char* to, const char* from, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += kSlotBytes) {
+    const uint64_t part = std::min(kSlotBytes, bytes - at);
+    Slot& slot = slots_[next_slot_++ % kSlots];
+    backend_.check(cudaEventSynchronize(slot.is_free), "upload");
+    std::memcpy(slot.bytes, from + at, part);
+    backend_.check(cudaMemcpyAsync(to + at, slot.bytes, part, cudaMemcpyHostToDevice, stream_), "upload");
+    backend_.check(cudaEventRecord(slot.is_free, stream_), "upload");
+  }
+}
+
+// Small results, which programs wait for at each step, come by a pinned slot: the driver is slower for plain memory.
+void CudaStream::download(char* to, const char* from, uint64_t bytes) {
+  const bool small = bytes <= kSlotBytes;
+  Slot& slot = slots_[next_slot_ % kSlots];
+  if (small) backend_.check(cudaEventSynchronize(slot.is_free), "download");
+  char* const target = small ? slot.bytes : to;
+  backend_.check(cudaMemcpyAsync(target, from, bytes, cudaMemcpyDeviceToHost, stream_), "download");
+  backend_.check(cudaStreamSynchronize(stream_), "download");
+  drained();
+  demand_sound();
+  if (small) std::memcpy(to, slot.bytes, bytes);
+}
+
+// --- Numbers and events.
+
+// A full ring moves its newest mark on: it then stands for more, which whoever waits for it may do.
+CudaStream::Recorded& CudaStream::record() {
+  const uint64_t number = submitted_.load(std::memory_order_acquire);
+  if (tail_ != head_ && ring_[(tail_ - 1) % kEvents].number == number) return ring_[(tail_ - 1) % kEvents];
+  if (tail_ - head_ == kEvents) --tail_;
+  Recorded& mark = ring_[tail_ % kEvents];
+  backend_.check(cudaEventRecord(mark.event, stream_), "cudaEventRecord");
+  mark.number = number;
+  ++tail_;
+  return mark;
+}
+
+cudaError_t CudaStream::advance() noexcept {
+  while (head_ != tail_) {
+    const cudaError_t error = cudaEventQuery(ring_[head_ % kEvents].event);
+    if (error != cudaSuccess) cudaGetLastError();
+    if (error != cudaSuccess) return error == cudaErrorNotReady ? cudaSuccess : error;
+    done_ = ring_[head_++ % kEvents].number;
+  }
+  return cudaSuccess;
+}
+
+// The stream has nothing left to do, and nobody else submits to it meanwhile: so all its marks are behind us.
+void CudaStream::drained() {
+  const std::lock_guard lock(mutex_);
+  done_ = submitted_.load(std::memory_order_relaxed);
+  head_ = tail_;
+}
+
+plugrad_status CudaStream::completed(uint64_t& number) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    backend_.select();
+    backend_.check(advance(), "cudaEventQuery");
+    if (head_ == tail_ && done_ < submitted_.load(std::memory_order_acquire)) {
+      record();
+      backend_.check(advance(), "cudaEventQuery");
+    }
+  } catch (const BackendError& error) {
+    if (error.status() == PLUGRAD_DEVICE_LOST) backend_.lose(error.what());
+  }
+  if (backend_.lost()) {
+    number = submitted_.load();
+    return PLUGRAD_DEVICE_LOST;
+  }
+  number = done_;
+  return failure_.load() == FailureWord::kNone ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;  // after the events
+}
+
+// The lock is let go before stream waits: recorded anew meanwhile, the event stands for more.
+void CudaStream::make_wait(cudaStream_t stream, uint64_t& number) {
+  if (!number || number > submitted_.load(std::memory_order_acquire))
+    throw BackendError(PLUGRAD_INVALID, "wait for number " + std::to_string(number) + " of a stream that was given " +
+                                            std::to_string(submitted_.load()));
+  cudaEvent_t event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_ >= number) {
+      number = done_;
+      return;
+    }
+    backend_.select();
+    const Recorded& mark = record();
+    number = mark.number;
+    event = mark.event;
+  }
+  check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+}
+
+void CudaStream::sync(plugrad_failure& failure) {
+  if (backend_.lost()) backend_.throw_lost();
+  backend_.check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  drained();
+  const FailureWord::Word word = failure_.clear();
+  if (word == FailureWord::kNone) return;
+  failure.status = PLUGRAD_INDEX_ERROR;
+  failure.first = failure.last = FailureWord::number(word);
+  throw BackendError(PLUGRAD_DEVICE_ERROR, failure_message(word));
+}
+
+}  // namespace plugrad::cuda

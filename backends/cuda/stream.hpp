@@ -1,0 +1,91 @@
+// A stream of the contract on a stream of CUDA's. The only mark that CUDA offers is an event recorded behind all that is
+// submitted, so a few of them stand for the numbers, made when somebody asks.
+#pragma once
+#include <backends/cuda/error.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace plugrad::cuda {
+
+// What kernels write into pinned memory where they met an index out of range: the op's number and its opcode. The lowest
+// word is that of the first op.
+class FailureWord {
+ public:
+  using Word = unsigned long long;
+  static constexpr Word kNone = ~Word(0);
+  static Word pack(uint64_t number, uint32_t opcode) { return number << 16 | (opcode & 0xffff); }
+  static uint64_t number(Word word) { return word >> 16; }
+  static uint32_t opcode(Word word) { return static_cast<uint32_t>(word & 0xffff); }
+
+  void attach(Word* pinned) { (word_ = pinned)[0] = kNone; }
+  Word* address() const { return word_; }
+  Word load() const { return __atomic_load_n(word_, __ATOMIC_ACQUIRE); }
+  Word clear() { return __atomic_exchange_n(word_, kNone, __ATOMIC_ACQ_REL); }
+
+ private:
+  Word* word_ = nullptr;
+};
+
+class CudaBackend;
+
+class CudaStream final : public Stream {
+ public:
+  static constexpr uint64_t kSlotBytes = 64 << 10;
+
+  explicit CudaStream(CudaBackend& backend);  // the device is selected
+  CudaBackend& backend() const { return backend_; }
+  cudaStream_t handle() const { return stream_; }
+  FailureWord::Word* failure_word() const { return failure_.address(); }
+
+  // Throws DEVICE_LOST or DEVICE_ERROR where something earlier failed.
+  void demand_sound() const;
+  // The launch of number went well. After it, so that an event recorded by whoever reads the number covers it.
+  void submitted(uint64_t number) { submitted_.store(number, std::memory_order_release); }
+
+  // [stream-serial], for copies
+  void upload(char* to, const char* from, uint64_t bytes);    // plain host memory; through the pinned slots
+  void download(char* to, const char* from, uint64_t bytes);  // waits
+
+  // [any]
+  plugrad_status completed(uint64_t& number) noexcept;
+  void make_wait(cudaStream_t stream, uint64_t& number);
+  // [stream-serial]
+  void sync(plugrad_failure& failure);
+
+  // The handle of cuBLAS for this stream, or null. Set once, from any thread.
+  std::atomic<void*> blas{nullptr};
+
+ private:
+  static constexpr uint32_t kEvents = 32, kSlots = 4;
+  struct Recorded {
+    cudaEvent_t event = nullptr;
+    uint64_t number = 0;
+  };
+
+  Recorded& record();              // mutex_ held
+  cudaError_t advance() noexcept;  // mutex_ held
+  void drained();
+
+  CudaBackend& backend_;
+  cudaStream_t stream_ = nullptr;
+  FailureWord failure_;
+  std::atomic<uint64_t> submitted_{0};
+
+  std::mutex mutex_;  // never held over a call that waits for the device
+  std::array<Recorded, kEvents> ring_;
+  uint32_t head_ = 0, tail_ = 0;
+  uint64_t done_ = 0;
+
+  struct Slot {
+    char* bytes = nullptr;
+    cudaEvent_t is_free = nullptr;
+  };
+  std::array<Slot, kSlots> slots_;
+  uint32_t next_slot_ = 0;
+};
+
+}  // namespace plugrad::cuda

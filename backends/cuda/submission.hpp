@@ -1,0 +1,88 @@
+// One op on its way to a stream.
+#pragma once
+#include <backends/cuda/backend.hpp>
+#include <backends/cuda/launch.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+namespace plugrad::cuda {
+
+inline constexpr int kBlock = 256;  // threads of a block
+
+// Where a kernel writes that it met an index out of range.
+struct IndexReport {
+  FailureWord::Word* word;
+  FailureWord::Word value;
+
+  // Ops of a stream run one after the other, so nearly always the first look tells that it is known already.
+  __device__ void operator()() const {
+    if (*static_cast<volatile FailureWord::Word*>(word) > value) atomicMin(word, value);
+  }
+};
+
+// How many blocks of a kernel a device holds at once: asked of CUDA once for each kernel and device.
+class Occupancy {
+ public:
+  template <class Kernel> int of(Kernel kernel, int device, size_t shared_bytes = 0) {
+    std::atomic<int>& known = blocks_[device % kDevices];
+    int blocks = known.load(std::memory_order_relaxed);
+    if (blocks) [[likely]]
+      return blocks;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlock, shared_bytes), "a kernel of this plugin");
+    known.store(blocks = std::max(blocks, 1), std::memory_order_relaxed);
+    return blocks;
+  }
+
+ private:
+  static constexpr int kDevices = 16;
+  std::atomic<int> blocks_[kDevices] = {};
+};
+
+class Submission {
+ public:
+  explicit Submission(const Call& call) : call_(call), stream_(call.stream<CudaStream>()), backend_(stream_.backend()) {
+    stream_.demand_sound();
+    backend_.select();
+  }
+
+  CudaStream& stream() const { return stream_; }
+  CudaBackend& backend() const { return backend_; }
+  cudaStream_t handle() const { return stream_.handle(); }
+  IndexReport index_report() const {
+    return {stream_.failure_word(), FailureWord::pack(call_.op().number, call_.op().opcode)};
+  }
+  bool is_deterministic() const { return (call_.op().flags & PLUGRAD_DETERMINISTIC) || backend_.deterministic(); }
+
+  // Blocks for a kernel whose threads go on to further tiles: enough that the device is full some times over, so that the
+  // last blocks do not leave much of it idle.
+  template <class Kernel> unsigned blocks(Kernel kernel, uint64_t tiles, Occupancy& occupancy) const {
+    constexpr uint64_t kRounds = 4;
+    if (tiles <= static_cast<uint64_t>(backend_.multiprocessors())) return static_cast<unsigned>(tiles);
+    const uint64_t full = uint64_t(occupancy.of(kernel, backend_.index())) * uint64_t(backend_.multiprocessors());
+    return static_cast<unsigned>(std::min(tiles, full * kRounds));
+  }
+  // After each launch.
+  void launched() const {
+    const cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess) [[unlikely]]
+      backend_.check(error, op_info(call_.op().opcode)->name);
+  }
+  void finish() const { stream_.submitted(call_.op().number); }
+
+ private:
+  const Call& call_;
+  CudaStream& stream_;
+  CudaBackend& backend_;
+};
+
+// What a kernel row runs: Function(call, submission) launches.
+template <auto Function> void submit(const Call& call) {
+  const Submission submission(call);
+  Function(call, submission);
+  submission.finish();
+}
+
+}  // namespace plugrad::cuda

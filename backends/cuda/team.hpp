@@ -1,0 +1,78 @@
+// Threads of a block that reduce together: a block is one team or several of equal size, a power of two.
+#pragma once
+#include <backends/cuda/submission.hpp>
+
+#include <cstring>
+
+namespace plugrad::cuda {
+
+// Another lane's value, word by word. All lanes of a warp take part.
+template <class T> __device__ __forceinline__ T exchange(T value, int lanes) {
+  static_assert(sizeof(T) % sizeof(int) == 0);
+  int words[sizeof(T) / sizeof(int)];
+  memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (int& word : words) word = __shfl_xor_sync(0xffffffffu, word, lanes);
+  memcpy(&value, words, sizeof value);
+  return value;
+}
+
+struct Team {
+  uint32_t bits;            // 1 << bits threads
+  uint32_t are_neighbours;  // members are neighbouring threads; else neighbours belong to different teams
+
+  static constexpr uint32_t kBits = 8;
+  static_assert(1 << kBits == kBlock);
+
+  __host__ __device__ uint32_t size() const { return 1u << bits; }
+  __host__ __device__ uint32_t teams() const { return kBlock >> bits; }
+  __device__ uint32_t member() const { return are_neighbours ? threadIdx.x & (size() - 1) : threadIdx.x >> (kBits - bits); }
+  __device__ uint32_t team() const { return are_neighbours ? threadIdx.x >> bits : threadIdx.x & (teams() - 1); }
+
+  // What all members have together, for each of them. All threads of the block take part; shared has kBlock places.
+  template <class Combine, class T> __device__ T reduce(T mine, T* shared) const {
+    return are_neighbours ? reduce_neighbours<Combine>(mine, shared) : reduce_columns<Combine>(mine, shared);
+  }
+
+ private:
+  template <class Combine, class T> __device__ T reduce_neighbours(T mine, T* shared) const {
+    for (uint32_t lanes = 1; lanes < size() && lanes < 32; lanes *= 2)
+      mine = Combine()(mine, exchange(mine, static_cast<int>(lanes)));
+    if (bits <= 5) return mine;
+    const uint32_t warp = threadIdx.x / 32, warps = size() / 32, first = warp / warps * warps;
+    __syncthreads();  // whoever still reads an earlier result
+    if (threadIdx.x % 32 == 0) shared[warp] = mine;
+    __syncthreads();
+    T all = shared[first];
+    for (uint32_t w = 1; w < warps; ++w) all = Combine()(all, shared[first + w]);
+    return all;
+  }
+  template <class Combine, class T> __device__ T reduce_columns(T mine, T* shared) const {
+    __syncthreads();
+    shared[threadIdx.x] = mine;
+    for (uint32_t half = size() / 2; half; half /= 2) {
+      __syncthreads();
+      if (member() < half) shared[threadIdx.x] = Combine()(shared[threadIdx.x], shared[threadIdx.x + half * teams()]);
+    }
+    __syncthreads();
+    return shared[team()];
+  }
+};
+
+inline uint32_t bits_for(uint64_t n) {
+  uint32_t bits = 0;
+  while (bits < Team::kBits && (uint64_t(1) << bits) < n) ++bits;
+  return bits;
+}
+
+// For `lines` reductions of `length` each: members side by side where they then read side by side.
+inline Team choose_team(uint64_t lines, uint64_t length, bool length_is_contiguous) {
+  constexpr uint64_t kEach = 4;  // elements that are worth a thread
+  const uint32_t wanted = bits_for((length + kEach - 1) / kEach);
+  if (length_is_contiguous) return {wanted, 1};
+  const uint32_t across = std::min(bits_for(lines), Team::kBits);
+  const uint32_t room = Team::kBits - std::min(across, uint32_t(5));
+  return {std::min(wanted, std::max(room, Team::kBits - across)), 0};
+}
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,46 @@
+// Copies between the host and devices, and between devices.
+#include <backends/cuda/backend.hpp>
+
+namespace plugrad::cuda {
+namespace {
+
+char* address(const plugrad_place& place) { return reinterpret_cast<char*>(place.buffer) + place.offset; }
+
+bool is_known(uint32_t kind) { return kind == PLUGRAD_HOST || kind == PLUGRAD_PINNED || kind == PLUGRAD_DEVICE; }
+
+void demand_places(const plugrad_copy& copy) {
+  if (!is_known(copy.to.kind) || !is_known(copy.from.kind))
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a place of an unknown kind");
+  if (copy.to.kind != PLUGRAD_DEVICE && copy.from.kind != PLUGRAD_DEVICE)
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy between two places that are no device's");
+}
+
+cudaError_t copy_between(const plugrad_copy& copy, cudaStream_t stream) {
+  const int to = backend_of<CudaBackend>(copy.to.device).index(), from = backend_of<CudaBackend>(copy.from.device).index();
+  if (to == from) return cudaMemcpyAsync(address(copy.to), address(copy.from), copy.bytes, cudaMemcpyDeviceToDevice, stream);
+  return cudaMemcpyPeerAsync(address(copy.to), to, address(copy.from), from, copy.bytes, stream);
+}
+
+}  // namespace
+
+// A number is taken once everything of its copy is submitted; that of a download once the bytes are good.
+void CudaBackend::copy(Stream* stream, const plugrad_copy& copy) {
+  demand_places(copy);
+  auto& s = static_cast<CudaStream&>(*stream);
+  s.demand_sound();
+  select();
+  char *const to = address(copy.to), *const from = address(copy.from);
+  if (copy.from.kind == PLUGRAD_HOST)
+    s.upload(to, from, copy.bytes);
+  else if (copy.to.kind == PLUGRAD_HOST)
+    s.download(to, from, copy.bytes);
+  else if (copy.from.kind == PLUGRAD_PINNED)
+    check(cudaMemcpyAsync(to, from, copy.bytes, cudaMemcpyHostToDevice, s.handle()), "upload");
+  else if (copy.to.kind == PLUGRAD_PINNED)
+    check(cudaMemcpyAsync(to, from, copy.bytes, cudaMemcpyDeviceToHost, s.handle()), "download");
+  else
+    check(copy_between(copy, s.handle()), "copy");
+  s.submitted(copy.number);
+}
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,72 @@
+// N operands over some axes that they share, of any size: from the place of an element in row-major order to its offsets.
+#pragma once
+#include <backends/cuda/box.hpp>
+#include <backends/cuda/divider.hpp>
+
+#include <plugrad/sdk/backend.hpp>
+
+namespace plugrad::cuda {
+
+// Elements from one to the next along an axis; 0 where there is but one.
+inline int64_t stride_of(const plugrad_view& view, int axis) {
+  return view.count == 1 || view.shape[axis] == 1 ? 0 : view.strides[axis];
+}
+
+template <int N> struct Reach { int64_t at[N]; };
+
+template <int N> struct Walk {
+  uint64_t count = 1;
+  uint32_t rank = 0;
+  uint32_t is_narrow = 1;  // 32 bits are enough for count
+  Divider divider[PLUGRAD_MAX_RANK];
+  int64_t extent[PLUGRAD_MAX_RANK];  // the innermost first
+  int64_t stride[N][PLUGRAD_MAX_RANK];
+
+  // The axis outside all so far.
+  void add(int64_t its_extent, const int64_t (&strides)[N]) {
+    if (its_extent == 1) return;
+    count *= static_cast<uint64_t>(its_extent);
+    bool runs_on = rank > 0;
+    for (int k = 0; k < N && runs_on; ++k) runs_on = strides[k] == stride[k][rank - 1] * extent[rank - 1];
+    if (runs_on) {
+      extent[rank - 1] *= its_extent;
+      return;
+    }
+    extent[rank] = its_extent;
+    for (int k = 0; k < N; ++k) stride[k][rank] = strides[k];
+    ++rank;
+  }
+  // Last.
+  void close() {
+    is_narrow = count <= static_cast<uint64_t>(kSpan);
+    for (uint32_t d = 0; d < rank && is_narrow; ++d) divider[d] = Divider(static_cast<uint32_t>(extent[d]));
+  }
+  int64_t innermost_stride(int k) const { return rank ? stride[k][0] < 0 ? -stride[k][0] : stride[k][0] : INT64_MAX; }
+
+  __host__ __device__ __forceinline__ Reach<N> reach(uint64_t i) const {
+    Reach<N> reach{};
+#pragma unroll 1
+    for (uint32_t d = 0; d < rank; ++d) {
+      uint64_t above = 0;
+      if (d + 1 < rank)
+        above = is_narrow ? divider[d].quotient(static_cast<uint32_t>(i)) : i / static_cast<uint64_t>(extent[d]);
+      const auto inside = static_cast<int64_t>(i - above * static_cast<uint64_t>(extent[d]));
+#pragma unroll
+      for (int k = 0; k < N; ++k) reach.at[k] += inside * stride[k][d];
+      i = above;
+    }
+    return reach;
+  }
+};
+
+// What a kernel reads of an operand that may be an immediate.
+template <class T> struct Input {
+  const T* base;
+  T value;
+
+  explicit Input(const plugrad_view& view)
+      : base(is_immediate(view) ? nullptr : data<const T>(view)), value(is_immediate(view) ? immediate<T>(view) : T()) {}
+  __device__ __forceinline__ T at(int64_t offset) const { return base ? base[offset] : value; }
+};
+
+}  // namespace plugrad::cuda

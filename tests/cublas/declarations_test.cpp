@@ -1,0 +1,86 @@
+#include <backends/cuda/blas.hpp>
+
+#include <cublas_v2.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <type_traits>
+
+namespace plugrad::cuda {
+namespace {
+
+// Ours have integers for enumerations and void* for handles: passed in the same way, where size and kind are equal.
+template <class Ours, class Theirs> constexpr bool is_passed_alike() {
+  constexpr bool numbers =
+      (std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
+  return sizeof(Ours) == sizeof(Theirs) && (numbers || (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>));
+}
+template <class Ours, class Theirs> struct Agree;
+template <class R, class... A, class S, class... B> struct Agree<R (*)(A...), S (*)(B...)> {
+  template <class... T> struct List {};
+  template <class... T, class... U> static constexpr bool all(List<T...>, List<U...>) {
+    return (is_passed_alike<T, U>() && ...);
+  }
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(A) != sizeof...(B))
+      return false;
+    else
+      return is_passed_alike<R, S>() && all(List<A...>(), List<B...>());
+  }();
+};
+
+using cublasGemmExType = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+                                            const void*, cudaDataType, int, const void*, cudaDataType, int, const void*,
+                                            void*, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+using cublasGemmStridedBatchedExType = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,
+                                                          int, const void*, const void*, cudaDataType, int, long long,
+                                                          const void*, cudaDataType, int, long long, const void*, void*,
+                                                          cudaDataType, int, long long, int, cublasComputeType_t,
+                                                          cublasGemmAlgo_t);
+
+// The header has overloads of both: these are the functions themselves.
+static_assert(std::is_same_v<decltype(static_cast<cublasGemmExType>(&cublasGemmEx)), cublasGemmExType>);
+static_assert(std::is_same_v<decltype(static_cast<cublasGemmStridedBatchedExType>(&cublasGemmStridedBatchedEx)),
+                             cublasGemmStridedBatchedExType>);
+static_assert(Agree<cublas::Create, decltype(&cublasCreate_v2)>::value);
+static_assert(Agree<cublas::SetStream, decltype(&cublasSetStream_v2)>::value);
+static_assert(Agree<cublas::SetWorkspace, decltype(&cublasSetWorkspace_v2)>::value);
+static_assert(Agree<cublas::Gemm, cublasGemmExType>::value);
+static_assert(Agree<cublas::GemmStridedBatched, cublasGemmStridedBatchedExType>::value);
+static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
+              !Agree<cublas::Create, decltype(&cublasSetStream_v2)>::value);
+
+static_assert(cublas::kSuccess == int(CUBLAS_STATUS_SUCCESS));
+static_assert(cublas::kNoTranspose == int(CUBLAS_OP_N) && cublas::kTranspose == int(CUBLAS_OP_T));
+static_assert(cublas::kFloat32 == int(CUDA_R_32F) && cublas::kFloat64 == int(CUDA_R_64F));
+static_assert(cublas::kCompute32 == int(CUBLAS_COMPUTE_32F) && cublas::kCompute32Tf32 == int(CUBLAS_COMPUTE_32F_FAST_TF32));
+static_assert(cublas::kCompute64 == int(CUBLAS_COMPUTE_64F) && cublas::kDefaultAlgorithm == int(CUBLAS_GEMM_DEFAULT));
+
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Environment() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(Cublas, IsOpenedWithAllItsFunctionsWhereItIs) {
+  std::string why;
+  const auto blas = Blas::open(why);
+  if (!blas) GTEST_SKIP() << why;
+  EXPECT_TRUE(blas->create && blas->set_stream && blas->set_workspace && blas->gemm && blas->gemm_strided_batched);
+}
+
+TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {
+  for (const char* name : {"/nowhere/libcublas.so", "relative/libcublas.so", "/proc/self/exe", "libm.so.6"}) {
+    const Environment named("PLUGRAD_CUBLAS", name);
+    std::string why;
+    EXPECT_EQ(Blas::open(why), nullptr) << name;
+    EXPECT_NE(why.find(name), std::string::npos) << why;
+    EXPECT_NE(why.find("our own kernel"), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::cuda

@@ -1,0 +1,85 @@
+"""Registers and spills of the CUDA kernels, as ptxas tells them: a spill in an elementwise kernel is a failure.
+
+registers.py NVCC ROOT ARCHITECTURE SOURCE...
+An elementwise kernel reads and writes each element once: registers that go to memory and back would double its traffic.
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ELEMENTWISE = re.compile(r"map_kernel|transpose_kernel|iota_kernel|gather_kernel|random_kernel")
+KERNEL = re.compile(r"\d+([a-z_]*_kernel)")
+FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--resource-usage"]
+
+
+class Usage:
+    """What one kernel takes."""
+
+    def __init__(self, name):
+        self.name, self.registers, self.frame, self.spills = name, None, None, None
+
+
+def parse(text):
+    """The usages in the output of ptxas -v, in order."""
+    found, current = [], None
+    for line in text.splitlines():
+        if match := re.search(r"Compiling entry function '(\S+)'", line):
+            current = Usage(match.group(1))
+            found.append(current)
+        elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            if current and current.spills is None:
+                current.frame, current.spills = int(match.group(1)), int(match.group(2)) + int(match.group(3))
+        elif match := re.search(r"Used (\d+) registers", line):
+            if current and current.registers is None:
+                current.registers = int(match.group(1))
+    return found
+
+
+def compile_one(nvcc, root, architecture, source, folder):
+    command = [nvcc, *FLAGS, f"-gencode=arch=compute_{architecture},code=sm_{architecture}", f"-I{root}",
+               f"-I{root}/sdk/include", f"-I{root}/backends/cuda/include", "-c", source, "-o", f"{folder}/kernels.o"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{source} does not compile:\n{done.stdout}{done.stderr}")
+    return parse(done.stdout + done.stderr)
+
+
+def short(name):
+    match = KERNEL.search(name)
+    return match.group(1) if match else name
+
+
+def faults_of(usages):
+    unknown = [f"{short(u.name)}: ptxas says nothing of it" for u in usages if u.registers is None or u.spills is None]
+    return unknown + [f"{u.name}: {u.spills} bytes of spills" for u in usages if u.spills and ELEMENTWISE.search(u.name)]
+
+
+def main(arguments):
+    if len(arguments) < 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    nvcc, root, architecture, *sources = arguments
+    if not shutil.which(nvcc):
+        sys.exit(f"no {nvcc}")
+    faults, elementwise = [], 0
+    for source in sources:
+        with tempfile.TemporaryDirectory() as folder:
+            usages = compile_one(nvcc, root, architecture, source, folder)
+        for name in sorted({short(u.name) for u in usages}):
+            some = [u for u in usages if short(u.name) == name]
+            most = max(u.registers or 0 for u in some)
+            print(f"{Path(source).name}: {len(some)} of {name}: up to {most} registers, {max(u.frame or 0 for u in some)} bytes "
+                  f"of stack, {sum(u.spills or 0 for u in some)} of spills")
+        faults += faults_of(usages)
+        elementwise += sum(bool(ELEMENTWISE.search(u.name)) for u in usages)
+    for fault in faults:
+        print(fault)
+    print(f"sm_{architecture}: {elementwise} elementwise kernels, {len(faults)} faults")
+    return 1 if faults or not elementwise else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
