@@ -1,0 +1,245 @@
+#!/bin/bash
+# Everything that needs a GPU, on a machine that has one and nothing else: no network, no toolkit, no packages.
+#   gpu.sh pack [FOLDER]                builds, and puts the plugins (sm_90 and PTX), programs and tests with the libraries they
+#                                       need into FOLDER (build/gpu-pack by default); less than 40 MB
+#   FOLDER/gpu.sh run quick             conformance, the tests, a training
+#   FOLDER/gpu.sh run sanitize          the same kernels under compute-sanitizer
+#   FOLDER/gpu.sh run bench             the CPU beside the GPU, and the GPU beside PyTorch eager, where python3 has torch
+# A run ends within 8 minutes and leaves FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for bench/results/. Exit status: 0 all well,
+# 1 something failed, 2 bad usage, 77 there is no GPU. PLUGRAD_CUBLAS names cuBLAS, where it is not found.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+limit=40000000 seconds=470 no_gpu=77
+
+usage() {
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+
+# --- pack
+
+tests=(core_test cuda_random_programs_test runtime_memory_test demo_nn_test)
+programs=(plugrad plugrad-conform)
+benches=(bench_crossover bench_rates bench_cuda_floor)
+data=/usr/share/datasets/fashion-mnist
+
+# Beside the C library and its loader, which belong to the machine.
+libraries_of() {
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*|libplugrad)\.so'
+}
+
+copy_stripped() {  # copy_stripped FILE FOLDER
+  cp -L "$1" "$2/"
+  strip --strip-unneeded "$2/$(basename "$1")"
+}
+
+pack() {
+  local folder build file size
+  folder=$(realpath -m "${1:-$here/../build/gpu-pack}")
+  cd "$here/.."
+  build=${PLUGRAD_GPU_BUILD:-build-gpu}
+  # Without OpenBLAS, which alone would be 25 MB.
+  cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual" -DPLUGRAD_BLAS=OFF
+  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda plugrad-backend-cpu \
+    plugrad-backend-reference "${benches[@]}" "${tests[@]}"
+
+  rm -rf "$folder"
+  mkdir -p "$folder/bin" "$folder/lib/plugrad/plugins-v0"
+  for file in "${programs[@]/#/$build/bin/}" "${tests[@]/#/$build/bin/}" "${benches[@]/#/$build/bench/}"; do
+    copy_stripped "$file" "$folder/bin"
+  done
+  copy_stripped "$build/lib/libplugrad.so.0" "$folder/lib"
+  for file in cuda cpu reference; do
+    copy_stripped "$build/lib/plugrad/plugins-v0/libplugrad-backend-$file.so" "$folder/lib/plugrad/plugins-v0"
+  done
+  for file in $(libraries_of "$folder"/bin/* "$folder"/lib/*.so* "$folder"/lib/plugrad/plugins-v0/*); do
+    copy_stripped "$file" "$folder/lib"
+  done
+  cp "$here/gpu.sh" bench/rates_torch.py "$folder/"
+  git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"
+  pack_data "$folder"
+
+  size=$(du -sb "$folder" | cut -f1)
+  echo "$folder: $((size / 1000000)) MB"
+  if [ "$size" -ge "$limit" ]; then
+    echo "gpu.sh: that is more than $((limit / 1000000)) MB" >&2
+    exit 1
+  fi
+}
+
+# The images compress better than their own packing does.
+pack_data() {
+  local file
+  if [ ! -d "$data" ] || ! command -v xz >/dev/null; then
+    echo "left out: Fashion-MNIST, which wants $data (Debian: dataset-fashion-mnist) and xz"
+    return
+  fi
+  mkdir -p "$1/data"
+  for file in "$data"/*.gz; do zcat "$file" | xz -9e >"$1/data/$(basename "$file" .gz).xz"; done
+}
+
+# --- run
+
+left() { echo $((deadline - $(date +%s))); }
+
+say() { echo "$*" | tee -a "$report"; }
+
+# A step of the report: its name, how it ended, and the end of what it printed.
+step() {  # step NAME COMMAND ...
+  local name=$1 status=0 started log=$scratch/log
+  shift
+  started=$(date +%s)
+  if [ "$(left)" -lt 5 ]; then
+    say "- $name: not run, the time is over"
+    failed=1
+    return
+  fi
+  timeout "$(left)" "$@" >"$log" 2>&1 || status=$?
+  if [ "$status" = 0 ]; then say "- $name: well, $(($(date +%s) - started)) s"
+  else
+    failed=1
+    say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: the time was over)"
+  fi
+  { echo; echo '```'; echo "$*" | sed "s|$here/||g"; tail -n "${lines:-6}" "$log" | cut -c1-200; echo '```'; echo; } >>"$report"
+}
+
+# cuBLAS where the loader finds it, in a toolkit, or among PyTorch's files.
+find_cublas() {
+  local folder file
+  if [ -n "${PLUGRAD_CUBLAS:-}" ]; then return; fi
+  for folder in "${CUDA_HOME:-/nowhere}/lib64" /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib \
+    $(python3 -c 'import sys; print("\n".join(p + "/nvidia/" + d + "/lib" for p in sys.path if p for d in ("cu13", "cu12", "cublas")))' 2>/dev/null); do
+    for file in "$folder"/libcublas.so.1[23]; do
+      if [ -e "$file" ]; then
+        export PLUGRAD_CUBLAS=$file
+        # It needs libcublasLt, which lies beside it.
+        export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
+        return
+      fi
+    done
+  done
+}
+
+demand_gpu() {
+  local found
+  found=$("$here/bin/plugrad" backends --verbose 2>&1) || true
+  if "$here/bin/plugrad" devices 2>/dev/null | grep -q '^cuda:0'; then return; fi
+  echo "gpu.sh: no GPU here: $(grep -A6 'backend-cuda' <<<"$found" | grep -iE 'driver|gpu|devices' | head -n 1 | sed 's/^ *//')" >&2
+  exit "$no_gpu"
+}
+
+head_of_report() {
+  local name
+  name=$("$here/bin/plugrad" devices | sed -n 's/^cuda:0 *//p' | head -n 1)
+  slug=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 | tr 'A-Z /' 'a-z--' || true)
+  report=$here/gpu-$1-${slug:-unknown}.md
+  : >"$report"
+  say "# gpu.sh run $1"
+  say ""
+  say "- device: $name"
+  say "- driver: $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || echo unknown)"
+  say "- processor: $(lscpu | sed -n 's/^Model name: *//p' | head -n 1), $(nproc) threads"
+  say "- cuBLAS: ${PLUGRAD_CUBLAS:-as the loader finds it}"
+  say "- plugrad: $(cat "$here/version"), $(date -u +%Y-%m-%d)"
+  say ""
+}
+
+unpack_data() {
+  local file
+  if [ ! -d "$here/data" ] || ! command -v xz >/dev/null; then return 1; fi
+  mkdir -p "$scratch/data"
+  for file in "$here"/data/*.xz; do xz -dc "$file" | gzip -1 >"$scratch/data/$(basename "$file" .xz).gz"; done
+}
+
+run_quick() {
+  local plugins=$here/lib/plugrad/plugins-v0 device program
+  lines=3 step "conformance" "$here/bin/plugrad-conform" --require-tier0 "$plugins/libplugrad-backend-cuda.so"
+  export PLUGRAD_TEST_DEVICE=cuda
+  for program in "${tests[@]}"; do
+    # The printed golden file stays with the sources.
+    lines=3 step "$program" "$here/bin/$program" --gtest_brief=1 --gtest_filter=-Print.AsNumPy
+  done
+  step "moons" "$here/bin/plugrad" train --data moons --device cuda:0 --out "$scratch/moons"
+  if unpack_data; then
+    for device in cpu cuda:0; do
+      lines=3 step "Fashion-MNIST on $device, 3 epochs" "$here/bin/plugrad" train --data fashion-mnist --data-dir "$scratch/data" \
+        --device "$device" --epochs 3 --out "$scratch/fashion-$device"
+      say "  $(grep -E '"(test_accuracy|images_per_second)"' "$scratch/fashion-$device/results.json" | tr -d '\n')"
+    done
+  else
+    say "- left out: Fashion-MNIST, which needs the pack's data and xz"
+  fi
+}
+
+run_sanitize() {
+  local sanitizer op tool plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-cuda.so
+  for sanitizer in compute-sanitizer "${CUDA_HOME:-/nowhere}/bin/compute-sanitizer" /usr/local/cuda/bin/compute-sanitizer; do
+    if command -v "$sanitizer" >/dev/null; then break; fi
+  done
+  if ! command -v "$sanitizer" >/dev/null; then
+    say "- FAILED: no compute-sanitizer (PATH, CUDA_HOME, /usr/local/cuda): it comes with a toolkit"
+    failed=1
+    return
+  fi
+  # What shares memory between threads first: there is not time for every case under every tool.
+  for tool in memcheck racecheck synccheck initcheck; do
+    for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
+      lines=2 step "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 "$here/bin/plugrad-conform" --only "$op" "$plugin"
+    done
+  done
+  export PLUGRAD_TEST_DEVICE=cuda
+  for op in ADD WHERE CAST COPY ADAM_STEP EXP stream. memory.; do
+    lines=2 step "memcheck $op" "$sanitizer" --tool memcheck --error-exitcode 1 "$here/bin/plugrad-conform" --only "$op" "$plugin"
+  done
+}
+
+# Our figures and PyTorch's, joined by name.
+compare_rates() {
+  say ""
+  say "| | plugrad | PyTorch eager | ratio | |"
+  say "|---|---|---|---|---|"
+  awk -F'\t' 'NR == FNR { peer[$1] = $2; next }
+    { printf "| %s | %s | %s | %s | %s |\n", $1, $2, ($1 in peer) ? peer[$1] : "-", ($1 in peer) ? sprintf("%.2f", $2 / peer[$1]) : "-", $3 }' \
+    "$scratch/torch" "$scratch/ours" | tee -a "$report"
+  say ""
+}
+
+run_bench() {
+  : >"$scratch/torch"
+  lines=20 step "what CUDA needs" "$here/bin/bench_cuda_floor"
+  step "rates" bash -c "'$here/bin/bench_rates' cuda:0 >'$scratch/ours'"
+  step "rates with TF32" bash -c "PLUGRAD_CUDA_OPTIONS=tf32=1 '$here/bin/bench_rates' cuda:0 tf32 >>'$scratch/ours'"
+  if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+    step "rates of PyTorch $(python3 -c 'import torch; print(torch.__version__)')" \
+      bash -c "python3 '$here/rates_torch.py' >'$scratch/torch'"
+  else
+    say "- left out: PyTorch, python3 has no torch that sees the GPU"
+  fi
+  compare_rates
+  lines=80 step "crossover" "$here/bin/bench_crossover" --device cuda:0 --seconds 0.05
+}
+
+run() {
+  case "${1:-}" in quick | sanitize | bench) ;; *) usage ;; esac
+  if [ ! -x "$here/bin/plugrad" ]; then
+    echo "gpu.sh: run wants a pack: gpu.sh pack FOLDER, then FOLDER/gpu.sh run $1" >&2
+    exit 2
+  fi
+  export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  deadline=$(($(date +%s) + seconds)) failed=0
+  demand_gpu
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  find_cublas
+  head_of_report "$1"
+  "run_$1"
+  echo "the report: $report"
+  exit "$failed"
+}
+
+case "${1:-}" in
+  pack) shift; pack "$@" ;;
+  run) shift; run "$@" ;;
+  *) usage ;;
+esac
