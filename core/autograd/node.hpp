@@ -37,6 +37,7 @@ struct Extra {
   std::vector<Ref<Node>> next = {};   // of cat: all operands
   std::vector<int64_t> extents = {};  // of cat's operands along its axis
   std::string label = {};             // of a Value
+  std::vector<Tensor> operands = {};  // of a layer of Values: those it was gathered from
 };
 
 // A leaf has no rule. Its sums in passes belong to the passes; a recorded node belongs to one pass at a time.
@@ -59,6 +60,7 @@ struct Node : Counted {
   std::array<Tensor, kOperands> saved;     // by operand; the output in place `operands`
   std::array<uint32_t, kOperands> versions;  // of saved, when it was
   std::unique_ptr<Extra> extra;
+  void* face = nullptr;  // of a Value: what a language binding shows it as
   int64_t shape[PLUGRAD_MAX_RANK];  // of the tensor
 
   // The operands' nodes.

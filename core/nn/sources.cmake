@@ -1,5 +1,6 @@
 target_sources(plugrad PRIVATE
   nn/adam.cpp
+  nn/layer_matrix.cpp
   nn/linear.cpp
   nn/module.cpp
   nn/optimizer.cpp

@@ -1,10 +1,13 @@
 #include <plugrad/nn/value.hpp>
 
 #include <core/autograd/node.hpp>
+#include <core/nn/layer_matrix.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
 
+#include <algorithm>
 #include <ostream>
 
 namespace plugrad {
@@ -48,6 +51,7 @@ void Value::backward() const { tensor_.backward({}, {.retain_graph = true}); }
 std::vector<Value> Value::previous() const {
   std::vector<Value> operands;
   const Node& node = node_of(*this);
+  if (is_spread(node)) return values_behind(node);
   for (size_t i = 0; i < node.operands; ++i)
     if (node.saved[i].defined()) operands.emplace_back(node.saved[i]);
   return operands;
@@ -60,6 +64,14 @@ std::string Value::label() const {
 Value& Value::set_label(const std::string& label) {
   extra_of(node_of(*this)).label = label;
   return *this;
+}
+
+void* Value::face() const {
+  const Node* node = tensor_.impl().node.get();
+  return node ? node->face : nullptr;
+}
+void Value::set_face(void* face) const {
+  if (Node* node = tensor_.impl().node.get()) node->face = face;
 }
 
 Value operator+(const Value& a, const Value& b) {
@@ -101,6 +113,10 @@ Value exp(const Value& x) {
 Value log(const Value& x) {
   const Retaining graph;
   return Value(log(x.tensor()));
+}
+Value to(const Value& x, Device device) {
+  const Retaining graph;
+  return Value(to(x.tensor(), device));
 }
 
 std::ostream& operator<<(std::ostream& out, const Value& value) {
@@ -144,11 +160,33 @@ template <class Parts> std::string list_text(const char* name, const Parts& part
 }
 }  // namespace
 
-Layer::Layer(int64_t nin, int64_t nout, bool nonlin, Device device) {
+Layer::Layer(int64_t nin, int64_t nout, bool nonlin, Device device) : matrix_(std::make_shared<LayerMatrix>()) {
   for (int64_t i = 0; i < nout; ++i) neurons.emplace_back(nin, nonlin, device);
 }
 
+// relu(W x + b) or W x + b, for x of rank 1; undefined where the neurons are no matrix that fits x.
+Tensor Layer::matrix_product(const Tensor& x) const {
+  const auto [weights, biases] = matrix_->parameters(neurons);
+  if (!weights.defined() || weights.size(1) != x.size(0) || weights.device() != x.device()) return {};
+  const Tensor sums = add(matmul(weights, x), biases);
+  return neurons.front().nonlin ? relu(sums) : sums;
+}
+
+namespace {
+// Undefined where the values do not lie on one device.
+Tensor gathered(const std::vector<Value>& x) {
+  if (x.empty()) return {};
+  std::vector<Tensor> tensors;
+  for (const Value& each : x) tensors.push_back(each.tensor());
+  const bool together =
+      std::ranges::all_of(tensors, [&](const Tensor& t) { return t.device() == tensors.front().device(); });
+  return together ? gather_values(tensors) : Tensor();
+}
+}  // namespace
+
 std::vector<Value> Layer::operator()(const std::vector<Value>& x) const {
+  if (const Tensor in = gathered(x); in.defined())
+    if (const Tensor out = matrix_product(in); out.defined()) return spread_values(out);
   std::vector<Value> out;
   for (const Neuron& neuron : neurons) out.push_back(neuron(x));
   return out;
@@ -162,6 +200,9 @@ MLP::MLP(int64_t nin, const std::vector<int64_t>& nouts, Device device) {
 }
 
 std::vector<Value> MLP::operator()(const std::vector<Value>& x) const {
+  Tensor product = gathered(x);
+  for (size_t i = 0; i < layers.size() && product.defined(); ++i) product = layers[i].matrix_product(product);
+  if (product.defined() && !layers.empty()) return spread_values(product);
   std::vector<Value> out = x;
   for (const Layer& layer : layers) out = layer(out);
   return out;

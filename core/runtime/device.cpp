@@ -1,4 +1,5 @@
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/import.hpp>
 #include <core/runtime/registry.hpp>
 #include <plugrad/runtime/device.hpp>
 
@@ -166,6 +167,7 @@ namespace {
 }  // namespace
 
 void destroy_slow(Storage* storage) noexcept {
+  if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
   if (storage->device->compute && !settle_small(storage)) return;
   Magazine<Storage>& magazine = local().storages[storage->list];

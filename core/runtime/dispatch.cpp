@@ -197,7 +197,8 @@ bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
   for (int i = 0; i < call.operands(); ++i)
     dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
   if (local().short_of_memory)
-    throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for it on " + dtypes +
+    throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for it on " +
+                                         dtypes +
                                          ", also after its cache was given back: free tensors, or use smaller ones");
   throw Error(Code::unsupported, "[" + op_label(call.opcode) + "] " + device.name + " has no kernel for " + dtypes +
                                      ", and nothing to do it with. Use another device or dtype, or set_fallback "

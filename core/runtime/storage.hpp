@@ -23,6 +23,7 @@ struct Storage : Counted {
   uint32_t list = 0;        // the magazine of a small block
   uint32_t drop = 0;  // the same, or, where it may not go there at once (large, or with streams), one that is always full
   bool large = false;       // it is the allocator's own
+  bool imported = false;    // it is somebody else's: see import.hpp
 
   // On devices with streams. A storage has one home: the compute stream. What the home does is recorded only where it
   // writes; its reads are stood for by the home's number when somebody asks. Uses by other streams are recorded exactly.

@@ -208,8 +208,8 @@ TEST(Optimizers, NameTheirState) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1)), Names());
   EXPECT_EQ(names(nn::Sgd({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
-  EXPECT_EQ(names(nn::Adam({x, y}, 0.1)),
-            (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)", "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
+  EXPECT_EQ(names(nn::Adam({x, y}, 0.1)), (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)",
+                                                 "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
 }
 
 // Corrected for its own first step, however many the others have taken: after one step from zero moments both move by the rate.

@@ -5,6 +5,7 @@
 #include <plugrad/runtime/runtime.hpp>
 
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -232,6 +233,54 @@ TEST(Network, ComputesWhatItsNeuronsSay) {
   for (const Neuron& each : model.layers[0].neurons) hidden.push_back(number(each, x));
   EXPECT_NEAR(model({x[0], x[1]})[0].data(), number(model.layers[1].neurons[0], hidden), 1e-15);
   EXPECT_THROW(model({1.0}), Error);
+}
+
+// A layer computes with a matrix, its neurons alone one value at a time.
+TEST(Network, ALayerHasTheGradientsOfItsNeurons) {
+  manual_seed(3);
+  const Layer layer(3, 4);
+  const std::vector<Value> x{0.5, -1.5, 2.0};
+  std::vector<double> gradients[2];
+  for (std::vector<double>& all : gradients) {
+    std::vector<Value> out;
+    if (&all == gradients) out = layer(x);
+    else
+      for (const Neuron& each : layer.neurons) out.push_back(each(x));
+    Value total = 0.0;
+    for (size_t i = 0; i < out.size(); ++i) total += out[i] * double(i + 1);
+    total.backward();
+    for (const std::vector<Value>& group : {layer.parameters(), x})
+      for (Value each : group) {
+        all.push_back(each.grad());
+        Tensor(each.tensor()).clear_grad();
+      }
+  }
+  ASSERT_EQ(gradients[0].size(), gradients[1].size());
+  for (size_t i = 0; i < gradients[0].size(); ++i) EXPECT_NEAR(gradients[0][i], gradients[1][i], 1e-14);
+}
+
+TEST(Network, ItsResultsComeFromParametersAndInputs) {
+  const MLP model(2, {3, 1});
+  const std::vector<Value> x{1.0, 2.0};
+  const Value y = model(x)[0];
+  EXPECT_EQ(y.op(), "layer");
+  const std::vector<Value> behind = y.previous();
+  EXPECT_EQ(behind.size(), 2u + model.parameters().size());
+  for (const std::vector<Value>& group : {model.parameters(), x})
+    for (const Value& each : group)
+      EXPECT_TRUE(std::ranges::any_of(behind, [&](const Value& v) { return v.is_same(each); }));
+}
+
+TEST(Network, SeesChangedWeightsAndGoesOnWithoutRecording) {
+  Layer layer(1, 2, false);
+  for (double weight : {1.0, 2.0}) {
+    for (Neuron& each : layer.neurons) each.w[0].set_data(weight);
+    EXPECT_EQ(layer({3.0})[1].data(), 3 * weight);
+    const NoGrad unrecorded;
+    EXPECT_EQ(layer({4.0})[0].data(), 4 * weight);
+  }
+  layer({1.0})[0].backward();
+  EXPECT_EQ(layer.neurons[0].w[0].grad(), 1);
 }
 
 TEST(Network, ForgetsItsGradients) {

@@ -1,6 +1,7 @@
 // All of the core.
 #pragma once
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/autograd/draw.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/value.hpp>
@@ -15,4 +16,5 @@
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <plugrad/tensor/dlpack.hpp>
 #include <plugrad/tensor/tensor.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,15 @@ class PLUGRAD_API Value {
   // Adds to the gradient of everything this was computed from, and 1 to its own.
   void backward() const;
 
-  std::string op() const { return tensor_.op_name(); }  // "+", "*", "**", "ReLU", ...; "" for a leaf
+  std::string op() const { return tensor_.op_name(); }  // "+", "*", "**", "ReLU", "layer", ...; "" for a leaf
   std::vector<Value> previous() const;                  // the operands it was computed from
   std::string label() const;
   Value& set_label(const std::string& label);
   const Tensor& tensor() const { return tensor_; }
+  // The object of a language binding that stands for this value: one for all its handles, kept and cleared by the binding. Null
+  // at first, and always for a value that was computed while recording was off.
+  void* face() const;
+  void set_face(void* face) const;
   bool is_same(const Value& other) const { return tensor_.is_same(other.tensor_); }
 
  private:
@@ -55,6 +60,8 @@ PLUGRAD_API Value relu(const Value& x);
 PLUGRAD_API Value tanh(const Value& x);
 PLUGRAD_API Value exp(const Value& x);
 PLUGRAD_API Value log(const Value& x);
+// On another device; x itself where it is there. Gradients flow back.
+PLUGRAD_API Value to(const Value& x, Device device);
 // "Value(data=3, grad=0)"
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, const Value& value);
 
@@ -70,12 +77,21 @@ struct PLUGRAD_API Neuron {
   bool nonlin;
 };
 
+class LayerMatrix;
+
+// Neurons side by side. It computes with one matrix product where all neurons have one width, kind and device: its results then
+// come from its parameters and inputs at once, with the same gradients as neuron by neuron.
 struct PLUGRAD_API Layer {
   Layer(int64_t nin, int64_t nout, bool nonlin = true, Device device = default_device());
   std::vector<Value> operator()(const std::vector<Value>& x) const;
   std::vector<Value> parameters() const;
   std::string text() const;
   std::vector<Neuron> neurons;
+
+ private:
+  friend struct MLP;
+  Tensor matrix_product(const Tensor& x) const;
+  std::shared_ptr<LayerMatrix> matrix_;  // shared by copies, whose Values are the same
 };
 
 // Layers of nouts neurons; all but the last are not linear.

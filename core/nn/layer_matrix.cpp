@@ -1,0 +1,133 @@
+#include <core/nn/layer_matrix.hpp>
+
+#include <core/ops/part.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace plugrad {
+namespace {
+using Grad = const Tensor&;
+using S = const Saved&;
+
+// A view of one element, of rank 0.
+plugrad_view element_view(const Tensor& x, int64_t i) {
+  plugrad_view v = view_of(x);
+  v.offset += uint64_t(i * v.strides[0] * int64_t(dtype_size(v.dtype)));
+  v.rank = 0;
+  set_layout(v, device_of(x).info.alignment);
+  return v;
+}
+
+Tensor element(const Tensor& x, int64_t i);
+
+Tensor element_grad(Grad grad, S saved) {
+  const Tensor one = reshape(grad, {1});
+  const Shape whole = saved.shape();
+  return whole[0] == 1 ? one : place(one, whole, 0, saved.extra().integers[0], 1, 1);
+}
+constexpr Rule kElement{"layer", {{{element_grad}}}};
+
+Tensor element(const Tensor& x, int64_t i) {
+  return differentiable_with(
+      kElement, [&] { return new Extra{.integers = {i}}; }, with_view(x, element_view(x, i)), x);
+}
+
+Tensor gathered_grad(Grad grad, S saved) { return element(grad, int64_t(saved.operand())); }
+}  // namespace
+
+Tensor gather_values(const std::vector<Tensor>& values) {
+  static constexpr Rule kRule{"gather", {{{gathered_grad}, {gathered_grad}, {gathered_grad}}}};
+  DeviceState& device = device_of(values.front());
+  const uint8_t dtype = dtype_of(values.front());
+  Tensor out = empty(device, {int64_t(values.size())}, dtype);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const plugrad_view part = element_view(out, int64_t(i));
+    run<1, 1>(device, Op::COPY, dtype, {&part, &view_of(values[i])}, {storage_of(out), storage_of(values[i])});
+  }
+  const bool wanted = recording() && std::ranges::any_of(values, [](const Tensor& t) { return t.requires_grad(); });
+  if (wanted) record_many(kRule, out, values, new Extra{.operands = values});
+  return out;
+}
+
+std::vector<Value> spread_values(const Tensor& x) {
+  std::vector<Value> values;
+  for (int64_t i = 0; i < x.size(0); ++i) {
+    Tensor each = element(x, i);
+    if (each.requires_grad()) each.retain_grad();
+    values.emplace_back(std::move(each));
+  }
+  return values;
+}
+
+bool is_spread(const Node& node) { return node.rule == &kElement; }
+
+std::vector<Value> values_behind(const Node& node) {
+  std::vector<Value> found;
+  std::vector<const Node*> open{&node};
+  std::unordered_set<const Node*> seen;
+  while (!open.empty()) {
+    const Node* each = open.back();
+    open.pop_back();
+    if (!seen.insert(each).second) continue;
+    if (each->extra && !each->extra->operands.empty()) {
+      for (const Tensor& operand : each->extra->operands) found.emplace_back(operand);
+      continue;
+    }
+    for (const Ref<Node>& edge : each->edges())
+      if (edge) open.push_back(edge.get());
+  }
+  return found;
+}
+
+bool LayerMatrix::is_current(const std::vector<Leaf>& leaves) const {
+  if (!kept_.weights.defined() || leaves != leaves_) return false;
+  const Node* node = kept_.weights.impl().node.get();
+  return node ? !(node->flags & Node::kSpent) : !recording();
+}
+
+LayerMatrix::Parameters LayerMatrix::parameters(const std::vector<Neuron>& neurons) {
+  if (neurons.empty() || neurons.front().w.empty()) return {};
+  const Neuron& first = neurons.front();
+  const DeviceState* device = &device_of(first.b.tensor());
+  std::vector<Leaf> leaves;
+  const auto fits = [&](const Value& v) {
+    leaves.push_back({v.tensor().impl().node.get(), storage_of(v.tensor())->version});
+    return &device_of(v.tensor()) == device;
+  };
+  for (const Neuron& each : neurons)
+    if (each.w.size() != first.w.size() || each.nonlin != first.nonlin || !std::ranges::all_of(each.w, fits) ||
+        !fits(each.b))
+      return {};
+  const bool mine = !busy_.exchange(true, std::memory_order_acquire);
+  if (mine && is_current(leaves) && owner_ == std::this_thread::get_id()) {
+    Parameters kept = kept_;
+    busy_.store(false, std::memory_order_release);
+    return kept;
+  }
+  Parameters made;
+  std::vector<Tensor> weights, biases;
+  for (const Neuron& each : neurons) {
+    for (const Value& weight : each.w) weights.push_back(weight.tensor());
+    biases.push_back(each.b.tensor());
+  }
+  try {
+    made = {reshape(gather_values(weights), {int64_t(neurons.size()), int64_t(first.w.size())}), gather_values(biases)};
+  } catch (...) {
+    if (mine) busy_.store(false, std::memory_order_release);
+    throw;
+  }
+  if (mine) {
+    if (!is_current(leaves)) {
+      kept_ = made;
+      leaves_ = std::move(leaves);
+      owner_ = std::this_thread::get_id();
+    }
+    busy_.store(false, std::memory_order_release);
+  }
+  return made;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,32 @@
+#include <core/runtime/import.hpp>
+
+#include <core/runtime/stream.hpp>
+
+namespace plugrad {
+
+Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, Imported::Release release, void* context) {
+  auto* storage = new Imported;
+  storage->buffer = reinterpret_cast<plugrad_buffer*>(piece.base);
+  storage->offset = piece.offset;
+  storage->bytes = storage->size = piece.bytes;
+  storage->device = &device;
+  storage->imported = true;
+  storage->owner = storage->writer = device.compute ? device.compute->id : 0;
+  storage->release = release;
+  storage->context = context;
+  return Ref<Storage>(storage);
+}
+
+void give_back(Storage* storage) noexcept {
+  auto* own = static_cast<Imported*>(storage);
+  // Its owner may reuse the memory at once, so nothing may be in flight. At the end of the process nothing is given back.
+  if (DeviceState& device = *own->device; device.compute) {
+    if (streams::closed()) return;
+    streams::drain(*device.compute);
+    streams::drain(*device.copies);
+  }
+  if (own->release) own->release(own->context);
+  delete own;
+}
+
+}  // namespace plugrad

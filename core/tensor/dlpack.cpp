@@ -1,0 +1,201 @@
+#include <plugrad/tensor/dlpack.hpp>
+
+#include <core/runtime/import.hpp>
+#include <core/tensor/impl.hpp>
+#include <plugrad/runtime/runtime.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <string>
+
+namespace plugrad::dlpack {
+namespace {
+
+constexpr int32_t kCpu = 1;
+
+bool has_addresses(int32_t type) { return type == kCpu || type == 2 || type == 3 || type == 10 || type == 11 || type == 13; }
+
+std::string text(Place place) { return "type " + std::to_string(place.type) + ", index " + std::to_string(place.index); }
+
+Place place_of_device(const DeviceState& device) {
+  if (!device.info.dlpack_type)
+    throw Error(Code::unsupported, "[dlpack] device " + device.name + " has no DLPack type: copy to the cpu first");
+  return {device.info.dlpack_type, device.info.dlpack_index};
+}
+
+bool is_at(const DeviceState& device, Place place) {
+  return device.info.dlpack_type == place.type && device.info.dlpack_index == place.index;
+}
+
+ElementType element_type(uint8_t dtype) {
+  switch (DType(dtype)) {
+    case DType::f32: return {2, 32, 1};
+    case DType::f64: return {2, 64, 1};
+    case DType::i64: return {0, 64, 1};
+    case DType::boolean: return {6, 8, 1};
+  }
+  throw Error(Code::unsupported, "[dlpack] a dtype that DLPack has no name for");
+}
+
+DType dtype_of(ElementType type) {
+  if (type.lanes == 1) {
+    if (type.code == 2 && type.bits == 32) return DType::f32;
+    if (type.code == 2 && type.bits == 64) return DType::f64;
+    if (type.code == 0 && type.bits == 64) return DType::i64;
+    if (type.code == 6 && type.bits == 8) return DType::boolean;
+  }
+  throw Error(Code::invalid, "[dlpack] elements of type code " + std::to_string(type.code) + " with " +
+                                 std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) +
+                                 " lanes: f32, f64, i64 or bool expected; convert them first");
+}
+
+// --- Out.
+
+struct Exported {
+  Tensor tensor;  // detached
+  std::array<int64_t, PLUGRAD_MAX_RANK> shape, strides;
+};
+
+template <class M> struct Holder : Exported { M managed; };
+
+template <class M> void release(M* managed) { delete static_cast<Holder<M>*>(static_cast<Exported*>(managed->context)); }
+
+template <class M> M* exported(const Tensor& x) {
+  require_defined(x, "dlpack");
+  const Place place = place_of_device(plugrad::device_of(x));
+  x.device().sync();
+  auto holder = std::make_unique<Holder<M>>();
+  holder->tensor = x.detach();
+  const plugrad_view& v = view_of(x);
+  std::copy_n(v.shape, v.rank, holder->shape.begin());
+  std::copy_n(v.strides, v.rank, holder->strides.begin());
+  char* base = reinterpret_cast<char*>(v.buffer);
+  Array& out = holder->managed.array;
+  // Libraries are known to forget byte_offset: it is 0 where the data is an address.
+  const bool addresses = has_addresses(place.type);
+  out = {addresses ? base + v.offset : base,
+         place,
+         v.rank,
+         element_type(v.dtype),
+         holder->shape.data(),
+         holder->strides.data(),
+         addresses ? 0 : v.offset};
+  holder->managed.context = static_cast<Exported*>(holder.get());
+  holder->managed.deleter = release<M>;
+  return &holder.release()->managed;
+}
+
+// --- In.
+
+plugrad_view imported_view(const Array& array) {
+  if (array.ndim < 0 || array.ndim > PLUGRAD_MAX_RANK)
+    throw Error(Code::invalid, "[dlpack] rank " + std::to_string(array.ndim) + ": at most " +
+                                   std::to_string(PLUGRAD_MAX_RANK) + " expected");
+  const Shape shape(std::span(array.shape, size_t(array.ndim)));
+  plugrad_view v = dense_view(shape, uint8_t(dtype_of(array.dtype)), 1);
+  if (array.strides) std::copy_n(array.strides, array.ndim, v.strides);
+  return v;
+}
+
+// How far the elements reach below and above the first one, in bytes.
+struct Reach {
+  int64_t below = 0, above = 0;
+};
+Reach reach_of(const plugrad_view& v) {
+  Reach reach;
+  const int64_t size = dtype_size(v.dtype);
+  for (int i = 0; i < v.rank; ++i) {
+    const int64_t bytes = v.strides[i] * (v.shape[i] - 1) * size;
+    (bytes < 0 ? reach.below : reach.above) += bytes;
+  }
+  reach.above += size;
+  return reach;
+}
+
+void release_now(Imported::Release release, void* context) {
+  if (release) release(context);
+}
+
+Tensor import_array(const Array& array, Device wanted, bool copied, Imported::Release release, void* context) {
+  const Device device = wanted.defined() ? wanted : device_of(array.device);
+  DeviceState& state = device.state();
+  if (!is_at(state, array.device))
+    throw Error(Code::invalid,
+                "[dlpack] the array lies on the device with DLPack " + text(array.device) + ", which is not " + state.name);
+  if (!has_addresses(array.device.type))
+    throw Error(Code::unsupported, "[dlpack] memory of DLPack " + text(array.device) + " has no addresses");
+  state.require_open();
+  plugrad_view v = imported_view(array);
+  if (!v.count) {
+    Tensor nothing = empty(state, shape_of(v), v.dtype);
+    release_now(release, context);
+    return nothing;
+  }
+  const Reach reach = reach_of(v);
+  const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
+  if (first % uint64_t(dtype_size(v.dtype)))
+    throw Error(Code::invalid, "[dlpack] elements that are not aligned to their own size: copy them first");
+  const uintptr_t lowest = first + uintptr_t(reach.below);
+  const uintptr_t base = lowest & ~(uintptr_t(state.info.alignment) - 1);
+  // What is copied stays the caller's until nothing can fail any more.
+  Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
+  Ref<Storage> storage =
+      import_memory(state, {base, lowest - base, uint64_t(reach.above - reach.below)}, copied ? nullptr : release, context);
+  v.buffer = storage->buffer;
+  v.offset = first - base;
+  set_layout(v, state.info.alignment);
+  Ref<Impl> impl(new (local().headers.get()) Impl(state, std::move(storage)));
+  impl->view = v;
+  Tensor whole{std::move(impl)};
+  if (!copied) return whole;
+  own.copy_(whole);
+  whole = {};
+  release_now(release, context);
+  return own;
+}
+
+template <class M> void call_deleter(void* managed) {
+  M* own = static_cast<M*>(managed);
+  if (own->deleter) own->deleter(own);
+}
+}  // namespace
+
+Place place_of(const Tensor& x) {
+  require_defined(x, "dlpack");
+  return place_of_device(plugrad::device_of(x));
+}
+
+Device device_of(Place place) {
+  const Device usual = default_device();
+  if (is_at(usual.state(), place)) return usual;
+  if (place.type == kCpu && has_device("cpu")) return Device("cpu");
+  for (const std::string& name : device_names()) {
+    const Device each(name);
+    if (is_at(each.state(), place)) return each;
+  }
+  throw Error(Code::invalid, "[dlpack] no plugin brings the device of this array: DLPack " + text(place));
+}
+
+Managed* export_managed(const Tensor& x) { return exported<Managed>(x); }
+
+ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags) {
+  ManagedVersioned* managed = exported<ManagedVersioned>(x);
+  managed->version = kVersion;
+  managed->flags = flags | (x.requires_grad() ? kReadOnly : 0);
+  return managed;
+}
+
+Tensor import_managed(Managed* managed, Device device) {
+  return import_array(managed->array, device, false, call_deleter<Managed>, managed);
+}
+
+Tensor import_versioned(ManagedVersioned* managed, Device device) {
+  if (managed->version.major != kVersion.major)
+    throw Error(Code::invalid, "[dlpack] version " + std::to_string(managed->version.major) +
+                                   " of the protocol: " + std::to_string(kVersion.major) + " expected");
+  return import_array(managed->array, device, managed->flags & kReadOnly, call_deleter<ManagedVersioned>, managed);
+}
+
+}  // namespace plugrad::dlpack
