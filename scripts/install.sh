@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what is missing to build and test plugrad, on Debian 12 or later; as root or through sudo.
-# install.sh [GROUP ...], groups: build test data bench; all of them by default.
+# install.sh [GROUP ...], groups: build test data python bench; all of them by default.
 # Says nothing where nothing is missing; never removes a package.
 set -euo pipefail
 
@@ -10,6 +10,7 @@ declare -A packages=(
     libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
   [test]="libgtest-dev pkg-config python3"
   [data]="dataset-fashion-mnist"
+  [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
   [bench]="libbenchmark-dev"
 )
 
@@ -18,10 +19,10 @@ is_installed() {
 }
 
 wanted=()
-for group in "${@:-build test data bench}"; do
+for group in "${@:-build test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: no group '$name'; the groups are: build test data bench" >&2
+      echo "install.sh: no group '$name'; the groups are: build test data python bench" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose

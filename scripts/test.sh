@@ -1,6 +1,7 @@
 #!/bin/bash
 # From a clean machine to a tested tree.
-#   test.sh [quick]  packages, release build, the quick tests (those of the house and of the installed tree among them)
+#   test.sh [quick]  packages, release build, the quick tests (those of the house and of the installed tree among them); the Python
+#                    package from its wheel, installed in build/venv, and its tests
 #   test.sh full     the same and the slower tests; all again under address and undefined-behaviour sanitizers; the parts
 #                    with threads under the thread sanitizer
 #   test.sh long     the same and soaks, hours of them
@@ -64,11 +65,31 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
   fi
 }
 
-scripts/install.sh build test data bench
+# The package, from its wheel, in build/venv, and its tests. The core is compiled once more for it, as an installed package has it:
+# a compiler cache, where there is one, answers for most.
+test_python() {
+  local venv=build/venv python=${PYTHON:-/usr/bin/python3} log=build/python.log
+  if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
+  if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[test]' >"$log" 2>&1; then
+    cat "$log"
+    echo "python: the package could not be built"
+    return 1
+  fi
+  "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
+}
+
+scripts/install.sh build test data python bench
+if command -v ccache >/dev/null; then
+  export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
+         CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
+# The same names in both builds, or the cache takes them for other compilers: builds of packages bring their own.
+export CC=${CC:-cc} CXX=${CXX:-c++}
 # The CUDA plugin for two architectures where time counts, else for all that nvcc knows.
 if [ "$level" = quick ]; then build release build "-DPLUGRAD_CUDA_ARCHITECTURES=75;90"
 else build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
 run_tests release build -- --label-regex "$labels"
+test_python
 
 if [ "$level" != quick ]; then
   build asan build-asan

@@ -23,6 +23,7 @@ OUTSIDE = {
     "gtest": ["gtest/*", "gmock/*"],
     "benchmark": ["benchmark/*"],
     "torch": ["torch/*", "ATen/*", "c10/*"],
+    "python": ["Python.h", "nanobind/*"],
     "system": ["sys/*", "linux/*", "dlfcn.h", "elf.h", "fcntl.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
                "spawn.h", "termios.h", "ucontext.h", "unistd.h", "malloc.h", "cxxabi.h", "execinfo.h", "cpuid.h",
                "immintrin.h", "arm_neon.h", "sanitizer/*"],
@@ -59,6 +60,7 @@ RULES = [
     ("examples/plugin", SDK, STANDARD),
     ("examples/*", PUBLIC + ["examples/{0}"], MACHINE),
     ("tools", PUBLIC + ["tools"], MACHINE | {"program_options", "json"}),
+    ("python", PUBLIC + ["python"], MACHINE | {"python"}),
     ("bench", PUBLIC + ["bench"], MACHINE | {"benchmark", "torch", "cuda"}),
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/runtime", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
@@ -84,7 +86,7 @@ def place(path):
         return f"core/{parts[3]}/public"
     if parts[0] in ("core", "backends", "plugins") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}/" + ("public" if parts[2] == "include" else "inner")
-    if parts[0] in ("tools", "bench") or parts[0] == "tests" and len(parts) == 2:
+    if parts[0] in ("tools", "bench", "python") or parts[0] == "tests" and len(parts) == 2:
         return parts[0]
     if parts[0] in ("sdk", "tests", "examples") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}"
@@ -128,7 +130,7 @@ def check_include(root, roots, file, rule, name, quoted):
         folder = place(target)
         allowed = folder is not None and any(fnmatchcase(folder, p) for p in ours)
         return None if allowed else f"is {folder or target}; allowed of ours: {', '.join(ours)}"
-    if name.startswith(("plugrad/", "core/", "backends/", "plugins/", "sdk/", "tests/", "tools/", "bench/")):
+    if name.startswith(("plugrad/", "core/", "backends/", "plugins/", "sdk/", "tests/", "tools/", "bench/", "python/")):
         return "there is no such file"
     kind = outside_kind(name)
     return None if kind in outside else f"is from outside ({kind or 'unknown'}); allowed: {', '.join(sorted(outside))}"

@@ -26,6 +26,8 @@ ALLOWED = [
     ("plugins/cpu/cpu.cpp", "<plugrad/backends/cpu.hpp>"),
     ("tools/main.cpp", "<boost/program_options.hpp>"),
     ("bench/ops.cpp", "<benchmark/benchmark.h>"),
+    ("python/module.cpp", "<nanobind/nanobind.h>"),
+    ("python/module.cpp", "<plugrad/plugrad.hpp>"),
     ("tests/tensor/shape_test.cpp", "<gtest/gtest.h>"),
     ("tests/async/sim_test.cpp", "<plugrad/sim.hpp>"),
     ("sdk/conformance/main.cpp", "<plugrad/nn/module.hpp>"),
@@ -46,6 +48,8 @@ FORBIDDEN = [
     ("plugins/cpu/cpu.cpp", "<backends/cpu/pool.hpp>"),
     ("plugins/c11/c11.c", "<vector>"),
     ("tools/main.cpp", "<core/runtime/stream.hpp>"),
+    ("python/module.cpp", "<core/runtime/stream.hpp>"),
+    ("core/tensor/dlpack.cpp", "<Python.h>"),
     ("examples/plugin/npu.cpp", "<plugrad/plugrad.hpp>"),
     ("core/tensor/tensor.cpp", "<boost/dll/shared_library.hpp>"),  # outside, in the wrong place
     ("core/ops/ops.cpp", "<boost/container/small_vector.hpp>"),

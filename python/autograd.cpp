@@ -1,0 +1,67 @@
+// Modes, gradients as a function, and pictures of graphs.
+#include <python/binding.hpp>
+
+#include <plugrad/autograd/draw.hpp>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace plugrad::python {
+namespace {
+
+std::vector<Tensor> tensors_of(const nb::object& given) {
+  if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
+  return nb::cast<std::vector<Tensor>>(nb::list(given));
+}
+
+// None stands for 1.
+std::vector<Tensor> seeds_of(const nb::object& given) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
+  std::vector<Tensor> seeds;
+  for (const nb::handle each : given) seeds.push_back(each.is_none() ? Tensor() : nb::cast<Tensor>(each));
+  return seeds;
+}
+
+nb::object gradients(const nb::object& outputs, const nb::object& inputs, const nb::object& seeds, bool retain_graph,
+                     bool create_graph, bool allow_unused) {
+  const std::vector<Tensor> roots = tensors_of(outputs), leaves = tensors_of(inputs);
+  const GradOptions options{seeds_of(seeds), retain_graph, create_graph, allow_unused};
+  std::vector<Tensor> found = unlocked([&] { return grad(roots, leaves, options); });
+  nb::list all;
+  for (Tensor& each : found) all.append(wrap(std::move(each)));
+  return nb::tuple(all);
+}
+}  // namespace
+
+void bind_autograd(nb::module_& m) {
+  // A guard per entered block; the package makes context managers of them.
+  nb::class_<NoGrad>(m, "_NoGrad").def("__init__", [](NoGrad* self) { new (self) NoGrad; });
+  nb::class_<EnableGrad>(m, "_EnableGrad").def("__init__", [](EnableGrad* self) { new (self) EnableGrad; });
+  m.def("grad_enabled", &grad_enabled, "Whether ops are recorded on this thread.");
+  m.def("grad", gradients, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
+        nb::arg("retain_graph") = false, nb::arg("create_graph") = false, nb::arg("allow_unused") = false,
+        "The gradients of the sum of outputs for each of inputs, as a tuple, without touching any `.grad`.\n\n"
+        "grad_outputs: one of each output's shape; 1 where None. create_graph: the gradients can be differentiated again.\n"
+        "allow_unused: None instead of a ValueError for an input that no output depends on.");
+  m.def(
+      "backward",
+      [](const nb::object& outputs, const nb::object& seeds, bool retain_graph, bool create_graph) {
+        const std::vector<Tensor> roots = tensors_of(outputs), starts = seeds_of(seeds);
+        unlocked([&] { backward(roots, starts, {retain_graph, create_graph}); });
+      },
+      nb::arg("outputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = false,
+      nb::arg("create_graph") = false, "backward from several tensors in one pass.");
+  m.def(
+      "_dot",
+      [](const Tensor& root, const std::string& direction, size_t limit) {
+        return unlocked([root, options = DrawOptions{direction, limit}] { return draw_dot(root, options); });
+      },
+      nb::arg("root"), nb::arg("direction"), nb::arg("limit"));
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,282 @@
+// Python's numbers, lists and arrays to tensors, and back to lists.
+#include <python/binding.hpp>
+
+#include <plugrad/tensor/dlpack.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace plugrad::python {
+namespace {
+
+[[noreturn]] void fail(const std::string& why) { throw Error(Code::invalid, "[tensor] " + why); }
+
+bool is_list(PyObject* x) { return PyList_Check(x) || PyTuple_Check(x); }
+
+std::string extents_text(const std::vector<int64_t>& extents) {
+  std::string text = "(";
+  for (size_t i = 0; i < extents.size(); ++i) text += (i ? ", " : "") + std::to_string(extents[i]);
+  return text + (extents.size() == 1 ? ",)" : ")");
+}
+
+// --- Nested sequences of numbers.
+
+// The shape that the first elements say; the others are checked while they are read.
+std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
+  std::vector<int64_t> extents;
+  *leaf = nullptr;
+  while (is_list(data)) {
+    if (extents.size() == PLUGRAD_MAX_RANK)
+      fail("lists nested deeper than " + std::to_string(PLUGRAD_MAX_RANK) + ": no tensor has a higher rank");
+    extents.push_back(PySequence_Fast_GET_SIZE(data));
+    if (!extents.back()) return extents;
+    data = PySequence_Fast_GET_ITEM(data, 0);
+  }
+  *leaf = data;
+  return extents;
+}
+
+// Reads leaves row-major into elements of T.
+template <class T> class Reader {
+ public:
+  explicit Reader(const std::vector<int64_t>& extents) : extents_(extents) {
+    size_t count = 1;
+    for (const int64_t extent : extents) count *= size_t(extent);
+    elements_.resize(count);
+    next_ = elements_.data();
+  }
+  void read(PyObject* data, size_t depth) {
+    if (depth == extents_.size()) {
+      *next_++ = leaf(data);
+      return;
+    }
+    if (!is_list(data) || PySequence_Fast_GET_SIZE(data) != extents_[depth]) ragged(data, depth);
+    const Py_ssize_t count = Py_ssize_t(extents_[depth]);
+    // The list is asked anew each time: reading a leaf may run Python code, which may change it.
+    if (depth + 1 < extents_.size()) {
+      for (Py_ssize_t i = 0; i < count; ++i) read(item(data, i, depth), depth + 1);
+      return;
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) *next_++ = leaf(item(data, i, depth));
+  }
+  const std::vector<T>& elements() const { return elements_; }
+
+ private:
+  PyObject* item(PyObject* data, Py_ssize_t i, size_t depth) {
+    if (i >= PySequence_Fast_GET_SIZE(data)) [[unlikely]]
+      ragged(data, depth);
+    return PySequence_Fast_GET_ITEM(data, i);
+  }
+  [[noreturn]] void ragged(PyObject* data, size_t depth) {
+    const std::string came =
+        is_list(data) ? "a list of " + std::to_string(PySequence_Fast_GET_SIZE(data)) : std::string(Py_TYPE(data)->tp_name);
+    fail("the lists have no common shape: by the first elements it is " + extents_text(extents_) + ", but at depth " +
+         std::to_string(depth) + " there is " + came + " where a list of " + std::to_string(extents_[depth]) +
+         " was expected");
+  }
+  static T leaf(PyObject* x) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (PyFloat_CheckExact(x)) [[likely]]
+        return T(PyFloat_AS_DOUBLE(x));
+    }
+    Number number = 0;
+    if (is_tensor(x))
+      number = tensor_in(x).item<double>();
+    else if (!number_of(x, number)) {
+      if (is_list(x)) fail("a list where a number was expected: the lists have no common shape");
+      throw nb::type_error(("[tensor] " + std::string(Py_TYPE(x)->tp_name) + " is no number").c_str());
+    }
+    if constexpr (std::is_same_v<T, uint8_t>)
+      return number.real() != 0;
+    else if constexpr (std::is_same_v<T, int64_t>) {
+      if (number.floating() && number.real() != double(number.integer()))
+        fail("a fraction, " + std::to_string(number.real()) + ", in an i64 tensor");
+      return number.integer();
+    } else
+      return T(number.real());
+  }
+
+  const std::vector<int64_t>& extents_;
+  std::vector<T> elements_;
+  T* next_;
+};
+
+template <class T> Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype, Device device) {
+  Reader<T> reader(extents);
+  reader.read(data, 0);
+  const Shape shape(extents);
+  return unlocked(
+      [&] { return Tensor::from_host(reader.elements().data(), reader.elements().size(), dtype, shape, device); });
+}
+
+Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
+  PyObject* leaf = nullptr;
+  const std::vector<int64_t> extents = shape_by_first(data, &leaf);
+  const DType dtype = wanted.value_or(leaf && PyBool_Check(leaf) ? DType::boolean : DType::f32);
+  switch (dtype) {
+    case DType::f32: return read_as<float>(data, extents, dtype, device);
+    case DType::f64: return read_as<double>(data, extents, dtype, device);
+    case DType::i64: return read_as<int64_t>(data, extents, dtype, device);
+    case DType::boolean: break;
+  }
+  return read_as<uint8_t>(data, extents, DType::boolean, device);
+}
+
+// --- Arrays, by the buffer protocol.
+
+struct Buffer {
+  explicit Buffer(PyObject* x) {
+    if (PyObject_GetBuffer(x, &view, PyBUF_FULL_RO) < 0) throw nb::python_error();
+  }
+  ~Buffer() { PyBuffer_Release(&view); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Py_buffer view;
+};
+
+template <class From, class To> std::vector<char> converted(const std::vector<char>& raw) {
+  std::vector<char> out(raw.size() / sizeof(From) * sizeof(To));
+  for (size_t i = 0; i * sizeof(From) < raw.size(); ++i) {
+    From from;
+    std::memcpy(&from, raw.data() + i * sizeof(From), sizeof from);
+    const To to = static_cast<To>(from);
+    std::memcpy(out.data() + i * sizeof(To), &to, sizeof to);
+  }
+  return out;
+}
+std::vector<char> from_halves(const std::vector<char>& raw) {
+  std::vector<char> out(raw.size() * 2);
+  for (size_t i = 0; i * 2 < raw.size(); ++i) {
+    const float value = float(PyFloat_Unpack2(raw.data() + i * 2, 1));
+    std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
+  }
+  return out;
+}
+
+// The elements of a format of the struct module, as one of ours.
+std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<char> raw) {
+  const char* code = format ? format : "B";
+  if (*code == '@' || *code == '=' || *code == '<') ++code;
+  switch (code[0] && !code[1] ? *code : 0) {
+    case 'f': return {DType::f32, std::move(raw)};
+    case 'd': return {DType::f64, std::move(raw)};
+    case 'e': return {DType::f32, from_halves(raw)};
+    case '?': return {DType::boolean, std::move(raw)};
+    case 'q':
+    case 'l':
+    case 'Q':
+    case 'L':
+    case 'n': return {DType::i64, std::move(raw)};
+    case 'i': return {DType::i64, converted<int32_t, int64_t>(raw)};
+    case 'I': return {DType::i64, converted<uint32_t, int64_t>(raw)};
+    case 'h': return {DType::i64, converted<int16_t, int64_t>(raw)};
+    case 'H': return {DType::i64, converted<uint16_t, int64_t>(raw)};
+    case 'b': return {DType::i64, converted<int8_t, int64_t>(raw)};
+    case 'B':
+    case 'c': return {DType::i64, converted<uint8_t, int64_t>(raw)};
+    default:
+      fail("elements of the format '" + std::string(format ? format : "B") + "': floats, whole numbers or bools expected");
+  }
+}
+
+Tensor from_buffer(PyObject* data, Device device) {
+  Buffer buffer(data);
+  const Py_buffer& view = buffer.view;
+  const Shape shape(std::vector<int64_t>(view.shape, view.shape + view.ndim));
+  std::vector<char> raw(static_cast<size_t>(view.len));
+  if (PyBuffer_ToContiguous(raw.data(), const_cast<Py_buffer*>(&view), view.len, 'C') < 0) throw nb::python_error();
+  const auto [dtype, elements] = elements_of(view.format, std::move(raw));
+  const size_t count = size_t(shape.count());
+  return unlocked([&] { return Tensor::from_host(elements.data(), count, dtype, shape, device); });
+}
+
+Tensor fitted(const Tensor& x, std::optional<DType> dtype, Device device) {
+  return unlocked([x, dtype, device] {
+    const NoGrad unrecorded;
+    const Tensor there = to(x.detach(), device);
+    const Tensor fits = dtype ? cast(there, *dtype) : there;
+    return fits;
+  });
+}
+
+// A capsule by DLPack, imported by plugrad.from_dlpack, then copied: the array stays its owner's alone.
+Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device device) {
+  const nb::object imported = nb::module_::import_("plugrad").attr("from_dlpack")(data);
+  const Tensor shared = nb::cast<Tensor>(imported);
+  const Tensor own = unlocked([shared] { return clone(shared.detach()); });
+  return fitted(own, dtype, device);
+}
+}  // namespace
+
+Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers) {
+  PyObject* const x = data.ptr();
+  bool numbers = false;
+  if (!from_numbers) from_numbers = &numbers;
+  *from_numbers = false;
+  if (is_tensor(x)) {
+    const Tensor source = tensor_in(x);
+    return fitted(unlocked([source] { return clone(source.detach()); }), dtype, device);
+  }
+  Number number = 0;
+  if (is_list(x)) {
+    *from_numbers = true;
+    return from_nested(x, dtype, device);
+  }
+  if (PyObject_CheckBuffer(x)) return fitted(from_buffer(x, device), dtype, device);
+  if (number_of(x, number)) {
+    *from_numbers = true;
+    return full({}, number, dtype.value_or(PyBool_Check(x) ? DType::boolean : DType::f32), device);
+  }
+  if (nb::hasattr(data, "__dlpack__")) return from_dlpack_copy(data, dtype, device);
+  if (nb::hasattr(data, "tolist")) return tensor_from(data.attr("tolist")(), dtype, device, from_numbers);
+  if (PySequence_Check(x) || PyIter_Check(x) || nb::hasattr(data, "__iter__")) {
+    *from_numbers = true;
+    const nb::list listed(nb::borrow(data));
+    return from_nested(listed.ptr(), dtype, device);
+  }
+  throw nb::type_error(
+      ("[tensor] numbers, nested lists or arrays expected, not " + std::string(Py_TYPE(x)->tp_name)).c_str());
+}
+
+// --- To lists.
+
+namespace {
+PyObject* number_object(float x) { return PyFloat_FromDouble(x); }
+PyObject* number_object(double x) { return PyFloat_FromDouble(x); }
+PyObject* number_object(int64_t x) { return PyLong_FromLongLong(x); }
+PyObject* number_object(uint8_t x) { return PyBool_FromLong(x); }
+
+template <class T> PyObject* nested(const T*& next, const Shape& shape, size_t axis) {
+  if (axis == shape.size()) return number_object(*next++);
+  nb::object list = nb::steal(PyList_New(Py_ssize_t(shape[axis])));
+  if (!list.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < Py_ssize_t(shape[axis]); ++i) {
+    PyObject* each = nested(next, shape, axis + 1);
+    if (!each) throw nb::python_error();
+    PyList_SET_ITEM(list.ptr(), i, each);
+  }
+  return list.release().ptr();
+}
+
+template <class T> nb::object listed(const Tensor& x) {
+  const std::vector<T> elements = unlocked([x] {
+    std::vector<T> all(size_t(x.count()));
+    x.copy_to_host(all.data());
+    return all;
+  });
+  const T* next = elements.data();
+  return nb::steal(nested(next, x.shape(), 0));
+}
+}  // namespace
+
+nb::object to_list(const Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f32: return listed<float>(x);
+    case DType::f64: return listed<double>(x);
+    case DType::i64: return listed<int64_t>(x);
+    case DType::boolean: break;
+  }
+  return listed<uint8_t>(x);
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,57 @@
+#include <python/binding.hpp>
+
+#include <new>
+
+namespace plugrad::python {
+namespace {
+
+PyObject* type_for(Code code) {
+  switch (code) {
+    case Code::invalid: return PyExc_ValueError;
+    case Code::unsupported: return PyExc_NotImplementedError;
+    case Code::out_of_memory: return PyExc_MemoryError;
+    case Code::index_error: return PyExc_IndexError;
+    case Code::io_error: return PyExc_OSError;
+    default: return PyExc_RuntimeError;
+  }
+}
+
+// Messages may name files whose names are no UTF-8.
+void set_text(const Error& error) {
+  const std::string text = error.what();
+  PyObject* message = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace");
+  if (!message) return;
+  PyErr_SetObject(type_for(error.code()), message);
+  Py_DECREF(message);
+}
+
+void set_core_error(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    set_text(e);
+  }
+}
+}  // namespace
+
+void set_error(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    set_text(e);
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const nb::builtin_exception& e) {
+    PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "an exception of an unknown type");
+  }
+}
+
+void bind_errors(nb::module_&) { nb::register_exception_translator(set_core_error); }
+
+}  // namespace plugrad::python

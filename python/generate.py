@@ -1,0 +1,146 @@
+"""The module's list of ops, from the core's own headers: each function declared in core/include/plugrad/ops becomes a function of
+the package and, where its first parameter is the tensor it works on, a method. Its docstring is what stands beside the declaration,
+and the definition in sdk's ops.def. A declaration that this cannot translate is an error, so that none is left out in silence.
+
+generate.py ROOT OUT   writes C++
+"""
+import re
+import sys
+from pathlib import Path
+
+HEADERS = ["elementwise", "factories", "indexing", "matmul", "reduce", "views"]
+LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them"}
+OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they take extents one by one, or dtypes
+NOT_METHODS = {"like", "condition"}  # first parameters that are no subject
+PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
+              "const std::vector<Tensor>&"}
+RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std"}
+DEFAULTS = {"{}": "nb::tuple()", "DType::f32": "nb::none()", "default_device()": "nb::none()", "Reduction::mean": '"mean"',
+            "true": "true", "false": "false"}
+
+
+class Function:
+    def __init__(self, name):
+        self.name, self.notes, self.overloads, self.header = name, [], [], ""
+
+    def note(self, text):
+        if text and text not in self.notes:
+            self.notes.append(text)
+
+
+def split_parameters(text):
+    """Cuts at commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "<({") - (c in ">)}")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in parts + [text[start:]] if part.strip()]
+
+
+def parameter(text, where):
+    """(type, name, default or None)"""
+    declared, _, default = (part.strip() for part in text.partition("="))
+    match = re.fullmatch(r"(.*[&\s])\s*(\w+)", declared)
+    if not match or match.group(1).strip() not in PARAMETERS:
+        sys.exit(f"{where}: generate.py cannot pass the parameter '{text}'; it knows {', '.join(sorted(PARAMETERS))}")
+    if default and default not in DEFAULTS and not re.fullmatch(r"-?\d+(\.\d+)?", default):
+        sys.exit(f"{where}: generate.py does not know the default '{default}'")
+    return match.group(1).strip(), match.group(2), default or None
+
+
+def statements(text):
+    """(comment above, declaration, comment beside) of each PLUGRAD_API function, in order."""
+    comment, fresh, pending = [], True, ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if pending or bare.startswith("PLUGRAD_API"):
+            code, _, beside = bare.partition("//")
+            pending = f"{pending} {code.strip()}".strip()
+            fresh = True
+            if pending.endswith(";"):
+                yield " ".join(comment), pending, beside.strip()
+                pending = ""
+        elif bare.startswith("//"):
+            comment = ([] if fresh else comment) + [bare.lstrip("/ ")]
+            fresh = False
+        elif not bare:
+            comment, fresh = [], True
+
+
+def read_header(path, functions):
+    text = path.read_text(encoding="utf-8")
+    preamble = " ".join(line.lstrip("/ ") for line in re.match(r"(//[^\n]*\n)*", text).group().splitlines())
+    body = text[text.index("namespace plugrad {"):]
+    for comment, code, beside in statements(body):
+        match = re.fullmatch(r"PLUGRAD_API (Tensor|Shape) (\w+)\((.*)\);", code)
+        if not match:
+            sys.exit(f"{path}: generate.py does not understand '{code}'")
+        result, name, parameters = match.groups()
+        function = functions.setdefault(name, Function(name))
+        function.header = preamble
+        function.note(comment)
+        function.note(beside)
+        function.overloads.append((result, [parameter(p, f"{path}: {name}") for p in split_parameters(parameters)]))
+
+
+def definitions(path):
+    """ops.def: name -> definition, of elementwise ops; those of others speak of operands as kernels see them."""
+    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, elementwise,.*?"\w+",\s*"(.*)"\)$', path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {name.lower(): text for name, text in rows}
+
+
+def docstring(function, defined):
+    parts = [f"Element by element: {defined[function.name]}"] if function.name in defined else []
+    parts += function.notes + [function.header]
+    for cpp, python in ((" axes", " dims"), ("axis", "dim"), ("undefined tensor", "None"), ("Throws Error (invalid)", "ValueError"),
+                        ("an Error (index_error)", "an IndexError")):
+        parts = [part.replace(cpp, python) for part in parts]
+    return "\n\n".join(part[0].upper() + part[1:] + ("" if part.endswith((".", ")")) else ".") for part in parts if part)
+
+
+def literal(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def binding(target, function, overload, doc, as_method):
+    result, parameters = overload
+    types = ", ".join(kind for kind, _, _ in parameters)
+    lines = [f'  {target}.def("{function.name}", bound(static_cast<{result} (*)({types})>(&plugrad::{function.name}))']
+    for i, (_, name, default) in enumerate(parameters):
+        if as_method and i == 0:
+            continue
+        value = "" if default is None else " = " + DEFAULTS.get(default, default)
+        lines.append(f', nb::arg("{RENAMED.get(name, name)}"){value}')
+    if doc:
+        lines.append(f",\n      {literal(doc)}")
+    return "".join(lines) + ");\n"
+
+
+def main(arguments):
+    root, out = map(Path, arguments)
+    headers = root / "core/include/plugrad/ops"
+    found = {path.stem for path in headers.glob("*.hpp")}
+    functions = {}
+    for stem in HEADERS + sorted(found - set(HEADERS) - set(LEFT_OUT)):
+        read_header(headers / f"{stem}.hpp", functions)
+    defined = definitions(root / "sdk/include/plugrad/sdk/ops.def")
+    code = ["#include <python/bound.hpp>\n\nnamespace plugrad::python {\n\n"
+            "void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor) {\n"]
+    for function in functions.values():
+        doc = docstring(function, defined)
+        for i, overload in enumerate(function.overloads):
+            code.append(binding("m", function, overload, doc if i == 0 else "", False))
+        methods = [o for o in function.overloads if o[1] and o[1][0][0] == "const Tensor&" and o[1][0][1] not in NOT_METHODS]
+        if function.name not in OWN_METHODS:
+            for i, overload in enumerate(methods):
+                code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
+    code.append("}\n\n}  // namespace plugrad::python\n")
+    text = "".join(code)
+    if not out.exists() or out.read_text(encoding="utf-8") != text:
+        out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,309 @@
+// Memory shared with other libraries: DLPack both ways, the buffer protocol; and pickling.
+#include <python/binding.hpp>
+
+#include <plugrad/tensor/dlpack.hpp>
+
+#include <nanobind/stl/optional.h>
+
+#include <cstring>
+#include <mutex>
+
+namespace plugrad::python {
+namespace {
+
+constexpr const char *kOld = "dltensor", *kVersioned = "dltensor_versioned";
+constexpr const char *kUsedOld = "used_dltensor", *kUsedVersioned = "used_dltensor_versioned";
+
+// --- Out.
+
+template <class M> void drop(M* managed) {
+  if (managed && managed->deleter) managed->deleter(managed);
+}
+
+// A capsule that nobody took gives its tensor back.
+void end_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kOld)) drop(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kOld)));
+  if (PyCapsule_IsValid(capsule, kVersioned))
+    drop(static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned)));
+}
+
+bool wants_version(const nb::object& max_version) {
+  return !max_version.is_none() && nb::cast<int64_t>(max_version[nb::int_(0)]) >= int64_t(dlpack::kVersion.major);
+}
+
+Tensor for_export(const Tensor& x, const nb::object& dl_device, std::optional<bool> copy, bool& copied) {
+  Tensor source = x;
+  if (!dl_device.is_none()) {
+    const dlpack::Place place{nb::cast<int32_t>(dl_device[nb::int_(0)]), nb::cast<int32_t>(dl_device[nb::int_(1)])};
+    const dlpack::Place here = dlpack::place_of(x);
+    if (place.type != here.type || place.index != here.index) {
+      if (copy && !*copy) throw nb::buffer_error("[dlpack] another device needs a copy, which copy=False forbids");
+      source = unlocked([x, device = dlpack::device_of(place)] { return to(x.detach(), device); });
+      copied = true;
+      return source;
+    }
+  }
+  if (copy.value_or(false)) {
+    source = unlocked([x] { return clone(x.detach()); });
+    copied = true;
+  }
+  return source;
+}
+
+// stream: what the consumer computes on. The export waits for our streams, so the memory is complete on any.
+nb::object to_capsule(const Tensor& x, const nb::object&, const nb::object& max_version, const nb::object& dl_device,
+                      std::optional<bool> copy) {
+  bool copied = false;
+  const Tensor source = for_export(x, dl_device, copy, copied);
+  const bool versioned = wants_version(max_version);
+  void* managed =
+      versioned
+          ? static_cast<void*>(unlocked([&] { return dlpack::export_versioned(source, copied ? dlpack::kIsCopied : 0); }))
+          : static_cast<void*>(unlocked([&] { return dlpack::export_managed(source); }));
+  PyObject* capsule = PyCapsule_New(managed, versioned ? kVersioned : kOld, end_capsule);
+  if (capsule) return nb::steal(capsule);
+  if (versioned)
+    drop(static_cast<dlpack::ManagedVersioned*>(managed));
+  else
+    drop(static_cast<dlpack::Managed*>(managed));
+  throw nb::python_error();
+}
+
+nb::object place_tuple(const Tensor& x) {
+  const dlpack::Place place = dlpack::place_of(x);
+  return nb::make_tuple(place.type, place.index);
+}
+
+// --- In. The owner's deleter is often Python's, and wants the GIL; the last handle may die in a thread without it, where to wait for
+// it could wait for ever, since that thread may hold a lock of the core's. So it is called when the interpreter next has time.
+
+class Orphans {
+ public:
+  void add(void* managed, void (*deleter)(void*)) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.emplace_back(managed, deleter);
+    }
+    // Where the queue of the interpreter is full, the next import takes care of it.
+    Py_AddPendingCall(
+        [](void* self) {
+          static_cast<Orphans*>(self)->end();
+          return 0;
+        },
+        this);
+  }
+  void end() {
+    std::vector<std::pair<void*, void (*)(void*)>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all.swap(waiting_);
+    }
+    for (const auto& [managed, deleter] : all) deleter(managed);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<void*, void (*)(void*)>> waiting_;
+};
+Orphans& orphans() {
+  static Orphans& all = *new Orphans;
+  return all;
+}
+
+// Wraps somebody's managed array so that its deleter runs where Python's objects may be touched.
+template <class M> M* wrapped(M* theirs) {
+  auto* own = new M(*theirs);
+  own->context = theirs;
+  own->deleter = [](M* self) {
+    const auto end = [](void* managed) { drop(static_cast<M*>(managed)); };
+    if (PyGILState_Check())
+      end(self->context);
+    else if (Py_IsInitialized())
+      orphans().add(self->context, end);
+    delete self;
+  };
+  return own;
+}
+
+template <class M>
+Tensor import_capsule(const nb::object& capsule, const char* name, const char* used, Device device,
+                      Tensor (*import)(M*, Device)) {
+  M* const own = wrapped(static_cast<M*>(PyCapsule_GetPointer(capsule.ptr(), name)));
+  try {
+    Tensor made = import(own, device);
+    PyCapsule_SetName(capsule.ptr(), used);
+    return made;
+  } catch (...) {
+    delete own;
+    throw;
+  }
+}
+
+Tensor from_capsule(const nb::object& capsule, Device device) {
+  orphans().end();
+  if (PyCapsule_IsValid(capsule.ptr(), kVersioned))
+    return import_capsule<dlpack::ManagedVersioned>(capsule, kVersioned, kUsedVersioned, device, dlpack::import_versioned);
+  if (PyCapsule_IsValid(capsule.ptr(), kOld))
+    return import_capsule<dlpack::Managed>(capsule, kOld, kUsedOld, device, dlpack::import_managed);
+  throw nb::value_error("[from_dlpack] this capsule holds no array, or somebody took it already");
+}
+
+// Protocols from before version 1 know no max_version.
+nb::object capsule_of(const nb::object& array) {
+  if (PyCapsule_CheckExact(array.ptr())) return array;
+  if (!nb::hasattr(array, "__dlpack__"))
+    throw nb::type_error("[from_dlpack] an object with __dlpack__, or a capsule, expected");
+  const nb::object method = array.attr("__dlpack__");
+  try {
+    return method(nb::arg("max_version") = nb::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return method();
+}
+
+Tensor from_dlpack(const nb::object& array, const nb::object& device) {
+  search_entry_points();
+  const Device wanted = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
+  return from_capsule(capsule_of(array), wanted);
+}
+
+// --- The buffer protocol, for memory that the host can read.
+
+struct Export {
+  dlpack::Managed* managed;
+  Py_ssize_t shape[PLUGRAD_MAX_RANK], strides[PLUGRAD_MAX_RANK];
+};
+
+const char* buffer_format(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "f";
+    case DType::f64: return "d";
+    case DType::i64: return "q";
+    case DType::boolean: break;
+  }
+  return "?";
+}
+
+int refuse_buffer(Py_buffer* view, const char* why) {
+  view->obj = nullptr;
+  PyErr_SetString(PyExc_BufferError, why);
+  return -1;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  return guarded(-1, [=] {
+    const Tensor& x = tensor_in(self);
+    if (x.device().dlpack_type() != 1)
+      return refuse_buffer(view, "[buffer] the host cannot read the memory of this device: call cpu() first");
+    const bool read_only = x.requires_grad();
+    if (read_only && (flags & PyBUF_WRITABLE))
+      return refuse_buffer(view, "[buffer] a tensor that wants gradients is read-only for others: detach() it");
+    if (!(flags & PyBUF_STRIDES) && !x.is_contiguous())
+      return refuse_buffer(view, "[buffer] this view has gaps: call contiguous() first");
+    auto own = std::make_unique<Export>();
+    own->managed = dlpack::export_managed(x);
+    const int64_t size = item_size(x.dtype());
+    const Shape shape = x.shape(), strides = x.strides();
+    for (size_t i = 0; i < shape.size(); ++i) own->shape[i] = shape[i], own->strides[i] = strides[i] * size;
+    view->buf = own->managed->array.data;
+    view->len = x.count() * size;
+    view->itemsize = size;
+    view->readonly = read_only;
+    view->ndim = x.rank();
+    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(buffer_format(x.dtype())) : nullptr;
+    view->shape = flags & PyBUF_ND ? own->shape : nullptr;
+    view->strides = flags & PyBUF_STRIDES ? own->strides : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = own.release();
+    Py_INCREF(self);
+    view->obj = self;
+    return 0;
+  });
+}
+
+void release_buffer(PyObject*, Py_buffer* view) noexcept {
+  auto* own = static_cast<Export*>(view->internal);
+  drop(own->managed);
+  delete own;
+}
+
+// --- NumPy.
+
+nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::object& copy) {
+  const Tensor x = nb::cast<Tensor>(self);
+  const bool on_host = x.device().dlpack_type() == 1;
+  if (!on_host && !copy.is_none() && !nb::cast<bool>(copy))
+    throw nb::value_error("[array] memory of another device needs a copy, which copy=False forbids");
+  const nb::object host =
+      on_host ? self : wrap(unlocked([x, device = named_device("cpu")] { return to(x.detach(), device); }));
+  const nb::object view = nb::module_::import_("numpy").attr("asarray")(nb::steal(PyMemoryView_FromObject(host.ptr())));
+  if (dtype.is_none() && (copy.is_none() || !nb::cast<bool>(copy))) return view;
+  const bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
+  return dtype.is_none() ? view.attr("copy")() : view.attr("astype")(dtype, nb::arg("copy") = must_copy);
+}
+
+// --- Pickling: by value.
+
+nb::object pickled(const nb::object& self) {
+  const Tensor x = nb::cast<Tensor>(self);
+  const size_t bytes = size_t(x.count() * item_size(x.dtype()));
+  nb::object elements = nb::steal(PyBytes_FromStringAndSize(nullptr, Py_ssize_t(bytes)));
+  if (!elements.is_valid()) throw nb::python_error();
+  char* const raw = PyBytes_AS_STRING(elements.ptr());
+  unlocked([&] { x.copy_to_host(raw); });
+  const bool leaf_with_gradient = x.requires_grad() && x.is_leaf();
+  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("tensor"),
+                        nb::make_tuple(elements, dtype_name(x.dtype()), nb::tuple(shape_tuple(x.shape())),
+                                       nb::str(nb::cast(x.device())), leaf_with_gradient));
+}
+
+Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const ShapeLike& shape, const std::string& device,
+                 bool requires_grad) {
+  const DType type = dtype_from_name(dtype);
+  const Shape extents = shape.get();
+  const size_t count = elements.size() / size_t(item_size(type));
+  if (count * size_t(item_size(type)) != elements.size())
+    throw Error(Code::invalid, "[unpickle] the bytes are no whole number of elements");
+  Tensor made = Tensor::from_host(elements.c_str(), count, type, extents, named_device(device));
+  if (requires_grad) made.requires_grad_();
+  return made;
+}
+}  // namespace
+
+PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)}};
+
+void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
+  tensor
+      .def("__dlpack__", to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+           "A DLPack capsule over the same memory; read-only where this wants gradients.")
+      .def("__dlpack_device__", place_tuple, "(DLPack device type, index).")
+      .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           "A NumPy array over the same memory where the host can read it, else a copy.")
+      .def(
+          "numpy", [](const nb::object& self) { return to_array(self, nb::none(), nb::none()); },
+          "A NumPy array over the same memory where the host can read it, "
+          "else a copy; read-only where this wants gradients.")
+      .def(
+          "data_ptr",
+          [](const Tensor& x) {
+            dlpack::Managed* const managed = dlpack::export_managed(x);
+            const auto address = reinterpret_cast<uintptr_t>(managed->array.data) + managed->array.byte_offset;
+            drop(managed);
+            return address;
+          },
+          "The address of the first element.")
+      .def("__reduce__", pickled);
+  m.def("_unpickle", unpickled);
+  tensor.attr("__array_ufunc__") =
+      nb::none();  // so that an array beside a tensor is an error, instead of losing its gradient
+  m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(),
+        "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It tracks no "
+        "gradient.\n\n"
+        "ValueError for dtypes other than f32, f64, i64 and bool, and for devices that no plugin brings.");
+}
+
+}  // namespace plugrad::python

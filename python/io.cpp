@@ -1,0 +1,90 @@
+// Files and data sets.
+#include <python/binding.hpp>
+
+#include <plugrad/io/fashion_mnist.hpp>
+#include <plugrad/io/idx.hpp>
+#include <plugrad/io/moons.hpp>
+#include <plugrad/io/safetensors.hpp>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+
+namespace plugrad::python {
+namespace {
+
+// Pixels 0 .. 255 as 0 .. 1, in pieces, so that the host never holds all of them as floats twice.
+Tensor scaled(const std::vector<uint8_t>& pixels, const Shape& shape, Device device) {
+  const NoGrad unrecorded;
+  std::vector<float> values(pixels.size());
+  std::ranges::transform(pixels, values.begin(), [](uint8_t p) { return float(p) / 255.0f; });
+  return Tensor::from(values, shape, device);
+}
+Tensor labels_of(const std::vector<uint8_t>& labels, Device device) {
+  return Tensor::from(std::vector<int64_t>(labels.begin(), labels.end()), {int64_t(labels.size())}, device);
+}
+
+nb::object images(const io::LabelledImages& set, Device device) {
+  const auto [pixels, labels] = unlocked([&] {
+    return std::pair{scaled(set.pixels, {set.count, set.rows, set.columns}, device), labels_of(set.labels, device)};
+  });
+  return nb::make_tuple(pixels, labels);
+}
+
+nb::object fashion_mnist(const nb::object& directory, const DeviceLike& device) {
+  const std::string folder = directory.is_none() ? io::kFashionMnistDirectory : path_of(directory);
+  const Device where = device.get();
+  const io::FashionMnist files = unlocked([folder] { return io::read_fashion_mnist(folder); });
+  return nb::make_tuple(images(files.train, where), images(files.test, where));
+}
+
+nb::object moons(int64_t count, double noise, uint64_t seed, const DeviceLike& device) {
+  const Device where = device.get();
+  const io::Moons all = io::make_moons(count, noise, seed);
+  return nb::make_tuple(Tensor::from(all.points, {count, 2}, where), Tensor::from(all.labels, {count}, where));
+}
+
+Tensor idx(const nb::object& path, const DeviceLike& device) {
+  const Device where = device.get();
+  return unlocked([file = path_of(path), where] {
+    const io::IdxArray array = io::read_idx(file);
+    return Tensor::from(std::vector<int64_t>(array.elements.begin(), array.elements.end()), Shape(array.extents), where);
+  });
+}
+
+void save(const nb::dict& tensors, const nb::object& path, const nb::object& metadata) {
+  std::map<std::string, Tensor> all;
+  for (const auto& [name, tensor] : tensors) {
+    if (!nb::isinstance<nb::str>(name) || !nb::isinstance<Tensor>(tensor))
+      throw nb::type_error("[save] tensors by name expected: {'weight': tensor}");
+    all.emplace(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
+  }
+  io::Metadata text;
+  if (!metadata.is_none()) text = nb::cast<io::Metadata>(metadata);
+  unlocked([file = path_of(path), &all, &text] { io::write_safetensors(file, all, text); });
+}
+}  // namespace
+
+void bind_io(nb::module_& m) {
+  m.def("save", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata") = nb::none(),
+        "Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing. OSError with the reason.");
+  m.def(
+      "load",
+      [](const nb::object& path, const DeviceLike& device) {
+        return unlocked([file = path_of(path), where = device.get()] { return io::read_safetensors(file, where).tensors; });
+      },
+      nb::arg("path"), nb::arg("device") = nb::none(),
+      "The tensors of a safetensors file, by name. OSError where it is missing or damaged. They track no gradient.");
+  m.def(
+      "load_metadata",
+      [](const nb::object& path) {
+        return unlocked([file = path_of(path)] { return io::read_safetensors_header(file).metadata; });
+      },
+      nb::arg("path"), "The map of texts of a safetensors file.");
+  m.def("_fashion_mnist", fashion_mnist, nb::arg("directory").none(), nb::arg("device").none());
+  m.def("_moons", moons, nb::arg("count"), nb::arg("noise"), nb::arg("seed"), nb::arg("device").none());
+  m.def("_read_idx", idx, nb::arg("path"), nb::arg("device").none());
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,115 @@
+// micrograd's Neuron, Layer and MLP.
+#include <python/value.hpp>
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+namespace plugrad::python {
+namespace {
+
+// Draws from the device's generator, or, with a seed, as it would after manual_seed(seed), and leaves the generator as it was.
+template <class Make> auto seeded(std::optional<uint64_t> seed, Device device, Make make) {
+  if (!seed) return make();
+  const GeneratorState before = generator_state(device);
+  set_generator_state(device, {*seed, 0});
+  struct Restore {
+    ~Restore() { set_generator_state(device, state); }
+    Device device;
+    GeneratorState state;
+  } restore{device, before};
+  return make();
+}
+
+// One Value alone, several as a list: as micrograd's layers answer.
+nb::object answer(const std::vector<Value>& out) { return out.size() == 1 ? wrap(out.front()) : nb::object(wrap_all(out)); }
+
+Device device_of(const Neuron& neuron) { return neuron.b.tensor().device(); }
+Device device_of(const Layer& layer) { return layer.neurons.empty() ? default_device() : device_of(layer.neurons.front()); }
+Device device_of(const MLP& mlp) { return mlp.layers.empty() ? default_device() : device_of(mlp.layers.front()); }
+
+void clear(const std::vector<Value>& parameters) {
+  for (const Value& each : parameters) Tensor(each.tensor()).clear_grad();
+}
+
+template <class T> void bind_parameters(nb::class_<T>& c) {
+  c.def(
+       "parameters", [](const T& x) { return wrap_all(x.parameters()); }, "All weights and biases, neuron by neuron.")
+      .def(
+          "zero_grad", [](const T& x) { clear(x.parameters()); }, "Sets the gradients of all parameters to 0.")
+      .def("__repr__", [](const T& x) { return x.text(); });
+}
+
+template <class T> nb::object call(const T& network, const nb::object& x) {
+  const std::vector<Value> in = values_of(x, device_of(network));
+  return answer(network(in));
+}
+
+nb::object call_neuron(const Neuron& neuron, const nb::object& x) { return wrap(neuron(values_of(x, device_of(neuron)))); }
+}  // namespace
+
+void bind_networks(nb::module_& m) {
+  nb::class_<Neuron> neuron(m, "Neuron",
+                            "relu(w x + b), or linear, of Values. Weights start uniform in [-1, 1), the bias 0.\n\n"
+                            "seed: for the weights; else the device's generator draws (manual_seed).");
+  neuron
+      .def(
+          "__init__",
+          [](Neuron* self, int64_t nin, bool nonlin, const DeviceLike& device, std::optional<uint64_t> seed) {
+            const Device where = device.get();
+            seeded(seed, where, [&] { return new (self) Neuron(nin, nonlin, where); });
+          },
+          nb::arg("nin"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
+      .def("__call__", call_neuron, nb::arg("x"), "Of as many Values or numbers as there are weights; else ValueError.")
+      .def_prop_ro(
+          "w", [](const Neuron& n) { return wrap_all(n.w); }, "The weights.")
+      .def_prop_ro(
+          "b", [](const Neuron& n) { return wrap(n.b); }, "The bias.")
+      .def_ro("nonlin", &Neuron::nonlin, "Whether relu comes last.");
+  bind_parameters(neuron);
+
+  nb::class_<Layer> layer(m, "Layer", "Neurons side by side.");
+  layer
+      .def(
+          "__init__",
+          [](Layer* self, int64_t nin, int64_t nout, bool nonlin, const DeviceLike& device, std::optional<uint64_t> seed) {
+            const Device where = device.get();
+            seeded(seed, where, [&] { return new (self) Layer(nin, nout, nonlin, where); });
+          },
+          nb::arg("nin"), nb::arg("nout"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(),
+          nb::arg("seed") = nb::none())
+      .def("__call__", call<Layer>, nb::arg("x"), "A list of Values; one Value where there is one neuron.")
+      .def_prop_ro(
+          "neurons",
+          [](nb::handle self) {
+            nb::list all;
+            for (Neuron& each : nb::cast<Layer&>(self).neurons)
+              all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
+            return all;
+          },
+          "The neurons.");
+  bind_parameters(layer);
+
+  nb::class_<MLP> mlp(m, "MLP", "Layers of nouts neurons, one after another; all but the last end in relu.");
+  mlp.def(
+         "__init__",
+         [](MLP* self, int64_t nin, const std::vector<int64_t>& nouts, const DeviceLike& device,
+            std::optional<uint64_t> seed) {
+           const Device where = device.get();
+           seeded(seed, where, [&] { return new (self) MLP(nin, nouts, where); });
+         },
+         nb::arg("nin"), nb::arg("nouts"), nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
+      .def("__call__", call<MLP>, nb::arg("x"), "A list of Values; one Value where the last layer has one neuron.")
+      .def_prop_ro(
+          "layers",
+          [](nb::handle self) {
+            nb::list all;
+            for (Layer& each : nb::cast<MLP&>(self).layers)
+              all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
+            return all;
+          },
+          "The layers.");
+  bind_parameters(mlp);
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,78 @@
+// Optimisers, and what modules need of the core.
+#include <python/binding.hpp>
+
+#include <nanobind/stl/optional.h>
+
+namespace plugrad::python {
+namespace {
+
+std::vector<Tensor> parameters_of(const nb::object& given) {
+  std::vector<Tensor> all;
+  for (const nb::handle each : given) {
+    if (!nb::isinstance<Tensor>(each)) throw nb::type_error("[optimizer] tensors expected: model.parameters()");
+    all.push_back(nb::cast<Tensor>(each));
+  }
+  if (all.empty()) throw nb::value_error("[optimizer] no parameters were given");
+  return all;
+}
+
+nb::dict state_of(const nn::Optimizer& optimizer) {
+  nb::dict state;
+  for (const nn::NamedTensor& each : optimizer.state()) state[each.name.c_str()] = nb::cast(each.tensor);
+  return state;
+}
+
+void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) {
+  std::vector<nn::NamedTensor> all;
+  for (const auto& [name, tensor] : state) all.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(tensor)});
+  optimizer.load_state(all, steps);
+}
+
+template <class T, class Options>
+void construct_adam(T* self, const nb::object& parameters, double lr, const nb::tuple& betas, double eps,
+                    double weight_decay) {
+  if (betas.size() != 2) throw nb::value_error("[adam] betas: two numbers expected");
+  new (self) T(parameters_of(parameters), lr, {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+}
+}  // namespace
+
+void bind_nn(nb::module_& m) {
+  m.def(
+      "_linear",
+      [](int64_t in, int64_t out, bool bias, const DTypeLike& dtype, const DeviceLike& device) {
+        const nn::Linear made(in, out, bias, dtype.get(DType::f32), device.get());
+        return nb::make_tuple(made.weight, wrap(made.bias));
+      },
+      nb::arg("in_features"), nb::arg("out_features"), nb::arg("bias"), nb::arg("dtype").none(), nb::arg("device").none(),
+      "Weight and bias of a new linear layer.");
+  m.def("cosine_rate", &nn::cosine_rate, nb::arg("base"), nb::arg("step"), nb::arg("steps"), nb::arg("floor") = 0.0,
+        "The learning rate of a cosine schedule at `step` of `steps`, from base down to floor.");
+}
+
+void bind_optimizers(nb::module_& m) {
+  nb::class_<nn::Optimizer>(m, "Optimizer", "Parameters without a gradient are left as they are.")
+      .def(
+          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "One step with the gradients there are.")
+      .def("zero_grad", &nn::Optimizer::clear_grad, "Drops the gradients of all parameters.")
+      .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate, "The learning rate.")
+      .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
+      .def("state_dict", state_of, "What a checkpoint needs beside the parameters, and `steps`: tensors by name.")
+      .def("load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
+           "Takes them back. ValueError naming a tensor that is missing or of another shape; nothing is changed then.");
+  nb::class_<nn::Sgd, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
+      .def(
+          "__init__",
+          [](nn::Sgd* self, const nb::object& parameters, double lr, double momentum, double weight_decay, bool nesterov) {
+            new (self) nn::Sgd(parameters_of(parameters), lr, {momentum, weight_decay, nesterov});
+          },
+          nb::arg("parameters"), nb::arg("lr"), nb::arg("momentum") = 0.0, nb::arg("weight_decay") = 0.0,
+          nb::arg("nesterov") = false);
+  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
+      .def("__init__", construct_adam<nn::Adam, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0);
+  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with the weight decay beside the gradient, as torch.optim.AdamW.")
+      .def("__init__", construct_adam<nn::AdamW, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01);
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,256 @@
+// Operators and subscripts as slots of the type: the interpreter calls them without parsing arguments, which is most of the
+// time of an op on one element.
+#include <python/binding.hpp>
+
+namespace plugrad::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+PyObject* new_tensor(Tensor&& tensor) {
+  nb::object made = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(tensor_type)));
+  new (nb::inst_ptr<Tensor>(made)) Tensor(std::move(tensor));
+  nb::inst_mark_ready(made);
+  return made.release().ptr();
+}
+
+namespace {
+
+PyObject* not_implemented() {
+  Py_INCREF(Py_NotImplemented);
+  return Py_NotImplemented;
+}
+
+// Calls f on the operands; long ops on copies of the handles, without the GIL.
+template <class F> PyObject* apply(const Tensor& a, F f) {
+  return new_tensor(is_long(a) ? unlocked([=] { return f(a); }) : f(a));
+}
+template <class F> PyObject* apply(const Tensor& a, const Tensor& b, F f) {
+  return new_tensor(is_long(a) || is_long(b) ? unlocked([=] { return f(a, b); }) : f(a, b));
+}
+
+// One of the functions below for two tensors, a tensor and a number, a number and a tensor.
+template <class F> PyObject* binary(PyObject* a, PyObject* b) noexcept {
+  return guarded<PyObject*>(nullptr, [=] {
+    Number number = 0;
+    if (is_tensor(a)) {
+      if (is_tensor(b)) [[likely]]
+        return apply(tensor_in(a), tensor_in(b), [](const Tensor& x, const Tensor& y) { return F::call(x, y); });
+      if (number_of(b, number)) return apply(tensor_in(a), [=](const Tensor& x) { return F::call(x, number); });
+    } else if (number_of(a, number)) {
+      return apply(tensor_in(b), [=](const Tensor& y) { return F::call(number, y); });
+    }
+    return not_implemented();
+  });
+}
+
+struct Add {
+  static Tensor call(const Tensor& a, const Tensor& b) { return add(a, b); }
+  static Tensor call(const Tensor& a, Number b) { return add(a, b); }
+  static Tensor call(Number a, const Tensor& b) { return add(b, a); }
+};
+struct Sub {
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return sub(a, b); }
+};
+struct Mul {
+  static Tensor call(const Tensor& a, const Tensor& b) { return mul(a, b); }
+  static Tensor call(const Tensor& a, Number b) { return mul(a, b); }
+  static Tensor call(Number a, const Tensor& b) { return mul(b, a); }
+};
+struct Div {
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return div(a, b); }
+};
+struct Pow {
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return pow(a, b); }
+};
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
+  return modulus == Py_None ? binary<Pow>(a, b) : not_implemented();
+}
+
+PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
+  if (!is_tensor(a) || !is_tensor(b)) return not_implemented();
+  return guarded<PyObject*>(nullptr, [=] {
+    return apply(tensor_in(a), tensor_in(b), [](const Tensor& x, const Tensor& y) { return matmul(x, y); });
+  });
+}
+
+template <Tensor (*kFunction)(const Tensor&)> PyObject* unary(PyObject* x) noexcept {
+  return guarded<PyObject*>(nullptr, [=] { return apply(tensor_in(x), kFunction); });
+}
+
+PyObject* itself(PyObject* x) {
+  Py_INCREF(x);
+  return x;
+}
+
+// --- In place, where nothing is recorded; else the name is bound to a new tensor, and the old one is as it was.
+
+bool writes_in_place(const Tensor& a, const Tensor* b) {
+  return !grad_enabled() || (!a.requires_grad() && !(b && b->requires_grad()));
+}
+
+template <class F, class InPlace> PyObject* in_place(PyObject* a, PyObject* b, InPlace write) noexcept {
+  return guarded<PyObject*>(nullptr, [=] {
+    if (!is_tensor(a)) return binary<F>(a, b);
+    Tensor target = tensor_in(a);
+    Number number = 0;
+    const bool fits =
+        is_tensor(b) ? writes_in_place(target, &tensor_in(b)) : number_of(b, number) && writes_in_place(target, nullptr);
+    if (!fits) return binary<F>(a, b);
+    if (is_tensor(b)) {
+      const Tensor operand = tensor_in(b);
+      unlocked([&] { write(target, operand); });
+    } else {
+      unlocked([&] { write(target, number); });
+    }
+    Py_INCREF(a);
+    return a;
+  });
+}
+
+PyObject* add_in_place(PyObject* a, PyObject* b) noexcept {
+  return in_place<Add>(a, b, [](Tensor& x, const auto& y) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>)
+      x.add_(y);
+    else
+      x.copy_(add(x.detach(), y));
+  });
+}
+PyObject* sub_in_place(PyObject* a, PyObject* b) noexcept {
+  return in_place<Sub>(a, b, [](Tensor& x, const auto& y) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>)
+      x.add_(y, -1);
+    else
+      x.copy_(sub(x.detach(), y));
+  });
+}
+PyObject* mul_in_place(PyObject* a, PyObject* b) noexcept {
+  return in_place<Mul>(a, b, [](Tensor& x, const auto& y) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>)
+      x.copy_(mul(x.detach(), y.detach()));
+    else
+      x.mul_(y);
+  });
+}
+PyObject* div_in_place(PyObject* a, PyObject* b) noexcept {
+  return in_place<Div>(a, b, [](Tensor& x, const auto& y) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>)
+      x.copy_(div(x.detach(), y.detach()));
+    else
+      x.copy_(div(x.detach(), y));
+  });
+}
+
+// --- Comparisons: element by element, as bool.
+
+template <class F> PyObject* compared(PyObject* a, PyObject* b, F f) {
+  Number number = 0;
+  if (is_tensor(b)) return apply(tensor_in(a), tensor_in(b), f);
+  if (number_of(b, number)) return apply(tensor_in(a), [=](const Tensor& x) { return f(x, number); });
+  return not_implemented();
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
+  return guarded<PyObject*>(nullptr, [=]() -> PyObject* {
+    if (!is_tensor(a)) return not_implemented();
+    switch (op) {
+      case Py_EQ: return compared(a, b, [](const Tensor& x, const auto& y) { return eq(x, y); });
+      case Py_NE: return compared(a, b, [](const Tensor& x, const auto& y) { return ne(x, y); });
+      case Py_LT: return compared(a, b, [](const Tensor& x, const auto& y) { return lt(x, y); });
+      case Py_LE: return compared(a, b, [](const Tensor& x, const auto& y) { return le(x, y); });
+      case Py_GT: return compared(a, b, [](const Tensor& x, const auto& y) { return gt(x, y); });
+      default: return compared(a, b, [](const Tensor& x, const auto& y) { return ge(x, y); });
+    }
+  });
+}
+
+// By identity: == compares elements. Sixteen bytes lie between objects at least.
+Py_hash_t hash(PyObject* x) noexcept { return Py_hash_t(reinterpret_cast<uintptr_t>(x) >> 4); }
+
+// --- A tensor of one element as a number.
+
+PyObject* as_float(PyObject* x) noexcept {
+  return guarded<PyObject*>(nullptr, [=] {
+    const Tensor t = tensor_in(x);
+    return PyFloat_FromDouble(unlocked([t] { return t.item<double>(); }));
+  });
+}
+PyObject* as_int(PyObject* x) noexcept {
+  return guarded<PyObject*>(nullptr, [=] {
+    const Tensor t = tensor_in(x);
+    if (!is_floating(t.dtype())) return PyLong_FromLongLong(unlocked([t] { return t.item<int64_t>(); }));
+    return PyLong_FromDouble(unlocked([t] { return t.item<double>(); }));
+  });
+}
+PyObject* as_index(PyObject* x) noexcept {
+  return guarded<PyObject*>(nullptr, [=]() -> PyObject* {
+    const Tensor& t = tensor_in(x);
+    if (t.dtype() == DType::i64 && t.count() == 1) return as_int(x);
+    PyErr_SetString(PyExc_TypeError, "[index] only an i64 tensor of one element is an index");
+    return nullptr;
+  });
+}
+int as_bool(PyObject* x) noexcept {
+  return guarded(-1, [=] {
+    const Tensor t = tensor_in(x);
+    return int(unlocked([t] { return t.item<bool>(); }));
+  });
+}
+
+// --- As a sequence.
+
+Py_ssize_t length(PyObject* x) noexcept {
+  return guarded<Py_ssize_t>(-1, [=]() -> Py_ssize_t {
+    const Tensor& t = tensor_in(x);
+    if (t.rank()) return t.size(0);
+    PyErr_SetString(PyExc_TypeError, "[len] a tensor of rank 0 has no length");
+    return -1;
+  });
+}
+PyObject* subscript(PyObject* x, PyObject* key) noexcept {
+  return guarded<PyObject*>(nullptr, [=] { return new_tensor(index_tensor(tensor_in(x), key)); });
+}
+int assign_subscript(PyObject* x, PyObject* key, PyObject* value) noexcept {
+  return guarded(-1, [=] {
+    if (!value) {
+      PyErr_SetString(PyExc_TypeError, "[del] elements of a tensor cannot be deleted");
+      return -1;
+    }
+    assign_index(tensor_in(x), key, value);
+    return 0;
+  });
+}
+
+template <class F> void* slot(F* function) { return reinterpret_cast<void*>(function); }
+}  // namespace
+
+PyType_Slot* tensor_slots() {
+  static PyType_Slot slots[] = {{Py_nb_add, slot(binary<Add>)},
+                                {Py_nb_subtract, slot(binary<Sub>)},
+                                {Py_nb_multiply, slot(binary<Mul>)},
+                                {Py_nb_true_divide, slot(binary<Div>)},
+                                {Py_nb_power, slot(power)},
+                                {Py_nb_matrix_multiply, slot(matrix_product)},
+                                {Py_nb_negative, slot(unary<neg>)},
+                                {Py_nb_positive, slot(itself)},
+                                {Py_nb_absolute, slot(unary<abs>)},
+                                {Py_nb_inplace_add, slot(add_in_place)},
+                                {Py_nb_inplace_subtract, slot(sub_in_place)},
+                                {Py_nb_inplace_multiply, slot(mul_in_place)},
+                                {Py_nb_inplace_true_divide, slot(div_in_place)},
+                                {Py_nb_float, slot(as_float)},
+                                {Py_nb_int, slot(as_int)},
+                                {Py_nb_index, slot(as_index)},
+                                {Py_nb_bool, slot(as_bool)},
+                                {Py_tp_richcompare, slot(compare)},
+                                {Py_tp_hash, slot(hash)},
+                                {Py_mp_length, slot(length)},
+                                {Py_mp_subscript, slot(subscript)},
+                                {Py_mp_ass_subscript, slot(assign_subscript)},
+                                buffer_slots[0],
+                                buffer_slots[1],
+                                {0, nullptr}};
+  return slots;
+}
+
+}  // namespace plugrad::python

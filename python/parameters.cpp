@@ -1,0 +1,159 @@
+// Numbers, shapes, dtypes and names as Python people write them.
+#include <python/binding.hpp>
+
+#include <nanobind/stl/optional.h>
+
+#include <array>
+#include <string_view>
+
+namespace plugrad::python {
+namespace {
+
+// numbers.Real, which NumPy's scalars are registered with.
+PyObject* real_type() {
+  static PyObject* const type = [] {
+    PyObject* module = PyImport_ImportModule("numbers");
+    PyObject* found = module ? PyObject_GetAttrString(module, "Real") : nullptr;
+    Py_XDECREF(module);
+    if (!found) PyErr_Clear();
+    return found;
+  }();
+  return type;
+}
+
+bool integer_of(PyObject* x, Number& number) noexcept {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(x, &overflow);
+  if (!overflow) {
+    number = Number(int64_t(value));
+    return true;
+  }
+  const double real = PyLong_AsDouble(x);
+  if (real == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  number = Number(real);
+  return true;
+}
+
+struct Name {
+  std::string_view name;
+  DType dtype;
+};
+constexpr Name kNames[] = {{"f32", DType::f32},  {"float32", DType::f32},  {"float", DType::f32},
+                           {"f64", DType::f64},  {"float64", DType::f64},  {"double", DType::f64},
+                           {"i64", DType::i64},  {"int64", DType::i64},    {"int", DType::i64},
+                           {"long", DType::i64}, {"bool", DType::boolean}, {"bool_", DType::boolean}};
+
+// The name of what came: of a string itself, of NumPy's dtypes and of classes, "torch.float32" without its module.
+std::string name_of(nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
+  for (const char* attribute : {"__name__", "name"})
+    if (nb::hasattr(given, attribute)) {
+      const nb::object name = given.attr(attribute);
+      if (nb::isinstance<nb::str>(name)) return nb::cast<std::string>(name);
+    }
+  const std::string text = nb::str(given).c_str();
+  return text.substr(text.rfind('.') + 1);
+}
+}  // namespace
+
+bool number_of(PyObject* x, Number& number) noexcept {
+  if (PyFloat_Check(x)) {
+    number = Number(PyFloat_AS_DOUBLE(x));
+    return true;
+  }
+  if (PyLong_Check(x)) return integer_of(x, number);
+  if (is_tensor(x) || !real_type() || PyObject_IsInstance(x, real_type()) != 1) {
+    PyErr_Clear();
+    return false;
+  }
+  PyObject* index = PyIndex_Check(x) ? PyNumber_Index(x) : PyNumber_Float(x);
+  const bool known =
+      index && (PyFloat_Check(index) ? (number = Number(PyFloat_AS_DOUBLE(index)), true) : integer_of(index, number));
+  Py_XDECREF(index);
+  PyErr_Clear();
+  return known;
+}
+
+std::string path_of(const nb::object& path) {
+  const nb::bytes bytes(nb::module_::import_("os").attr("fsencode")(path));
+  return std::string(bytes.c_str(), bytes.size());
+}
+
+std::optional<DType> DTypeLike::get() const {
+  if (!given.is_valid() || given.is_none()) return std::nullopt;
+  if (nb::isinstance<DTypeObject>(given)) return nb::cast<DTypeObject>(given).value;
+  const std::string name = name_of(given);
+  for (const Name& each : kNames)
+    if (each.name == name) return each.dtype;
+  throw Error(Code::invalid, "[dtype] '" + name + "' is no dtype of plugrad's: f32, f64, i64 or bool expected");
+}
+
+Reduction ReductionLike::get() const {
+  if (name == "mean") return Reduction::mean;
+  if (name == "sum") return Reduction::sum;
+  if (name == "none") return Reduction::none;
+  throw Error(Code::invalid, "[reduction] '" + name + "': none, mean or sum expected");
+}
+
+void bind_dtypes(nb::module_& m) {
+  using D = DTypeObject;
+  nb::class_<D> dtype(m, "DType", nb::is_final(),
+                      "The type of a tensor's elements: f32, f64, i64 or bool. Equal to its name: `t.dtype == 'f32'`.");
+  dtype
+      .def(
+          "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
+      .def_prop_ro(
+          "name", [](D d) { return dtype_name(d.value); }, "'f32', 'f64', 'i64' or 'bool'.")
+      .def_prop_ro(
+          "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
+      .def_prop_ro(
+          "is_floating_point", [](D d) { return is_floating(d.value); }, "Whether tensors of it can have gradients.")
+      .def("__repr__",
+           [](D d) { return std::string("plugrad.") + dtype_name(d.value) + (d.value == DType::boolean ? "_" : ""); })
+      .def("__str__", [](D d) { return dtype_name(d.value); })
+      .def("__hash__", [](D d) { return nb::hash(nb::str(dtype_name(d.value))); })
+      .def(
+          "__eq__",
+          [](D d, nb::handle other) {
+            if (nb::isinstance<D>(other)) return nb::cast<D>(other).value == d.value;
+            if (!nb::isinstance<nb::str>(other)) return false;
+            const std::string name = nb::cast<std::string>(other);
+            for (const Name& each : kNames)
+              if (each.name == name) return each.dtype == d.value;
+            return false;
+          },
+          nb::arg("other").none())
+      .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name"))); });
+  for (const DType each : {DType::f32, DType::f64, DType::i64}) m.attr(dtype_name(each)) = nb::cast(D{each});
+  m.attr("bool_") = nb::cast(D{DType::boolean});
+  m.attr("float32") = m.attr("f32");
+  m.attr("float64") = m.attr("f64");
+  m.attr("int64") = m.attr("i64");
+}
+
+}  // namespace plugrad::python
+
+bool nanobind::detail::type_caster<plugrad::python::ShapeLike>::from_python(handle source, uint8_t, cleanup_list*) noexcept {
+  PyObject* const x = source.ptr();
+  const auto add = [this](PyObject* each) {
+    PyObject* index = PyIndex_Check(each) && !PyBool_Check(each) ? PyNumber_Index(each) : nullptr;
+    const long long extent = index ? PyLong_AsLongLong(index) : -1;
+    Py_XDECREF(index);
+    if (!index || PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
+    value.extents.push_back(extent);
+    return true;
+  };
+  value.extents.clear();
+  if (PyIndex_Check(x) && !PySequence_Check(x)) return add(x);
+  if (!PyTuple_Check(x) && !PyList_Check(x)) return PyIndex_Check(x) && add(x);
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(x);
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!add(PySequence_Fast_GET_ITEM(x, i))) return false;
+  return true;
+}

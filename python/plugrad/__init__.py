@@ -1,0 +1,32 @@
+"""Tensors with automatic differentiation, on devices that are plugins.
+
+>>> from plugrad import Tensor
+>>> x = Tensor([-1.0, 2.0, 3.0])
+>>> y = (x.relu() * x).sum()
+>>> y.backward()
+>>> x.grad
+Tensor([0. 4. 6.])
+"""
+
+import builtins
+
+from . import _plugrad
+from ._drawing import Dot, draw_dot
+from ._modes import enable_grad, no_grad
+from ._plugrad import *  # noqa: F403  (what the core has, ops that are added to it included)
+from . import data, nn, optim, training
+
+__version__ = "0.1.0"
+# `from plugrad import *` leaves Python's own sum, min and the like alone; plugrad.sum is there all the same.
+__all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(builtins, name)}
+                 | {"Dot", "data", "draw_dot", "enable_grad", "nn", "no_grad", "optim", "tensor", "training"})
+
+
+def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> _plugrad.Tensor:
+    """A copy of numbers, nested lists or an array, as PyTorch makes it: it tracks a gradient only if asked for."""
+    return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def is_available(device: str) -> bool:
+    """Whether there is a device of that name; opens nothing."""
+    return (device if ":" in device else f"{device}:0") in _plugrad.devices()

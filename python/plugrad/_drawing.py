@@ -1,0 +1,51 @@
+"""Graphs as pictures, where Graphviz is installed."""
+
+import shutil
+import subprocess
+
+from . import _plugrad
+
+
+class Dot:
+    """A graph in the language DOT. Shows as a picture in notebooks where Graphviz is installed, else as text."""
+
+    def __init__(self, source: str):
+        self.source = source
+
+    def __str__(self) -> str:
+        return self.source
+
+    def render(self, format: str = "svg") -> bytes:
+        """The picture. RuntimeError where Graphviz is not installed."""
+        program = shutil.which("dot")
+        if program is None:
+            raise RuntimeError("[draw_dot] Graphviz is not installed: no program 'dot' was found")
+        return subprocess.run([program, f"-T{format}"], input=self.source.encode(), stdout=subprocess.PIPE, check=True).stdout
+
+    def save(self, path) -> None:
+        """Writes the picture (by the suffix: .svg, .png, .pdf), or with the suffix .dot the text."""
+        name = str(path)
+        suffix = name.rpartition(".")[2]
+        content = self.source.encode() if suffix == "dot" else self.render(suffix)
+        with open(name, "wb") as file:
+            file.write(content)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        bundle = {"text/plain": self.source}
+        if shutil.which("dot"):
+            bundle["image/svg+xml"] = self.render().decode()
+        return bundle
+
+    def _repr_svg_(self) -> str | None:
+        return self.render().decode() if shutil.which("dot") else None
+
+
+def draw_dot(root, rankdir: str = "LR", limit: int = 2000) -> Dot:
+    """The graph that a Value or a Tensor was computed by.
+
+    rankdir: where the arrows point: LR, TB, RL, BT. ValueError for a graph of more than `limit` nodes. Reads the values: waits for
+    the device.
+    """
+    if isinstance(root, _plugrad.Value):
+        return Dot(root._draw(rankdir, limit))
+    return Dot(_plugrad._dot(root, rankdir, limit))

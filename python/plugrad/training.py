@@ -1,0 +1,127 @@
+"""A training loop with a progress bar. Ctrl-C ends it between two steps; what was learnt until then stays."""
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from . import data
+from ._modes import no_grad
+from ._plugrad import Tensor
+from .nn import cross_entropy
+
+__all__ = ["History", "Progress", "accuracy", "batches", "fit"]
+
+
+class Progress:
+    """A bar on a terminal; elsewhere a line at the end, so that logs stay short. Never in the way of the numbers it shows."""
+
+    WIDTH = 30
+    INTERVAL = 0.1  # seconds between two pictures of it
+
+    def __init__(self, total: int, label: str = "", file=None, enabled: bool = True):
+        self._total, self._label, self._file = max(total, 1), label, file or sys.stderr
+        self._enabled, self._done, self._text = enabled, 0, ""
+        self._start, self._drawn = time.monotonic(), 0.0
+        self._live = enabled and hasattr(self._file, "isatty") and self._file.isatty()
+
+    def update(self, text: str = "", steps: int = 1) -> None:
+        """So many steps further; text stands behind the bar."""
+        self._done += steps
+        self._text = text
+        now = time.monotonic()
+        if self._live and (now - self._drawn >= self.INTERVAL or self._done >= self._total):
+            self._drawn = now
+            self._file.write("\r" + self._line() + "\x1b[K")
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._enabled:
+            self._file.write(("\r" if self._live else "") + self._line() + ("\x1b[K\n" if self._live else "\n"))
+            self._file.flush()
+        self._enabled = self._live = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _line(self) -> str:
+        share = min(self._done / self._total, 1.0)
+        bar = "=" * int(share * self.WIDTH)
+        seconds = time.monotonic() - self._start
+        parts = [self._label, f"[{bar:{self.WIDTH}}]", f"{self._done}/{self._total}", f"{seconds:.1f} s", self._text]
+        return " ".join(part for part in parts if part)
+
+
+@dataclass
+class History:
+    """What a run left: a loss for each epoch, the mean of its batches; whether Ctrl-C ended it."""
+
+    losses: list[float] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def batches(count: int, size: int | None, shuffle: random.Random | None = None) -> Iterator[list[int] | range]:
+    """Indices 0 .. count - 1 in groups of `size`, shuffled if there is something to shuffle with; the last may be smaller."""
+    if size is not None and size < 1:
+        raise ValueError(f"[batches] size {size}: at least 1 expected")
+    order: list[int] | range = range(count)
+    if shuffle is not None:
+        order = list(order)
+        shuffle.shuffle(order)
+    step = size or max(count, 1)
+    for start in range(0, count, step):
+        yield order[start:start + step]
+
+
+def _pick(x: Tensor, indices) -> Tensor:
+    return x[indices.start:indices.stop] if isinstance(indices, range) else data.rows(x, indices)
+
+
+def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer, loss=cross_entropy, epochs: int = 1,
+        batch_size: int | None = None, shuffle: bool = True, seed: int = 0, progress: bool = True,
+        on_epoch: Callable[[int, float], None] | None = None) -> History:
+    """Trains on rows of inputs and targets, in batches; all at once without batch_size.
+
+    loss: a function of (model(inputs), targets) with one element. on_epoch: called with the epoch's number and mean loss.
+    Ctrl-C ends the training between two steps: history.interrupted is then set.
+    """
+    if len(inputs) != len(targets):
+        raise ValueError(f"[fit] {len(inputs)} inputs and {len(targets)} targets")
+    generator = random.Random(seed) if shuffle and batch_size is not None else None
+    history = History()
+    try:
+        for epoch in range(epochs):
+            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress, f"epoch {epoch + 1}/{epochs}"))
+            if on_epoch is not None:
+                on_epoch(epoch, history.losses[-1])
+    except KeyboardInterrupt:
+        history.interrupted = True
+    return history
+
+
+def _epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress, label) -> float:
+    total, seen = 0.0, 0
+    steps = -(-len(inputs) // (batch_size or max(len(inputs), 1)))
+    with Progress(steps, label, enabled=progress) as bar:
+        for indices in batches(len(inputs), batch_size, generator):
+            value = loss(model(_pick(inputs, indices)), _pick(targets, indices))
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            total += value.item() * len(indices)
+            seen += len(indices)
+            bar.update(f"loss {total / seen:.4f}")
+    return total / max(seen, 1)
+
+
+def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, batch_size: int = 1000) -> float:
+    """The share of rows for which the largest of the model's outputs is the label's."""
+    right = 0
+    with no_grad():
+        for indices in batches(len(inputs), batch_size):
+            right += (model(_pick(inputs, indices)).argmax(-1) == _pick(labels, indices)).sum().item()
+    return right / max(len(inputs), 1)

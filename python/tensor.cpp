@@ -1,0 +1,312 @@
+// The tensor's own methods; those that are ops come from the core's headers (see generate.py).
+#include <python/binding.hpp>
+
+#include <nanobind/stl/optional.h>
+
+#include <sstream>
+
+namespace plugrad::python {
+namespace {
+
+// --- Shapes: a tuple that equals lists.
+
+PyTypeObject* shape_type = nullptr;
+
+PyObject* compare_shapes(PyObject* a, PyObject* b, int op) {
+  if (!PyList_Check(b)) return PyTuple_Type.tp_richcompare(a, b, op);
+  PyObject* other = PyList_AsTuple(b);
+  if (!other) return nullptr;
+  PyObject* result = PyTuple_Type.tp_richcompare(a, other, op);
+  Py_DECREF(other);
+  return result;
+}
+Py_hash_t hash_shape(PyObject* x) { return PyTuple_Type.tp_hash(x); }
+
+PyObject* reduce_shape(PyObject* x, PyObject*) {
+  PyObject* plain = PySequence_Tuple(PyList_Check(x) ? x : nb::list(nb::borrow(x)).ptr());
+  return plain ? Py_BuildValue("(O(N))", reinterpret_cast<PyObject*>(&PyTuple_Type), plain) : nullptr;
+}
+
+void bind_shape(nb::module_& m) {
+  static PyMethodDef methods[] = {{"__reduce__", reduce_shape, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_base, &PyTuple_Type},
+                                {Py_tp_richcompare, reinterpret_cast<void*>(compare_shapes)},
+                                {Py_tp_hash, reinterpret_cast<void*>(hash_shape)},
+                                {Py_tp_methods, methods},
+                                {Py_tp_doc, const_cast<char*>("Extents or strides: a tuple that also equals lists.")},
+                                {0, nullptr}};
+  static PyType_Spec spec{"plugrad._plugrad.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (!type) throw nb::python_error();
+  shape_type = reinterpret_cast<PyTypeObject*>(type);
+  m.attr("Size") = nb::steal(type);
+  m.attr("Size").attr("__module__") = m.attr("__name__");
+}
+
+// --- Text.
+
+std::string text_of(const Tensor& x) {
+  std::ostringstream out;
+  const std::string indent(7, ' ');
+  std::string elements;
+  {
+    std::ostringstream inner;
+    inner << x;
+    elements = inner.str();
+  }
+  for (size_t at = elements.find('\n'); at != std::string::npos; at = elements.find('\n', at + 1))
+    if (at + 1 < elements.size() && elements[at + 1] != '\n') elements.insert(at + 1, indent);
+  out << "Tensor(" << elements;
+  if (!x.count()) out << ", shape=" << x.shape().text();
+  if (x.dtype() != DType::f32) out << ", dtype=" << dtype_name(x.dtype());
+  const std::string device = nb::str(nb::cast(x.device())).c_str();
+  if (device != "cpu") out << ", device=" << device;
+  if (x.requires_grad()) out << ", requires_grad=True";
+  return out.str() + ")";
+}
+
+// --- Making one.
+
+void construct(Tensor* self, const nb::object& data, std::optional<ShapeLike> shape, const DeviceLike& device,
+               const DTypeLike& dtype, std::optional<bool> requires_grad) {
+  bool from_numbers = false;
+  const std::optional<DType> wanted = dtype.get();
+  Tensor made = tensor_from(data, wanted, device.get(), &from_numbers);
+  if (shape) made = reshape(made, shape->get());
+  if (requires_grad.value_or(from_numbers && is_floating(made.dtype()))) made.requires_grad_();
+  new (self) Tensor(std::move(made));
+}
+
+void run_backward(const Tensor& self, std::optional<Tensor> gradient, bool retain_graph, bool create_graph) {
+  const Tensor root = self, seed = gradient.value_or(Tensor());
+  unlocked([&] { root.backward(seed, {retain_graph, create_graph}); });
+}
+
+nb::object only_element(const Tensor& x) {
+  const Tensor t = x;
+  switch (t.dtype()) {
+    case DType::i64: return nb::int_(unlocked([&] { return t.item<int64_t>(); }));
+    case DType::boolean: return nb::bool_(unlocked([&] { return t.item<bool>(); }));
+    default: return nb::float_(unlocked([&] { return t.item<double>(); }));
+  }
+}
+
+Tensor moved(const Tensor& x, const nb::object& where) {
+  const Tensor source = x;
+  if (nb::isinstance<Device>(where)) {
+    const Device device = nb::cast<Device>(where);
+    return unlocked([&] { return to(source, device); });
+  }
+  if (nb::isinstance<nb::str>(where)) {
+    const std::string name = nb::cast<std::string>(where);
+    const bool is_dtype =
+        name == "bool" || name.starts_with("f") || name.starts_with("i") || name == "double" || name == "long";
+    if (!is_dtype) {
+      const Device device = named_device(name);
+      return unlocked([&] { return to(source, device); });
+    }
+  }
+  const std::optional<DType> dtype = DTypeLike{where}.get();
+  if (!dtype) throw nb::type_error("[to] a device or a dtype expected");
+  return unlocked([&] { return cast(source, *dtype); });
+}
+
+Tensor cast_to(const Tensor& x, DType dtype) {
+  const Tensor source = x;
+  return unlocked([&] { return cast(source, dtype); });
+}
+
+// reshape(2, 3), reshape((2, 3)) and reshape(shape=...) alike.
+Shape shape_from(const nb::args& extents) {
+  ShapeLike shape;
+  if (extents.size() == 1) {
+    if (!nb::try_cast(extents[0], shape)) throw nb::type_error("[shape] whole numbers expected");
+  } else if (!nb::try_cast(nb::object(extents), shape)) {
+    throw nb::type_error("[shape] whole numbers expected");
+  }
+  return shape.get();
+}
+
+template <Tensor (*kFunction)(const Tensor&, const Shape&)> Tensor with_shape(const Tensor& x, const nb::args& extents) {
+  const Tensor source = x;
+  const Shape shape = shape_from(extents);
+  return unlocked([&] { return kFunction(source, shape); });
+}
+
+void bind_properties(nb::class_<Tensor>& tensor) {
+  tensor
+      .def_prop_ro(
+          "shape", [](const Tensor& x) { return shape_tuple(x.shape()); }, nb::sig("def shape(self) -> Size"),
+          "The extents, as a tuple that also equals lists.")
+      .def_prop_ro(
+          "strides", [](const Tensor& x) { return shape_tuple(x.strides()); }, nb::sig("def strides(self) -> Size"),
+          "How many elements lie between neighbours of each axis.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& x) { return DTypeObject{x.dtype()}; }, "The type of the elements.")
+      .def_prop_ro("device", &Tensor::device, "Where the elements are.")
+      .def_prop_ro("ndim", &Tensor::rank, "How many axes there are.")
+      .def_prop_ro("size", &Tensor::count, "How many elements there are.")
+      .def("numel", &Tensor::count, "How many elements there are.")
+      .def_prop_ro(
+          "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
+      .def_prop_rw(
+          "requires_grad", &Tensor::requires_grad, [](Tensor& x, bool on) { x.requires_grad_(on); },
+          "Whether it is a leaf with a gradient, or was computed from one. ValueError for integers, and for results of ops.")
+      .def_prop_rw(
+          "grad", [](const Tensor& x) { return wrap(x.grad()); },
+          [](Tensor& x, std::optional<Tensor> grad) { x.set_grad(grad.value_or(Tensor())); },
+          nb::for_setter(nb::arg("grad").none()),
+          "The gradient, or None before any. Setting: the same shape, dtype and device.")
+      .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether it is not the result of a recorded op.")
+      .def_prop_ro(
+          "op", [](const Tensor& x) { return x.op_name(); },
+          "The op that made it, as in a picture of the graph; '' for a leaf.");
+}
+
+void bind_gradients(nb::class_<Tensor>& tensor) {
+  tensor
+      .def("backward", run_backward, nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
+           nb::arg("create_graph") = false,
+           "Adds the gradients of this tensor to every leaf that it was computed from.\n\ngradient: of this tensor's shape; "
+           "1 where it has one "
+           "element. ValueError without a graph, or where an earlier call freed it (retain_graph keeps it).")
+      .def(
+          "requires_grad_",
+          [](nb::handle self, bool on) {
+            nb::cast<Tensor&>(self).requires_grad_(on);
+            return nb::borrow(self);
+          },
+          nb::arg("on") = true, "Makes this a leaf with a gradient, or plain. Answers itself.")
+      .def("retain_grad", &Tensor::retain_grad, "Keeps the gradient of a result of an op at the next backward.")
+      .def(
+          "zero_grad", [](Tensor& x) { x.clear_grad(); }, "Drops the gradient.")
+      .def("detach", &Tensor::detach, "The same memory, outside the graph.");
+}
+
+void bind_movers(nb::class_<Tensor>& tensor) {
+  tensor
+      .def("to", moved, nb::arg("where"),
+           "On another device, or in another dtype; itself where it is that already. Gradients flow back.")
+      .def(
+          "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); }, "On the cpu.")
+      .def(
+          "cuda",
+          [](const Tensor& x, int64_t index) {
+            return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
+          },
+          nb::arg("index") = 0, "On a CUDA device. RuntimeError, with the reason, where there is none.")
+      .def(
+          "move_to_",
+          [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
+          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handle.")
+      .def(
+          "float", [](const Tensor& x) { return cast_to(x, DType::f32); }, "As f32.")
+      .def(
+          "double", [](const Tensor& x) { return cast_to(x, DType::f64); }, "As f64.")
+      .def(
+          "long", [](const Tensor& x) { return cast_to(x, DType::i64); }, "As i64.")
+      .def(
+          "bool", [](const Tensor& x) { return cast_to(x, DType::boolean); }, "As bool: x != 0.");
+}
+
+void bind_writers(nb::class_<Tensor>& tensor) {
+  tensor
+      .def(
+          "copy_",
+          [](nb::handle self, const nb::object& source) {
+            Tensor x = nb::cast<Tensor>(self);
+            const Tensor from =
+                nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
+            unlocked([&] { x.copy_(from); });
+            return nb::borrow(self);
+          },
+          nb::arg("source"),
+          "Writes source's elements in place, broadcast and cast. ValueError while recording, where this wants a gradient.")
+      .def(
+          "fill_",
+          [](nb::handle self, const NumberLike& value) {
+            Tensor x = nb::cast<Tensor>(self);
+            unlocked([&] { x.fill_(value.value); });
+            return nb::borrow(self);
+          },
+          nb::arg("value"), "Writes one number everywhere, in place.")
+      .def(
+          "add_",
+          [](nb::handle self, const Tensor& other, const NumberLike& alpha) {
+            Tensor x = nb::cast<Tensor>(self);
+            const Tensor term = other;
+            unlocked([&] { x.add_(term, alpha.value); });
+            return nb::borrow(self);
+          },
+          nb::arg("other"), nb::arg("alpha") = 1, "self += alpha * other, in place.")
+      .def(
+          "mul_",
+          [](nb::handle self, const NumberLike& factor) {
+            Tensor x = nb::cast<Tensor>(self);
+            unlocked([&] { x.mul_(factor.value); });
+            return nb::borrow(self);
+          },
+          nb::arg("factor"), "self *= factor, in place.");
+}
+// arange(end), which the core's functions, where parameters are optional from the end on, do not have.
+void bind_arange(nb::module_& m) {
+  m.def(
+      "arange",
+      [](const NumberLike& end, const DTypeLike& dtype, const DeviceLike& device) {
+        return arange(0, end.value, 1, dtype.get(DType::f32), device.get());
+      },
+      nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+}
+}  // namespace
+
+nb::object shape_tuple(const Shape& shape) {
+  PyObject* made = shape_type->tp_alloc(shape_type, Py_ssize_t(shape.size()));
+  if (!made) throw nb::python_error();
+  for (size_t i = 0; i < shape.size(); ++i) PyTuple_SET_ITEM(made, Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
+  return nb::steal(made);
+}
+
+nb::class_<Tensor> bind_tensor(nb::module_& m) {
+  bind_shape(m);
+  bind_arange(m);
+  nb::class_<Tensor> tensor(
+      m, "Tensor", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
+      "An array of one dtype on one device, with a gradient if wanted.\n\n"
+      "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
+      "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
+      "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs, small ones widened to f32 and i64.\n"
+      "requires_grad: True for floating numbers and lists of them, False for arrays, unless given.\n\n"
+      "ValueError for lists without a common shape, and for a shape that does not fit.");
+  tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
+  tensor.def("__init__", construct, nb::arg("data"), nb::arg("shape") = nb::none(), nb::arg("device") = nb::none(),
+             nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = nb::none());
+  bind_properties(tensor);
+  bind_gradients(tensor);
+  bind_movers(tensor);
+  bind_writers(tensor);
+  tensor.def("__repr__", text_of)
+      .def("tolist", to_list, "The elements as nested lists of Python's numbers; a number for rank 0. Waits for the device.")
+      .def("item", only_element,
+           "The only element as a number. ValueError unless there is exactly one. Waits for the device.")
+      .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
+      .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
+      .def(
+          "reshape", with_shape<reshape>,
+          "With another shape of as many elements; one extent may be -1. A view where the strides allow it, else a copy.\n\n"
+          "ValueError, naming both shapes, where the counts differ.")
+      .def("view", with_shape<reshape>, "As reshape.")
+      .def("permute", with_shape<permute>, "With the axes in another order; a view.")
+      .def("expand", with_shape<expand>, "With extents of 1 repeated, and axes added in front; -1 keeps an extent. A view.")
+      .def(
+          "flatten", [](const Tensor& x) { return unlocked([x] { return reshape(x, {-1}); }); }, "With one axis.")
+      .def("__iter__", [](nb::handle self) {
+        if (!nb::cast<Tensor&>(self).rank()) throw nb::type_error("[iter] a tensor of rank 0 has no elements to go through");
+        nb::list parts;
+        for (int64_t i = 0, n = nb::cast<Tensor&>(self).size(0); i < n; ++i)
+          parts.append(wrap(select(nb::cast<Tensor&>(self), 0, i)));
+        return nb::iter(parts);
+      });
+  return tensor;
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,192 @@
+"""Modules, losses, optimisers, training."""
+import io
+import math
+
+import plugrad
+import pytest
+from plugrad import Tensor, nn, optim, training
+
+
+def network():
+    plugrad.manual_seed(1)
+    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def test_linear():
+    plugrad.manual_seed(3)
+    layer = nn.Linear(3, 2)
+    assert layer.weight.shape == (2, 3) and layer.bias.shape == (2,) and layer.weight.requires_grad
+    assert all(abs(w) <= 1 / math.sqrt(3) for row in layer.weight.tolist() for w in row)
+    x = plugrad.ones((4, 3))
+    expected = [sum(row) + b for row, b in zip(layer.weight.tolist(), layer.bias.tolist())]
+    assert layer(x)[2].tolist() == pytest.approx(expected, rel=1e-6) and layer(plugrad.ones((5, 4, 3))).shape == (5, 4, 2)
+    assert repr(layer) == "Linear(3, 2)" and repr(nn.Linear(3, 2, bias=False)) == "Linear(3, 2, bias=False)"
+    assert nn.Linear(2, 2, dtype="f64", device="reference").weight.device == "reference"
+    for wrong in (lambda: nn.Linear(0, 2), lambda: layer(plugrad.ones((4, 2)))):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_parameters_and_names():
+    model = network()
+    assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert len(model.parameters()) == 4 and len(model) == 3 and isinstance(model[1], nn.ReLU) and len(model[:2]) == 2
+    assert repr(model) == "Sequential(Linear(2, 8), ReLU(), Linear(8, 2))"
+
+
+def test_modules_of_ones_own():
+    class Net(nn.Module):
+        def __init__(self):
+            self.first = nn.Linear(2, 3)
+            self.rest = [nn.Linear(3, 3), nn.Tanh()]
+            self.heads = {"a": nn.Linear(3, 1)}
+            self.scale = Tensor([2.0])
+            self.constant = plugrad.ones((1,))
+            self.shared = self.first
+
+        def forward(self, x):
+            return self.heads["a"](self.rest[1](self.rest[0](self.first(x)))) * self.scale * self.constant
+    net = Net()
+    assert len(net.parameters()) == 7 and "heads.a.weight" in dict(net.named_parameters()) and "constant" not in dict(net.named_parameters())
+    net(plugrad.ones((1, 2))).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    with pytest.raises(NotImplementedError):
+        nn.Module()(1)
+
+
+def test_to_keeps_the_leaves():
+    model = network()
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    weight = model[0].weight
+    assert model.to("reference") is model and weight.device == "reference" and model[0].weight.is_same(weight)
+    model(plugrad.ones((1, 2), device="reference")).sum().backward()
+    optimizer.step()
+
+
+def test_state(tmp_path):
+    model, other = network(), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    plugrad.save(model.state_dict(), tmp_path / "model.safetensors", {"epoch": "3"})
+    other.load_state_dict(plugrad.load(tmp_path / "model.safetensors"))
+    assert [p.tolist() for p in other.parameters()] == [p.tolist() for p in model.parameters()]
+    assert plugrad.load_metadata(tmp_path / "model.safetensors") == {"epoch": "3"}
+    with pytest.raises(ValueError, match="0.bias"):
+        other.load_state_dict({"0.weight": model[0].weight})
+    with pytest.raises(ValueError, match="2.bias"):
+        other.load_state_dict(model.state_dict() | {"2.bias": plugrad.ones((3,))})
+
+
+def test_activations_and_losses():
+    x = plugrad.tensor([[-1.0, 2.0]])
+    assert nn.ReLU()(x).tolist() == [[0, 2]] and nn.Tanh()(x).tolist() == x.tanh().tolist() and nn.Sigmoid()(x).tolist() == x.sigmoid().tolist()
+    assert nn.Softmax()(x).sum().item() == pytest.approx(1) and nn.Flatten()(plugrad.ones((2, 3, 4))).shape == (2, 12) and nn.Identity()(x) is x
+    assert nn.mse_loss(x, plugrad.zeros((1, 2))).item() == 2.5 and nn.MSELoss("sum")(x, plugrad.zeros((1, 2))).item() == 5
+    assert nn.max_margin_loss(x, plugrad.tensor([[1.0, 1.0]]), "none").tolist() == [[2, 0]] and nn.MaxMarginLoss()(x, x * 0 + 1).item() == 1
+    labels = plugrad.tensor([1], dtype="i64")
+    assert nn.CrossEntropyLoss()(x, labels).item() == pytest.approx(math.log(1 + math.exp(-3)), rel=1e-6)
+    assert nn.cross_entropy(x, labels).item() == nn.CrossEntropyLoss()(x, labels).item()
+    for wrong in (lambda: nn.mse_loss(x, plugrad.zeros((2,))), lambda: nn.max_margin_loss(x, plugrad.zeros((2,))), lambda: nn.mse_loss(x, x, "median")):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+@pytest.mark.parametrize("make", [lambda p: optim.SGD(p, 0.1), lambda p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True), lambda p: optim.Adam(p, 0.1),
+                                  lambda p: optim.AdamW(p, lr=0.1, betas=(0.8, 0.99), eps=1e-7, weight_decay=0.001)])
+def test_optimisers_find_a_minimum(make):
+    x = Tensor([5.0, -3.0])
+    optimizer = make([x])
+    for _ in range(200):
+        optimizer.zero_grad()
+        ((x - 1) ** 2).sum().backward()
+        optimizer.step()
+    assert x.tolist() == pytest.approx([1, 1], abs=0.1) and optimizer.steps == 200
+
+
+def test_one_step_of_each_is_pytorchs():
+    """By the formulas: SGD x - lr g; Adam's first step moves by lr against the gradient's sign."""
+    for make, expected in ((lambda p: optim.SGD(p, 0.1), 2 - 0.1 * 4), (lambda p: optim.Adam(p, 0.1), 1.9), (lambda p: optim.AdamW(p, 0.1, weight_decay=0.5), 2 * 0.95 - 0.1)):
+        x = Tensor([2.0])
+        (x * x).backward()
+        make([x]).step()
+        assert x.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_optimiser_state():
+    x = Tensor([5.0])
+    optimizer = optim.Adam([x], 0.1)
+    (x * x).backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert set(state) == {"exp_avg.0", "exp_avg_sq.0"}
+    again = optim.Adam([x], 0.1)
+    again.load_state_dict(state, optimizer.steps)
+    assert again.steps == 1 and again.state_dict()["exp_avg.0"].tolist() == state["exp_avg.0"].tolist()
+    with pytest.raises(ValueError, match="exp_avg.0"):
+        again.load_state_dict({}, 1)
+    optimizer.lr = 0.5
+    assert optimizer.lr == 0.5
+    for wrong, error in ((lambda: optim.SGD([], 0.1), ValueError), (lambda: optim.SGD([1.0], 0.1), TypeError), (lambda: optim.SGD([x], 0.1, nesterov=True), ValueError)):
+        with pytest.raises(error):
+            wrong()
+
+
+def test_cosine_rate():
+    assert optim.cosine_rate(1, 0, 10) == 1 and optim.cosine_rate(1, 10, 10) == pytest.approx(0) and optim.cosine_rate(1, 5, 10, floor=0.5) == pytest.approx(0.75)
+
+
+def test_fit_learns_moons(capsys):
+    points, labels = plugrad.data.moons(200, seed=4)
+    model = network()
+    before = training.accuracy(model, points, labels)
+    history = training.fit(model, points, labels, optim.Adam(model.parameters(), 0.05), epochs=20, batch_size=50)
+    assert training.accuracy(model, points, labels) > max(before, 0.9)
+    assert len(history.losses) == 20 and history.losses[-1] < history.losses[0] / 2 and not history.interrupted
+    err = capsys.readouterr().err
+    assert err.count("\n") == 20 and "epoch 20/20" in err and "4/4" in err and "loss" in err
+
+
+def test_fit_is_quiet_and_deterministic(capsys):
+    points, labels = plugrad.data.moons(60, seed=4)
+
+    def losses(**more):
+        model = network()
+        return training.fit(model, points, labels, optim.SGD(model.parameters(), 0.1), epochs=3, progress=False, **more).losses
+    assert losses(batch_size=20, seed=1) == losses(batch_size=20, seed=1) != losses(batch_size=20, seed=2)
+    assert losses() == losses(shuffle=False) and capsys.readouterr().err == ""
+    with pytest.raises(ValueError, match="60 inputs and 10"):
+        training.fit(network(), points, labels[:10], None)
+
+
+def test_the_bar_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+    file = Terminal()
+    with training.Progress(4, "work", file) as bar:
+        bar.INTERVAL = 0
+        for _ in range(4):
+            bar.update("loss 0.5")
+    text = file.getvalue()
+    assert text.count("\r") == 5 and text.endswith("\n") and f"[{'=' * 30}] 4/4" in text and "loss 0.5" in text
+
+
+def test_batches():
+    import random
+    assert [list(b) for b in training.batches(5, 2)] == [[0, 1], [2, 3], [4]] and [list(b) for b in training.batches(3, None)] == [[0, 1, 2]]
+    shuffled = [i for b in training.batches(50, 7, random.Random(1)) for i in b]
+    assert sorted(shuffled) == list(range(50)) != shuffled
+    with pytest.raises(ValueError):
+        list(training.batches(5, 0))
+
+
+def test_ctrl_c_ends_a_training_between_two_steps():
+    points, labels = plugrad.data.moons(20)
+    model, epochs = network(), []
+
+    def stop(epoch, loss):
+        epochs.append(epoch)
+        if epoch == 2:
+            raise KeyboardInterrupt
+    history = training.fit(model, points, labels, optim.SGD(model.parameters(), 0.1), epochs=10, progress=False, on_epoch=stop)
+    assert history.interrupted and epochs == [0, 1, 2] and len(history.losses) == 3

@@ -1,0 +1,208 @@
+"""Operators, subscripts, and the functions that come from the core's headers."""
+import math
+import re
+
+import plugrad
+import pytest
+from plugrad import Tensor
+
+
+@pytest.mark.parametrize("op, expected", [
+    (lambda a, b: a + b, [5, 10]), (lambda a, b: a - b, [3, 6]), (lambda a, b: a * b, [4, 16]), (lambda a, b: a / b, [4, 4]),
+    (lambda a, b: a ** b, [4, 64]), (lambda a, b: a + 1, [5, 9]), (lambda a, b: 1 + a, [5, 9]), (lambda a, b: a - 1, [3, 7]),
+    (lambda a, b: 1 - a, [-3, -7]), (lambda a, b: a * 2.5, [10, 20]), (lambda a, b: 2.5 * a, [10, 20]), (lambda a, b: a / 2, [2, 4]),
+    (lambda a, b: 16 / a, [4, 2]), (lambda a, b: a ** 2, [16, 64]), (lambda a, b: 2 ** b, [2, 4]), (lambda a, b: -a, [-4, -8]),
+    (lambda a, b: +a, [4, 8]), (lambda a, b: abs(-a), [4, 8]), (lambda a, b: a == 4, [True, False]), (lambda a, b: a != 4, [False, True]),
+    (lambda a, b: a < 5, [True, False]), (lambda a, b: a <= 4, [True, False]), (lambda a, b: a > b, [True, True]),
+    (lambda a, b: 5 >= a, [True, False]), (lambda a, b: a @ b, 20)])
+def test_operators(op, expected):
+    assert op(Tensor([4, 8]), Tensor([1, 2])).tolist() == expected
+
+
+@pytest.mark.parametrize("wrong", ["1", None, [1, 2], 1j, object()])
+def test_other_operands_are_type_errors(wrong):
+    for op in (lambda x: x + wrong, lambda x: wrong * x, lambda x: x ** wrong, lambda x: x < wrong, lambda x: x @ wrong):
+        with pytest.raises(TypeError):
+            op(Tensor([1.0]))
+
+
+def test_numpy_arrays_beside_a_tensor_are_an_error_and_numbers_are_not():
+    numpy = pytest.importorskip("numpy")
+    t = Tensor([1.0, 2.0])
+    for op in (lambda: t + numpy.ones(2), lambda: numpy.ones(2) * t):
+        with pytest.raises(TypeError):
+            op()
+    assert (t * numpy.float32(2)).tolist() == [2, 4] and (numpy.float64(2) * t).tolist() == [2, 4] and (t + numpy.int64(1)).tolist() == [2, 3]
+
+
+def test_huge_and_fractional_numbers():
+    assert (Tensor([1.0]) * 10**30).item() == pytest.approx(1e30)
+    assert (Tensor([1], dtype="i64") * 2**40).item() == 2**40
+    assert (Tensor([1.0]) + True).item() == 2
+
+
+def test_in_place_operators():
+    t = plugrad.ones((2,))
+    same = t
+    t += 2
+    t *= Tensor([1, 2], requires_grad=False)
+    t -= 1
+    t /= 2
+    assert t is same and t.tolist() == [1, 2.5]
+    w = Tensor([1.0])
+    with plugrad.no_grad():
+        w += 1
+        w -= plugrad.ones((1,))
+    assert w.is_leaf and w.item() == 1
+    before = w
+    w += 1  # recorded: a new tensor
+    assert w is not before and before.item() == 1
+    w.backward()
+    assert before.grad.item() == 1
+
+
+T = [[[i * 12 + j * 4 + k for k in range(4)] for j in range(3)] for i in range(2)]
+
+
+@pytest.mark.parametrize("key", [
+    0, -1, (1, 2), (1, 2, 3), slice(None), slice(0, 1), (slice(None), 1), (slice(None), slice(None, None, 2)), (slice(None), slice(None, None, -1)),
+    (..., 0), (0, ...), (..., slice(3, 0, -2)), (None, 0), (slice(None), None), (..., None), (slice(5, 9),), (slice(-2, None), -1, slice(1, 3)),
+    (), ..., None, (slice(None, None, -3), ..., None, 1), slice(10**30, -10**30, -1)], ids=str)
+def test_indexing_is_numpys(key):
+    numpy = pytest.importorskip("numpy")
+    expected = numpy.array(T, dtype=numpy.float32)[key]
+    t = plugrad.tensor(T)
+    assert t[key].tolist() == expected.tolist() and t[key].shape == expected.shape
+    x = plugrad.tensor(T, requires_grad=True)
+    x[key].sum().backward()
+    gradient = numpy.zeros_like(numpy.array(T, dtype=numpy.float32))
+    gradient[key] += 1
+    assert x.grad.tolist() == gradient.tolist()
+
+
+@pytest.mark.parametrize("key, error", [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0, 0), IndexError), ((..., ...), IndexError),
+                                        (slice(0, 1, 0), ValueError), (1.0, TypeError), ("a", TypeError), (True, TypeError), ([0, 1], TypeError),
+                                        (10**30, IndexError)], ids=str)
+def test_wrong_keys(key, error):
+    with pytest.raises(error):
+        plugrad.tensor(T)[key]
+
+
+def test_tensors_as_keys():
+    t = plugrad.arange(3)
+    assert t[Tensor(1, dtype="i64")].item() == 1
+    with pytest.raises(TypeError, match="gather"):
+        t[t > 1]
+
+
+def test_assignment():
+    t = plugrad.zeros((2, 3))
+    t[0] = 1
+    t[:, -1] = [7, 8]
+    t[1, ::2] = plugrad.tensor([5.0, 6.0])
+    assert t.tolist() == [[1, 1, 7], [5, 0, 6]]
+    with pytest.raises(ValueError):
+        t[0] = [1, 2]
+    with pytest.raises(IndexError):
+        t[5] = 0
+    with pytest.raises(TypeError):
+        del t[0]
+    w = Tensor([1.0, 2.0])
+    with pytest.raises(ValueError, match="recording"):
+        w[0] = 3
+    with plugrad.no_grad():
+        w[0] = 3
+    assert w.tolist() == [3, 2]
+
+
+def test_functions():
+    x = plugrad.tensor([[1.0, -2.0], [3.0, 4.0]])
+    assert plugrad.sum(x).item() == 6 and x.sum(0).tolist() == [4, 2] and x.sum(dim=(0, 1)).item() == 6
+    assert x.sum(-1, keepdim=True).shape == (2, 1) and x.mean().item() == 1.5 and x.max().item() == 4 and x.min(dim=0).tolist() == [1, -2]
+    assert x.argmax(1).tolist() == [0, 1] and x.argmax(1).dtype == "i64"
+    assert plugrad.where(x > 0, x, 0).tolist() == [[1, 0], [3, 4]] and plugrad.where(x > 0, x, -x).tolist() == [[1, 2], [3, 4]]
+    assert plugrad.maximum(x, 0).tolist() == x.relu().tolist() and x.minimum(plugrad.zeros((2,))).tolist() == [[0, -2], [0, 0]]
+    assert plugrad.cat([x, x], dim=1).shape == (2, 4) and plugrad.stack([x, x, x]).shape == (3, 2, 2)
+    assert x.unsqueeze(0).shape == (1, 2, 2) and x.unsqueeze(0).squeeze().shape == (2, 2) and plugrad.ones((1, 2)).expand(3, -1).shape == (3, 2)
+    assert x.permute(1, 0).tolist() == [[1, 3], [-2, 4]] and x.flatten().shape == (4,) and x.select(1, 0).tolist() == [1, 3]
+    index = plugrad.tensor([[1], [0]], dtype="i64")
+    assert x.gather(1, index).tolist() == [[-2], [3]]
+    assert x.scatter_add(1, index, plugrad.ones((2, 1))).tolist() == [[1, -1], [4, 4]]
+    assert plugrad.log_softmax(plugrad.zeros((2,)), 0).tolist() == pytest.approx([-math.log(2)] * 2)
+    assert x.cast("i64").tolist() == [[1, -2], [3, 4]] and not x.clone().is_same(x)
+    assert plugrad.pow(2, plugrad.tensor([3.0])).item() == 8 and plugrad.sub(1, x).tolist() == (1 - x).tolist()
+    assert plugrad.broadcast_shapes((2, 1), [3]) == (2, 3)
+    assert plugrad.cross_entropy(plugrad.zeros((2, 4)), plugrad.tensor([0, 3], dtype="i64"), reduction="sum").item() == pytest.approx(2 * math.log(4))
+    for name in ("exp", "log", "tanh", "sigmoid", "sqrt", "abs", "neg", "sign"):
+        assert getattr(x, name)().shape == (2, 2) and getattr(plugrad, name)(x).shape == (2, 2)
+
+
+def test_factories():
+    assert plugrad.zeros((2, 3)).tolist() == [[0] * 3] * 2 and plugrad.ones(2).tolist() == [1, 1] and plugrad.full((2,), 7, dtype="i64").tolist() == [7, 7]
+    assert plugrad.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75] and plugrad.arange(5, 0, -2, dtype="i64").tolist() == [5, 3, 1]
+    assert plugrad.zeros_like(plugrad.ones((2,), dtype="f64")).dtype == "f64" and plugrad.ones((1,), device="reference").device == "reference"
+    plugrad.manual_seed(3)
+    first = plugrad.rand((100,)).tolist()
+    state = plugrad.generator_state()
+    second = plugrad.randn((3,), mean=5, std=2).tolist()
+    plugrad.set_generator_state(state)
+    assert plugrad.randn((3,), mean=5, std=2).tolist() == second
+    plugrad.manual_seed(3)
+    assert plugrad.rand((100,)).tolist() == first and all(0 <= x < 1 for x in first)
+    with pytest.raises(ValueError):
+        plugrad.zeros((-1,))
+    with pytest.raises(TypeError):
+        plugrad.zeros("two")
+
+
+@pytest.mark.parametrize("call", [lambda x: x.sum(5), lambda x: x.cat(), lambda x: plugrad.cat([]), lambda x: x.gather(0, x),
+                                  lambda x: x.squeeze(0), lambda x: plugrad.cross_entropy(x, x), lambda x: x.expand(3, 3),
+                                  lambda x: plugrad.cross_entropy(x, plugrad.zeros((2,), dtype="i64"), reduction="median")])
+def test_wrong_arguments(call):
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        call(plugrad.zeros((2, 2)))
+
+
+def test_index_out_of_range():
+    with pytest.raises(IndexError):
+        plugrad.zeros((2,)).gather(0, plugrad.tensor([2], dtype="i64"))
+
+
+def test_every_declaration_of_the_core_is_here_with_its_docstring(root):
+    """The module's list is made from the headers: a function that is added there appears here."""
+    names = set()
+    for header in (root / "core/include/plugrad/ops").glob("*.hpp"):
+        if header.stem != "update":
+            names |= set(re.findall(r"^PLUGRAD_API (?:Tensor|Shape) (\w+)\(", header.read_text(), re.MULTILINE))
+    assert {"add", "relu", "matmul", "cross_entropy", "reshape"} <= names
+    for name in names:
+        function = getattr(plugrad, name)
+        assert len(function.__doc__) > len(name) + 60, name
+    assert "0 where x < 0" in plugrad.relu.__doc__ and "gradient 0 at 0" in plugrad.Tensor.relu.__doc__.lower()
+    assert "(.., m, n)" in plugrad.matmul.__doc__ and "ValueError" in plugrad.matmul.__doc__
+
+
+def test_a_declaration_that_cannot_be_translated_is_an_error(root, tmp_path, run_python):
+    for folder in ("core/include/plugrad/ops", "sdk/include/plugrad/sdk"):
+        (tmp_path / folder).mkdir(parents=True)
+    for header in (root / "core/include/plugrad/ops").glob("*.hpp"):
+        (tmp_path / "core/include/plugrad/ops" / header.name).write_text(header.read_text())
+    (tmp_path / "sdk/include/plugrad/sdk/ops.def").write_text((root / "sdk/include/plugrad/sdk/ops.def").read_text())
+    code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    generate = root / "python/generate.py"
+    run_python(code, generate, tmp_path, tmp_path / "out.cpp")
+    before = (tmp_path / "out.cpp").read_text()
+    (tmp_path / "core/include/plugrad/ops/new.hpp").write_text(
+        "#pragma once\nnamespace plugrad {\n// Twice x.\nPLUGRAD_API Tensor twice(const Tensor& x, int times = 1);\n}\n")
+    run_python(code, generate, tmp_path, tmp_path / "out.cpp")
+    after = (tmp_path / "out.cpp").read_text()
+    assert "twice" not in before and after.count('"twice"') == 2 and "Twice x." in after
+    for wrong in ("Tensor odd(const std::map<int, int>& x)", "int odd(const Tensor& x)", "Tensor odd(const Tensor& x, int n = kMany)"):
+        (tmp_path / "core/include/plugrad/ops/new.hpp").write_text(f"#pragma once\nnamespace plugrad {{\nPLUGRAD_API {wrong};\n}}\n")
+        assert "generate.py" in run_python(code, generate, tmp_path, tmp_path / "out.cpp", check=False).stderr
+
+
+def test_star_import_leaves_python_alone():
+    scope = {}
+    exec("from plugrad import *; result = sum([1, 2]), max(1, 2), Tensor, relu", scope)
+    assert scope["result"][:2] == (3, 2)

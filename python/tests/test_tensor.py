@@ -1,0 +1,255 @@
+"""The tensor: making one, its attributes, its methods."""
+import array
+import pickle
+
+import plugrad
+import pytest
+from plugrad import Device, Tensor
+
+
+def test_numbers_become_f32_and_track_gradients():
+    t = Tensor([1, 2])
+    assert t.dtype == plugrad.f32 and t.dtype == "f32" and t.requires_grad
+    assert t.shape == (2,) and t.shape == [2] and t.tolist() == [1.0, 2.0]
+    assert Tensor(3).shape == () and Tensor(3).item() == 3.0 and Tensor(2.5).requires_grad
+
+
+def test_factories_and_arrays_do_not_track():
+    assert not plugrad.zeros((2,)).requires_grad
+    assert not plugrad.tensor([1.0]).requires_grad and plugrad.tensor([1.0], requires_grad=True).requires_grad
+    assert not Tensor(array.array("d", [1, 2])).requires_grad
+    assert Tensor(array.array("d", [1, 2]), requires_grad=True).requires_grad
+    assert not Tensor([1, 2], requires_grad=False).requires_grad
+    assert not Tensor(Tensor([1.0])).requires_grad
+
+
+def test_nested_lists_and_tuples():
+    t = Tensor([[1, 2, 3], (4, 5, 6)])
+    assert t.shape == (2, 3) and t.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert Tensor([]).shape == (0,) and Tensor([[], []]).shape == (2, 0) and Tensor([[], []]).tolist() == [[], []]
+    assert Tensor(range(3)).tolist() == [0, 1, 2] and Tensor(x / 2 for x in range(3)).tolist() == [0, 0.5, 1]
+    assert Tensor([[[1]]], shape=(1,)).shape == [1]
+
+
+def test_shape():
+    assert Tensor([1, 2, 3, 4, 5, 6], (2, 3)).tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert Tensor([1, 2, 3, 4], shape=[2, -1]).shape == (2, 2)
+    with pytest.raises(ValueError, match=r"\(3,?\).*\(2, 2\)|3 elements.*\(2, 2\)"):
+        Tensor([1, 2, 3], shape=(2, 2))
+
+
+@pytest.mark.parametrize("ragged", [[[1, 2], [3]], [[1], 2], [1, [2]], [[[1]], [[1, 2]]]])
+def test_ragged_lists(ragged):
+    with pytest.raises(ValueError, match="no common shape"):
+        Tensor(ragged)
+
+
+@pytest.mark.parametrize("wrong", [None, "text", [None], [["a"]], object(), {1: 2}.values])
+def test_what_is_no_number(wrong):
+    with pytest.raises(TypeError):
+        Tensor(wrong)
+
+
+def test_lists_too_deep():
+    deep = 1
+    for _ in range(9):
+        deep = [deep]
+    with pytest.raises(ValueError, match="8"):
+        Tensor(deep)
+
+
+def test_dtypes():
+    assert Tensor([True, False]).dtype == plugrad.bool_ and not Tensor([True]).requires_grad
+    assert Tensor([1, 2], dtype="i64").tolist() == [1, 2] and not Tensor([1], dtype=plugrad.i64).requires_grad
+    assert Tensor([0, 2], dtype=bool).tolist() == [False, True]
+    assert Tensor([1], dtype=int).dtype == "int64" and Tensor([1], dtype=float).dtype == plugrad.float32
+    assert Tensor([0.1], dtype="float64").tolist() == [0.1]
+    assert Tensor([2**60], dtype="i64").item() == 2**60
+    with pytest.raises(ValueError, match="fraction"):
+        Tensor([1.5], dtype="i64")
+    with pytest.raises(ValueError, match="complex64"):
+        Tensor([1], dtype="complex64")
+    assert [str(d) for d in (plugrad.f32, plugrad.f64, plugrad.i64, plugrad.bool_)] == ["f32", "f64", "i64", "bool"]
+    assert pickle.loads(pickle.dumps(plugrad.f64)) == plugrad.f64 and len({plugrad.f32, plugrad.float32}) == 1
+    assert plugrad.f64.itemsize == 8 and plugrad.f32.is_floating_point and not plugrad.i64.is_floating_point
+
+
+def test_numpys_and_torchs_dtypes_are_understood():
+    numpy = pytest.importorskip("numpy")
+    for dtype in (numpy.float64, numpy.dtype("float64"), numpy.dtype("f8")):
+        assert Tensor([1], dtype=dtype).dtype == "f64"
+
+
+@pytest.mark.parametrize("code, dtype", [("f", "f32"), ("d", "f64"), ("q", "i64"), ("b", "i64"), ("H", "i64"), ("i", "i64")])
+def test_buffers_are_copied(code, dtype):
+    source = array.array(code, [1, 2, 3])
+    t = Tensor(source)
+    source[0] = 9
+    assert t.dtype == dtype and t.tolist() == [1, 2, 3]
+
+
+def test_strides_and_contiguity():
+    t = Tensor([[1, 2, 3], [4, 5, 6]])
+    assert t.strides == (3, 1) and t.strides == [3, 1] and t.is_contiguous()
+    u = t.transpose(0, 1)
+    assert u.shape == [3, 2] and u.strides == (1, 3) and not u.is_contiguous()
+    assert u.contiguous().strides == (2, 1) and u.contiguous().tolist() == u.tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert t.contiguous().is_same(t) and t.T.tolist() == u.tolist()
+    assert t.transpose(dim0=1, dim1=0).shape == (3, 2)
+    with pytest.raises(ValueError, match="axis|dim"):
+        t.transpose(0, 2)
+
+
+def test_sizes_are_tuples():
+    shape = Tensor([[1, 2, 3]]).shape
+    assert isinstance(shape, tuple) and repr(shape) == "(1, 3)" and hash(shape) == hash((1, 3)) and shape != [1] and shape != (3, 1)
+    assert [*shape, 5] == [1, 3, 5] and shape[1] == 3 and pickle.loads(pickle.dumps(shape)) == (1, 3)
+
+
+def test_slice():
+    t = Tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
+    assert t.slice(1, 1, 3).tolist() == [[1, 2], [5, 6]]
+    assert t.slice(dim=1, start=0, end=4, step=2).tolist() == [[0, 2], [4, 6]]
+    assert t.slice(0, -1, 2).tolist() == [[4, 5, 6, 7]] and t.slice(1, 3, -5, -1).tolist()[0] == [3, 2, 1, 0]
+    with pytest.raises(ValueError, match="step 0"):
+        t.slice(0, 0, 1, 0)
+    with pytest.raises(ValueError):
+        t.slice(2, 0, 1)
+
+
+def test_reshape():
+    t = Tensor([1, 2, 3, 4, 5, 6])
+    assert t.reshape(2, 3).shape == t.reshape((2, 3)).shape == t.reshape([2, -1]).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"\(6,\).*6.*\(4, 2\).*8"):
+        t.reshape(4, 2)
+    with pytest.raises(TypeError):
+        t.reshape(1.5)
+
+
+def test_item():
+    assert Tensor([[2.5]]).item() == 2.5 and isinstance(Tensor([1], dtype="i64").item(), int) and Tensor([True]).item() is True
+    assert float(Tensor([2.5])) == 2.5 and int(Tensor([2.5])) == 2 and bool(Tensor([0.0])) is False
+    assert [10, 11, 12][Tensor([1], dtype="i64")] == 11
+    with pytest.raises(ValueError, match="one element"):
+        Tensor([1, 2]).item()
+    with pytest.raises(ValueError):
+        bool(Tensor([1, 2]))
+    with pytest.raises(TypeError):
+        [1][Tensor([0.0])]
+
+
+def test_gradients():
+    x = Tensor([-1.0, 2.0, 3.0])
+    assert x.grad is None
+    y = (x.relu() * x).sum()
+    y.backward()
+    assert x.grad.tolist() == [0, 4, 6] and not x.grad.requires_grad
+    x.grad = plugrad.ones((3,))
+    assert x.grad.tolist() == [1, 1, 1]
+    x.grad = None
+    assert x.grad is None and x.is_leaf and not y.is_leaf
+    with pytest.raises(ValueError, match="shape"):
+        x.grad = plugrad.ones((2,))
+
+
+def test_backward_needs_one_element_or_a_gradient():
+    x = Tensor([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"\(2,\)"):
+        (x * x).backward()
+    (x * x).backward(plugrad.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2, 40]
+    y = (x**2).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(ValueError, match="freed"):
+        y.backward()
+
+
+def test_requires_grad():
+    t = plugrad.zeros((2,))
+    t.requires_grad = True
+    assert t.requires_grad and t.requires_grad_(False) is t and not t.requires_grad
+    with pytest.raises(ValueError):
+        Tensor([1], dtype="i64").requires_grad = True
+    assert not Tensor([1.0]).detach().requires_grad
+    y = Tensor([1.0]) * 2
+    y.retain_grad()
+    y.sum().backward()
+    assert y.grad.tolist() == [1]
+
+
+def test_to():
+    t = Tensor([[1.0, 2.0]])
+    r = t.to("reference")
+    assert r.device == Device("reference") and str(r.device) == "reference" and t.cpu().is_same(t)
+    (r * 3).sum().backward()
+    assert t.grad.tolist() == [[3, 3]] and t.grad.device == "cpu"
+    assert t.to("f64").dtype == "f64" and t.double().dtype == "f64" and t.long().dtype == "i64" and t.bool().dtype == "bool"
+    assert t.float().is_same(t) and t.to(plugrad.f64).dtype == plugrad.f64 and t.to(Device("reference")).device.type == "reference"
+    with pytest.raises(ValueError, match=r"cpu:0.*reference:0"):
+        t + r
+    with pytest.raises(RuntimeError, match="npu"):
+        t.to("npu")
+
+
+def test_dtypes_do_not_mix():
+    with pytest.raises(ValueError, match="f32.*f64|f64.*f32"):
+        Tensor([1.0]) + Tensor([1.0], dtype="f64")
+    with pytest.raises(ValueError):
+        Tensor([1], dtype="i64") * 1.5
+
+
+def test_shapes_that_do_not_fit_name_both():
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 2\)"):
+        plugrad.zeros((2, 3)) + plugrad.zeros((2, 2))
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 3\)"):
+        plugrad.zeros((2, 3)) @ plugrad.zeros((2, 3))
+
+
+def test_broadcasting():
+    """(2, 2) + (2,) broadcasts, as NumPy's do."""
+    a, b = Tensor([[1, 2], [3, 4]]), Tensor([10, 20])
+    c = a + b
+    assert c.tolist() == [[11, 22], [13, 24]]
+    c.sum().backward()
+    assert b.grad.tolist() == [2, 2] and a.grad.tolist() == [[1, 1], [1, 1]]
+
+
+def test_in_place():
+    t = plugrad.zeros((2, 2))
+    assert t.fill_(3) is t and t.tolist() == [[3, 3], [3, 3]]
+    assert t.copy_([1, 2]).tolist() == [[1, 2], [1, 2]] and t.add_(t, alpha=2).tolist() == [[3, 6], [3, 6]] and t.mul_(2).tolist()[0] == [6, 12]
+    w = Tensor([1.0])
+    with pytest.raises(ValueError, match="NoGrad|recording"):
+        w.fill_(2)
+    with plugrad.no_grad():
+        w.fill_(2)
+    assert w.item() == 2
+
+
+def test_text():
+    assert repr(Tensor([1, 2.5])) == "Tensor([1.  2.5], requires_grad=True)"
+    assert repr(plugrad.zeros((2, 1), dtype="i64")) == "Tensor([[0]\n        [0]], dtype=i64)"
+    assert repr(plugrad.ones((), device="reference")) == "Tensor(1.0, device=reference)"
+    assert repr(plugrad.zeros((0, 3))) == "Tensor([], shape=(0, 3))"
+
+
+def test_hash_is_by_identity():
+    a = Tensor([1.0])
+    assert hash(a) == hash(a) and len({a, a, Tensor([1.0])}) == 2
+
+
+def test_iteration_and_length():
+    t = Tensor([[1, 2], [3, 4]])
+    assert len(t) == 2 and [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    for scalar_call in (len, list):
+        with pytest.raises(TypeError):
+            scalar_call(Tensor(1.0))
+
+
+def test_pickle():
+    for t in (Tensor([[1.5, 2]]), plugrad.zeros((0, 2)), Tensor([True]), Tensor([2**60], dtype="i64"), Tensor([1.0], device="reference"),
+              plugrad.arange(6).reshape(2, 3).T):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            again = pickle.loads(pickle.dumps(t, protocol))
+            assert (again.tolist(), again.shape, again.dtype, again.device, again.requires_grad) == (t.tolist(), t.shape, t.dtype, t.device, t.requires_grad)
