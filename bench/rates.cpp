@@ -51,7 +51,8 @@ void print_bandwidths(Device d, int64_t most) {
     const int64_t n = mega << 20;
     const Tensor a = plugrad::rand({n}, DType::f32, d), b = plugrad::rand({n}, DType::f32, d);
     const auto rate = [&](const char* name, double arrays, const Work& work) {
-      print(std::string(name) + " " + std::to_string(4 * mega) + " MiB", arrays * 4e-9 * double(n) / seconds_of(work, d), "GB/s");
+      print(std::string(name) + " " + std::to_string(4 * mega) + " MiB", arrays * 4e-9 * double(n) / seconds_of(work, d),
+            "GB/s");
     };
     rate("copy", 2, [&] { (void)plugrad::clone(a); });
     rate("add", 3, [&] { (void)plugrad::add(a, b); });

@@ -141,13 +141,17 @@ TEST_F(FaultsDeathTest, NoDriver) {
   expect("devices=0", [] { Device("cuda-emu"); }, "0 devices, no NVIDIA driver is installed.*\n*.*code 1: ");
 }
 TEST_F(FaultsDeathTest, AnOldDriver) {
-  expect("driver=12040", [] {}, "0 devices, the NVIDIA driver knows CUDA up to 12.4, this plugin needs 13.0: update the driver");
+  expect(
+      "driver=12040", [] {},
+      "0 devices, the NVIDIA driver knows CUDA up to 12.4, this plugin needs 13.0: update the driver");
 }
 TEST_F(FaultsDeathTest, ADriverAndNoGpu) {
   expect("devices=0,driver=13020", [] {}, "0 devices, the NVIDIA driver finds no GPU");
 }
 TEST_F(FaultsDeathTest, AnArchitectureThatThePluginHasNoCodeFor) {
-  expect("capability=70", [] { some(1); }, "2 devices, \n.*code 2: .*SIMT emulator has compute capability 7.0, and this plugin has code for 75");
+  expect(
+      "capability=70", [] { some(1); },
+      "2 devices, \n.*code 2: .*SIMT emulator has compute capability 7.0, and this plugin has code for 75");
 }
 
 }  // namespace

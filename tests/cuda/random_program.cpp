@@ -185,14 +185,16 @@ Tensor run_scatter(const Step& step, const Tensor& a) {
 // numbers: classes, then a target for each row.
 std::optional<Step> draw_cross_entropy(const std::vector<Step>& steps, Random& random) {
   const int a = pick(steps, random);
-  const int64_t classes = shape_at(steps, a).empty() ? 1 : shape_at(steps, a).back(), rows = shape_at(steps, a).count() / classes;
+  const int64_t classes = shape_at(steps, a).empty() ? 1 : shape_at(steps, a).back(),
+                rows = shape_at(steps, a).count() / classes;
   Numbers numbers{classes};
   for (int64_t i = 0; i < rows; ++i) numbers.push_back(below(random, classes));
   return made(a, Shape{rows}, numbers);
 }
 Tensor run_cross_entropy(const Step& step, const Tensor& a) {
   const std::vector<int64_t> targets(step.numbers.begin() + 1, step.numbers.end());
-  return cross_entropy(reshape(a, {step.shape[0], step.numbers[0]}), Tensor::from(targets, step.shape, a.device()), Reduction::none);
+  return cross_entropy(reshape(a, {step.shape[0], step.numbers[0]}), Tensor::from(targets, step.shape, a.device()),
+                       Reduction::none);
 }
 
 // Values stay within a few orders of magnitude, whatever comes of what: poles and overflow are conformance's.
@@ -218,20 +220,30 @@ constexpr StepKind kKinds[] = {
     {"minimum", draw_pair, [](const Step&, const Tensor& a, const Tensor& b) { return minimum(a, b); }},
     {"where lt", draw_pair, [](const Step&, const Tensor& a, const Tensor& b) { return where(lt(a, b), a, b * 0.5); }},
     {"sum", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return sum(a, axes_of(s), s.numbers[0]); }},
-    {"mean", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return mean(a, axes_of(s), s.numbers[0]); }},
+    {"mean", draw_reduction,
+     [](const Step& s, const Tensor& a, const Tensor&) { return mean(a, axes_of(s), s.numbers[0]); }},
     {"max", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return max(a, axes_of(s), s.numbers[0]); }},
     {"min", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return min(a, axes_of(s), s.numbers[0]); }},
-    {"log_softmax", draw_axis, [](const Step& s, const Tensor& a, const Tensor&) { return log_softmax(a, int(s.numbers[0])); }},
-    {"cross_entropy", draw_cross_entropy, [](const Step& s, const Tensor& a, const Tensor&) { return run_cross_entropy(s, a); }},
+    {"log_softmax", draw_axis,
+     [](const Step& s, const Tensor& a, const Tensor&) { return log_softmax(a, int(s.numbers[0])); }},
+    {"cross_entropy", draw_cross_entropy,
+     [](const Step& s, const Tensor& a, const Tensor&) { return run_cross_entropy(s, a); }},
     {"permute", draw_permute, [](const Step& s, const Tensor& a, const Tensor&) { return permute(a, s.numbers); }},
     {"flat", draw_flat, [](const Step& s, const Tensor& a, const Tensor&) { return reshape(a, s.shape); }},
     {"slice", draw_slice,
-     [](const Step& s, const Tensor& a, const Tensor&) { return slice(a, int(s.numbers[0]), s.numbers[1], s.numbers[2], s.numbers[3]); }},
+     [](const Step& s, const Tensor& a, const Tensor&) {
+       return slice(a, int(s.numbers[0]), s.numbers[1], s.numbers[2], s.numbers[3]);
+     }},
     {"expand", draw_expand, [](const Step& s, const Tensor& a, const Tensor&) { return expand(a, s.shape); }},
-    {"cat with itself", draw_cat, [](const Step& s, const Tensor& a, const Tensor& b) { return cat({a, b}, int(s.numbers[0])); }},
+    {"cat with itself", draw_cat,
+     [](const Step& s, const Tensor& a, const Tensor& b) {
+       return cat({a, b}, int(s.numbers[0]));
+     }},
     {"x x^T / 4", draw_matmul, [](const Step&, const Tensor& a, const Tensor&) { return matmul(a, transpose(a)) * 0.25; }},
     {"gather", draw_gather,
-     [](const Step& s, const Tensor& a, const Tensor&) { return gather(a, int(s.numbers[0]), indices_of(s, s.shape, a.device())); }},
+     [](const Step& s, const Tensor& a, const Tensor&) {
+       return gather(a, int(s.numbers[0]), indices_of(s, s.shape, a.device()));
+     }},
     {"scatter_add", draw_scatter, [](const Step& s, const Tensor& a, const Tensor&) { return run_scatter(s, a); }},
 };
 
@@ -247,7 +259,8 @@ void draw_into(Program& program, const StepKind& kind, Random& random) {
 Tensor make_leaf(const Step& step, DType dtype, Device device) {
   Random random(uint64_t(step.numbers[0]));
   std::vector<double> values(size_t(step.shape.count()));
-  for (double& x : values) x = double(float(std::uniform_real_distribution<double>(-2, 2)(random)));  // the same in both dtypes
+  for (double& x : values)
+    x = double(float(std::uniform_real_distribution<double>(-2, 2)(random)));  // the same in both dtypes
   Tensor leaf = dtype == DType::f64 ? Tensor::from(values, step.shape, device)
                                     : Tensor::from(std::vector<float>(values.begin(), values.end()), step.shape, device);
   return leaf.requires_grad_();
@@ -292,8 +305,9 @@ Results run_program(const Program& program, DType dtype, Device device) {
     for (const int operand : {step.a, step.b})
       if (operand >= 0) used[size_t(operand)] = true;
     const Tensor none;
-    values.push_back(is_leaf(step) ? make_leaf(step, dtype, device)
-                                   : step.kind->run(step, values[size_t(step.a)], step.b < 0 ? none : values[size_t(step.b)]));
+    values.push_back(is_leaf(step)
+                         ? make_leaf(step, dtype, device)
+                         : step.kind->run(step, values[size_t(step.a)], step.b < 0 ? none : values[size_t(step.b)]));
   }
   Tensor loss;
   for (size_t i = 0; i < values.size(); ++i)

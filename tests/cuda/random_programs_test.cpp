@@ -24,19 +24,20 @@ double largest(const std::vector<std::vector<double>>& all) {
 // What two right devices may differ by: rounding of each function (up to 16 ULP, see sdk/ops.md) and another order of sums,
 // through a dozen steps and back: 1000 eps of the program's largest number.
 double bound(const Results& results, DType dtype) {
-  const double eps = dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
+  const double eps =
+      dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
   return 1000 * eps * (1 + std::max(largest(results.values), largest(results.gradients)));
 }
 
 // How the first difference reads; empty where there is none.
-std::string difference(const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got, double allowed,
-                       const char* what) {
+std::string difference(const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got,
+                       double allowed, const char* what) {
   for (size_t i = 0; i < want.size(); ++i) {
     if (want[i].size() != got[i].size()) return std::string(what) + std::to_string(i) + " has another size";
     for (size_t k = 0; k < want[i].size(); ++k) {
       if (want[i][k] == got[i][k] || std::abs(want[i][k] - got[i][k]) <= allowed) continue;
-      return std::string(what) + std::to_string(i) + "[" + std::to_string(k) + "] is " + std::to_string(got[i][k]) + " instead of " +
-             std::to_string(want[i][k]) + ", " + std::to_string(allowed) + " apart at most";
+      return std::string(what) + std::to_string(i) + "[" + std::to_string(k) + "] is " + std::to_string(got[i][k]) +
+             " instead of " + std::to_string(want[i][k]) + ", " + std::to_string(allowed) + " apart at most";
     }
   }
   return {};

@@ -36,7 +36,9 @@ Block& Block::current() {
 }
 
 std::string Block::named(const Lane& lane) const { return "thread " + text(lane.index); }
-std::string Block::where() const { return "block " + text(blockIdx) + " thread " + text(current_ ? current_->index : uint3{}); }
+std::string Block::where() const {
+  return "block " + text(blockIdx) + " thread " + text(current_ ? current_->index : uint3{});
+}
 bool Block::stack_overflown_at(const void* address) const { return on_->overflown_at(address); }
 
 // All blocks of a launch have the same threads, which start in the same order.

@@ -46,7 +46,8 @@ __global__ void missing_sync(float* out, const float* in) {
 }
 TEST_F(Bugs, MissingSyncthreads) {
   PLUGRAD_LAUNCH(missing_sync, 1, 64, 0, nullptr, out_, in_);
-  expect_fault(cudaErrorLaunchFailure, {"kernel missing_sync(float*, const float*): a race", "forward and in reverse order", "byte 0 of an allocation of 256 bytes"});
+  expect_fault(cudaErrorLaunchFailure, {"kernel missing_sync(float*, const float*): a race", "forward and in reverse order",
+                                        "byte 0 of an allocation of 256 bytes"});
 }
 
 template <class T> __global__ void missing_sync_in_template(T* out, const T* in) {
@@ -112,8 +113,9 @@ __global__ void divergent(float* out) {
 }
 TEST_F(Bugs, DivergentSyncthreads) {
   PLUGRAD_LAUNCH(divergent, 2, 64, 0, nullptr, out_);
-  expect_fault(cudaErrorLaunchFailure, {"kernel divergent", "block (0,0,0)", "divergent __syncthreads: thread (0,0,0) waits at bugs_test.cpp:",
-                                        "thread (32,0,0) at bugs_test.cpp:"});
+  expect_fault(cudaErrorLaunchFailure,
+               {"kernel divergent", "block (0,0,0)",
+                "divergent __syncthreads: thread (0,0,0) waits at bugs_test.cpp:", "thread (32,0,0) at bugs_test.cpp:"});
 }
 
 __global__ void barrier_in_a_branch(float* out) {
@@ -134,15 +136,17 @@ __global__ void shuffle_in_a_branch(float* out) {
 }
 TEST_F(Bugs, ShuffleInABranch) {
   PLUGRAD_LAUNCH(shuffle_in_a_branch, 1, 64, 0, nullptr, out_);
-  expect_fault(cudaErrorLaunchFailure, {"kernel shuffle_in_a_branch", "deadlock: thread (0,0,0) waits in __shfl_down_sync at bugs_test.cpp:",
-                                        "for lanes 0xffff0000, which its mask 0xffffffff names and which are absent",
-                                        "thread (16,0,0) waits in __syncthreads"});
+  expect_fault(cudaErrorLaunchFailure,
+               {"kernel shuffle_in_a_branch", "deadlock: thread (0,0,0) waits in __shfl_down_sync at bugs_test.cpp:",
+                "for lanes 0xffff0000, which its mask 0xffffffff names and which are absent",
+                "thread (16,0,0) waits in __syncthreads"});
 }
 
 __global__ void wrong_mask(float* out) { out[threadIdx.x] = __shfl_xor_sync(0xffffu, 1.0f, 1); }
 TEST_F(Bugs, MaskWithoutTheCaller) {
   PLUGRAD_LAUNCH(wrong_mask, 1, 32, 0, nullptr, out_);
-  expect_fault(cudaErrorLaunchFailure, {"kernel wrong_mask", "block (0,0,0) thread (16,0,0)", "the mask 0x0000ffff leaves out the lane that calls"});
+  expect_fault(cudaErrorLaunchFailure,
+               {"kernel wrong_mask", "block (0,0,0) thread (16,0,0)", "the mask 0x0000ffff leaves out the lane that calls"});
 }
 
 __global__ void masks_differ(float* out) { out[threadIdx.x] = __shfl_sync(threadIdx.x < 16 ? ~0u : 0xffff0000u, 1.0f, 0); }
@@ -164,28 +168,33 @@ __global__ void no_bound(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x
 TEST_F(Bugs, WritePastTheEnd) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
   PLUGRAD_LAUNCH(no_bound, 2, 48, 0, nullptr, out_);
-  expect_fault(cudaErrorIllegalAddress, {"kernel no_bound", "block (1,0,0) thread (16,0,0)", "0 bytes past the end of an allocation of 256 bytes on device 0"});
+  expect_fault(cudaErrorIllegalAddress, {"kernel no_bound", "block (1,0,0) thread (16,0,0)",
+                                         "0 bytes past the end of an allocation of 256 bytes on device 0"});
 }
 TEST_F(Bugs, WriteJustPastTheEnd) {
   float* ragged = nullptr;
   ASSERT_EQ(cudaMalloc(&ragged, 4 * 63), cudaSuccess);
   PLUGRAD_LAUNCH(no_bound, 1, 64, 0, nullptr, ragged);
-  expect_fault(cudaErrorIllegalAddress, {"kernel no_bound", "a thread has written 0 bytes past the end of an allocation of 252 bytes"});
+  expect_fault(cudaErrorIllegalAddress,
+               {"kernel no_bound", "a thread has written 0 bytes past the end of an allocation of 252 bytes"});
 }
 __global__ void before_the_start(float* out) { out[-1 - int(threadIdx.x)] = 1; }
 TEST_F(Bugs, WriteBeforeTheStart) {
   PLUGRAD_LAUNCH(before_the_start, 1, 1, 0, nullptr, out_);
-  expect_fault(cudaErrorIllegalAddress, {"kernel before_the_start", "a thread has written 4 bytes before an allocation of 256 bytes"});
+  expect_fault(cudaErrorIllegalAddress,
+               {"kernel before_the_start", "a thread has written 4 bytes before an allocation of 256 bytes"});
 }
 TEST_F(Bugs, ReadOfFreedMemory) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
   EXPECT_EQ(cudaFree(in_), cudaSuccess);
   PLUGRAD_LAUNCH((binary<float, Plus>), 1, 64, 0, nullptr, out_, in_, in_, size_t{64}, Plus{});
-  expect_fault(cudaErrorIllegalAddress, {"kernel (binary<float, Plus>)", "thread (0,0,0)", "byte 0 of an allocation of 256 bytes that was freed"});
+  expect_fault(cudaErrorIllegalAddress,
+               {"kernel (binary<float, Plus>)", "thread (0,0,0)", "byte 0 of an allocation of 256 bytes that was freed"});
 }
 TEST_F(Bugs, HostMemoryThatTheDeviceCannotReach) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
-  PLUGRAD_LAUNCH((binary<float, Plus>), 1, 64, 0, nullptr, out_, reinterpret_cast<const float*>(64), in_, size_t{64}, Plus{});
+  PLUGRAD_LAUNCH((binary<float, Plus>), 1, 64, 0, nullptr, out_, reinterpret_cast<const float*>(64), in_, size_t{64},
+                 Plus{});
   expect_fault(cudaErrorIllegalAddress, {"touches 0x40, which is no memory of the device"});
 }
 TEST_F(Bugs, MemoryOfAnotherDevice) {
@@ -208,7 +217,8 @@ __global__ void past_dynamic(float* out) {
 TEST_F(Bugs, PastTheEndOfDynamicSharedMemory) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
   PLUGRAD_LAUNCH(past_dynamic, 1, 32, 128, nullptr, out_);
-  expect_fault(cudaErrorIllegalAddress, {"kernel past_dynamic", "thread (0,0,0)", "byte 128 of its dynamic shared memory, past its end"});
+  expect_fault(cudaErrorIllegalAddress,
+               {"kernel past_dynamic", "thread (0,0,0)", "byte 128 of its dynamic shared memory, past its end"});
 }
 
 struct alignas(16) Four {
@@ -257,7 +267,8 @@ TEST_F(Bugs, LaunchBeyondTheLimits) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 TEST_F(Bugs, MoreSharedMemoryWantsAnAttribute) {
-  ASSERT_EQ(cudaFuncSetAttribute(uninitialised_dynamic<double>, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536), cudaSuccess);
+  ASSERT_EQ(cudaFuncSetAttribute(uninitialised_dynamic<double>, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536),
+            cudaSuccess);
   double* out = nullptr;
   ASSERT_EQ(cudaMalloc(&out, 64 * 8), cudaSuccess);
   PLUGRAD_LAUNCH((uninitialised_dynamic<double>), 1, 64, 65536, nullptr, out);

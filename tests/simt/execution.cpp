@@ -162,11 +162,12 @@ class Run {
 // The first launches of each kernel and shape: whatever else is wrong with it shows in the results.
 bool wants_all_orders(const Kernel& kernel) {
   if (settings().schedules < 2) return false;
-  const uint64_t threads = uint64_t{kernel.block.x} * kernel.block.y * kernel.block.z * kernel.grid.x * kernel.grid.y * kernel.grid.z;
+  const uint64_t threads =
+      uint64_t{kernel.block.x} * kernel.block.y * kernel.block.z * kernel.grid.x * kernel.grid.y * kernel.grid.z;
   if (threads > kSmall) return false;
   static auto* seen = new std::unordered_map<const void*, std::map<uint64_t, uint64_t>>;
-  const uint64_t shape = (uint64_t{kernel.block.x} << 40) ^ (uint64_t{kernel.block.y} << 52) ^ (uint64_t{kernel.grid.x} << 20) ^
-                         (uint64_t{kernel.grid.y} << 10) ^ kernel.grid.z;
+  const uint64_t shape = (uint64_t{kernel.block.x} << 40) ^ (uint64_t{kernel.block.y} << 52) ^
+                         (uint64_t{kernel.grid.x} << 20) ^ (uint64_t{kernel.grid.y} << 10) ^ kernel.grid.z;
   return (*seen)[kernel.function][shape]++ < settings().repeats;
 }
 
@@ -207,7 +208,9 @@ void execute(const Kernel& kernel, Device& device, SharedRange shared) {
 
 Refusal refusal(const Kernel& kernel) {
   const dim3 &g = kernel.grid, &b = kernel.block;
-  const auto refused = [&](cudaError_t error, const std::string& why) { return Refusal{error, with_kernel(kernel, "launch refused: " + why)}; };
+  const auto refused = [&](cudaError_t error, const std::string& why) {
+    return Refusal{error, with_kernel(kernel, "launch refused: " + why)};
+  };
   const auto shape = [](const dim3& d) {
     return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
   };
@@ -216,7 +219,8 @@ Refusal refusal(const Kernel& kernel) {
   if (b.x > 1024 || b.y > 1024 || b.z > 64 || uint64_t{b.x} * b.y * b.z > 1024)
     return refused(cudaErrorInvalidConfiguration, "a block has 1024 threads at most, and 64 in z; this is " + shape(b));
   if (g.x > 0x7fffffff || g.y > 65535 || g.z > 65535)
-    return refused(cudaErrorInvalidConfiguration, "a grid has 2147483647 x 65535 x 65535 blocks at most; this is " + shape(g));
+    return refused(cudaErrorInvalidConfiguration,
+                   "a grid has 2147483647 x 65535 x 65535 blocks at most; this is " + shape(g));
   cudaFuncAttributes attributes{};
   function_attributes(&attributes, kernel.function);
   if (kernel.dynamic_bytes > size_t(attributes.maxDynamicSharedSizeBytes))

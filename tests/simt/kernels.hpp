@@ -69,7 +69,8 @@ __global__ inline void softmax(float* out, const float* in, int columns) {
   __syncthreads();
   if (threadIdx.x % 32 == 0) atomicAdd(&whole, sum);
   __syncthreads();
-  for (int i = int(threadIdx.x); i < columns; i += int(blockDim.x)) out[size_t(blockIdx.x) * size_t(columns) + size_t(i)] = row[i] / whole;
+  for (int i = int(threadIdx.x); i < columns; i += int(blockDim.x))
+    out[size_t(blockIdx.x) * size_t(columns) + size_t(i)] = row[i] / whole;
 }
 
 template <class T> __global__ void scatter_add(T* out, const int* index, const T* values, size_t n) {

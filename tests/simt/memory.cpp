@@ -116,7 +116,8 @@ std::string Memory::describe(const void* address) const {
     if (!one.live && offset < rounded(one.bytes, kAlignment))
       return "byte " + std::to_string(offset) + " of " + allocation(one.bytes) + " that was freed" + device;
     if (offset < one.bytes) return "byte " + std::to_string(offset) + " of " + allocation(one.bytes) + device;
-    if (offset < one.bytes + 2 * kPage) return std::to_string(offset - one.bytes) + " bytes past the end of " + allocation(one.bytes) + device;
+    if (offset < one.bytes + 2 * kPage)
+      return std::to_string(offset - one.bytes) + " bytes past the end of " + allocation(one.bytes) + device;
   }
   return "an address that was never allocated" + device;
 }

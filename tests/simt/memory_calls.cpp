@@ -47,7 +47,8 @@ cudaError_t copy(const Copy& c, cudaMemcpyKind kind, cudaStream_t stream) {
   if (const cudaError_t error = usable()) return error;
   if (!c.width || !c.height) return cudaSuccess;
   Device *to = owner(c.to), *from = owner(c.from);
-  if (!fits(kind, to, from)) return noted(kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection : cudaErrorInvalidValue);
+  if (!fits(kind, to, from))
+    return noted(kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection : cudaErrorInvalidValue);
   if (c.width > c.to_pitch || c.width > c.from_pitch || (to && !to->memory.covers(c.to, c.to_bytes())) ||
       (from && !from->memory.covers(c.from, c.from_bytes())))
     return noted(cudaErrorInvalidValue);
@@ -159,7 +160,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               cudaMemcpyKind kind, cudaStream_t stream) {
   return copy({static_cast<char*>(to), static_cast<const char*>(from), to_pitch, from_pitch, width, height}, kind, stream);
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
   if (const cudaError_t error = usable()) return error;
   const Device *source = owner(from), *target = owner(to);
   if (!source || !target || int(source->index) != from_device || int(target->index) != to_device)

@@ -41,7 +41,8 @@ __global__ void add_one(int* out) { *out += 1; }
 class Runtime : public testing::Test {
  protected:
   void SetUp() override {
-    for (cudaStream_t* stream : {&first_, &second_}) ASSERT_EQ(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), cudaSuccess);
+    for (cudaStream_t* stream : {&first_, &second_})
+      ASSERT_EQ(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), cudaSuccess);
     ASSERT_EQ(cudaMalloc(&word_, sizeof(int)), cudaSuccess);
     ASSERT_EQ(cudaMallocHost(&pinned_, sizeof(int)), cudaSuccess);
     *pinned_ = -1;
@@ -52,7 +53,9 @@ class Runtime : public testing::Test {
     EXPECT_EQ(cudaFree(word_), cudaSuccess);
     EXPECT_EQ(cudaFreeHost(pinned_), cudaSuccess);
   }
-  cudaError_t fetch(cudaStream_t stream) { return cudaMemcpyAsync(pinned_, word_, sizeof(int), cudaMemcpyDeviceToHost, stream); }
+  cudaError_t fetch(cudaStream_t stream) {
+    return cudaMemcpyAsync(pinned_, word_, sizeof(int), cudaMemcpyDeviceToHost, stream);
+  }
 
   cudaStream_t first_ = nullptr, second_ = nullptr;
   int *word_ = nullptr, *pinned_ = nullptr;

@@ -68,7 +68,10 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice,
   cudaMemcpyDefault,
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrWarpSize = 10,
@@ -191,7 +194,8 @@ template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attribu
 template <class F> cudaError_t cudaFuncSetAttribute(F* function, cudaFuncAttribute attribute, int value) {
   return simt::set_function_attribute(reinterpret_cast<const void*>(function), attribute, value);
 }
-template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int block, size_t dynamic_bytes) {
+template <class F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int block, size_t dynamic_bytes) {
   return simt::occupancy(blocks, block, dynamic_bytes);
 }
 template <class F>

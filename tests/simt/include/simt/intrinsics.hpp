@@ -90,7 +90,8 @@ unsigned __match_any_sync(unsigned mask, T value, const char* file = __builtin_F
   return unsigned(simt::meet(simt::Meeting::match, mask, simt::bits_of(value), -1, "__match_any_sync", {file, line}));
 }
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
   return simt::shuffle(mask, value, simt::part(width) + (source & (width - 1)), "__shfl_sync", {file, line});
 }
 template <class T>
