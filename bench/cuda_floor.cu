@@ -1,4 +1,5 @@
-// What CUDA itself needs, for the figures of bench/rates.cpp to stand beside: the launch of an empty kernel, a copy on the device.
+// What CUDA itself needs, for the figures of bench/rates.cpp to stand beside: the launch of an empty kernel, a copy on the
+// device.
 #include <cuda_runtime.h>
 
 #include <algorithm>

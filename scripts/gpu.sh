@@ -59,6 +59,8 @@ pack() {
   cp "$here/gpu.sh" bench/rates_torch.py "$folder/"
   git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"
   pack_data "$folder"
+  tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib  # a third of the size, and every machine has gzip
+  rm -r "$folder/bin" "$folder/lib"
 
   size=$(du -sb "$folder" | cut -f1)
   echo "$folder: $((size / 1000000)) MB"
@@ -101,7 +103,7 @@ step() {  # step NAME COMMAND ...
     failed=1
     say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: the time was over)"
   fi
-  { echo; echo '```'; echo "$*" | sed "s|$here/||g"; tail -n "${lines:-6}" "$log" | cut -c1-200; echo '```'; echo; } >>"$report"
+  { echo; echo '```'; echo "$*" | sed "s|$here/||g; s|$scratch/||g"; tail -n "${lines:-6}" "$log" | cut -c1-200; echo '```'; echo; } >>"$report"
 }
 
 # cuBLAS where the loader finds it, in a toolkit, or among PyTorch's files.
@@ -122,18 +124,17 @@ find_cublas() {
 }
 
 demand_gpu() {
-  local found
-  found=$("$here/bin/plugrad" backends --verbose 2>&1) || true
+  local why
   if "$here/bin/plugrad" devices 2>/dev/null | grep -q '^cuda:0'; then return; fi
-  echo "gpu.sh: no GPU here: $(grep -A6 'backend-cuda' <<<"$found" | grep -iE 'driver|gpu|devices' | head -n 1 | sed 's/^ *//')" >&2
+  why=$("$here/bin/plugrad" backends --verbose 2>&1 | sed -n '/backend-cuda\.so/,$s/^ *reason *//p' | head -n 1) || true
+  echo "gpu.sh: no GPU here: ${why:-the plugin does not say why}" >&2
   exit "$no_gpu"
 }
 
 head_of_report() {
   local name
-  name=$("$here/bin/plugrad" devices | sed -n 's/^cuda:0 *//p' | head -n 1)
-  slug=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 | tr 'A-Z /' 'a-z--' || true)
-  report=$here/gpu-$1-${slug:-unknown}.md
+  name=$("$here/bin/plugrad" devices | sed -n 's/^cuda:0 *//p' | head -n 1 | sed 's/  .*//')
+  report=$here/gpu-$1-$(tr 'A-Z /' 'a-z--' <<<"$name").md
   : >"$report"
   say "# gpu.sh run $1"
   say ""
@@ -222,6 +223,7 @@ run_bench() {
 
 run() {
   case "${1:-}" in quick | sanitize | bench) ;; *) usage ;; esac
+  if [ -e "$here/programs.tar.gz" ] && [ ! -x "$here/bin/plugrad" ]; then tar -C "$here" -xzf "$here/programs.tar.gz"; fi
   if [ ! -x "$here/bin/plugrad" ]; then
     echo "gpu.sh: run wants a pack: gpu.sh pack FOLDER, then FOLDER/gpu.sh run $1" >&2
     exit 2

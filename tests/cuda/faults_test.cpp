@@ -1,5 +1,5 @@
-// What goes wrong on a device, as a program sees it: through the core, with the backend linked in, so that the test can tell the
-// emulator what to break. Each case is a process of its own.
+// What goes wrong on a device, as a program sees it: through the core, with the backend linked in, so that the test can tell
+// the emulator what to break. Each case is a process of its own.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

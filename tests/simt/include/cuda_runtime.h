@@ -1,5 +1,5 @@
-// Stands in for CUDA's header of this name where there is no GPU: the part of the runtime that a backend needs, on the emulator.
-// The names have C++ linkage, so that nothing mistakes them for the real ones.
+// Stands in for CUDA's header of this name where there is no GPU: the part of the runtime that a backend needs, on the
+// emulator. The names have C++ linkage, so that nothing mistakes them for the real ones.
 #pragma once
 #include <simt/intrinsics.hpp>
 #include <simt/launch.hpp>

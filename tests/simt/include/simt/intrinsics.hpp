@@ -24,8 +24,8 @@ enum class Meeting : uint8_t { sync, shuffle, ballot, match };  // of the lanes 
 
 // Waits for all threads of the block that have not returned.
 int barrier(int predicate, Vote vote, const char* what, Site site);
-// Waits for the lanes of mask. A shuffle answers the value that lane `source` brought (its own where source is out of the warp),
-// a ballot the lanes whose value is not 0, a match those with the same value.
+// Waits for the lanes of mask. A shuffle answers the value that lane `source` brought (its own where source is out of the
+// warp), a ballot the lanes whose value is not 0, a match those with the same value.
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
 int lane();
 void* dynamic_shared();
