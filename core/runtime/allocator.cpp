@@ -71,7 +71,6 @@ Storage* Allocator::make(uint64_t size, uint64_t cached_limit) {
   block->bytes = size;
   block->device = &device_;
   block->large = true;
-  block->drop = kStorageLists;
   stats_.reserved += size;
   return block;
 }

@@ -14,7 +14,6 @@
 namespace plugrad {
 
 struct Node;
-constexpr uint32_t kMaxDevices = 64;
 constexpr uint32_t kMagazine = 256;  // objects that change hands at once, where they are small
 
 // Memory for objects of kSize bytes.
@@ -52,14 +51,11 @@ template <size_t kSize> class Pool {
 };
 
 // Small blocks of device memory: 64 bytes << class, up to 4 KB.
-constexpr uint32_t kSizeClasses = 7;
 constexpr uint64_t kSmallest = 64;
 constexpr uint64_t kLargestSmall = kSmallest << (kSizeClasses - 1);
 constexpr uint32_t small_capacity(uint32_t size_class) {
   return size_class < 3 ? kMagazine : uint32_t((64 << 10) / (kSmallest << size_class));
 }
-
-constexpr uint32_t kStorageLists = kMaxDevices * kSizeClasses;
 
 enum Mode : uint32_t {
   kRecording = 1,  // ops on tensors that want gradients are recorded

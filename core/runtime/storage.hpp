@@ -10,7 +10,9 @@
 namespace plugrad {
 
 class DeviceState;
-constexpr uint32_t kMaxStreams = 32;
+constexpr uint32_t kMaxDevices = 64, kMaxStreams = 32;
+constexpr uint32_t kSizeClasses = 7;  // of small blocks
+constexpr uint32_t kStorageLists = kMaxDevices * kSizeClasses;
 constexpr uint32_t kForeign = 1u << 31;
 
 struct Storage : Counted {
@@ -21,7 +23,8 @@ struct Storage : Counted {
   uint64_t bytes = 0;       // of the block
   uint64_t size = 0;        // what was asked for
   uint32_t list = 0;        // the magazine of a small block
-  uint32_t drop = 0;  // the same, or, where it may not go there at once (large, or with streams), one that is always full
+  // The same, or one that is always full: large blocks, imported ones and those of devices with streams may not go there at once.
+  uint32_t drop = kStorageLists;
   bool large = false;       // it is the allocator's own
   bool imported = false;    // it is somebody else's: see import.hpp
 
