@@ -289,7 +289,7 @@ std::string Registry::why_unknown(const std::string& backend) {
   std::string refused;
   for (const PluginRecord& r : records_) {
     if (r.stage != Stage::ready) refused += "; " + r.path + ", " + stage_name(r.stage) + ": " + r.reason;
-    else if (r.name == backend && !r.devices) return "its plugin finds none: " + r.reason;
+    else if (r.name == backend && !r.devices) return "its plugin " + r.path + " finds none: " + r.reason;
     else if (r.name == backend) return "the last one of its plugin is " + backend + ":" + std::to_string(r.devices - 1);
   }
   std::string searched;
