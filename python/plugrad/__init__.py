@@ -8,7 +8,7 @@
 Tensor([0. 4. 6.])
 """
 
-import builtins
+import builtins as _builtins
 
 from . import _plugrad
 from ._drawing import Dot, draw_dot
@@ -18,13 +18,18 @@ from . import data, nn, optim, training
 
 __version__ = "0.1.0"
 # `from plugrad import *` leaves Python's own sum, min and the like alone; plugrad.sum is there all the same.
-__all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(builtins, name)}
-                 | {"Dot", "data", "draw_dot", "enable_grad", "nn", "no_grad", "optim", "tensor", "training"})
+__all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(_builtins, name)}
+                 | {"Dot", "data", "draw_dot", "enable_grad", "is_gpu_available", "nn", "no_grad", "optim", "tensor", "training"})
 
 
 def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> _plugrad.Tensor:
     """A copy of numbers, nested lists or an array, as PyTorch makes it: it tracks a gradient only if asked for."""
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def is_gpu_available() -> bool:
+    """Whether there is a GPU, of whatever kind."""
+    return _plugrad.Device.is_gpu_available()
 
 
 def is_available(device: str) -> bool:
