@@ -6,8 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cxxabi.h>
 #include <unistd.h>
+
 #include <exception>
 #include <optional>
 #include <string>
@@ -57,7 +57,7 @@ class Unlocked {
   ~Unlocked() {
     try {
       PyEval_RestoreThread(state_);
-    } catch (abi::__forced_unwind&) {
+    } catch (...) {  // nothing else comes out of it
       for (;;) pause();
     }
   }
