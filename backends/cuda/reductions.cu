@@ -31,15 +31,15 @@ template <class T> struct Min : Extreme<T> {
 
 template <class T> struct Candidate {
   int64_t index;
-  T value;
+  T value[8 / sizeof(T)];  // the first; the rest is 0 where padding would be whatever was there
 };
 
 // NaN is larger than anything, and of equals the first wins.
 struct Better {
   template <class T> __device__ Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
-    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
-    const bool a_wins =
-        a_nan ? !b_nan || a.index < b.index : !b_nan && (a.value > b.value || (a.value == b.value && a.index < b.index));
+    const bool a_nan = is_nan(a.value[0]), b_nan = is_nan(b.value[0]);
+    const bool a_wins = a_nan ? !b_nan || a.index < b.index
+                              : !b_nan && (a.value[0] > b.value[0] || (a.value[0] == b.value[0] && a.index < b.index));
     return a_wins ? a : b;
   }
 };
@@ -49,7 +49,7 @@ template <class T> struct Argmax {
   using Out = int64_t;
   using Combine = Better;
   __device__ static Accumulator identity() { return {INT64_MAX, kBottom<T>}; }
-  __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), x}; }
+  __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), {x}}; }
   __device__ static void finish(const Accumulator& best, int64_t& out, bool) { out = best.index; }
 };
 

@@ -53,8 +53,9 @@ struct Footprint {
   unsigned settled = 0;
 
   void poison(SharedRange range) const {
-    if (settled < kSettled) std::memset(range.begin, kPoison, range.bytes);
-    else std::memset(range.begin + low, kPoison, high - low);
+    // Not memset: a program without shared memory has no range.
+    if (settled < kSettled) std::fill_n(range.begin, range.bytes, char(kPoison));
+    else std::fill_n(range.begin + low, high - low, char(kPoison));
   }
   void learn(SharedRange range) {
     if (settled >= kSettled) return;
