@@ -113,13 +113,11 @@ Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   PyObject* leaf = nullptr;
   const std::vector<int64_t> extents = shape_by_first(data, &leaf);
   const DType dtype = wanted.value_or(leaf && PyBool_Check(leaf) ? DType::boolean : DType::f32);
-  switch (dtype) {
-    case DType::f32: return read_as<float>(data, extents, dtype, device);
-    case DType::f64: return read_as<double>(data, extents, dtype, device);
-    case DType::i64: return read_as<int64_t>(data, extents, dtype, device);
-    case DType::boolean: break;
-  }
-  return read_as<uint8_t>(data, extents, DType::boolean, device);
+  Tensor made;
+  with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
+    made = read_as<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(data, extents, dtype, device);
+  });
+  return made;
 }
 
 // --- Arrays, by the buffer protocol.
@@ -270,13 +268,11 @@ template <class T> nb::object listed(const Tensor& x) {
 }  // namespace
 
 nb::object to_list(const Tensor& x) {
-  switch (x.dtype()) {
-    case DType::f32: return listed<float>(x);
-    case DType::f64: return listed<double>(x);
-    case DType::i64: return listed<int64_t>(x);
-    case DType::boolean: break;
-  }
-  return listed<uint8_t>(x);
+  nb::object list;
+  with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) {
+    list = listed<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(x);
+  });
+  return list;
 }
 
 }  // namespace plugrad::python

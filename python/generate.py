@@ -87,7 +87,7 @@ def read_header(path, functions):
 
 def definitions(path):
     """ops.def: name -> definition, of elementwise ops; those of others speak of operands as kernels see them."""
-    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, elementwise,.*?"\w+",\s*"(.*)"\)$', path.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$', path.read_text(encoding="utf-8"), re.MULTILINE)
     return {name.lower(): text for name, text in rows}
 
 

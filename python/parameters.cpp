@@ -46,6 +46,12 @@ constexpr Name kNames[] = {{"f32", DType::f32},  {"float32", DType::f32},  {"flo
                            {"i64", DType::i64},  {"int64", DType::i64},    {"int", DType::i64},
                            {"long", DType::i64}, {"bool", DType::boolean}, {"bool_", DType::boolean}};
 
+std::string known_dtypes() {
+  std::string names;
+  for (const DType each : kEveryDType) names += (names.empty() ? "" : ", ") + std::string(dtype_name(each));
+  return "one of " + names;
+}
+
 // The name of what came: of a string itself, of NumPy's dtypes and of classes, "torch.float32" without its module.
 std::string name_of(nb::handle given) {
   if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
@@ -88,7 +94,7 @@ std::optional<DType> DTypeLike::get() const {
   const std::string name = name_of(given);
   for (const Name& each : kNames)
     if (each.name == name) return each.dtype;
-  throw Error(Code::invalid, "[dtype] '" + name + "' is no dtype of plugrad's: f32, f64, i64 or bool expected");
+  throw Error(Code::invalid, "[dtype] '" + name + "' is not a dtype of plugrad: " + known_dtypes() + " expected");
 }
 
 Reduction ReductionLike::get() const {
@@ -101,12 +107,12 @@ Reduction ReductionLike::get() const {
 void bind_dtypes(nb::module_& m) {
   using D = DTypeObject;
   nb::class_<D> dtype(m, "DType", nb::is_final(),
-                      "The type of a tensor's elements: f32, f64, i64 or bool. Equal to its name: `t.dtype == 'f32'`.");
+                      "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");
   dtype
       .def(
           "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
       .def_prop_ro(
-          "name", [](D d) { return dtype_name(d.value); }, "'f32', 'f64', 'i64' or 'bool'.")
+          "name", [](D d) { return dtype_name(d.value); }, "'f32', 'bool', ...")
       .def_prop_ro(
           "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
       .def_prop_ro(
@@ -127,8 +133,8 @@ void bind_dtypes(nb::module_& m) {
           },
           nb::arg("other").none())
       .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name"))); });
-  for (const DType each : {DType::f32, DType::f64, DType::i64}) m.attr(dtype_name(each)) = nb::cast(D{each});
-  m.attr("bool_") = nb::cast(D{DType::boolean});
+  for (const DType each : kEveryDType)
+    m.attr(each == DType::boolean ? "bool_" : dtype_name(each)) = nb::cast(D{each});
   m.attr("float32") = m.attr("f32");
   m.attr("float64") = m.attr("f64");
   m.attr("int64") = m.attr("i64");

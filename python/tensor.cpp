@@ -84,11 +84,9 @@ void run_backward(const Tensor& self, std::optional<Tensor> gradient, bool retai
 
 nb::object only_element(const Tensor& x) {
   const Tensor t = x;
-  switch (t.dtype()) {
-    case DType::i64: return nb::int_(unlocked([&] { return t.item<int64_t>(); }));
-    case DType::boolean: return nb::bool_(unlocked([&] { return t.item<bool>(); }));
-    default: return nb::float_(unlocked([&] { return t.item<double>(); }));
-  }
+  if (is_floating(t.dtype())) return nb::float_(unlocked([&] { return t.item<double>(); }));
+  if (is_integer(t.dtype())) return nb::int_(unlocked([&] { return t.item<int64_t>(); }));
+  return nb::bool_(unlocked([&] { return t.item<bool>(); }));
 }
 
 Tensor moved(const Tensor& x, const nb::object& where) {

@@ -1,4 +1,4 @@
-// Fill, copy, iota, and the ops that are one exact operation.
+// Fill, copy, iota, and the elementwise ops that are few exact operations, gradients among them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/arithmetic.cpp"
 #include <hwy/foreach_target.h>
@@ -12,62 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
-
-// Integers wrap: their arithmetic is that of unsigned numbers.
-template <class T> auto wrapping(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x;
-  else return static_cast<std::make_unsigned_t<T>>(x);
-}
-
-struct Add {
-  template <class T> static T of(T a, T b) { return T(wrapping(a) + wrapping(b)); }
-};
-struct Sub {
-  template <class T> static T of(T a, T b) { return T(wrapping(a) - wrapping(b)); }
-};
-struct Mul {
-  template <class T> static T of(T a, T b) { return T(wrapping(a) * wrapping(b)); }
-};
-struct Div {
-  template <class T> static T of(T a, T b) { return a / b; }
-};
-struct Maximum {
-  template <class T> static T of(T a, T b) {
-    const T larger = a > b ? a : b;  // b where a is NaN
-    return b != b ? b : (a != a ? a : larger);
-  }
-};
-struct Minimum {
-  template <class T> static T of(T a, T b) {
-    const T smaller = a < b ? a : b;
-    return b != b ? b : (a != a ? a : smaller);
-  }
-};
-struct Neg {
-  template <class T> static T of(T x) {
-    if constexpr (std::is_floating_point_v<T>) return -x;  // 0 - x would lose the sign of 0
-    else return T(0 - wrapping(x));
-  }
-};
-struct Abs {
-  template <class T> static T of(T x) {
-    if constexpr (std::is_floating_point_v<T>) return std::abs(x);
-    else return x < 0 ? T(0 - wrapping(x)) : x;
-  }
-};
-struct Sign {
-  template <class T> static T of(T x) {
-    const T positive = x > 0 ? T(1) : x;
-    return x < 0 ? T(-1) : positive;
-  }
-};
-struct Sqrt {
-  template <class T> static T of(T x) { return std::sqrt(x); }
-};
-struct Relu {
-  template <class T> static T of(T x) { return x < 0 ? T(0) : x; }
-};
-
 
 // T is an unsigned integer of the element's size, so that bits are kept.
 template <class T> struct Copy {
@@ -121,48 +65,26 @@ template <class T> void iota(const Call& call) {
   });
 }
 
-template <class F, class T> void unary(RowList& rows, uint32_t opcode) {
-  rows.push_back(row(opcode, kDtype<T>, Unary<F, T, T>::run));
+struct Maker : PlainMaker {
+  static constexpr bool makes(const OpInfo& op) {
+    return op.ulps <= 0 && op.operands[0] != 'B' && op.opcode != PLUGRAD_OP_WHERE;
+  }
+};
+
+template <class... T> constexpr auto fills_and_copies(Types<T...>) {
+  return join(std::array{kernel_row(PLUGRAD_OP_FILL, element_dtype<T>, Copy<BitsOf<sizeof(T)>>::run)...},
+              std::array{kernel_row(PLUGRAD_OP_COPY, element_dtype<T>, Copy<BitsOf<sizeof(T)>>::run)...});
 }
-template <class F, class T> void binary(RowList& rows, uint32_t opcode) {
-  rows.push_back(row(opcode, kDtype<T>, Binary<F, T, T>::run));
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<T...>) {
+  return {kernel<iota<T>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};
 }
 
-template <class T> void append_numeric(RowList& rows) {
-  rows.push_back(kernel<iota<T>>(PLUGRAD_OP_IOTA, kDtype<T>));
-  unary<Neg, T>(rows, PLUGRAD_OP_NEG);
-  unary<Abs, T>(rows, PLUGRAD_OP_ABS);
-  unary<Sign, T>(rows, PLUGRAD_OP_SIGN);
-  binary<Add, T>(rows, PLUGRAD_OP_ADD);
-  binary<Sub, T>(rows, PLUGRAD_OP_SUB);
-  binary<Mul, T>(rows, PLUGRAD_OP_MUL);
-  binary<Maximum, T>(rows, PLUGRAD_OP_MAXIMUM);
-  binary<Minimum, T>(rows, PLUGRAD_OP_MINIMUM);
-}
-
-template <class T> void append_floating(RowList& rows) {
-  append_numeric<T>(rows);
-  unary<Sqrt, T>(rows, PLUGRAD_OP_SQRT);
-  unary<Relu, T>(rows, PLUGRAD_OP_RELU);
-  binary<Div, T>(rows, PLUGRAD_OP_DIV);
-}
-
-template <class T> void append_copy(RowList& rows, std::initializer_list<uint8_t> dtypes) {
-  for (const uint32_t opcode : {PLUGRAD_OP_FILL, PLUGRAD_OP_COPY})
-    for (const uint8_t dtype : dtypes) rows.push_back(row(opcode, dtype, Copy<T>::run));
-}
+constexpr auto kRows = join(fills_and_copies(kAny), iotas(kNumbers), elementwise_rows<Maker>(kAny));
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_arithmetic<HWY_TARGET>(RowList& rows) {
-  HWY_NAMESPACE::append_copy<uint32_t>(rows, {PLUGRAD_F32});
-  HWY_NAMESPACE::append_copy<uint64_t>(rows, {PLUGRAD_F64, PLUGRAD_I64});
-  HWY_NAMESPACE::append_copy<uint8_t>(rows, {PLUGRAD_BOOL});
-  HWY_NAMESPACE::append_floating<float>(rows);
-  HWY_NAMESPACE::append_floating<double>(rows);
-  HWY_NAMESPACE::append_numeric<int64_t>(rows);
-}
+template <> void append_arithmetic<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kRows); }
 }  // namespace plugrad::cpu

@@ -19,7 +19,6 @@ template <int64_t target> void append_all(RowList& rows) {
   append_functions<target>(rows);
   append_comparisons<target>(rows);
   append_casts<target>(rows);
-  append_backward<target>(rows);
   append_updates<target>(rows);
   append_reductions<target>(rows);
   append_softmax<target>(rows);
@@ -75,9 +74,7 @@ class CpuBackend final : public Backend {
     threads_ = int(options.integer("threads", usable_threads(), 1, 1024));
     options.integer("memory", 0, 0, INT64_MAX);  // the host, which allocates, keeps to it
     const auto sets = instruction_sets<HWY_TARGETS>();
-    RowList rows;
-    choose(sets, options.find("simd")).append(rows);
-    for (const KernelRow& row : rows) families_[int(op_info(row.opcode)->family)].push_back(row);
+    choose(sets, options.find("simd")).append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
   }
 
@@ -94,37 +91,29 @@ class CpuBackend final : public Backend {
     total_bytes = installed_memory();
   }
 
-  Rows elementwise() const override { return of(Family::elementwise); }
-  Rows reduce() const override { return of(Family::reduce); }
-  Rows matmul() const override { return of(Family::matmul); }
-  Rows indexing() const override { return of(Family::indexing); }
-  Rows random() const override { return of(Family::random); }
-  Rows backward() const override { return of(Family::backward); }
-  Rows update() const override { return of(Family::update); }
+  Rows kernels() const override { return rows_; }
 
  private:
-  static constexpr int kFamilies = int(Family::update) + 1;
-
-  Rows of(Family family) const { return families_[int(family)]; }
-
-  // Every kernel behind one that changes the calling thread's mode and back; the pool's threads take the caller's.
+  // Every kernel behind one that changes the calling thread's mode and back; the pool's threads take the caller's mode.
   void flush_to_zero() {
-    for (RowList& rows : families_)
-      for (KernelRow& row : rows) plain_.push_back(std::exchange(row.run, run_flushing));
+    flushed_ = rows_;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      rows_[i].run = run_flushing;
+      rows_[i].own = &flushed_[i];
+    }
   }
   static plugrad_status run_flushing(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
-    const auto* kernel = static_cast<const BoundKernel*>(self);
-    const auto& backend = static_cast<const CpuBackend&>(*kernel->device->backend);
+    const auto& plain = Call(self, stream, op).own<KernelRow>();
     const uint32_t mode = float_mode();
     set_float_mode(flushing(mode));
-    const plugrad_status status = backend.plain_[kernel - kernel->device->kernels.data()](self, stream, op);
+    const plugrad_status status = plain.run(self, stream, op);
     set_float_mode(mode);
     return status;
   }
 
   int threads_;
-  RowList families_[kFamilies];
-  std::vector<RunFunction> plain_;  // in the order of the device's kernels: family after family
+  RowList rows_;
+  RowList flushed_;  // with flush_to_zero: the rows without it
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }

@@ -9,19 +9,6 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-struct Eq {
-  template <class T> static Bool of(T a, T b) { return a == b; }
-};
-struct Ne {
-  template <class T> static Bool of(T a, T b) { return a != b; }
-};
-struct Lt {
-  template <class T> static Bool of(T a, T b) { return a < b; }
-};
-struct Le {
-  template <class T> static Bool of(T a, T b) { return a <= b; }
-};
-
 // T is an unsigned integer of the element's size: values are chosen as they are, NaN payloads included.
 template <class T> struct Where {
   template <bool a_single, bool b_single> static void row(char* const* p, int64_t n, const void*) {
@@ -54,31 +41,21 @@ template <class T> struct Where {
   }
 };
 
-template <class F, class T> void compare(RowList& rows, uint32_t opcode) {
-  rows.push_back(row(opcode, kDtype<T>, Binary<F, Bool, T>::run));
-}
+struct Maker : PlainMaker {
+  static constexpr bool makes(const OpInfo& op) { return op.operands[0] == 'B' || op.opcode == PLUGRAD_OP_WHERE; }
 
-template <class T> void append(RowList& rows) {
-  compare<Eq, T>(rows, PLUGRAD_OP_EQ);
-  compare<Ne, T>(rows, PLUGRAD_OP_NE);
-  compare<Lt, T>(rows, PLUGRAD_OP_LT);
-  compare<Le, T>(rows, PLUGRAD_OP_LE);
-}
+  using PlainMaker::row;
+  template <class F, class Out, class Condition, class A, class B>
+  static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel_row(op.opcode, dtype, Where<BitsOf<sizeof(A)>>::run);
+  }
+};
+constexpr auto kRows = elementwise_rows<Maker>(kAny);
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_comparisons<HWY_TARGET>(RowList& rows) {
-  using namespace HWY_NAMESPACE;
-  append<float>(rows);
-  append<double>(rows);
-  append<int64_t>(rows);
-  append<Bool>(rows);
-  rows.push_back(row(PLUGRAD_OP_WHERE, PLUGRAD_F32, Where<uint32_t>::run));
-  rows.push_back(row(PLUGRAD_OP_WHERE, PLUGRAD_F64, Where<uint64_t>::run));
-  rows.push_back(row(PLUGRAD_OP_WHERE, PLUGRAD_I64, Where<uint64_t>::run));
-  rows.push_back(row(PLUGRAD_OP_WHERE, PLUGRAD_BOOL, Where<uint8_t>::run));
-}
+template <> void append_comparisons<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kRows); }
 }  // namespace plugrad::cpu

@@ -8,6 +8,7 @@
 
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/rows.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <hwy/highway.h>
 
@@ -22,14 +23,14 @@ template <class F, class R, class A> struct Unary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A* a = reinterpret_cast<const A*>(p[1]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i]);
   }
   static constexpr Elementwise kKind{1, 1, 0, 1, {sizeof(R), sizeof(A)}, {dense}};
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1];
     if (out.count != 1) return several(self, stream, op);
-    *data<R>(out) = F::of(element<A>(a));
+    *data<R>(out) = F()(element<A>(a));
     return PLUGRAD_OK;
   }
   [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,
@@ -50,26 +51,26 @@ template <class F, class R, class A> struct Binary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i], b[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b[i]);
   }
   static void left(char* const* p, int64_t n, const void*) {  // the left operand is one element
     R* out = reinterpret_cast<R*>(p[0]);
     const A a = *reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a, b[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = F()(a, b[i]);
   }
   static void right(char* const* p, int64_t n, const void*) {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), b = *reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F::of(a[i], b);
+    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b);
   }
   static constexpr Elementwise kKind{1, 2, 0, 1, {sizeof(R), sizeof(A), sizeof(A)}, {dense, left, right}};
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
     if (out.count != 1) return several(self, stream, op);
-    *data<R>(out) = F::of(element<A>(a), element<A>(b));
+    *data<R>(out) = F()(element<A>(a), element<A>(b));
     return PLUGRAD_OK;
   }
   [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,
@@ -84,6 +85,16 @@ template <class F, class R, class A> struct Binary {
     return run_kernel<general>(self, stream, op);
   }
   static void general(const Call& call) { run_elementwise(kKind, call); }
+};
+
+// Rows of ops of one or two inputs whose function compilers make vectors of.
+struct PlainMaker {
+  template <class F, class Out, class A> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel_row(op.opcode, dtype, Unary<F, Stored<Out>, Stored<A>>::run);
+  }
+  template <class F, class Out, class A, class B> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel_row(op.opcode, dtype, Binary<F, Stored<Out>, Stored<A>>::run);
+  }
 };
 
 }  // namespace plugrad::cpu::HWY_NAMESPACE

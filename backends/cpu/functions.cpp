@@ -1,4 +1,4 @@
-// exp, log, tanh, sigmoid and pow.
+// The elementwise functions that are no exact operation: exp, log, tanh, sigmoid, pow.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
@@ -12,20 +12,22 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-struct Exp {
+// The vectors of an op: Vectors<opcode>::of(d, x).
+template <uint32_t opcode> struct Vectors;
+template <> struct Vectors<PLUGRAD_OP_EXP> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return exp(d, x); }
 };
-struct Log {
+template <> struct Vectors<PLUGRAD_OP_LOG> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return log(d, x); }
 };
-struct Tanh {
+template <> struct Vectors<PLUGRAD_OP_TANH> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return tanh(d, x); }
 };
-struct Sigmoid {
+template <> struct Vectors<PLUGRAD_OP_SIGMOID> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return sigmoid(d, x); }
 };
 
-template <class F, class T> struct Function {
+template <class F, class T> struct VectorUnary {
   // The last vector overlaps the one before. It is computed first, as the output may be the input.
   static void dense(char* const* p, int64_t n, const void*) {
     const hn::ScalableTag<T> d;
@@ -235,21 +237,24 @@ template <class T> struct Power : Pow<T> {
   }
 };
 
-template <class T> void append(RowList& rows) {
-  rows.push_back(row(PLUGRAD_OP_EXP, kDtype<T>, Function<Exp, T>::run));
-  rows.push_back(row(PLUGRAD_OP_LOG, kDtype<T>, Function<Log, T>::run));
-  rows.push_back(row(PLUGRAD_OP_TANH, kDtype<T>, Function<Tanh, T>::run));
-  rows.push_back(row(PLUGRAD_OP_SIGMOID, kDtype<T>, Function<Sigmoid, T>::run));
-  rows.push_back(row(PLUGRAD_OP_POW, kDtype<T>, Power<T>::run));
-}
+struct Maker {
+  static constexpr bool makes(const OpInfo& op) { return op.ulps > 0; }
+
+  template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel_row(op.opcode, dtype, Run<F, Out>::run);
+  }
+
+ private:
+  template <class F, class T> struct Run;
+  template <uint32_t opcode, class T> struct Run<Function<opcode>, T> : VectorUnary<Vectors<opcode>, T> {};
+  template <class T> struct Run<Function<PLUGRAD_OP_POW>, T> : Power<T> {};
+};
+constexpr auto kRows = elementwise_rows<Maker>(kAny);
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_functions<HWY_TARGET>(RowList& rows) {
-  HWY_NAMESPACE::append<float>(rows);
-  HWY_NAMESPACE::append<double>(rows);
-}
+template <> void append_functions<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kRows); }
 }  // namespace plugrad::cpu

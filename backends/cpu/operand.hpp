@@ -9,6 +9,9 @@
 namespace plugrad::cpu {
 
 using Bool = uint8_t;  // 0 or 1 in memory; C++'s bool would make other bytes undefined behaviour
+template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
+// An unsigned integer of an element's size, for what is only moved: NaN payloads are kept.
+template <size_t size> using BitsOf = std::conditional_t<size == 1, uint8_t, std::conditional_t<size == 4, uint32_t, uint64_t>>;
 
 template <class T> inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? uint8_t(PLUGRAD_BOOL) : dtype_of<T>;
 
@@ -26,13 +29,10 @@ template <class T> inline T element(const plugrad_view& view) {
 
 // Writes an immediate to memory in its dtype, so that it can be read like an operand with stride 0.
 inline char* spill(const plugrad_view& view, char* slot) {
-  const auto put = [slot](auto value) { std::memcpy(slot, &value, sizeof value); };
-  switch (view.dtype) {
-    case PLUGRAD_F32: put(immediate_of<float>(view)); break;
-    case PLUGRAD_F64: put(immediate_of<double>(view)); break;
-    case PLUGRAD_BOOL: put(immediate_of<Bool>(view)); break;
-    default: put(immediate_of<int64_t>(view)); break;
-  }
+  with_element_type(view.dtype, [&]<class T>(T) {
+    const auto value = immediate_of<Stored<T>>(view);
+    std::memcpy(slot, &value, sizeof value);
+  });
   return slot;
 }
 

@@ -125,7 +125,7 @@ template <class T> struct Kernel {
 };
 
 template <class T> void append(RowList& rows) {
-  KernelRow made = row(PLUGRAD_OP_MATMUL, kDtype<T>, Kernel<T>::run);
+  KernelRow made = kernel_row(PLUGRAD_OP_MATMUL, kDtype<T>, Kernel<T>::run);
   made.layouts = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   made.flags |= PLUGRAD_ACCUMULATE;
   rows.push_back(with_workspace<matmul_workspace<T>>(made));

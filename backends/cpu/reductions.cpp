@@ -147,8 +147,7 @@ template <class T> struct Argmax {
 };
 
 template <const Reduction& kind> void append(RowList& rows, uint32_t opcode, uint8_t dtype, uint32_t flags = kPlainFlags) {
-  rows.push_back(row(opcode, dtype, Reducing<kind>::run));
-  rows.back().flags = flags;
+  rows.push_back(kernel_row(opcode, dtype, Reducing<kind>::run, PLUGRAD_ALL_LAYOUTS, flags));
 }
 
 template <class T> void append_numeric(RowList& rows) {

@@ -1,4 +1,4 @@
-// The optimisers' steps and the elementwise gradients: one pass over memory each.
+// The optimisers' steps: one pass over memory each.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/updates.cpp"
 #include <hwy/foreach_target.h>
@@ -10,16 +10,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
-
-struct ReluBackward {
-  template <class T> static T of(T grad, T x) { return x <= 0 ? T(0) : grad; }
-};
-struct SigmoidBackward {
-  template <class T> static T of(T grad, T y) { return grad * (y * (1 - y)); }
-};
-struct TanhBackward {
-  template <class T> static T of(T grad, T y) { return grad * (1 - y * y); }
-};
 
 template <class T> struct Sgd {
   struct Numbers {
@@ -82,12 +72,6 @@ template <class T> struct Adam {
   }
 };
 
-template <class T> void append_gradients(RowList& rows) {
-  rows.push_back(row(PLUGRAD_OP_RELU_BACKWARD, kDtype<T>, Binary<ReluBackward, T, T>::run));
-  rows.push_back(row(PLUGRAD_OP_SIGMOID_BACKWARD, kDtype<T>, Binary<SigmoidBackward, T, T>::run));
-  rows.push_back(row(PLUGRAD_OP_TANH_BACKWARD, kDtype<T>, Binary<TanhBackward, T, T>::run));
-}
-
 template <class T> void append_steps(RowList& rows) {
   rows.push_back(kernel<Sgd<T>::step>(PLUGRAD_OP_SGD_STEP, kDtype<T>));
   rows.push_back(kernel<Adam<T>::step>(PLUGRAD_OP_ADAM_STEP, kDtype<T>));
@@ -98,10 +82,6 @@ template <class T> void append_steps(RowList& rows) {
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_backward<HWY_TARGET>(RowList& rows) {
-  HWY_NAMESPACE::append_gradients<float>(rows);
-  HWY_NAMESPACE::append_gradients<double>(rows);
-}
 template <> void append_updates<HWY_TARGET>(RowList& rows) {
   HWY_NAMESPACE::append_steps<float>(rows);
   HWY_NAMESPACE::append_steps<double>(rows);

@@ -15,10 +15,10 @@ namespace {
 constexpr uint64_t kAlignment = 256;           // cudaMalloc's own
 constexpr uint64_t kBlasWorkspace = 32 << 20;  // what NVIDIA asks for on the largest devices
 
-using AppendRows = Rows (*)();
-constexpr AppendRows kTables[] = {arithmetic_rows, function_rows,      comparison_rows, copy_rows,    cast_rows,
-                                  gradient_rows,   update_rows,        sum_rows,        extreme_rows, argmax_rows,
-                                  softmax_rows,    cross_entropy_rows, random_rows,     matmul_rows,  indexing_rows};
+using Table = Rows (*)();
+constexpr Table kTables[] = {arithmetic_rows, function_rows, comparison_rows, copy_rows,          update_rows,
+                                  sum_rows,        extreme_rows,  argmax_rows,     softmax_rows,       cross_entropy_rows,
+                                  random_rows,     matmul_rows,   indexing_rows};
 
 }  // namespace
 
@@ -34,8 +34,8 @@ CudaBackend::CudaBackend(const Opening& opening)
   info_.alignment = kAlignment;
   describe_device(index_, info_);
   multiprocessors_ = demand_architecture(index_);
-  for (const AppendRows rows : kTables)
-    for (const KernelRow& row : rows()) families_[int(op_info(row.opcode)->family)].push_back(row);
+  for (const Table rows : kTables)
+    for (const KernelRow& row : rows()) rows_.push_back(row);
 }
 
 DeviceCount CudaBackend::count() { return count_devices(); }

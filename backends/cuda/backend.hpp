@@ -18,13 +18,7 @@ class CudaBackend final : public Backend {
   static DeviceCount count();
   plugrad_device_info info() const override { return info_; }
 
-  Rows elementwise() const override { return of(Family::elementwise); }
-  Rows reduce() const override { return of(Family::reduce); }
-  Rows matmul() const override { return of(Family::matmul); }
-  Rows indexing() const override { return of(Family::indexing); }
-  Rows random() const override { return of(Family::random); }
-  Rows backward() const override { return of(Family::backward); }
-  Rows update() const override { return of(Family::update); }
+  Rows kernels() const override { return rows_; }
 
   plugrad_buffer* alloc(uint64_t bytes) override;
   void free(plugrad_buffer* buffer) noexcept override;
@@ -57,9 +51,6 @@ class CudaBackend final : public Backend {
   void open_blas();
 
  private:
-  static constexpr int kFamilies = int(Family::update) + 1;
-
-  Rows of(Family family) const { return families_[int(family)]; }
   [[noreturn]] void fail(cudaError_t error, const char* what);
   void give_blas(CudaStream& stream);  // blas_mutex_ held
 
@@ -67,7 +58,7 @@ class CudaBackend final : public Backend {
   int index_, multiprocessors_ = 1;
   bool tf32_, deterministic_;
   plugrad_device_info info_;
-  std::vector<KernelRow> families_[kFamilies];
+  std::vector<KernelRow> rows_;
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_why_;

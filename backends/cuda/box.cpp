@@ -17,12 +17,9 @@ template <class T> uint64_t bits_of(const plugrad_view& view) {
 }  // namespace
 
 uint64_t immediate_bits(const plugrad_view& view) {
-  switch (view.dtype) {
-    case PLUGRAD_F32: return bits_of<float>(view);
-    case PLUGRAD_F64: return bits_of<double>(view);
-    case PLUGRAD_BOOL: return view.offset != 0;
-    default: return view.offset;
-  }
+  uint64_t bits = 0;
+  with_element_type(view.dtype, [&]<class T>(T) { bits = bits_of<T>(view); });
+  return bits;
 }
 
 Operand::Operand(const plugrad_view& view) : size(static_cast<uint32_t>(element_size(view.dtype))) {

@@ -1,3 +1,4 @@
+// Comparisons, and the choice between two values.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -5,15 +6,19 @@
 namespace plugrad::cuda {
 namespace {
 
-template <class Op, class... T> constexpr std::array<KernelRow, sizeof...(T)> compare(uint32_t opcode, Types<T...>) {
-  return {kernel<submit<map<Pure<Op>, bool, T, T>>>(opcode, dtype_of<T>)...};
-}
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> where(Types<T...>) {
-  return {kernel<submit<map<Pure<Where>, Bits<T>, bool, Bits<T>, Bits<T>>>>(PLUGRAD_OP_WHERE, dtype_of<T>)...};
-}
+struct Maker {
+  static constexpr bool makes(const OpInfo& op) { return op.operands[0] == 'B' || op.opcode == PLUGRAD_OP_WHERE; }
 
-constexpr auto kRows = join(compare<Equal>(PLUGRAD_OP_EQ, kAny), compare<NotEqual>(PLUGRAD_OP_NE, kAny),
-                            compare<Less>(PLUGRAD_OP_LT, kAny), compare<LessEqual>(PLUGRAD_OP_LE, kAny), where(kAny));
+  template <class F, class Out, class A, class B> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel<submit<map<Pure<F>, Out, A, B>>>(op.opcode, dtype);
+  }
+  // What is chosen is moved as it is.
+  template <class F, class Out, class Condition, class A, class B>
+  static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel<submit<map<Pure<F>, Bits<Out>, Condition, Bits<A>, Bits<B>>>>(op.opcode, dtype);
+  }
+};
+constexpr auto kRows = elementwise_rows<Maker>(kAny);
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Fill, copy and iota.
+// Fill, copy, cast and iota.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -70,7 +70,7 @@ template <class T> void copy(const Call& call, const Submission& submission) {
     if (const int axis = turned_axis(part))
       transpose<T>(submission, part, axis);
     else
-      map_box<Pure<Same>, T, T>(submission, part, {});
+      map_box<Pure<Identity>, T, T>(submission, part, {});
   });
 }
 
@@ -100,16 +100,22 @@ template <class T> void iota(const Call& call, const Submission& submission) {
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> fills(Types<T...>) {
-  return {kernel<submit<map<Pure<Same>, Bits<T>, Bits<T>>>>(PLUGRAD_OP_FILL, dtype_of<T>)...};
+  return {kernel<submit<map<Pure<Identity>, Bits<T>, Bits<T>>>>(PLUGRAD_OP_FILL, element_dtype<T>)...};
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> copies(Types<T...>) {
-  return {kernel<submit<copy<Bits<T>>>>(PLUGRAD_OP_COPY, dtype_of<T>)...};
+  return {kernel<submit<copy<Bits<T>>>>(PLUGRAD_OP_COPY, element_dtype<T>)...};
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<T...>) {
-  return {kernel<submit<iota<T>>>(PLUGRAD_OP_IOTA, dtype_of<T>)...};
+  return {kernel<submit<iota<T>>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};
 }
 
-constexpr auto kRowsOfCopies = join(fills(kAny), copies(kAny), iotas(kNumbers));
+struct CastMaker {
+  template <class To, class From> static constexpr KernelRow row() {
+    return kernel<submit<map<Pure<Conversion<To>>, To, From>>>(PLUGRAD_OP_CAST, {element_dtype<To>, element_dtype<From>});
+  }
+};
+
+constexpr auto kRowsOfCopies = join(fills(kAny), copies(kAny), conversion_rows<CastMaker>(kAny), iotas(kNumbers));
 
 }  // namespace
 

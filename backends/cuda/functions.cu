@@ -1,4 +1,4 @@
-// The transcendental functions, and elementwise gradients.
+// The elementwise functions that are no exact operation.
 #include <backends/cuda/functions.hpp>
 
 #include <backends/cuda/elementwise.hpp>
@@ -7,25 +7,17 @@
 namespace plugrad::cuda {
 namespace {
 
-template <class Op, class... T> constexpr std::array<KernelRow, sizeof...(T)> unary(uint32_t opcode, Types<T...>) {
-  return {kernel<submit<map<Pure<Op, true>, T, T>>>(opcode, dtype_of<T>)...};
-}
-template <class Op, bool heavy, class... T>
-constexpr std::array<KernelRow, sizeof...(T)> binary(uint32_t opcode, Types<T...>) {
-  return {kernel<submit<map<Pure<Op, heavy>, T, T, T>>>(opcode, dtype_of<T>)...};
-}
+struct Maker {
+  static constexpr bool makes(const OpInfo& op) { return op.ulps > 0; }
 
-constexpr auto kFunctions = join(unary<Exp>(PLUGRAD_OP_EXP, kFloating), unary<Log>(PLUGRAD_OP_LOG, kFloating),
-                                 unary<Tanh>(PLUGRAD_OP_TANH, kFloating), unary<Sigmoid>(PLUGRAD_OP_SIGMOID, kFloating),
-                                 binary<Power, true>(PLUGRAD_OP_POW, kFloating));
-
-constexpr auto kGradients = join(binary<ReluBackward, false>(PLUGRAD_OP_RELU_BACKWARD, kFloating),
-                                 binary<SigmoidBackward, false>(PLUGRAD_OP_SIGMOID_BACKWARD, kFloating),
-                                 binary<TanhBackward, false>(PLUGRAD_OP_TANH_BACKWARD, kFloating));
+  template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel<submit<map<Pure<F, true>, Out, In...>>>(op.opcode, dtype);
+  }
+};
+constexpr auto kRows = elementwise_rows<Maker>(kAny);
 
 }  // namespace
 
-Rows function_rows() { return kFunctions; }
-Rows gradient_rows() { return kGradients; }
+Rows function_rows() { return kRows; }
 
 }  // namespace plugrad::cuda

@@ -53,16 +53,16 @@ template <class T> struct Argmax {
   __device__ static void finish(const Accumulator& best, int64_t& out, bool) { out = best.index; }
 };
 
-template <class To, class... In> constexpr std::array<KernelRow, sizeof...(In)> sums(Types<In...>) {
-  return {reduce_row<Sum<To, In>, In>(PLUGRAD_OP_SUM, dtype_of<In>, kPlainFlags | PLUGRAD_ACCUMULATE)...};
+template <class... In> constexpr std::array<KernelRow, sizeof...(In)> sums(Types<In...>) {
+  return {reduce_row<Sum<OperandType<PLUGRAD_OP_SUM, 0, In>, In>, In>(PLUGRAD_OP_SUM, dtype_of<In>,
+                                                                      kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 template <template <class> class R, class... T>
 constexpr std::array<KernelRow, sizeof...(T)> rows(uint32_t opcode, Types<T...>) {
   return {reduce_row<R<T>, T>(opcode, dtype_of<T>)...};
 }
 
-constexpr auto kSums =
-    join(sums<float>(Types<float>()), sums<double>(Types<double>()), sums<int64_t>(Types<int64_t, bool>()));
+constexpr auto kSums = sums(kAny);
 constexpr auto kExtremes = join(rows<Max>(PLUGRAD_OP_MAX, kNumbers), rows<Min>(PLUGRAD_OP_MIN, kNumbers));
 constexpr auto kArgmax = rows<Argmax>(PLUGRAD_OP_ARGMAX, kNumbers);
 

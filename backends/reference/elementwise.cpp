@@ -1,6 +1,5 @@
 #include <backends/reference/elements.hpp>
-#include <backends/reference/families.hpp>
-#include <backends/reference/functions.hpp>
+#include <backends/reference/kernels.hpp>
 
 namespace plugrad::reference {
 namespace {
@@ -18,48 +17,31 @@ template <class T> void iota(const Call& call) {
       call.out(), [&](T& out) { out = static_cast<T>(static_cast<Exact>(start + i++ * step)); }, Elements<T>(call.out()));
 }
 
-template <class F, class... T> constexpr std::array<KernelRow, sizeof...(T)> unary(uint32_t opcode, Types<T...>) {
-  return {kernel<map<F, T, T>>(opcode, dtype_of<T>)...};
-}
-template <class F, class... T> constexpr std::array<KernelRow, sizeof...(T)> binary(uint32_t opcode, Types<T...>) {
-  return {kernel<map<F, T, T, T>>(opcode, dtype_of<T>)...};
-}
-template <class F, class... T> constexpr std::array<KernelRow, sizeof...(T)> compare(uint32_t opcode, Types<T...>) {
-  return {kernel<map<F, bool, T, T>>(opcode, dtype_of<T>)...};
-}
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> where(Types<T...>) {
-  return {kernel<map<Where, T, bool, T, T>>(PLUGRAD_OP_WHERE, dtype_of<T>)...};
-}
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> copies(Types<T...>) {
-  return {kernel<map<Same, Bits<T>, Bits<T>>>(PLUGRAD_OP_COPY, dtype_of<T>)...};
+struct Maker {
+  static constexpr bool makes(const OpInfo&) { return true; }
+  template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel<map<F, Out, In...>>(op.opcode, dtype);
+  }
+};
+struct CastMaker {
+  template <class To, class From> static constexpr KernelRow row() {
+    return kernel<map<Conversion<To>, To, From>>(PLUGRAD_OP_CAST, {element_dtype<To>, element_dtype<From>});
+  }
+};
+
+template <class... T> constexpr auto fills_and_copies(Types<T...>) {
+  return join(std::array{kernel<map<Identity, T, T>>(PLUGRAD_OP_FILL, element_dtype<T>)...},
+              std::array{kernel<map<Identity, Bits<T>, Bits<T>>>(PLUGRAD_OP_COPY, element_dtype<T>)...});
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<T...>) {
-  return {kernel<iota<T>>(PLUGRAD_OP_IOTA, dtype_of<T>)...};
-}
-template <class To, class... From> constexpr std::array<KernelRow, sizeof...(From)> casts(Types<From...>) {
-  return {kernel<map<Cast<To>, To, From>>(PLUGRAD_OP_CAST, {dtype_of<To>, dtype_of<From>})...};
+  return {kernel<iota<T>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};
 }
 
-constexpr auto kRows = join(
-    unary<Same>(PLUGRAD_OP_FILL, kAny), copies(kAny), iotas(kNumbers), casts<float>(Types<double, int64_t, bool>()),
-    casts<double>(Types<float, int64_t, bool>()), casts<int64_t>(Types<float, double, bool>()),
-    casts<bool>(Types<float, double, int64_t>()),
-
-    unary<Negate>(PLUGRAD_OP_NEG, kNumbers), unary<Abs>(PLUGRAD_OP_ABS, kNumbers), unary<Sign>(PLUGRAD_OP_SIGN, kNumbers),
-    unary<Sqrt>(PLUGRAD_OP_SQRT, kFloating), unary<Exp>(PLUGRAD_OP_EXP, kFloating), unary<Log>(PLUGRAD_OP_LOG, kFloating),
-    unary<Tanh>(PLUGRAD_OP_TANH, kFloating), unary<Relu>(PLUGRAD_OP_RELU, kFloating),
-    unary<Sigmoid>(PLUGRAD_OP_SIGMOID, kFloating),
-
-    binary<Add>(PLUGRAD_OP_ADD, kNumbers), binary<Subtract>(PLUGRAD_OP_SUB, kNumbers),
-    binary<Multiply>(PLUGRAD_OP_MUL, kNumbers), binary<Divide>(PLUGRAD_OP_DIV, kFloating),
-    binary<Power>(PLUGRAD_OP_POW, kFloating), binary<Maximum>(PLUGRAD_OP_MAXIMUM, kNumbers),
-    binary<Minimum>(PLUGRAD_OP_MINIMUM, kNumbers),
-
-    compare<std::equal_to<>>(PLUGRAD_OP_EQ, kAny), compare<std::not_equal_to<>>(PLUGRAD_OP_NE, kAny),
-    compare<std::less<>>(PLUGRAD_OP_LT, kAny), compare<std::less_equal<>>(PLUGRAD_OP_LE, kAny), where(kAny));
+constexpr auto kRows =
+    join(fills_and_copies(kAny), iotas(kNumbers), conversion_rows<CastMaker>(kAny), elementwise_rows<Maker>(kAny));
 
 }  // namespace
 
-Rows elementwise_rows() { return kRows; }
+Rows elementwise_kernels() { return kRows; }
 
 }  // namespace plugrad::reference

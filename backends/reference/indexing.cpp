@@ -1,6 +1,5 @@
 #include <backends/reference/elements.hpp>
-#include <backends/reference/families.hpp>
-#include <backends/reference/functions.hpp>
+#include <backends/reference/kernels.hpp>
 
 namespace plugrad::reference {
 namespace {
@@ -39,23 +38,23 @@ template <class T> void scatter_add(const Call& call) {
       [&](T& line, const int64_t& chosen, const T& term) {
         check("scatter_add", chosen, extent);
         T& target = (&line)[chosen * stride];
-        target = Add()(target, term);
+        target = Function<PLUGRAD_OP_ADD>()(target, term);
       },
       out, index, source);
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no extent to check indices against
-  return {kernel<gather<T>>(PLUGRAD_OP_GATHER, dtype_of<T>, kMemory)...};
+  return {kernel<gather<T>>(PLUGRAD_OP_GATHER, element_dtype<T>, kMemory)...};
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
-  return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
+  return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
 }
 
 constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
 
 }  // namespace
 
-Rows indexing_rows() { return kRows; }
+Rows indexing_kernels() { return kRows; }
 
 }  // namespace plugrad::reference

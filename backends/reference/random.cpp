@@ -1,5 +1,5 @@
 #include <backends/reference/elements.hpp>
-#include <backends/reference/families.hpp>
+#include <backends/reference/kernels.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -52,15 +52,14 @@ template <class T, T (Generator::*Draw)(uint64_t) const> void random(const Call&
       call.out(), [&](T& out) { out = (generator.*Draw)(i++); }, Elements<T>(call.out()));
 }
 
-constexpr std::array kRows = {
-    kernel<random<float, &Generator::uniform<float>>>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32),
-    kernel<random<double, &Generator::uniform<double>>>(PLUGRAD_OP_UNIFORM, PLUGRAD_F64),
-    kernel<random<float, &Generator::normal<float>>>(PLUGRAD_OP_NORMAL, PLUGRAD_F32),
-    kernel<random<double, &Generator::normal<double>>>(PLUGRAD_OP_NORMAL, PLUGRAD_F64),
-};
+template <class... T> constexpr auto rows(Types<T...>) {
+  return join(std::array{kernel<random<T, &Generator::uniform<T>>>(PLUGRAD_OP_UNIFORM, element_dtype<T>)...},
+              std::array{kernel<random<T, &Generator::normal<T>>>(PLUGRAD_OP_NORMAL, element_dtype<T>)...});
+}
+constexpr auto kRows = rows(kFloating);
 
 }  // namespace
 
-Rows random_rows() { return kRows; }
+Rows random_kernels() { return kRows; }
 
 }  // namespace plugrad::reference

@@ -2,24 +2,26 @@
 // one macro, PLUGRAD_EXPORT_BACKEND; this one gives its entry a name of its own, so that programs can link it as well.
 #include <plugrad/backends/reference.hpp>
 
-#include <backends/reference/families.hpp>
+#include <backends/reference/kernels.hpp>
 
 namespace plugrad::reference {
 namespace {
 
 class Reference final : public Backend {
  public:
-  explicit Reference(const Opening& opening) { opening.options.allow({}); }
+  explicit Reference(const Opening& opening) {
+    opening.options.allow({});
+    for (const Rows rows : {elementwise_kernels(), reduction_kernels(), rowwise_kernels(), contraction_kernels(),
+                            indexing_kernels(), random_kernels(), update_kernels()})
+      rows_.insert(rows_.end(), rows.begin(), rows.end());
+  }
 
   plugrad_device_info info() const override { return host_info("reference (naive loops)"); }
 
-  Rows elementwise() const override { return elementwise_rows(); }
-  Rows reduce() const override { return reduce_rows(); }
-  Rows matmul() const override { return matmul_rows(); }
-  Rows indexing() const override { return indexing_rows(); }
-  Rows random() const override { return random_rows(); }
-  Rows backward() const override { return backward_rows(); }
-  Rows update() const override { return update_rows(); }
+  Rows kernels() const override { return rows_; }
+
+ private:
+  std::vector<KernelRow> rows_;
 };
 
 }  // namespace

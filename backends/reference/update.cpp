@@ -1,5 +1,5 @@
 #include <backends/reference/elements.hpp>
-#include <backends/reference/families.hpp>
+#include <backends/reference/kernels.hpp>
 
 #include <cmath>
 
@@ -43,15 +43,14 @@ template <class T> void adam_step(const Call& call) {
       Elements<T>(call.in(1)), Elements<T>(call.in(2)), Elements<T>(call.in(3)));
 }
 
-constexpr std::array kRows = {
-    kernel<sgd_step<float>>(PLUGRAD_OP_SGD_STEP, PLUGRAD_F32),
-    kernel<sgd_step<double>>(PLUGRAD_OP_SGD_STEP, PLUGRAD_F64),
-    kernel<adam_step<float>>(PLUGRAD_OP_ADAM_STEP, PLUGRAD_F32),
-    kernel<adam_step<double>>(PLUGRAD_OP_ADAM_STEP, PLUGRAD_F64),
-};
+template <class... T> constexpr auto rows(Types<T...>) {
+  return join(std::array{kernel<sgd_step<T>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
+              std::array{kernel<adam_step<T>>(PLUGRAD_OP_ADAM_STEP, element_dtype<T>)...});
+}
+constexpr auto kRows = rows(kFloating);
 
 }  // namespace
 
-Rows update_rows() { return kRows; }
+Rows update_kernels() { return kRows; }
 
 }  // namespace plugrad::reference

@@ -106,7 +106,7 @@ Tensor& Tensor::requires_grad_(bool on) {
                                    ": only leaves can be changed; detach() it");
   if (on && !is_floating(dtype()))
     throw Error(Code::invalid,
-                std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: f32 or f64 expected");
+                std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: a floating dtype expected");
   if (on && !impl_->node) impl_->node = new_node(impl_->view);
   if (!on) impl_->node = {};
   return *this;

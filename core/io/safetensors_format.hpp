@@ -11,7 +11,5 @@ namespace plugrad::io {
 inline constexpr std::string_view kMetadataKey = "__metadata__";
 inline constexpr uint64_t kLengthBytes = 8;               // little-endian, before the header
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // as the format's own library has it
-inline constexpr std::pair<std::string_view, DType> kSafetensorsDTypes[] = {
-    {"F32", DType::f32}, {"F64", DType::f64}, {"I64", DType::i64}, {"BOOL", DType::boolean}};
 
 }  // namespace plugrad::io

@@ -101,10 +101,12 @@ class HeaderParser {
 
   DType read_dtype(const std::string& name, const Json& value) const {
     if (!value.is_string()) fail(name, "has a dtype that is no text");
-    for (const auto& [text, dtype] : kSafetensorsDTypes) {
-      if (value.get_ref<const std::string&>() == text) return dtype;
+    std::string known;
+    for (const DTypeInfo& info : kDTypes) {
+      if (value.get_ref<const std::string&>() == info.name) return static_cast<DType>(info.dtype);
+      known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
-    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; F32, F64, I64 and BOOL are read");
+    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; these are read: " + known);
   }
 
   Shape read_shape(const std::string& name, const Json& value) const {

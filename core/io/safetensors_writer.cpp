@@ -25,11 +25,6 @@ std::vector<Item> in_file_order(const std::string& path, const std::map<std::str
   return order;
 }
 
-std::string_view format_name(DType dtype) {
-  const auto* row = std::ranges::find(kSafetensorsDTypes, dtype, &std::pair<std::string_view, DType>::second);
-  return row->first;
-}
-
 // The header's text, padded with blanks so that the tensors begin at a multiple of 8 bytes.
 std::string header_text(const std::string& path, const std::vector<Item>& order, const Metadata& metadata) {
   nlohmann::ordered_json root = nlohmann::ordered_json::object();
@@ -38,7 +33,7 @@ std::string header_text(const std::string& path, const std::vector<Item>& order,
   for (const auto& [name, tensor] : order) {
     const Shape shape = tensor->shape();
     const uint64_t bytes = static_cast<uint64_t>(tensor->count() * item_size(tensor->dtype()));
-    root[*name] = {{"dtype", format_name(tensor->dtype())},
+    root[*name] = {{"dtype", dtype_info(static_cast<uint8_t>(tensor->dtype()))->name},
                    {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
                    {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;

@@ -102,7 +102,7 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
                               {{{[](Grad grad, S saved) { return expand(with_kept_axes(grad, saved), saved.shape()); }}}}};
   require(Op::SUM, x);
   const unsigned mask = axis_mask(axes, x.rank(), "sum");
-  const Tensor kept = reduce(Op::SUM, x, mask, dtype_of(x) <= PLUGRAD_F64 ? dtype_of(x) : uint8_t(PLUGRAD_I64));
+  const Tensor kept = reduce(Op::SUM, x, mask, op_info(uint32_t(Op::SUM))->operand_dtype(0, dtype_of(x)));
   return differentiable_with(kRule, [&] { return keep_shape(x, mask); }, keepdim ? kept : without_axes(kept, mask), x);
 }
 
@@ -110,7 +110,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "mean");
   if (!is_floating(x.dtype()))
     throw Error(Code::invalid,
-                std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": f32 or f64 expected; cast it");
+                std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": a floating dtype expected; cast it");
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)

@@ -57,12 +57,12 @@ void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b) {
 }
 
 plugrad_view number_operand(Op op, uint8_t dtype, Number value) {
-  const bool integral = dtype > PLUGRAD_BF16;
+  const bool integral = !is_floating(dtype);
   if (integral && value.floating() && value.real() != double(value.integer()))
     throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.real()) +
                                    " beside a tensor of " + dtype_label(dtype) +
-                                   ": a whole number expected; cast the tensor to f32 or f64");
-  if (dtype == PLUGRAD_BOOL && value.integer() != 0 && value.integer() != 1)
+                                   ": a whole number expected; cast the tensor to a floating dtype");
+  if (is_boolean(dtype) && value.integer() != 0 && value.integer() != 1)
     throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.integer()) +
                                    " beside a tensor of bool: 0 or 1 expected");
   return immediate_view(dtype, value.real(), value.integer());

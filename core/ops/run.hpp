@@ -31,10 +31,10 @@ inline void require_together(const char* what, const Tensor& a, const Tensor& b)
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(what, a, b);
 }
 inline void require_floating(Op op, uint8_t dtype) {
-  if (dtype > PLUGRAD_F64) [[unlikely]] throw_dtype(op, dtype, "f32 or f64");
+  if (!is_floating(dtype)) [[unlikely]] throw_dtype(op, dtype, "a floating dtype");
 }
 inline void require_number_dtype(Op op, uint8_t dtype) {
-  if (dtype == PLUGRAD_BOOL) [[unlikely]] throw_dtype(op, dtype, "f32, f64 or i64");
+  if (is_boolean(dtype)) [[unlikely]] throw_dtype(op, dtype, "a dtype of numbers");
 }
 
 // A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction beside integers.

@@ -13,8 +13,16 @@
 namespace plugrad {
 namespace {
 bool is_in_out(uint32_t opcode, int operand) {
-  const std::string_view letters = op_row(opcode).operands;
-  return size_t(operand) < letters.size() && letters[size_t(operand)] >= 'a' && letters[size_t(operand)] <= 'z';
+  const OpInfo* op = op_info(opcode);
+  return op && op->is_in_out(operand);
+}
+bool is_elementwise(uint32_t opcode) {
+  const OpInfo* op = op_info(opcode);
+  return op && op->shape == OpShape::elementwise;
+}
+const char* name_of(uint32_t opcode) {
+  const OpInfo* op = op_info(opcode);
+  return op ? op->name : "a private op";
 }
 
 bool writes_whole(const OpCall& call, int output) {
@@ -26,7 +34,7 @@ bool writes_whole(const OpCall& call, int output) {
 plugrad_status run_on_stream(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call, plugrad_op& op) {
   streams::Uses uses{{call.storages, call.outputs}, {call.storages + call.outputs, call.inputs}, 0};
   for (int i = 0; i < call.outputs; ++i) uses.overwrites |= uint32_t(writes_whole(call, i)) << i;
-  return streams::submit(*device.compute, op_row(call.opcode).name.data(), uses, [&](uint64_t number) {
+  return streams::submit(*device.compute, name_of(call.opcode), uses, [&](uint64_t number) {
     op.number = number;
     return kernel->run(kernel, device.compute->handle, &op);
   });
@@ -99,7 +107,7 @@ class Replacement {
   Replacement(const OpCall& call, Plan plan)
       : call_(call),
         plan_(plan),
-        elementwise_(op_row(call.opcode).family == "elementwise" || op_row(call.opcode).family == "backward") {}
+        elementwise_(is_elementwise(call.opcode)) {}
 
   // The class that the call would have.
   uint16_t layout() const {
@@ -266,22 +274,22 @@ void bounce(DeviceState& device, DeviceState& host, const OpCall& call) {
 }  // namespace
 
 std::string op_label(uint32_t opcode) {
-  const std::string_view name = op_row(opcode).name;
-  if (name.empty()) return "op " + std::to_string(opcode);
-  std::string label(name);
-  for (char& c : label) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const OpInfo* op = op_info(opcode);
+  if (!op) return "op " + std::to_string(opcode);
+  std::string label(op->name);
+  std::ranges::transform(label, label.begin(), [](unsigned char c) { return std::tolower(c); });
   return label;
 }
 
 std::string dtype_label(uint8_t dtype) {
-  constexpr const char* kNames[] = {"", "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
-  return dtype && dtype < std::size(kNames) ? kNames[dtype] : "dtype " + std::to_string(dtype);
+  const DTypeInfo* info = dtype_info(dtype);
+  return info ? info->label : "dtype " + std::to_string(dtype);
 }
 
 plugrad_view immediate_view(uint8_t dtype, double real, int64_t integer) {
   plugrad_view v;
   v.buffer = nullptr;
-  v.offset = dtype <= PLUGRAD_BF16 ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
+  v.offset = is_floating(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
   v.count = 1;
   v.dtype = dtype;
   v.rank = 0;

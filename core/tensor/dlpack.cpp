@@ -29,26 +29,19 @@ bool is_at(const DeviceState& device, Place place) {
   return device.info.dlpack_type == place.type && device.info.dlpack_index == place.index;
 }
 
-ElementType element_type(uint8_t dtype) {
-  switch (DType(dtype)) {
-    case DType::f32: return {2, 32, 1};
-    case DType::f64: return {2, 64, 1};
-    case DType::i64: return {0, 64, 1};
-    case DType::boolean: return {6, 8, 1};
-  }
-  throw Error(Code::unsupported, "[dlpack] a dtype that DLPack has no name for");
+ElementType element_type(const DTypeInfo& info) {
+  return {info.dlpack_code, static_cast<uint8_t>(8 * info.size), 1};
 }
 
 DType dtype_of(ElementType type) {
-  if (type.lanes == 1) {
-    if (type.code == 2 && type.bits == 32) return DType::f32;
-    if (type.code == 2 && type.bits == 64) return DType::f64;
-    if (type.code == 0 && type.bits == 64) return DType::i64;
-    if (type.code == 6 && type.bits == 8) return DType::boolean;
+  std::string known;
+  for (const DTypeInfo& info : kDTypes) {
+    if (type.code == info.dlpack_code && type.bits == 8 * info.size && type.lanes == 1) return static_cast<DType>(info.dtype);
+    known += (known.empty() ? "" : ", ") + std::string(info.label);
   }
   throw Error(Code::invalid, "[dlpack] elements of type code " + std::to_string(type.code) + " with " +
-                                 std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) +
-                                 " lanes: f32, f64, i64 or bool expected; convert them first");
+                                 std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) + " lanes: one of " +
+                                 known + " expected; convert them first");
 }
 
 // --- Out.
@@ -78,7 +71,7 @@ template <class M> M* exported(const Tensor& x) {
   out = {addresses ? base + v.offset : base,
          place,
          v.rank,
-         element_type(v.dtype),
+         element_type(*dtype_info(v.dtype)),
          holder->shape.data(),
          holder->strides.data(),
          addresses ? 0 : v.offset};

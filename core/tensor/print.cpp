@@ -178,14 +178,17 @@ template <class T> std::vector<std::string> floating_texts(const std::vector<T>&
 
 std::vector<std::string> texts_of(const Tensor& x) {
   const bool scalar = !x.rank();
-  if (x.dtype() == DType::f32) return floating_texts(read<float>(x), scalar);
-  if (x.dtype() == DType::f64) return floating_texts(read<double>(x), scalar);
   std::vector<std::string> texts;
-  if (x.dtype() == DType::boolean)
-    for (uint8_t v : read<uint8_t>(x)) texts.push_back(v ? scalar ? "True" : " True" : "False");
-  else
-    for (int64_t v : read<int64_t>(x)) texts.push_back(std::to_string(v));
-  return align(std::move(texts));
+  with_element_type(view_of(x).dtype, [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, bool>) {
+      for (uint8_t v : read<uint8_t>(x)) texts.push_back(v ? scalar ? "True" : " True" : "False");
+    } else if constexpr (std::is_integral_v<T>) {
+      for (T v : read<T>(x)) texts.push_back(std::to_string(v));
+    } else {
+      texts = floating_texts(read<T>(x), scalar);
+    }
+  });
+  return is_floating(x.dtype()) ? texts : align(std::move(texts));
 }
 
 // --- Rows.

@@ -44,17 +44,6 @@ void Tensor::copy_to_host(void* elements) const {
 }
 
 namespace {
-// The elements of a tensor of dtype `From`, read into T.
-template <class From, class T> void read(const Tensor& x, T* out) {
-  if constexpr (std::is_same_v<From, T>) {
-    x.copy_to_host(out);
-  } else {
-    std::vector<From> elements(size_t(x.count()));
-    x.copy_to_host(elements.data());
-    std::ranges::transform(elements, out, [](From e) { return static_cast<T>(e); });
-  }
-}
-
 template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
   require_defined(x, "read");
   if (x.dtype() != wanted)
@@ -69,12 +58,11 @@ template <class T> T only_element(const Tensor& x) {
   require_defined(x, "item");
   if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, the shape is " + x.shape().text());
   T value{};
-  switch (x.dtype()) {
-    case DType::f32: read<float>(x, &value); break;
-    case DType::f64: read<double>(x, &value); break;
-    case DType::i64: read<int64_t>(x, &value); break;
-    case DType::boolean: read<uint8_t>(x, &value); break;
-  }
+  with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
+    std::conditional_t<std::is_same_v<Held, bool>, uint8_t, Held> held;
+    x.copy_to_host(&held);
+    value = static_cast<T>(held);
+  });
   return value;
 }
 }  // namespace

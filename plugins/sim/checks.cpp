@@ -33,11 +33,6 @@ bool same_elements(const plugrad_view& a, const plugrad_view& b) {
   return true;
 }
 
-bool works_in_place(const OpInfo& info) {
-  return info.family == Family::elementwise || info.family == Family::update || info.opcode == PLUGRAD_OP_RELU_BACKWARD ||
-         info.opcode == PLUGRAD_OP_SIGMOID_BACKWARD || info.opcode == PLUGRAD_OP_TANH_BACKWARD;
-}
-
 bool overlap(const plugrad_op& op, const Range* ranges, int a, int b) {
   return op.views[a]->buffer && op.views[a]->buffer == op.views[b]->buffer && ranges[a].meets(ranges[b]);
 }
@@ -68,7 +63,7 @@ void check_overlap(const OpInfo& info, const plugrad_op& op, const Range* ranges
     for (int other = 0; other < op.outputs + op.inputs; ++other) {
       if (other == out || !overlap(op, ranges, out, other)) continue;
       const bool input = other >= op.outputs;
-      if (input && works_in_place(info) && same_elements(*op.views[out], *op.views[other])) continue;
+      if (input && info.works_in_place() && same_elements(*op.views[out], *op.views[other])) continue;
       if ((op.views[out]->layout | op.views[other]->layout) & PLUGRAD_STRIDED) continue;
       refuse(std::string(info.name) + ": output " + std::to_string(out) + " overlaps operand " + std::to_string(other));
     }
@@ -77,7 +72,7 @@ void check_overlap(const OpInfo& info, const plugrad_op& op, const Range* ranges
 uint32_t fresh_outputs(const OpInfo& info, const plugrad_op& op, const Range* ranges) {
   uint32_t fresh = 0;
   for (int out = 0; out < op.outputs && !(op.flags & PLUGRAD_ACCUMULATE); ++out) {
-    const bool read_too = info.operands[out] >= 'a';
+    const bool read_too = info.is_in_out(out);
     bool shared = false;
     for (int other = op.outputs; other < op.outputs + op.inputs; ++other) shared |= overlap(op, ranges, out, other);
     if (!read_too && !shared && !(op.views[out]->layout & PLUGRAD_STRIDED)) fresh |= 1u << out;

@@ -4,13 +4,6 @@ namespace plugrad::sim {
 namespace {
 constexpr int64_t kDefaultMemory = int64_t(4) << 30, kLeastMemory = 4096, kMostMemory = int64_t(1) << 40;
 
-struct DtypeName {
-  std::string_view name;
-  uint8_t dtype;
-};
-constexpr DtypeName kDtypes[] = {{"f32", PLUGRAD_F32}, {"f64", PLUGRAD_F64}, {"f16", PLUGRAD_F16}, {"bf16", PLUGRAD_BF16},
-                                 {"i32", PLUGRAD_I32}, {"i64", PLUGRAD_I64}, {"u8", PLUGRAD_U8},   {"bool", PLUGRAD_BOOL}};
-
 struct FaultOption {
   const char* key;
   uint32_t fault;
@@ -22,13 +15,15 @@ constexpr FaultOption kFaults[] = {{"fail_at", PLUGRAD_SIM_FAIL},           {"in
                                    {"oom_at", PLUGRAD_SIM_OUT_OF_MEMORY}};
 static_assert(std::size(kFaults) == PLUGRAD_SIM_FAULTS);
 
-bool serves_every_class(uint32_t opcode) {
-  return opcode == PLUGRAD_OP_FILL || opcode == PLUGRAD_OP_COPY || opcode == PLUGRAD_OP_CAST;
-}
-
-[[noreturn]] void unknown(const char* key, std::string_view name, const char* expected) {
+[[noreturn]] void unknown(const char* key, std::string_view name, const std::string& expected) {
   throw BackendError(PLUGRAD_INVALID,
                      "option " + std::string(key) + ": '" + std::string(name) + "' is unknown; " + expected);
+}
+
+std::string known_dtypes() {
+  std::string list;
+  for (const DTypeInfo& each : kDTypes) list += (list.empty() ? "" : ", ") + std::string(each.label);
+  return list;
 }
 
 // Commas or plus signs between the names: in an environment variable the comma ends the option.
@@ -50,9 +45,8 @@ Settings::Settings(const Options& options) {
   for (const FaultOption& option : kFaults)
     faults[option.fault] = static_cast<uint64_t>(options.integer(option.key, 0, 0, INT64_MAX));
   for_each_name(options.find("without_dtypes"), [&](std::string_view name) {
-    const auto found = std::ranges::find(kDtypes, name, &DtypeName::name);
-    if (found == std::end(kDtypes))
-      unknown("without_dtypes", name, "a list of f32, f64, f16, bf16, i32, i64, u8, bool expected");
+    const auto found = std::ranges::find_if(kDTypes, [&](const DTypeInfo& each) { return name == each.label; });
+    if (found == std::end(kDTypes)) unknown("without_dtypes", name, "a list of " + known_dtypes() + " expected");
     without_dtypes |= 1u << found->dtype;
   });
   for_each_name(options.find("without_ops"), [&](std::string_view name) {
@@ -64,9 +58,10 @@ Settings::Settings(const Options& options) {
 
 bool Settings::leave(const plugrad_signature& signature) const {
   if (std::ranges::count(without_ops, signature.opcode)) return false;
-  if (signature.layout & without_layouts && !serves_every_class(signature.opcode)) return false;
+  const OpInfo* op = op_info(signature.opcode);
+  if (signature.layout & without_layouts && !(op && op->serves_every_layout())) return false;
   for (int i = 0; i < signature.outputs + signature.inputs; ++i)
-    if (signature.dtypes[i] < 32 && without_dtypes >> signature.dtypes[i] & 1) return false;
+    if (signature.dtypes[i] < kDTypeIds && without_dtypes >> signature.dtypes[i] & 1) return false;
   return true;
 }
 

@@ -18,17 +18,17 @@ class Arranger {
     Arrangement a;
     a.operands.resize(op_.outputs + op_.inputs);
     for (int i = 0; i < op_.inputs; ++i)
-      if (row_.traits.only_immediates) a.operands[op_.outputs + i].form = Form::immediate;
+      if (row_.only_immediates()) a.operands[op_.outputs + i].form = Form::immediate;
     return a;
   }
   int operands() const { return op_.outputs + op_.inputs; }
   bool is_output(int operand) const { return operand < op_.outputs; }
-  bool has(uint16_t set, int operand) const { return !is_output(operand) && set >> (operand - op_.outputs) & 1; }
+  bool has(uint32_t set, int operand) const { return !is_output(operand) && set >> (operand - op_.outputs) & 1; }
   bool may_be(int operand, Form form) const {
-    if (row_.traits.only_immediates && !is_output(operand)) return form == Form::immediate;
-    if (form == Form::immediate) return has(row_.traits.immediates, operand);
+    if (row_.only_immediates() && !is_output(operand)) return form == Form::immediate;
+    if (form == Form::immediate) return has(op_.immediate_inputs(), operand);
     if (!is_broadcast(form)) return true;
-    return !is_output(operand) && (row_.traits.expands || !has(row_.traits.scalars, operand));
+    return !is_output(operand) && (row_.expands() || !has(op_.scalar_inputs(), operand));
   }
 
   // All operands that may in this placement, then each alone.
@@ -43,8 +43,8 @@ class Arranger {
     }
   }
   void add_in_place(Placement placement, std::vector<Arrangement>& list) const {
-    for (int i = 0; row_.traits.elementwise && op_.outputs == 1 && i < op_.inputs; ++i) {
-      if (question_.in(i) != question_.out() || has(row_.traits.scalars, op_.outputs + i) || row_.traits.only_immediates)
+    for (int i = 0; op_.works_in_place() && op_.outputs == 1 && i < op_.inputs; ++i) {
+      if (question_.in(i) != question_.out() || has(op_.scalar_inputs(), op_.outputs + i) || row_.only_immediates())
         continue;
       if (question_.accumulates()) continue;  // the output would be read twice, with two meanings
       Arrangement a = plain();
@@ -56,8 +56,8 @@ class Arranger {
   void add_immediates(std::vector<Arrangement>& list) const {
     const uint32_t all = (1u << op_.inputs) - 1;
     for (uint32_t set = 1; set <= all; ++set) {
-      const bool some_memory = set != all || row_.traits.scalars == all;
-      if ((set & ~row_.traits.immediates) || !some_memory) continue;
+      const bool some_memory = set != all || op_.scalar_inputs() == all;
+      if ((set & ~op_.immediate_inputs()) || !some_memory) continue;
       Arrangement a = plain();
       for (int i = 0; i < op_.inputs; ++i)
         if (set >> i & 1) a.operands[op_.outputs + i].form = Form::immediate;
@@ -70,7 +70,7 @@ class Arranger {
     int memory = 0;
     for (int k = operands(); k-- > 0;) {
       Placement placement{static_cast<Form>(random.below(11)), random.one_in(2)};
-      const bool last_input = k == op_.outputs && memory == 0 && row_.traits.scalars != (1u << op_.inputs) - 1;
+      const bool last_input = k == op_.outputs && memory == 0 && op_.scalar_inputs() != (1u << op_.inputs) - 1;
       if (last_input && placement.form == Form::immediate) placement.form = Form::dense;
       if (!may_be(k, placement.form)) placement.form = plain().operands[k].form;
       a.operands[k] = placement;

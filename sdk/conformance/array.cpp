@@ -8,16 +8,21 @@
 namespace plugrad::conformance {
 namespace {
 
-template <class T> T read(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
+FloatLimits limits(const DTypeInfo& info) {
+  const auto power = [](int exponent) { return std::ldexp(1.0L, exponent); };
+  const long double epsilon = power(1 - info.digits), smallest = power(info.lowest_exponent());
+  return {epsilon, (2 - epsilon) * power(info.highest_exponent()), smallest, smallest * epsilon, info.digits,
+          info.lowest_exponent()};
 }
-template <class T> void write(std::byte* at, T value) { std::memcpy(at, &value, sizeof value); }
 
-template <class T> constexpr FloatLimits limits() {
-  using L = std::numeric_limits<T>;
-  return {L::epsilon(), L::max(), L::min(), L::denorm_min(), L::digits, L::min_exponent - 1};
+// To the nearest number of a floating dtype, ties to even.
+long double rounded_to(const FloatLimits& limits, long double value) {
+  if (!std::isfinite(value) || value == 0) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);  // value = m 2^exponent, 0.5 <= m < 1
+  const int unit = std::max(exponent - 1, limits.lowest_exponent) - (limits.digits - 1);
+  const long double nearest = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
+  return std::fabs(nearest) > limits.largest ? std::copysign(HUGE_VALL, value) : nearest;
 }
 
 }  // namespace
@@ -34,60 +39,52 @@ std::string text_of(const Shape& shape) {
   return text + ")";
 }
 
-const char* dtype_name(uint8_t dtype) {
-  constexpr const char* kNames[] = {"none", "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
-  return dtype < std::size(kNames) ? kNames[dtype] : "unknown";
-}
-
 const FloatLimits& limits_of(uint8_t dtype) {
-  static constexpr FloatLimits kF32 = limits<float>(), kF64 = limits<double>();
-  return dtype == PLUGRAD_F32 ? kF32 : kF64;
+  static const std::array<FloatLimits, kDTypeIds> kLimits = [] {
+    std::array<FloatLimits, kDTypeIds> all{};
+    for (const DTypeInfo& info : kDTypes)
+      if (info.kind == Kind::floating) all[info.dtype] = limits(info);
+    return all;
+  }();
+  return kLimits[dtype];
 }
 
 int64_t wrapped(uint8_t dtype, int64_t value) {
-  switch (dtype) {
-    case PLUGRAD_I32: return static_cast<int32_t>(value);
-    case PLUGRAD_U8: return static_cast<uint8_t>(value);
-    case PLUGRAD_BOOL: return value != 0;
-    default: return value;
-  }
+  with_element_type(dtype, [&]<class T>(T) {
+    if constexpr (std::is_integral_v<T>) value = static_cast<T>(value);
+  });
+  return value;
 }
 
 long double rounded(uint8_t dtype, long double value) {
-  switch (dtype) {
-    case PLUGRAD_F32: return static_cast<float>(value);
-    case PLUGRAD_F64: return static_cast<double>(value);
-    default: return static_cast<long double>(wrapped(dtype, static_cast<int64_t>(value)));
-  }
+  if (dtype == PLUGRAD_F32) return static_cast<float>(value);  // these two are what the compiler does fast
+  if (dtype == PLUGRAD_F64) return static_cast<double>(value);
+  if (is_floating(dtype)) return rounded_to(limits_of(dtype), value);
+  return static_cast<long double>(wrapped(dtype, static_cast<int64_t>(value)));
 }
 
 std::string text_of(uint8_t dtype, long double value) {
   char text[64];
   if (!is_floating(dtype)) return std::to_string(static_cast<int64_t>(value));
-  std::snprintf(text, sizeof text, dtype == PLUGRAD_F32 ? "%.9Lg" : "%.17Lg", value);
+  std::snprintf(text, sizeof text, dtype_info(dtype)->digits <= 24 ? "%.9Lg" : "%.17Lg", value);
   return text;
 }
 
 long double Array::get(int64_t i) const {
-  const std::byte* at = element(i);
-  switch (dtype_) {
-    case PLUGRAD_F32: return read<float>(at);
-    case PLUGRAD_F64: return read<double>(at);
-    case PLUGRAD_I32: return static_cast<long double>(read<int32_t>(at));
-    case PLUGRAD_I64: return static_cast<long double>(read<int64_t>(at));
-    default: return static_cast<long double>(read<uint8_t>(at));
-  }
+  long double value = 0;
+  with_element_type(dtype_, [&]<class T>(T) {
+    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> held;  // a plugin may have written other bytes than 0 and 1
+    std::memcpy(&held, element(i), sizeof held);
+    value = static_cast<long double>(held);
+  });
+  return value;
 }
 
 void Array::set(int64_t i, long double value) {
-  std::byte* at = element(i);
-  switch (dtype_) {
-    case PLUGRAD_F32: return write(at, static_cast<float>(value));
-    case PLUGRAD_F64: return write(at, static_cast<double>(value));
-    case PLUGRAD_I32: return write(at, static_cast<int32_t>(value));
-    case PLUGRAD_I64: return write(at, static_cast<int64_t>(value));
-    default: return write(at, static_cast<uint8_t>(value));
-  }
+  with_element_type(dtype_, [&]<class T>(T) {
+    const T held = static_cast<T>(value);
+    std::memcpy(element(i), &held, sizeof held);
+  });
 }
 
 std::vector<double> Array::doubles() const {

@@ -15,7 +15,6 @@ using Shape = std::vector<int64_t>;
 
 int64_t count_of(const Shape& shape);
 std::string text_of(const Shape& shape);
-const char* dtype_name(uint8_t dtype);
 
 // Machine epsilon, largest finite value, smallest normal and smallest denormal of a floating dtype.
 struct FloatLimits {

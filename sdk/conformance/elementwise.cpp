@@ -20,29 +20,27 @@ Real sign(Real x) {
   return x < 0 ? -1 : x;
 }
 
-// Ops with ulps 0 are rounded once, from a value that double arithmetic gives exactly or correctly rounded: for f32 the
+// Ops of 0 ULP are rounded once, from a value that double arithmetic gives exactly or correctly rounded: for f32 the
 // second rounding does no harm, since double has more than twice the bits and two.
 struct UnaryRow {
   uint32_t opcode;
   Real1 real;
   Integer1 integer;  // null where real does for integers as well
   Range range;
-  double ulps;
 };
 constexpr UnaryRow kUnary[] = {
-    {PLUGRAD_OP_NEG, [](Real x) { return -x; }, [](uint64_t x) { return -x; }, {-100, 100}, 0},
+    {PLUGRAD_OP_NEG, [](Real x) { return -x; }, [](uint64_t x) { return -x; }, {-100, 100}},
     {PLUGRAD_OP_ABS,
      [](Real x) { return std::fabs(x); },
      [](uint64_t x) { return int64_t(x) < 0 ? -x : x; },
-     {-100, 100},
-     0},
-    {PLUGRAD_OP_SIGN, sign, nullptr, {-3, 3}, 0},
-    {PLUGRAD_OP_SQRT, [](Real x) -> Real { return std::sqrt(static_cast<double>(x)); }, nullptr, {0, 100}, 0},
-    {PLUGRAD_OP_EXP, [](Real x) { return std::exp(x); }, nullptr, {-10, 10}, 4},
-    {PLUGRAD_OP_LOG, [](Real x) { return std::log(x); }, nullptr, {0, 4}, 4},
-    {PLUGRAD_OP_TANH, [](Real x) { return std::tanh(x); }, nullptr, {-3, 3}, 5},
-    {PLUGRAD_OP_RELU, [](Real x) { return x < 0 ? 0 : x; }, nullptr, {-3, 3}, 0},
-    {PLUGRAD_OP_SIGMOID, [](Real x) { return 1 / (1 + std::exp(-x)); }, nullptr, {-10, 10}, 4},
+     {-100, 100}},
+    {PLUGRAD_OP_SIGN, sign, nullptr, {-3, 3}},
+    {PLUGRAD_OP_SQRT, [](Real x) -> Real { return std::sqrt(static_cast<double>(x)); }, nullptr, {0, 100}},
+    {PLUGRAD_OP_EXP, [](Real x) { return std::exp(x); }, nullptr, {-10, 10}},
+    {PLUGRAD_OP_LOG, [](Real x) { return std::log(x); }, nullptr, {0, 4}},
+    {PLUGRAD_OP_TANH, [](Real x) { return std::tanh(x); }, nullptr, {-3, 3}},
+    {PLUGRAD_OP_RELU, [](Real x) { return x < 0 ? 0 : x; }, nullptr, {-3, 3}},
+    {PLUGRAD_OP_SIGMOID, [](Real x) { return 1 / (1 + std::exp(-x)); }, nullptr, {-10, 10}},
 };
 
 // Where an operand is infinite or NaN the result is exact, and glibc's powl is wrong for an infinite base: pow(-inf, -2^63).
@@ -59,7 +57,6 @@ struct BinaryRow {
   Real2 real;
   Integer2 integer;  // null where real does for integers as well
   Range left, right;
-  double ulps;
   bool any_zero_sign = false;
 };
 constexpr BinaryRow kBinary[] = {
@@ -67,34 +64,30 @@ constexpr BinaryRow kBinary[] = {
      [](Real a, Real b) -> Real { return static_cast<double>(a) + static_cast<double>(b); },
      [](uint64_t a, uint64_t b) { return a + b; },
      {-100, 100},
-     {-100, 100},
-     0},
+     {-100, 100}},
     {PLUGRAD_OP_SUB,
      [](Real a, Real b) -> Real { return static_cast<double>(a) - static_cast<double>(b); },
      [](uint64_t a, uint64_t b) { return a - b; },
      {-100, 100},
-     {-100, 100},
-     0},
+     {-100, 100}},
     {PLUGRAD_OP_MUL,
      [](Real a, Real b) -> Real { return static_cast<double>(a) * static_cast<double>(b); },
      [](uint64_t a, uint64_t b) { return a * b; },
      {-100, 100},
-     {-100, 100},
-     0},
+     {-100, 100}},
     {PLUGRAD_OP_DIV,
      [](Real a, Real b) -> Real { return static_cast<double>(a) / static_cast<double>(b); },
      nullptr,
      {-100, 100},
-     {-10, 10},
-     0},
-    {PLUGRAD_OP_POW, power, nullptr, {0, 8}, {-5, 5}, 16},
-    {PLUGRAD_OP_MAXIMUM, larger, nullptr, {-3, 3}, {-3, 3}, 0, true},
-    {PLUGRAD_OP_MINIMUM, smaller, nullptr, {-3, 3}, {-3, 3}, 0, true},
-    {PLUGRAD_OP_EQ, [](Real a, Real b) -> Real { return a == b; }, nullptr, {-3, 3}, {-3, 3}, 0},
-    {PLUGRAD_OP_NE, [](Real a, Real b) -> Real { return a != b; }, nullptr, {-3, 3}, {-3, 3}, 0},
-    {PLUGRAD_OP_LT, [](Real a, Real b) -> Real { return a < b; }, nullptr, {-3, 3}, {-3, 3}, 0},
-    {PLUGRAD_OP_LE, [](Real a, Real b) -> Real { return a <= b; }, nullptr, {-3, 3}, {-3, 3}, 0},
-    {PLUGRAD_OP_RELU_BACKWARD, [](Real grad, Real x) { return x <= 0 ? 0 : grad; }, nullptr, {-3, 3}, {-3, 3}, 0},
+     {-10, 10}},
+    {PLUGRAD_OP_POW, power, nullptr, {0, 8}, {-5, 5}},
+    {PLUGRAD_OP_MAXIMUM, larger, nullptr, {-3, 3}, {-3, 3}, true},
+    {PLUGRAD_OP_MINIMUM, smaller, nullptr, {-3, 3}, {-3, 3}, true},
+    {PLUGRAD_OP_EQ, [](Real a, Real b) -> Real { return a == b; }, nullptr, {-3, 3}, {-3, 3}},
+    {PLUGRAD_OP_NE, [](Real a, Real b) -> Real { return a != b; }, nullptr, {-3, 3}, {-3, 3}},
+    {PLUGRAD_OP_LT, [](Real a, Real b) -> Real { return a < b; }, nullptr, {-3, 3}, {-3, 3}},
+    {PLUGRAD_OP_LE, [](Real a, Real b) -> Real { return a <= b; }, nullptr, {-3, 3}, {-3, 3}},
+    {PLUGRAD_OP_RELU_BACKWARD, [](Real grad, Real x) { return x <= 0 ? 0 : grad; }, nullptr, {-3, 3}, {-3, 3}},
 };
 
 // Gradients that are products of few terms: within 4 eps of the sum of the terms' absolute values.
@@ -127,14 +120,11 @@ template <class Row, size_t N> constexpr bool has(const Row (&rows)[N], uint32_t
 
 // By opcode: with some sanitizers the addresses of functions are no constants to compare.
 constexpr bool tables_are_complete() {
-  constexpr uint32_t kOwnFunctions[] = {PLUGRAD_OP_FILL, PLUGRAD_OP_COPY, PLUGRAD_OP_CAST, PLUGRAD_OP_IOTA,
-                                        PLUGRAD_OP_WHERE};
   for (const OpInfo& op : kOps) {
-    if (op.family != Family::elementwise || std::ranges::find(kOwnFunctions, op.opcode) != std::end(kOwnFunctions)) continue;
-    if (op.inputs == 1 ? !has(kUnary, op.opcode) : !has(kBinary, op.opcode)) return false;
+    if (op.shape != OpShape::elementwise || op.opcode == PLUGRAD_OP_WHERE) continue;
+    if (!has(kUnary, op.opcode) && !has(kBinary, op.opcode) && !has(kGradients, op.opcode)) return false;
   }
-  return has(kBinary, PLUGRAD_OP_RELU_BACKWARD) && has(kGradients, PLUGRAD_OP_SIGMOID_BACKWARD) &&
-         has(kGradients, PLUGRAD_OP_TANH_BACKWARD);
+  return true;
 }
 static_assert(tables_are_complete(), "every elementwise op needs its reference function");
 
@@ -179,23 +169,53 @@ const std::vector<Shape>& shapes() {
   return list;
 }
 
-// float to integer: towards zero, saturating, NaN gives 0.
+// Floating to integer: towards zero, saturating, NaN gives 0.
 Real saturated(uint8_t dtype, Real value) {
   if (std::isnan(value)) return 0;
-  const auto bounds = [dtype]() -> std::pair<Real, Real> {
-    if (dtype == PLUGRAD_I32) return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-    if (dtype == PLUGRAD_U8) return {0, 255};
-    return {static_cast<Real>(std::numeric_limits<int64_t>::min()), static_cast<Real>(std::numeric_limits<int64_t>::max())};
-  }();
-  return std::min(std::max(std::trunc(value), bounds.first), bounds.second) + 0.0L;
+  const Real end = std::ldexp(Real(1), dtype_info(dtype)->digits);
+  return std::min(std::max(std::trunc(value), -end), end - 1) + 0.0L;
+}
+
+void solve_unary(const UnaryRow& row, const Question& question, const Problem& problem, Expectations& expected) {
+  const Array& x = problem.inputs[0];
+  const bool integer = !is_floating(question.out()) && row.integer;
+  for (int64_t i = 0; i < x.count(); ++i)
+    expected[0].elements[i] = integer ? Expected{wrapped_real(question.out(), row.integer(x.integer(i)))}
+                                      : evaluated(question.out(), row.real(x.get(i)), question.op->ulps);
+}
+
+void solve_binary(const BinaryRow& row, const Question& question, const Problem& problem, Expectations& expected) {
+  const Array &a = problem.inputs[0], &b = problem.inputs[1];
+  const bool integer = !is_floating(question.in(0)) && row.integer;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    Expected& e = expected[0].elements[i];
+    if (integer)
+      e.value = wrapped_real(question.out(), row.integer(a.integer(i), b.integer(i)));
+    else
+      e = evaluated(question.out(), row.real(a.get(i), b.get(i)), question.op->ulps);
+    e.any_zero_sign = row.any_zero_sign;
+  }
+}
+
+void solve_gradient(const GradientRow& row, const Question& question, const Problem& problem, Expectations& expected) {
+  const Array &grad = problem.inputs[0], &y = problem.inputs[1];
+  const FloatLimits& limits = limits_of(question.out());
+  for (int64_t i = 0; i < grad.count(); ++i) {
+    const Real terms = row.terms(grad.get(i), y.get(i)), square = y.get(i) * y.get(i);
+    Expected& e = expected[0].elements[i];
+    e.value = row.real(grad.get(i), y.get(i));
+    e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
+    // Where a product on the way may overflow, the order of the factors decides what comes out.
+    const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
+    e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
+  }
 }
 
 }  // namespace
 
 std::vector<Problem> elementwise_problems(const Question& question, Random& random) {
   const OpInfo& op = *question.op;
-  const Traits& traits = row_of(op.opcode).traits;
-  std::vector<Problem> list;
+    std::vector<Problem> list;
   for (const Shape& shape : shapes()) {
     Problem problem;
     problem.large = count_of(shape) > 10000;
@@ -204,7 +224,7 @@ std::vector<Problem> elementwise_problems(const Question& question, Random& rand
       const Range range = range_of(question, i);
       const bool crossed = !shape.empty() && shape[0] == kCrossExtent;
       const int digit = op.inputs == 3 ? i - 1 : i;
-      if (traits.scalars >> i & 1)
+      if (op.scalar_inputs() >> i & 1)
         problem.inputs.push_back(mixed_array(question.in(i), {}, range, random));
       else if (!crossed)
         problem.inputs.push_back(mixed_array(question.in(i), shape, range, random));
@@ -272,42 +292,11 @@ void iota_reference(const Question& question, const Problem& problem, Expectatio
   }
 }
 
-void unary_reference(const Question& question, const Problem& problem, Expectations& expected) {
-  const UnaryRow& row = *find(kUnary, question.op->opcode);
-  const Array& x = problem.inputs[0];
-  const bool integer = !is_floating(question.out()) && row.integer;
-  for (int64_t i = 0; i < x.count(); ++i)
-    expected[0].elements[i] = integer ? Expected{wrapped_real(question.out(), row.integer(x.integer(i)))}
-                                      : evaluated(question.out(), row.real(x.get(i)), row.ulps);
-}
-
-void binary_reference(const Question& question, const Problem& problem, Expectations& expected) {
-  const BinaryRow& row = *find(kBinary, question.op->opcode);
-  const Array &a = problem.inputs[0], &b = problem.inputs[1];
-  const bool integer = !is_floating(question.in(0)) && row.integer;
-  for (int64_t i = 0; i < a.count(); ++i) {
-    Expected& e = expected[0].elements[i];
-    if (integer)
-      e.value = wrapped_real(question.out(), row.integer(a.integer(i), b.integer(i)));
-    else
-      e = evaluated(question.out(), row.real(a.get(i), b.get(i)), row.ulps);
-    e.any_zero_sign = row.any_zero_sign;
-  }
-}
-
-void gradient_reference(const Question& question, const Problem& problem, Expectations& expected) {
-  const GradientRow& row = *find(kGradients, question.op->opcode);
-  const Array &grad = problem.inputs[0], &y = problem.inputs[1];
-  const FloatLimits& limits = limits_of(question.out());
-  for (int64_t i = 0; i < grad.count(); ++i) {
-    const Real terms = row.terms(grad.get(i), y.get(i)), square = y.get(i) * y.get(i);
-    Expected& e = expected[0].elements[i];
-    e.value = row.real(grad.get(i), y.get(i));
-    e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
-    // Where a product on the way may overflow, the order of the factors decides what comes out.
-    const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
-    e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
-  }
+void function_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const uint32_t opcode = question.op->opcode;
+  if (const UnaryRow* row = find(kUnary, opcode)) solve_unary(*row, question, problem, expected);
+  if (const BinaryRow* row = find(kBinary, opcode)) solve_binary(*row, question, problem, expected);
+  if (const GradientRow* row = find(kGradients, opcode)) solve_gradient(*row, question, problem, expected);
 }
 
 void where_reference(const Question&, const Problem& problem, Expectations& expected) {

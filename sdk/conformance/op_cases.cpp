@@ -5,28 +5,22 @@
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
-#include <cctype>
 
 namespace plugrad::conformance {
 namespace {
 
-constexpr uint8_t kChecked[] = {PLUGRAD_F32, PLUGRAD_F64, PLUGRAD_I64, PLUGRAD_I32, PLUGRAD_U8, PLUGRAD_BOOL};
-constexpr uint8_t kUnchecked[] = {PLUGRAD_F16, PLUGRAD_BF16};
-
-bool fits(char letter, uint8_t dtype) {
-  switch (std::toupper(letter)) {
-    case 'N': return dtype != PLUGRAD_BOOL;
-    case 'F': return is_floating(dtype);
-    default: return true;
-  }
-}
+constexpr auto kAll = [] {
+  std::array<uint8_t, std::size(kDTypes)> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = kDTypes[i].dtype;
+  return all;
+}();
 
 // The dtypes an op is defined for, a question each, with these dtypes for its free letters.
 std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first, std::span<const uint8_t> second) {
   std::vector<Question> list;
   const std::string letters = op.operands;
   for (const uint8_t dtype : first) {
-    if (!std::all_of(letters.begin(), letters.end(), [&](char c) { return fits(c, dtype); })) continue;
+    if (!op.is_for(dtype)) continue;
     if (letters.find('D') == letters.npos) {
       list.push_back(question_for(op.opcode, dtype));
       continue;
@@ -37,12 +31,10 @@ std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first
   return list;
 }
 
-bool adds_in_place(const OpInfo& op) { return std::any_of(op.operands, op.operands + op.outputs, ::islower); }
-
 // The flags that a question may be asked with besides none.
 std::vector<uint32_t> flags_of(const Question& question) {
   std::vector<uint32_t> list = {0};
-  if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !adds_in_place(*question.op))
+  if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !question.op->is_in_out(0))
     list.push_back(PLUGRAD_ACCUMULATE);
   if (question.op->opcode == PLUGRAD_OP_MATMUL && question.out() == PLUGRAD_F32) list.push_back(PLUGRAD_TF32);
   return list;
@@ -66,7 +58,7 @@ void check_answers(const Session& session, Tally& tally, const Question& questio
   const auto answer = [&](uint16_t layout) {
     return resolve(session.device.table(), session.device.handle(), question, layout);
   };
-  const bool every_class = row_of(question.op->opcode).traits.every_class && !question.flags;
+  const bool every_class = question.op->serves_every_layout() && !question.flags;
   for (uint16_t layout = 0; layout <= PLUGRAD_ALL_LAYOUTS; ++layout) {
     if (!is_class(layout)) continue;
     const plugrad_kernel* kernel = answer(layout);
@@ -94,7 +86,7 @@ std::vector<Trial> trials_of(const Session& session, const Question& question, C
                               uint64_t{question.out()}, uint64_t{question.dtypes.back()}})
     seed = seed * 0x9E3779B97F4A7C15u + part;
   Random random(seed);
-  const uint16_t always = row.traits.only_immediates ? PLUGRAD_IMMEDIATE : 0;
+  const uint16_t always = row.only_immediates() ? PLUGRAD_IMMEDIATE : 0;
   const uint16_t wanted = column_bits(column) | always;
   // Large problems are for kernels that split their work; more layouts of them for one dtype are enough.
   const bool large_too = column <= Column::strided || question.dtypes.back() == PLUGRAD_F32;
@@ -113,7 +105,7 @@ std::vector<Trial> trials_of(const Session& session, const Question& question, C
 
 void check_op(Session& session, Tally& tally, const OpInfo& op) {
   Queue queue = session.device.make_queue();
-  for (const Question& plain : questions(op, kChecked, kChecked)) {
+  for (const Question& plain : questions(op, kAll, kAll)) {
     for (const uint32_t flags : flags_of(plain)) {
       Question question = plain;
       question.flags = flags;
@@ -132,28 +124,18 @@ void check_op(Session& session, Tally& tally, const OpInfo& op) {
       session.matrix.push_back(std::move(row));
     }
   }
-  std::vector<uint8_t> all(std::begin(kChecked), std::end(kChecked));
-  all.insert(all.end(), std::begin(kUnchecked), std::end(kUnchecked));
-  for (const Question& question : questions(op, all, all)) {
-    const bool checked = std::none_of(question.dtypes.begin(), question.dtypes.end(),
-                                      [](uint8_t d) { return d == PLUGRAD_F16 || d == PLUGRAD_BF16; });
-    if (checked || !claimed(session, question)) continue;
-    session.unchecked.push_back(text_of(question));
-    if (session.settings.strict) tally.fail(text_of(question) + ": claimed, and not checked here");
-  }
 }
 
 }  // namespace
 
 Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags) {
   Question question{op_info(opcode), {}, flags};
-  for (const char* letter = question.op->operands; *letter; ++letter)
-    question.dtypes.push_back(operand_dtype(*letter, dtype));
+  for (int i = 0; i < question.op->operand_count(); ++i) question.dtypes.push_back(question.op->operand_dtype(i, dtype));
   return question;
 }
 
 bool claimed(const Session& session, const Question& question) {
-  const uint16_t base = row_of(question.op->opcode).traits.only_immediates ? PLUGRAD_IMMEDIATE : 0;
+  const uint16_t base = row_of(question.op->opcode).only_immediates() ? PLUGRAD_IMMEDIATE : 0;
   const auto answer = [&](uint16_t layout) {
     return resolve(session.device.table(), session.device.handle(), question, layout);
   };
@@ -168,7 +150,7 @@ Cell check_cell(Session& session, Tally& tally, const Question& question, Column
   uint16_t layout = 0;
   for (const Trial& trial : trials) layout |= trial.layout;
   const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question, layout);
-  if (!kernel && row.traits.every_class && !question.flags) {
+  if (!kernel && question.op->serves_every_layout() && !question.flags) {
     tally.fail(title + ": declined; FILL, COPY and CAST must serve every class");
     return Cell::failed;
   }
@@ -194,8 +176,7 @@ std::vector<std::string> missing_of_tier0(const Session& session) {
   std::vector<std::string> missing;
   for (const OpInfo& op : kOps) {
     if (op.tier != 0) continue;
-    const bool moves = op.opcode == PLUGRAD_OP_FILL || op.opcode == PLUGRAD_OP_COPY || op.opcode == PLUGRAD_OP_CAST;
-    for (const Question& question : questions(op, std::span(kTier0, moves ? 3 : 1), kTier0))
+    for (const Question& question : questions(op, std::span(kTier0, op.serves_every_layout() ? 3 : 1), kTier0))
       if (!claimed(session, question)) missing.push_back(text_of(question));
   }
   return missing;

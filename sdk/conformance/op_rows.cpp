@@ -6,15 +6,24 @@
 namespace plugrad::conformance {
 
 const OpRow& row_of(uint32_t opcode) {
-  for (const OpRow& row : kOpRows)
+  static constexpr auto kAll = [] {
+    std::array<OpRow, std::size(kOps)> all{};
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i] = {kOps[i].opcode, elementwise_problems, function_reference};
+      for (const OpRow& row : kOpRows)
+        if (row.opcode == kOps[i].opcode) all[i] = row;
+    }
+    return all;
+  }();
+  for (const OpRow& row : kAll)
     if (row.opcode == opcode) return row;
   assert(!"an opcode of ops.def was expected");
-  return kOpRows[0];
+  return kAll[0];
 }
 
 std::string text_of(const Question& question) {
   std::string text = question.op->name;
-  for (size_t i = 0; i < question.dtypes.size(); ++i) text += std::string(i ? "," : " ") + dtype_name(question.dtypes[i]);
+  for (size_t i = 0; i < question.dtypes.size(); ++i) text += std::string(i ? "," : " ") + dtype_label_of(question.dtypes[i]);
   if (question.flags & PLUGRAD_ACCUMULATE) text += " +accumulate";
   if (question.flags & PLUGRAD_TF32) text += " +tf32";
   if (question.flags & PLUGRAD_DETERMINISTIC) text += " +deterministic";

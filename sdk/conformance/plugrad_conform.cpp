@@ -57,7 +57,6 @@ Request parsed(int argc, char** argv) {
                                                                                "of the random values (1)")(
       "device", po::value(&s.device)->value_name("N"), "the number of the device (0)")(
       "option", po::value(&options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
-      "strict", po::bool_switch(&s.strict), "claimed ops that are not checked here are failures")(
       "require-tier0", po::bool_switch(&s.require_tier0), "what is missing of tier 0 is a failure")(
       "verbose,v", po::bool_switch(&s.verbose), "more lines about failures, and the plugin's log");
   po::options_description all;

@@ -42,21 +42,15 @@ using Expectations = std::vector<Expectation>;  // one per output
 using Problems = std::vector<Problem> (*)(const Question&, Random&);
 using Reference = void (*)(const Question&, const Problem&, Expectations&);
 
-// What the layouts of an op's operands may be.
-struct Traits {
-  bool elementwise = false;      // the output may be an input
-  bool only_immediates = false;  // the inputs are always immediates
-  uint16_t immediates = 0;       // inputs that may be, a bit each
-  uint16_t scalars = 0;          // inputs of one element, a bit each
-  bool expands = false;          // scalars may also be broadcast to the shape of the output
-  bool every_class = false;      // whoever has it serves every class
-};
-
 struct OpRow {
   uint32_t opcode;
   Problems problems;
   Reference reference;
-  Traits traits;
+
+  const OpInfo& op() const { return *op_info(opcode); }
+  bool only_immediates() const { return op().shape == OpShape::generate; }
+  // Whether inputs of one element may also be broadcast to the shape of the output.
+  bool expands() const { return op().shape == OpShape::update; }
 };
 
 // The row of an opcode; there is one for each op of ops.def.

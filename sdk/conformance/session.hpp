@@ -14,7 +14,7 @@ struct Settings {
   uint32_t device = 0;
   OptionList options;
   std::string only;  // a case, or an op
-  bool strict = false, require_tier0 = false, verbose = false;
+  bool require_tier0 = false, verbose = false;
 };
 
 enum class Cell : uint8_t { blank, ok, declined, failed, impossible };
@@ -31,7 +31,6 @@ struct Session {
   uint32_t devices;  // how many the plugin counts
   Device& device;
   std::vector<MatrixRow> matrix = {};
-  std::vector<std::string> unchecked = {};  // claimed, but of a dtype that has no reference here
 };
 
 struct Case {

@@ -121,7 +121,6 @@ void write_text(std::ostream& out, const Summary& summary) {
   out << "device: " << summary.device << "\n\n";
   for (const Found& found : summary.found) write_case(out, found);
   write_matrix(out, summary.session->matrix);
-  for (const std::string& question : summary.session->unchecked) out << "not checked here: " << question << "\n";
   if (summary.whole) {
     const std::vector<std::string>& missing = summary.missing_of_tier0;
     out << "tier 0: " << (missing.empty() ? "complete" : std::to_string(missing.size()) + " missing:") << "\n";
@@ -139,7 +138,6 @@ void write_json(std::ostream& out, const Summary& summary) {
   } else {
     out << "  \"device\": " << quoted(summary.device) << ",\n  \"checks\": " << json_list(summary.found, json_case)
         << ",\n  \"matrix\": " << json_list(summary.session->matrix, json_row)
-        << ",\n  \"not_checked\": " << json_list(summary.session->unchecked, quoted)
         << ",\n  \"missing_of_tier0\": " << json_list(summary.missing_of_tier0, quoted) << ",\n";
   }
   out << "  \"cases\": " << summary.cases() << ",\n  \"failures\": " << summary.failures() << "\n}\n";

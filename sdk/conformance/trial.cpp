@@ -42,7 +42,7 @@ Array expanded(const Array& scalar, const Shape& shape) {
   return array;
 }
 
-bool is_scalar(const OpRow& row, int input) { return row.traits.scalars >> input & 1; }
+bool is_scalar(const OpRow& row, int input) { return row.op().scalar_inputs() >> input & 1; }
 
 }  // namespace
 

@@ -2,63 +2,39 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace plugrad::conformance {
 namespace {
 
-template <class T> std::vector<long double> floating_specials() {
-  using L = std::numeric_limits<T>;
-  const long double largest = L::max(), tiny = L::denorm_min(), normal = L::min(), eps = L::epsilon();
-  return {0.0L,
-          -0.0L,
-          1,
-          -1,
-          2,
-          -2,
-          0.5L,
-          -0.5L,
-          3,
-          1.5L,
-          L::infinity(),
-          -L::infinity(),
-          L::quiet_NaN(),
-          tiny,
-          -tiny,
-          normal - tiny,
-          normal,
-          -normal,
-          largest,
-          -largest,
-          eps,
-          1 + eps,
-          1 - eps / 2,
-          16777215,
-          0x1p31L,
-          -0x1p31L,
-          0x1p63L,
-          -0x1p63L,
-          255.5L,
-          2.5L,
-          std::log(largest),
-          -std::log(largest),
-          std::log(tiny)};
-}
-
-template <class T> std::vector<long double> integer_specials() {
-  using L = std::numeric_limits<T>;
-  std::vector<long double> values = {0,       1, 2, 3, 7, 10, 100, L::max(), L::max() - 1, L::max() / 2, L::max() / 2 + 1,
-                                     L::min()};
-  if (L::is_signed) values.insert(values.end(), {-1, -2, -3, -7, -100, static_cast<long double>(L::min()) + 1});
-  if (sizeof(T) >= 4) values.insert(values.end(), {65535, 65536, 16777217, 46341});
-  if (sizeof(T) == 8) values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L});
+std::vector<long double> floating_specials(uint8_t dtype) {
+  const FloatLimits& limits = limits_of(dtype);
+  const long double largest = limits.largest, tiny = limits.smallest_denormal, normal = limits.smallest_normal;
+  const long double eps = limits.epsilon, infinity = HUGE_VALL;
+  std::vector<long double> values = {0.0L,     -0.0L,  1,         -1,     2,       -2,         0.5L,          -0.5L,
+                                     3,        1.5L,   infinity,  -infinity, NAN,  tiny,       -tiny,         normal - tiny,
+                                     normal,   -normal, largest,  -largest, eps,   1 + eps,    1 - eps / 2,   16777215,
+                                     0x1p31L,  -0x1p31L, 0x1p63L, -0x1p63L, 255.5L, 2.5L,      std::log(largest),
+                                     -std::log(largest), std::log(tiny)};
+  for (long double& value : values) value = rounded(dtype, value);
   return values;
 }
 
-template <class T> long double reinterpreted(uint64_t bits) {
-  T value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+std::vector<long double> integer_specials(const DTypeInfo& info) {
+  const long double largest = std::ldexp(1.0L, info.digits) - 1, half = std::floor(largest / 2);
+  std::vector<long double> values = {0, 1, 2, 3, 7, 10, 100, largest, largest - 1, half, half + 1, -largest - 1};
+  values.insert(values.end(), {-1, -2, -3, -7, -100, -largest});
+  if (info.size >= 4) values.insert(values.end(), {65535, 65536, 16777217, 46341});
+  if (info.size == 8) values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L});
+  return values;
+}
+
+std::vector<long double> specials_of(const DTypeInfo& info) {
+  switch (info.kind) {
+    case Kind::boolean: return {0, 1};
+    case Kind::integer: return integer_specials(info);
+    case Kind::floating: return floating_specials(info.dtype);
+  }
+  return {};
 }
 
 template <class Draw> Array filled(uint8_t dtype, const Shape& shape, Draw draw) {
@@ -70,17 +46,12 @@ template <class Draw> Array filled(uint8_t dtype, const Shape& shape, Draw draw)
 }  // namespace
 
 const std::vector<long double>& specials(uint8_t dtype) {
-  static const std::vector<long double> f32 = floating_specials<float>(), f64 = floating_specials<double>(),
-                                        i32 = integer_specials<int32_t>(), i64 = integer_specials<int64_t>(),
-                                        u8 = integer_specials<uint8_t>(), boolean = {0, 1};
-  switch (dtype) {
-    case PLUGRAD_F32: return f32;
-    case PLUGRAD_F64: return f64;
-    case PLUGRAD_I32: return i32;
-    case PLUGRAD_I64: return i64;
-    case PLUGRAD_U8: return u8;
-    default: return boolean;
-  }
+  static const std::array<std::vector<long double>, kDTypeIds> kSpecials = [] {
+    std::array<std::vector<long double>, kDTypeIds> all;
+    for (const DTypeInfo& info : kDTypes) all[info.dtype] = specials_of(info);
+    return all;
+  }();
+  return kSpecials[dtype];
 }
 
 long double draw_in(uint8_t dtype, Range range, Random& random) {
@@ -92,11 +63,17 @@ long double draw_in(uint8_t dtype, Range range, Random& random) {
 
 long double draw_wide(uint8_t dtype, Random& random) {
   const uint64_t bits = random.bits();
-  switch (dtype) {
-    case PLUGRAD_F32: return reinterpreted<float>(bits);
-    case PLUGRAD_F64: return reinterpreted<double>(bits);
-    default: return static_cast<long double>(wrapped(dtype, static_cast<int64_t>(dtype == PLUGRAD_BOOL ? bits & 1 : bits)));
-  }
+  long double value = 0;
+  with_element_type(dtype, [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = bits & 1;
+    } else {
+      T drawn;
+      std::memcpy(&drawn, &bits, sizeof drawn);
+      value = static_cast<long double>(drawn);
+    }
+  });
+  return value;
 }
 
 long double draw_mixed(uint8_t dtype, Range range, Random& random) {

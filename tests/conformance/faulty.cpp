@@ -169,16 +169,16 @@ void uniform(const Call& call) {
 
 const uint16_t kCopied = kBug == Bug::copy_declines ? PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_NEGATIVE : PLUGRAD_ALL_LAYOUTS;
 
-const KernelRow kElementwise[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
-                                  kernel<unary<float, copied>>(PLUGRAD_OP_COPY, PLUGRAD_F32, kCopied),
-                                  kernel<unary<float, exponential>>(PLUGRAD_OP_EXP, PLUGRAD_F32),
-                                  kernel<binary<sum>>(PLUGRAD_OP_ADD, PLUGRAD_F32),
-                                  kernel<binary<maximum>>(PLUGRAD_OP_MAXIMUM, PLUGRAD_F32),
-                                  kernel<less>(PLUGRAD_OP_LT, PLUGRAD_F32)};
-constexpr KernelRow kReduce[] = {with_workspace<sum_workspace>(
-    kernel<reduce_sum>(PLUGRAD_OP_SUM, PLUGRAD_F32, PLUGRAD_ALL_LAYOUTS, kPlainFlags | PLUGRAD_ACCUMULATE))};
-constexpr KernelRow kIndexing[] = {kernel<gather>(PLUGRAD_OP_GATHER, PLUGRAD_F32)};
-constexpr KernelRow kRandom[] = {kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
+const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
+                              kernel<unary<float, copied>>(PLUGRAD_OP_COPY, PLUGRAD_F32, kCopied),
+                              kernel<unary<float, exponential>>(PLUGRAD_OP_EXP, PLUGRAD_F32),
+                              kernel<binary<sum>>(PLUGRAD_OP_ADD, PLUGRAD_F32),
+                              kernel<binary<maximum>>(PLUGRAD_OP_MAXIMUM, PLUGRAD_F32),
+                              kernel<less>(PLUGRAD_OP_LT, PLUGRAD_F32),
+                              with_workspace<sum_workspace>(kernel<reduce_sum>(
+                                  PLUGRAD_OP_SUM, PLUGRAD_F32, PLUGRAD_ALL_LAYOUTS, kPlainFlags | PLUGRAD_ACCUMULATE)),
+                              kernel<gather>(PLUGRAD_OP_GATHER, PLUGRAD_F32),
+                              kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
 
 class Faulty final : public Backend {
  public:
@@ -187,10 +187,7 @@ class Faulty final : public Backend {
     if (kBug == Bug::no_device) return {0, "no accelerator on the bus"};
     return {kBug == Bug::silent_no_device ? 0u : 1u};
   }
-  Rows elementwise() const override { return kElementwise; }
-  Rows reduce() const override { return kReduce; }
-  Rows indexing() const override { return kIndexing; }
-  Rows random() const override { return kRandom; }
+  Rows kernels() const override { return kKernels; }
 };
 
 const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) {

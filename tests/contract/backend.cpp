@@ -19,7 +19,7 @@ class Whole final : public Backend {
   explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
   static DeviceCount count() { return {0, "no hardware"}; }
   plugrad_device_info info() const override { return host_info("whole", PLUGRAD_HOST_MEM | PLUGRAD_ASYNC); }
-  Rows elementwise() const override { return kRows; }
+  Rows kernels() const override { return kRows; }
   plugrad_buffer* alloc(uint64_t) override { throw std::bad_alloc(); }
   void free(plugrad_buffer*) noexcept override {}
   void memory_info(uint64_t& free_bytes, uint64_t& total) override { free_bytes = total = 1; }

@@ -83,7 +83,8 @@ class Mutation : public testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("plugrad-layout-" + std::to_string(getpid()));
     fs::create_directories(folder_ / "plugrad/sdk");
-    fs::copy_file(kHeaders / "plugrad/sdk/ops.def", folder_ / "plugrad/sdk/ops.def", fs::copy_options::overwrite_existing);
+    for (const char* table : {"plugrad/sdk/ops.def", "plugrad/sdk/dtypes.def"})
+      fs::copy_file(kHeaders / table, folder_ / table, fs::copy_options::overwrite_existing);
     abi_ = read(kHeaders / "plugrad/sdk/abi.h");
     layout_ = read(kHeaders / "plugrad/sdk/layout.hpp");
   }

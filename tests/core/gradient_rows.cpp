@@ -277,75 +277,6 @@ Rows index_rows() {
        [](const Inputs& x) { return exp(scatter_add(x[0], 1, fewer_rows(), x[1])); }},
   };
 }
-
-constexpr PublicOp kPublicOps[] = {
-    {"add", true},           {"sub", true},         {"mul", true},
-    {"div", true},           {"pow", true},         {"maximum", true},
-    {"minimum", true},       {"neg", true},         {"abs", true},
-    {"sign", true},          {"sqrt", true},        {"exp", true},
-    {"log", true},           {"tanh", true},        {"sigmoid", true},
-    {"relu", true},          {"eq", false},         {"ne", false},
-    {"lt", false},           {"le", false},         {"gt", false},
-    {"ge", false},           {"where", true},       {"cast", true},
-    {"clone", true},         {"to", true},          {"full", false},
-    {"zeros", false},        {"ones", false},       {"full_like", false},
-    {"zeros_like", false},   {"ones_like", false},  {"arange", false},
-    {"scalar", false},       {"rand", false},       {"randn", false},
-    {"gather", true},        {"scatter_add", true}, {"matmul", true},
-    {"sum", true},           {"mean", true},        {"max", true},
-    {"min", true},           {"argmax", false},     {"log_softmax", true},
-    {"cross_entropy", true}, {"sgd_step", false},   {"adam_step", false},
-    {"reshape", true},       {"permute", true},     {"transpose", true},
-    {"slice", true},         {"select", true},      {"expand", true},
-    {"squeeze", true},       {"unsqueeze", true},   {"contiguous", true},
-    {"cat", true},           {"stack", true},
-};
-
-constexpr OpcodeRow kOpcodeRows[] = {
-    {"FILL", nullptr},
-    {"COPY", "clone"},
-    {"CAST", "cast"},
-    {"IOTA", nullptr},
-    {"NEG", "neg"},
-    {"ABS", "abs"},
-    {"SIGN", "sign"},
-    {"SQRT", "sqrt"},
-    {"EXP", "exp"},
-    {"LOG", "log"},
-    {"TANH", "tanh"},
-    {"RELU", "relu"},
-    {"SIGMOID", "sigmoid"},
-    {"ADD", "add"},
-    {"SUB", "sub"},
-    {"MUL", "mul"},
-    {"DIV", "div"},
-    {"POW", "pow"},
-    {"MAXIMUM", "maximum"},
-    {"MINIMUM", "minimum"},
-    {"EQ", nullptr},
-    {"NE", nullptr},
-    {"LT", nullptr},
-    {"LE", nullptr},
-    {"WHERE", "where"},
-    {"SUM", "sum"},
-    {"MAX", "max"},
-    {"MIN", "min"},
-    {"ARGMAX", nullptr},
-    {"MATMUL", "matmul"},
-    {"GATHER", "gather"},
-    {"SCATTER_ADD", "scatter_add"},
-    {"UNIFORM", nullptr},
-    {"NORMAL", nullptr},
-    {"LOG_SOFTMAX", "log_softmax"},
-    {"CROSS_ENTROPY", "cross_entropy"},
-    {"RELU_BACKWARD", "relu"},
-    {"SIGMOID_BACKWARD", "sigmoid"},
-    {"TANH_BACKWARD", "tanh"},
-    {"LOG_SOFTMAX_BACKWARD", "log_softmax"},
-    {"CROSS_ENTROPY_BACKWARD", "cross_entropy"},
-    {"SGD_STEP", nullptr},
-    {"ADAM_STEP", nullptr},
-};
 }  // namespace
 
 const std::vector<GradientRow>& gradient_rows() {
@@ -358,8 +289,5 @@ const std::vector<GradientRow>& gradient_rows() {
   }();
   return rows;
 }
-
-std::span<const PublicOp> public_ops() { return kPublicOps; }
-std::span<const OpcodeRow> opcode_rows() { return kOpcodeRows; }
 
 }  // namespace plugrad::test

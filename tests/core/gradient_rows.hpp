@@ -2,7 +2,7 @@
 #pragma once
 #include <tests/core/expect.hpp>
 
-#include <span>
+#include <vector>
 
 namespace plugrad::test {
 
@@ -25,19 +25,5 @@ constexpr double kCastStep = 0x1p-8;
 
 const std::vector<GradientRow>& gradient_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
-
-// Every public function of plugrad/ops that gives a tensor: to be added to with the header. differentiable ones have a row.
-struct PublicOp {
-  const char* name;
-  bool differentiable;
-};
-std::span<const PublicOp> public_ops();
-
-// Which row shows the gradient that an opcode of ops.def has or is; nullptr: it has none.
-struct OpcodeRow {
-  const char* opcode;
-  const char* op;
-};
-std::span<const OpcodeRow> opcode_rows();
 
 }  // namespace plugrad::test

@@ -130,8 +130,8 @@ TEST(Random, TheHighEndIsNeverReached) {
 }
 
 TEST(Random, OnlyFloatingDtypes) {
-  EXPECT_TRUE(throws(Code::invalid, {"[uniform]", "i64", "f32 or f64"}, [] { rand({2}, DType::i64); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[normal]", "bool", "f32 or f64"}, [] { randn({2}, DType::boolean); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[uniform]", "i64", "a floating dtype"}, [] { rand({2}, DType::i64); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[normal]", "bool", "a floating dtype"}, [] { randn({2}, DType::boolean); }));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(Log, TakesLinesOfPluginsWhateverLevelTheySay) {
 class Poor final : public Backend {
  public:
   explicit Poor(const Opening&) {}
-  Rows elementwise() const override {
+  Rows kernels() const override {
     static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
                                           kernel<copy_all>(PLUGRAD_OP_COPY, PLUGRAD_F32)};
     return kRows;

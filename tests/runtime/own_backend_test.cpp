@@ -36,7 +36,7 @@ class Abacus final : public Backend {
   explicit Abacus(const Opening& opening) { opening.options.allow({}); }
   static DeviceCount count() { return {2, ""}; }
   plugrad_device_info info() const override { return host_info("wood"); }
-  Rows elementwise() const override {
+  Rows kernels() const override {
     static constexpr KernelRow kRows[] = {kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
                                           kernel<multiply>(PLUGRAD_OP_MUL, PLUGRAD_F32, 0)};
     return kRows;

@@ -42,7 +42,7 @@ class Tiny final : public Backend {
     if (kVariant == "bad_alignment") known.alignment = 48;
     return known;
   }
-  Rows elementwise() const override {
+  Rows kernels() const override {
     static constexpr KernelRow kRows[] = {plugrad::kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32),
                                           plugrad::kernel<add>(PLUGRAD_OP_ADD, PLUGRAD_F32, 0)};
     return kRows;

@@ -29,7 +29,7 @@ struct Safetensors {
 };
 
 // Reads and checks the header alone. Throws Error (io_error) for a file that is missing or is not exactly as the format
-// demands: length of the header, JSON in UTF-8, no key twice, dtypes F32, F64, I64 and BOOL, at most 8 extents, tensors that
+// demands: length of the header, JSON in UTF-8, no key twice, the dtypes of dtypes.def, at most 8 extents, tensors that
 // fill the rest of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
 // Reads the tensors too, onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor 1.

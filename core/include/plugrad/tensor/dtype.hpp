@@ -1,7 +1,7 @@
 // Element types.
 #pragma once
 #include <plugrad/runtime/api.hpp>
-#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/dtypes.hpp>
 
 #include <cstdint>
 #include <iosfwd>
@@ -10,25 +10,29 @@
 
 namespace plugrad {
 
-enum class DType : uint8_t { f32 = PLUGRAD_F32, f64 = PLUGRAD_F64, i64 = PLUGRAD_I64, boolean = PLUGRAD_BOOL };
+enum class DType : uint8_t {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) enumerator = id,
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+};
+// All of them, in the order of the table.
+inline constexpr DType kEveryDType[] = {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) DType::enumerator,
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+};
 
 // Bytes of an element.
-constexpr int64_t item_size(DType dtype) {
-  return dtype == DType::f32 ? 4 : dtype == DType::boolean ? 1 : 8;
-}
-constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+constexpr int64_t item_size(DType dtype) { return static_cast<int64_t>(element_size(static_cast<uint8_t>(dtype))); }
+constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t>(dtype)); }
+constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
 // The reverse. Throws Error (invalid) that lists the names.
 PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
-template <class T> inline constexpr DType dtype_of_v = DTypeOf<T>::value;
+template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(element_dtype<T>);
 
 // A number beside a tensor: floating or integral.
 class Number {

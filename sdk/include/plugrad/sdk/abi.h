@@ -54,15 +54,10 @@ enum {
   PLUGRAD_INTERNAL = 7,       // a bug of the plugin, an exception it did not expect
 };
 
-enum {  // dtypes; bool is one byte, 0 or 1
-  PLUGRAD_F32 = 1,
-  PLUGRAD_F64 = 2,
-  PLUGRAD_F16 = 3,
-  PLUGRAD_BF16 = 4,
-  PLUGRAD_I32 = 5,
-  PLUGRAD_I64 = 6,
-  PLUGRAD_U8 = 7,
-  PLUGRAD_BOOL = 8,
+enum {  // dtypes
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) PLUGRAD_##name = id,
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
 };
 
 // Layout bits of a view. The class of an op is the OR over its views. A kernel states the bits it copes with and serves
@@ -93,7 +88,7 @@ enum { PLUGRAD_COMPUTE_STREAM = 0, PLUGRAD_COPY_STREAM = 1 };            // role
 enum { PLUGRAD_DEBUG = 0, PLUGRAD_INFO = 1, PLUGRAD_WARNING = 2, PLUGRAD_ERROR = 3 };  // levels of log
 
 enum {  // opcodes
-#define PLUGRAD_OP(name, id, family, outputs, inputs, tier, operands, definition) PLUGRAD_OP_##name = id,
+#define PLUGRAD_OP(name, id, shape, tier, operands, ulps, gradient, definition) PLUGRAD_OP_##name = id,
 #include <plugrad/sdk/ops.def>
 #undef PLUGRAD_OP
 };

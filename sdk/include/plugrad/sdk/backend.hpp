@@ -3,7 +3,9 @@
 // in the plugin, whatever flags it is compiled with, so that plugins made with different revisions live side by side.
 #pragma once
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/dtypes.hpp>
 #include <plugrad/sdk/layout.hpp>
+#include <plugrad/sdk/ops.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,65 +34,16 @@ class BackendError : public std::runtime_error {
   plugrad_status status_;
 };
 
-// --- The op table, as data.
-
-enum class Family : uint8_t { elementwise, reduce, matmul, indexing, random, backward, update };
-
-struct OpInfo {
-  uint32_t opcode;
-  const char* name;
-  Family family;
-  uint8_t outputs, inputs, tier;
-  const char* operands;  // a letter each, as ops.def explains them
-};
-
-inline constexpr OpInfo kOps[] = {
-#define PLUGRAD_OP(name, id, family, outputs, inputs, tier, operands, definition) \
-  {id, #name, Family::family, outputs, inputs, tier, operands},
-#include <plugrad/sdk/ops.def>
-#undef PLUGRAD_OP
-};
-
-// The row of the op table, or null for an opcode it does not have.
-constexpr const OpInfo* op_info(uint32_t opcode) {
-  for (const OpInfo& op : kOps)
-    if (op.opcode == opcode) return &op;
-  return nullptr;
-}
-
-constexpr bool is_floating(uint8_t dtype) { return dtype >= PLUGRAD_F32 && dtype <= PLUGRAD_BF16; }
-
-// Bytes of an element; 0 for an unknown dtype.
-constexpr uint64_t element_size(uint8_t dtype) {
-  constexpr uint8_t kSizes[] = {0, 4, 8, 2, 2, 4, 8, 1, 1};
-  return dtype < std::size(kSizes) ? kSizes[dtype] : 0;
-}
-
-// The dtype of an operand with this letter of OpInfo::operands, where the op's dtype is `dtype`; 0 for D.
-constexpr uint8_t operand_dtype(char letter, uint8_t dtype) {
-  switch (letter) {
-    case 'B': return PLUGRAD_BOOL;
-    case 'I': return PLUGRAD_I64;
-    case 'A': return is_floating(dtype) ? dtype : uint8_t(PLUGRAD_I64);
-    case 'D': return 0;
-    default: return dtype;
-  }
-}
-
-template <class T> inline constexpr uint8_t dtype_of = 0;
-template <> inline constexpr uint8_t dtype_of<float> = PLUGRAD_F32;
-template <> inline constexpr uint8_t dtype_of<double> = PLUGRAD_F64;
-template <> inline constexpr uint8_t dtype_of<int32_t> = PLUGRAD_I32;
-template <> inline constexpr uint8_t dtype_of<int64_t> = PLUGRAD_I64;
-template <> inline constexpr uint8_t dtype_of<uint8_t> = PLUGRAD_U8;
-template <> inline constexpr uint8_t dtype_of<bool> = PLUGRAD_BOOL;
+template <class T> inline constexpr uint8_t dtype_of = element_dtype<T>;
 
 // --- One call, as a kernel sees it.
 
 class Backend;
 struct OpenDevice;
+struct KernelRow;
 struct BoundKernel : plugrad_kernel {
   OpenDevice* device;
+  const KernelRow* row;
 };
 
 // What a backend keeps of a stream: derive from it and return it from Backend::stream_create.
@@ -115,6 +68,7 @@ class Call {
   template <class T> const T& attributes() const { return *static_cast<const T*>(op_->attributes); }
   template <class S> S& stream() const { return static_cast<S&>(*reinterpret_cast<Stream*>(stream_)); }  // with ASYNC only
   template <class B> B& backend() const;
+  template <class T> const T& own() const;  // what the row's `own` points to
   char* workspace() const { return reinterpret_cast<char*>(op_->workspace) + op_->workspace_offset; }  // of host memory
 
  private:
@@ -149,8 +103,9 @@ struct KernelRow {
   std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;
   RunFunction run;
   WorkspaceFunction workspace;
+  const void* own = nullptr;  // the backend's: data that its run function works by
 
-  bool serves(const plugrad_signature& s) const {
+  constexpr bool serves(const plugrad_signature& s) const {
     return opcode == s.opcode && !(s.layout & ~layouts) && !(s.flags & ~flags) && operands == s.outputs + s.inputs &&
            std::equal(s.dtypes, s.dtypes + operands, dtypes.begin());
   }
@@ -171,15 +126,21 @@ plugrad_status run_kernel(const plugrad_kernel* self, plugrad_stream* stream, co
   }
 }
 
-// A row: Function(const Call&) computes opcode for the op's dtype (the other operands' follow from the op table), for views
-// of these layouts. With ACCUMULATE in flags it adds to the output when call.accumulates().
+// A row for the op's dtype with a run function of its own; the other operands' dtypes follow from the op table.
+constexpr KernelRow kernel_row(uint32_t opcode, uint8_t dtype, RunFunction run, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
+                               uint32_t flags = kPlainFlags) {
+  const OpInfo& op = *op_info(opcode);
+  KernelRow row{opcode, flags, layouts, static_cast<uint8_t>(op.operand_count()), {}, run, nullptr};
+  for (int i = 0; i < op.operand_count(); ++i) row.dtypes[i] = op.operand_dtype(i, dtype);
+  return row;
+}
+
+// A row: Function(const Call&) computes opcode for the op's dtype, for views of these layouts. With ACCUMULATE in flags it
+// adds to the output when call.accumulates().
 template <auto Function>
 constexpr KernelRow kernel(uint32_t opcode, uint8_t dtype, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
                            uint32_t flags = kPlainFlags) {
-  KernelRow row{opcode, flags, layouts, 0, {}, run_kernel<Function>, nullptr};
-  for (const char* letter = op_info(opcode)->operands; *letter; ++letter)
-    row.dtypes[row.operands++] = operand_dtype(*letter, dtype);
-  return row;
+  return kernel_row(opcode, dtype, run_kernel<Function>, layouts, flags);
 }
 
 // A row whose dtypes are given one by one, outputs first: for CAST, and for a plugin's own ops.
@@ -262,14 +223,8 @@ class Backend {
   static DeviceCount count() { return {}; }  // hide it in the derived class to ask a driver
   virtual plugrad_device_info info() const { return host_info("host memory"); }
 
-  // The kernels, a function per family; the preferred row first where several serve. Constant after construction.
-  virtual Rows elementwise() const { return {}; }
-  virtual Rows reduce() const { return {}; }
-  virtual Rows matmul() const { return {}; }
-  virtual Rows indexing() const { return {}; }
-  virtual Rows random() const { return {}; }
-  virtual Rows backward() const { return {}; }
-  virtual Rows update() const { return {}; }
+  // The kernels; where several serve a question, the first of them. Constant after construction.
+  virtual Rows kernels() const { return {}; }
 
   // The rest reaches the host only where it is overridden; abi.h says what belongs together.
   virtual plugrad_buffer* alloc(uint64_t) { return nullptr; }
@@ -310,16 +265,18 @@ struct OpenDevice {
     return stream.release()->handle();
   }
   void collect_kernels() {
-    for (const Rows family : {backend->elementwise(), backend->reduce(), backend->matmul(), backend->indexing(),
-                              backend->random(), backend->backward(), backend->update()})
-      rows.insert(rows.end(), family.begin(), family.end());
+    const Rows all = backend->kernels();
+    rows.assign(all.begin(), all.end());
     kernels.reserve(rows.size());
     for (const KernelRow& row : rows)
-      kernels.push_back({{sizeof(plugrad_kernel), 0, row.run, row.workspace}, this});
+      kernels.push_back({{sizeof(plugrad_kernel), 0, row.run, row.workspace}, this, &row});
   }
 };
 template <class B> B& Call::backend() const {
   return static_cast<B&>(*static_cast<const BoundKernel*>(kernel_)->device->backend);
+}
+template <class T> const T& Call::own() const {
+  return *static_cast<const T*>(static_cast<const BoundKernel*>(kernel_)->row->own);
 }
 // The backend behind a device of this plugin, as in plugrad_place::device.
 template <class B> B& backend_of(plugrad_device* device) { return static_cast<B&>(*OpenDevice::of(device).backend); }

@@ -1,6 +1,6 @@
 #include <backends/reference/accumulator.hpp>
 #include <backends/reference/elements.hpp>
-#include <backends/reference/families.hpp>
+#include <backends/reference/kernels.hpp>
 
 namespace plugrad::reference {
 namespace {
@@ -25,14 +25,14 @@ template <class T> void matmul(const Call& call) {
       out, a, b);
 }
 
-template <class T> constexpr KernelRow row() {
-  return kernel<matmul<T>>(PLUGRAD_OP_MATMUL, dtype_of<T>, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
-                           kPlainFlags | PLUGRAD_ACCUMULATE);
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
+  return {kernel<matmul<T>>(PLUGRAD_OP_MATMUL, element_dtype<T>, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
+                            kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
-constexpr std::array kRows = {row<float>(), row<double>()};
+constexpr auto kRows = rows(kFloating);
 
 }  // namespace
 
-Rows matmul_rows() { return kRows; }
+Rows contraction_kernels() { return kRows; }
 
 }  // namespace plugrad::reference

@@ -1,0 +1,15 @@
+// The kernels, a file for each shape of the op table.
+#pragma once
+#include <plugrad/sdk/rows.hpp>
+
+namespace plugrad::reference {
+
+Rows elementwise_kernels();  // and those of shape generate and copy
+Rows reduction_kernels();
+Rows rowwise_kernels();
+Rows contraction_kernels();
+Rows indexing_kernels();
+Rows random_kernels();
+Rows update_kernels();
+
+}  // namespace plugrad::reference

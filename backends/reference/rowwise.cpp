@@ -1,0 +1,102 @@
+#include <backends/reference/accumulator.hpp>
+#include <backends/reference/elements.hpp>
+#include <backends/reference/kernels.hpp>
+#include <backends/reference/ordering.hpp>
+
+#include <cmath>
+
+namespace plugrad::reference {
+namespace {
+
+// ln sum e^x of n elements. The largest is taken out, so that nothing overflows.
+template <class T> double log_sum_exp(const T* x, int64_t n, int64_t stride) {
+  double largest = x[0];
+  for (int64_t i = 1; i < n; ++i)
+    if (Larger()(static_cast<double>(x[i * stride]), largest)) largest = x[i * stride];
+  Accumulator<double> sum;
+  for (int64_t i = 0; i < n; ++i) sum.add(std::exp(x[i * stride] - largest));
+  return largest + std::log(sum.total());
+}
+
+template <class T> void log_softmax(const Call& call) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const Elements<T> out(call.out()), x(call.in(0));
+  const int64_t n = call.out().shape[axis], out_stride = out.strides[axis], x_stride = x.strides[axis];
+  for_each(
+      without_axis(call.out(), axis),
+      [&](T& y, T& row) {
+        const double lse = log_sum_exp(&row, n, x_stride);
+        for (int64_t i = 0; i < n; ++i) (&y)[i * out_stride] = static_cast<T>((&row)[i * x_stride] - lse);
+      },
+      out, x);
+}
+
+template <class T> void cross_entropy(const Call& call) {
+  const Elements<T> loss(call.out(0)), lse(call.out(1)), x(call.in(0));
+  const Elements<int64_t> target(call.in(1));
+  const int64_t classes = call.in(0).shape[1], stride = x.strides[1];
+  for_each(
+      call.out(0),
+      [&](T& row_loss, T& row_lse, T& row, const int64_t& chosen) {
+        if (chosen < 0 || chosen >= classes)
+          throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy] target " + std::to_string(chosen) + ": one from 0 to " +
+                                                      std::to_string(classes - 1) + " expected");
+        const double exact = log_sum_exp(&row, classes, stride);
+        row_lse = static_cast<T>(exact);
+        row_loss = static_cast<T>(exact - (&row)[chosen * stride]);
+      },
+      loss, lse, x, target);
+}
+
+template <class T> void log_softmax_backward(const Call& call) {
+  const int axis = call.attributes<plugrad_axis>().axis;
+  const Elements<T> out(call.out()), grad(call.in(0)), y(call.in(1));
+  const int64_t n = call.out().shape[axis];
+  const int64_t out_stride = out.strides[axis], grad_stride = grad.strides[axis], y_stride = y.strides[axis];
+  for_each(
+      without_axis(call.out(), axis),
+      [&](T& result, const T& g, const T& row) {
+        Accumulator<T> sum;
+        for (int64_t i = 0; i < n; ++i) sum.add((&g)[i * grad_stride]);
+        for (int64_t i = 0; i < n; ++i) {
+          const double probability = std::exp(static_cast<double>((&row)[i * y_stride]));
+          (&result)[i * out_stride] = static_cast<T>((&g)[i * grad_stride] - probability * sum.total());
+        }
+      },
+      out, grad, y);
+}
+
+template <class T> void cross_entropy_backward(const Call& call) {
+  Elements<T> grad(call.in(0)), lse(call.in(3));
+  Elements<int64_t> target(call.in(2));
+  const Elements<T> out(call.out()), x(call.in(1));
+  const int64_t classes = call.out().shape[1];
+  int64_t column = 0;
+  // Operands of shape (n) stand still along the second axis: their strides are 0 there.
+  for_each(
+      call.out(),
+      [&](T& result, const T& g, const T& logit, const int64_t& chosen, const T& row_lse) {
+        if (chosen < 0 || chosen >= classes)
+          throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy_backward] target " + std::to_string(chosen) +
+                                                      ": one from 0 to " + std::to_string(classes - 1) + " expected");
+        const double probability = std::exp(static_cast<double>(logit) - static_cast<double>(row_lse));
+        result = static_cast<T>(g * (probability - (column == chosen)));
+        column = (column + 1) % classes;
+      },
+      out, grad, x, target, lse);
+}
+
+template <class... T> constexpr auto rows(Types<T...>) {
+  constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no classes to choose from
+  return join(std::array{kernel<log_softmax<T>>(PLUGRAD_OP_LOG_SOFTMAX, element_dtype<T>)...},
+              std::array{kernel<cross_entropy<T>>(PLUGRAD_OP_CROSS_ENTROPY, element_dtype<T>, kMemory)...},
+              std::array{kernel<log_softmax_backward<T>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, element_dtype<T>)...},
+              std::array{kernel<cross_entropy_backward<T>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
+}
+constexpr auto kRows = rows(kFloating);
+
+}  // namespace
+
+Rows rowwise_kernels() { return kRows; }
+
+}  // namespace plugrad::reference

@@ -1,0 +1,127 @@
+// The dtypes of dtypes.def as C++: what is true of each, and the types of their elements.
+#pragma once
+#include <plugrad/sdk/abi.h>
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#pragma GCC visibility push(hidden)
+namespace plugrad {
+inline namespace sdk_v0_r0 {
+
+enum class Kind : uint8_t { boolean, integer, floating };
+
+struct DTypeInfo {
+  uint8_t dtype;
+  const char* name;   // "F32"
+  const char* label;  // "f32"
+  uint8_t size;       // bytes of an element
+  Kind kind;
+  int digits, exponent_bits;  // as dtypes.def explains them
+  uint8_t accumulator;
+  uint8_t dlpack_code;
+
+  // Of a floating dtype: the exponents of the largest finite number and of the smallest normal one.
+  constexpr int highest_exponent() const { return (1 << (exponent_bits - 1)) - 1; }
+  constexpr int lowest_exponent() const { return 1 - highest_exponent(); }
+};
+
+inline constexpr DTypeInfo kDTypes[] = {
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
+  {id, #name, label, sizeof(type), Kind::kind, digits, exponent, PLUGRAD_##accumulator, dlpack},
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+};
+
+inline constexpr uint32_t kDTypeIds = 16;  // every id is below
+
+namespace detail {
+// Place of a dtype in kDTypes plus 1; 0: unknown.
+inline constexpr std::array<uint8_t, kDTypeIds> kPlaces = [] {
+  std::array<uint8_t, kDTypeIds> places{};
+  for (uint8_t i = 0; i < std::size(kDTypes); ++i) places[kDTypes[i].dtype] = static_cast<uint8_t>(i + 1);
+  return places;
+}();
+inline constexpr std::array<uint8_t, kDTypeIds> kSizes = [] {
+  std::array<uint8_t, kDTypeIds> sizes{};
+  for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
+  return sizes;
+}();
+// The dtypes of a kind, a bit each.
+constexpr uint32_t dtypes_of(Kind kind) {
+  uint32_t bits = 0;
+  for (const DTypeInfo& each : kDTypes)
+    if (each.kind == kind) bits |= 1u << each.dtype;
+  return bits;
+}
+constexpr bool is_among(uint8_t dtype, uint32_t bits) { return dtype < kDTypeIds && bits >> dtype & 1; }
+}  // namespace detail
+
+// The row of a dtype, or null for one that the table does not have.
+constexpr const DTypeInfo* dtype_info(uint8_t dtype) {
+  const uint8_t place = dtype < kDTypeIds ? detail::kPlaces[dtype] : uint8_t{0};
+  return place ? &kDTypes[place - 1] : nullptr;
+}
+
+// All three are false for an unknown dtype.
+constexpr bool is_floating(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::floating)); }
+constexpr bool is_integer(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::integer)); }
+constexpr bool is_boolean(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::boolean)); }
+
+// Bytes of an element; 0 for an unknown dtype.
+constexpr uint64_t element_size(uint8_t dtype) { return dtype < kDTypeIds ? detail::kSizes[dtype] : 0; }
+
+// "f32"; "unknown dtype" for one that the table does not have.
+constexpr const char* dtype_label_of(uint8_t dtype) {
+  const DTypeInfo* info = dtype_info(dtype);
+  return info ? info->label : "unknown dtype";
+}
+
+// A list of element types.
+template <class... T> struct Types {};
+
+namespace detail {
+template <class, class... T> struct AllBut { using type = Types<T...>; };
+}  // namespace detail
+
+// The element types of all dtypes, in the order of the table.
+using EveryType = detail::AllBut<void
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) , type
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+                                 >::type;
+
+// The dtype of a C++ type.
+template <class T> inline constexpr uint8_t element_dtype = 0;
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
+  template <> inline constexpr uint8_t element_dtype<type> = id;
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+
+namespace detail {
+template <uint8_t dtype> struct Element;
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type_, kind, digits, exponent, accumulator, dlpack) \
+  template <> struct Element<id> { using type = type_; };
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
+}  // namespace detail
+
+// The C++ type of a dtype's elements.
+template <uint8_t dtype> using ElementType = typename detail::Element<dtype>::type;
+// The type that sums of T are formed in, at least.
+template <class T> using AccumulatorType = ElementType<dtype_info(element_dtype<T>)->accumulator>;
+
+// Calls body(T{}) with the element type of a dtype. Gives whether the dtype is known.
+template <class Body> constexpr bool with_element_type(uint8_t dtype, Body&& body) {
+  const auto one = [&]<class T>(T zero) {
+    if (dtype != element_dtype<T>) return false;
+    body(zero);
+    return true;
+  };
+  return [&]<class... T>(Types<T...>) { return (one(T{}) || ...); }(EveryType{});
+}
+
+}  // namespace sdk_v0_r0
+}  // namespace plugrad
+#pragma GCC visibility pop

@@ -1,0 +1,154 @@
+// What each elementwise op computes of one element, written once for the backends that are C++: plain code, which compilers
+// make vectors of, and which CUDA compiles as well. A backend replaces a function where it has a faster one.
+// plugrad-conform does not use these: its references are its own.
+#pragma once
+#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/dtypes.hpp>
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define PLUGRAD_FUNCTION __host__ __device__ __forceinline__
+#else
+#define PLUGRAD_FUNCTION [[gnu::always_inline]] inline
+#endif
+
+#pragma GCC visibility push(hidden)
+namespace plugrad {
+inline namespace sdk_v0_r0 {
+
+// The type to calculate in so that integers wrap, for overflow of signed ones is undefined.
+template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf { using type = T; };
+template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<T>; };
+template <class T> using Wrapping = typename WrappingOf<T>::type;
+
+// Function<opcode>()(inputs...) is the output's element. The inputs have one type T, but for conditions.
+template <uint32_t opcode> struct Function;
+
+template <> struct Function<PLUGRAD_OP_NEG> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return static_cast<T>(-static_cast<Wrapping<T>>(x)); }
+};
+template <> struct Function<PLUGRAD_OP_ABS> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
+    else return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
+  }
+};
+template <> struct Function<PLUGRAD_OP_SIGN> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+    const T positive = x > 0 ? T(1) : x;
+    return x < 0 ? T(-1) : positive;
+  }
+};
+template <> struct Function<PLUGRAD_OP_SQRT> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::sqrt(x); }
+};
+template <> struct Function<PLUGRAD_OP_EXP> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::exp(x); }
+};
+template <> struct Function<PLUGRAD_OP_LOG> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::log(x); }
+};
+template <> struct Function<PLUGRAD_OP_TANH> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::tanh(x); }
+};
+template <> struct Function<PLUGRAD_OP_RELU> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x < 0 ? T(0) : x; }
+};
+template <> struct Function<PLUGRAD_OP_SIGMOID> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+    const T e = std::exp(-std::fabs(x));  // e^-x would overflow long before the result is 0
+    return (x < 0 ? e : T(1)) / (1 + e);
+  }
+};
+
+template <> struct Function<PLUGRAD_OP_ADD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+template <> struct Function<PLUGRAD_OP_SUB> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+  }
+};
+template <> struct Function<PLUGRAD_OP_MUL> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+template <> struct Function<PLUGRAD_OP_DIV> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return a / b; }
+};
+template <> struct Function<PLUGRAD_OP_POW> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return std::pow(a, b); }
+};
+template <> struct Function<PLUGRAD_OP_MAXIMUM> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    const T larger = a > b ? a : b;  // b where a is NaN
+    return b != b ? b : (a != a ? a : larger);
+  }
+};
+template <> struct Function<PLUGRAD_OP_MINIMUM> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    const T smaller = a < b ? a : b;
+    return b != b ? b : (a != a ? a : smaller);
+  }
+};
+
+template <> struct Function<PLUGRAD_OP_EQ> {
+  template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a == b; }
+};
+template <> struct Function<PLUGRAD_OP_NE> {
+  template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a != b; }
+};
+template <> struct Function<PLUGRAD_OP_LT> {
+  template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a < b; }
+};
+template <> struct Function<PLUGRAD_OP_LE> {
+  template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a <= b; }
+};
+template <> struct Function<PLUGRAD_OP_WHERE> {
+  template <class T> PLUGRAD_FUNCTION T operator()(bool condition, T a, T b) const { return condition ? a : b; }
+};
+
+template <> struct Function<PLUGRAD_OP_RELU_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const { return x <= 0 ? T(0) : grad; }
+};
+template <> struct Function<PLUGRAD_OP_SIGMOID_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (y * (1 - y)); }
+};
+template <> struct Function<PLUGRAD_OP_TANH_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (1 - y * y); }
+};
+
+// An element of FILL and COPY.
+struct Identity {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x; }
+};
+
+// An element of CAST. To may be any type that can hold the dtype's values.
+template <class To> struct Conversion {
+  template <class From> PLUGRAD_FUNCTION To operator()(From x) const {
+    if constexpr (std::is_same_v<To, bool>) {
+      return x != From(0);
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      // Both limits are powers of two, exact in From; to convert what is beyond them would be undefined.
+      constexpr From kEnd = -static_cast<From>(kLeast);
+      if (x >= kEnd) return kMost;
+      if (x < -kEnd) return kLeast;
+      return x == x ? static_cast<To>(x) : To(0);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+
+ private:
+  static constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
+};
+
+}  // namespace sdk_v0_r0
+}  // namespace plugrad
+#pragma GCC visibility pop

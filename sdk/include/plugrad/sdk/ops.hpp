@@ -1,0 +1,111 @@
+// The op table of ops.def as C++.
+#pragma once
+#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/dtypes.hpp>
+
+#include <array>
+#include <cstdint>
+
+#pragma GCC visibility push(hidden)
+namespace plugrad {
+inline namespace sdk_v0_r0 {
+
+// What may be assumed of an op's operands; ops.def explains each.
+enum class OpShape : uint8_t { generate, copy, elementwise, reduction, rowwise, contraction, indexing, random, update };
+
+struct OpInfo {
+  uint32_t opcode;
+  const char* name;
+  OpShape shape;
+  uint8_t tier;
+  uint8_t outputs, inputs;
+  char operands[PLUGRAD_MAX_OPERANDS + 1];  // a letter each, outputs first, as ops.def explains them
+  int ulps;                                 // -1: ops.md states the bound
+  uint32_t gradient;                        // the opcode of its gradient, or 0
+
+  constexpr int operand_count() const { return outputs + inputs; }
+  constexpr bool is_in_out(int operand) const { return operands[operand] >= 'a'; }
+  // The dtype of an operand where the op's dtype is `dtype`; 0 for the letter D, which says nothing of it.
+  constexpr uint8_t operand_dtype(int operand, uint8_t dtype) const {
+    switch (operands[operand]) {
+      case 'B': return PLUGRAD_BOOL;
+      case 'I': return PLUGRAD_I64;
+      case 'A': return is_floating(dtype) ? dtype : static_cast<uint8_t>(PLUGRAD_I64);
+      case 'D': return 0;
+      default: return dtype;
+    }
+  }
+  // Whether the op is defined for this dtype.
+  constexpr bool is_for(uint8_t dtype) const {
+    for (const char* letter = operands; *letter; ++letter) {
+      if ((*letter == 'N' || *letter == 'n') && is_boolean(dtype)) return false;
+      if ((*letter == 'F' || *letter == 'f') && !is_floating(dtype)) return false;
+    }
+    return dtype_info(dtype);
+  }
+  // Whether a device that has the op serves every layout, so that the host can always rely on it.
+  constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }
+  // Whether an output may be one of the inputs.
+  constexpr bool works_in_place() const {
+    return shape == OpShape::copy || shape == OpShape::elementwise || shape == OpShape::update;
+  }
+  // The inputs that may be immediates, and those that have one element, a bit each.
+  constexpr uint32_t immediate_inputs() const {
+    const bool numbers = shape == OpShape::generate || shape == OpShape::elementwise || shape == OpShape::random;
+    return numbers || shape == OpShape::update ? (1u << inputs) - 1 : 0;
+  }
+  constexpr uint32_t scalar_inputs() const {
+    if (shape == OpShape::generate || shape == OpShape::random) return (1u << inputs) - 1;
+    return shape == OpShape::update ? (1u << inputs) - 2 : 0;
+  }
+};
+
+namespace detail {
+enum class Opcode : uint32_t {
+  NONE = 0,
+#define PLUGRAD_OP(name, id, shape, tier, operands, ulps, gradient, definition) name = id,
+#include <plugrad/sdk/ops.def>
+#undef PLUGRAD_OP
+};
+
+constexpr OpInfo op_row(uint32_t opcode, const char* name, OpShape shape, uint8_t tier, const char* operands, int ulps,
+                        Opcode gradient) {
+  OpInfo op{opcode, name, shape, tier, 0, 0, {}, ulps, static_cast<uint32_t>(gradient)};
+  bool inputs = false;
+  for (int n = 0; *operands; ++operands) {
+    if (*operands == '<') {
+      inputs = true;
+      continue;
+    }
+    op.operands[n++] = *operands;
+    ++(inputs ? op.inputs : op.outputs);
+  }
+  return op;
+}
+}  // namespace detail
+
+inline constexpr OpInfo kOps[] = {
+#define PLUGRAD_OP(name, id, shape, tier, operands, ulps, gradient, definition) \
+  detail::op_row(id, #name, OpShape::shape, tier, operands, ulps, detail::Opcode::gradient),
+#include <plugrad/sdk/ops.def>
+#undef PLUGRAD_OP
+};
+
+namespace detail {
+// Place of an opcode in kOps plus 1; 0: unknown.
+inline constexpr std::array<uint8_t, 256> kOpPlaces = [] {
+  std::array<uint8_t, 256> places{};
+  for (size_t i = 0; i < std::size(kOps); ++i) places[kOps[i].opcode] = static_cast<uint8_t>(i + 1);
+  return places;
+}();
+}  // namespace detail
+
+// The row of the op table, or null for an opcode it does not have.
+constexpr const OpInfo* op_info(uint32_t opcode) {
+  const uint8_t place = opcode < detail::kOpPlaces.size() ? detail::kOpPlaces[opcode] : uint8_t{0};
+  return place ? &kOps[place - 1] : nullptr;
+}
+
+}  // namespace sdk_v0_r0
+}  // namespace plugrad
+#pragma GCC visibility pop
