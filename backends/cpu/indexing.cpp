@@ -2,6 +2,7 @@
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -146,8 +147,7 @@ template <class T> void add_to(char* to, const char* from) {
   T a, b;
   std::memcpy(&a, to, sizeof a);
   std::memcpy(&b, from, sizeof b);
-  if constexpr (std::is_floating_point_v<T>) a += b;
-  else a = T(uint64_t(a) + uint64_t(b));
+  a = Function<PLUGRAD_OP_ADD>()(a, b);
   std::memcpy(to, &a, sizeof a);
 }
 
@@ -188,16 +188,18 @@ template <class T> void scatter_add(const Call& call) {
   s.check("scatter_add");
 }
 
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
+  return {kernel<gather<BitsOf<sizeof(T)>>>(PLUGRAD_OP_GATHER, element_dtype<T>)...};
+}
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
+  return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
+}
+constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
+
 }  // namespace
 
 void append_indexing(RowList& rows) {
-  rows.push_back(kernel<gather<uint32_t>>(PLUGRAD_OP_GATHER, PLUGRAD_F32));
-  rows.push_back(kernel<gather<uint64_t>>(PLUGRAD_OP_GATHER, PLUGRAD_F64));
-  rows.push_back(kernel<gather<uint64_t>>(PLUGRAD_OP_GATHER, PLUGRAD_I64));
-  rows.push_back(kernel<gather<uint8_t>>(PLUGRAD_OP_GATHER, PLUGRAD_BOOL));
-  rows.push_back(kernel<scatter_add<float>>(PLUGRAD_OP_SCATTER_ADD, PLUGRAD_F32));
-  rows.push_back(kernel<scatter_add<double>>(PLUGRAD_OP_SCATTER_ADD, PLUGRAD_F64));
-  rows.push_back(kernel<scatter_add<int64_t>>(PLUGRAD_OP_SCATTER_ADD, PLUGRAD_I64));
+  append(rows, kRows);
 }
 
 }  // namespace plugrad::cpu

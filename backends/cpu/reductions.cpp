@@ -8,6 +8,7 @@
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/tile.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <algorithm>
 
@@ -15,20 +16,23 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// Trues are counted in i64.
-struct Count {
+// Sums in i64 of what is narrower: of bools, which are 0 or 1, and of smaller integers.
+template <class T> struct WideSum {
   static void init(char* partials, int64_t n) { std::fill_n(reinterpret_cast<int64_t*>(partials), n, 0); }
   static void row(char* partial, const char* p, int64_t n) {
-    int64_t count = 0;
-#pragma omp simd reduction(+ : count)
-    for (int64_t i = 0; i < n; ++i) count += p[i];
-    *reinterpret_cast<int64_t*>(partial) += count;
+    const T* x = reinterpret_cast<const T*>(p);
+    int64_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    *reinterpret_cast<int64_t*>(partial) += sum;
   }
   static void columns(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n) {
-    int64_t* counts = reinterpret_cast<int64_t*>(partials);
-    for (int64_t r = 0; r < rows; ++r)
+    int64_t* sums = reinterpret_cast<int64_t*>(partials);
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* x = reinterpret_cast<const T*>(p + r * stride);
 #pragma omp simd
-      for (int64_t c = 0; c < n; ++c) counts[c] += p[r * stride + c];
+      for (int64_t c = 0; c < n; ++c) sums[c] += x[c];
+    }
   }
   static void merge(char* partials, const char* others, int64_t n) {
     for (int64_t i = 0; i < n; ++i) reinterpret_cast<int64_t*>(partials)[i] += reinterpret_cast<const int64_t*>(others)[i];
@@ -36,8 +40,9 @@ struct Count {
   static void store(char* out, const char* partial, bool accumulate) {
     Sum<int64_t>::store(out, *reinterpret_cast<const int64_t*>(partial), accumulate);
   }
-  static constexpr Reduction kKind{1, 8, init, row, columns, merge, store};
+  static constexpr Reduction kKind{sizeof(T), 8, init, row, columns, merge, store};
 };
+template <class T> using Summing = std::conditional_t<std::is_same_v<T, AccumulatorType<T>>, Folding<Sum<T>>, WideSum<Stored<T>>>;
 
 template <const Reduction& kind> struct Reducing {
   static void general(const Call& call) { run_reduction(kind, call); }
@@ -146,27 +151,21 @@ template <class T> struct Argmax {
   }
 };
 
-template <const Reduction& kind> void append(RowList& rows, uint32_t opcode, uint8_t dtype, uint32_t flags = kPlainFlags) {
-  rows.push_back(kernel_row(opcode, dtype, Reducing<kind>::run, PLUGRAD_ALL_LAYOUTS, flags));
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T...>) {
+  return {kernel_row(PLUGRAD_OP_SUM, element_dtype<T>, Reducing<Summing<T>::kKind>::run, PLUGRAD_ALL_LAYOUTS,
+                     kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
-
-template <class T> void append_numeric(RowList& rows) {
-  append<Folding<Sum<T>>::kKind>(rows, PLUGRAD_OP_SUM, kDtype<T>, kPlainFlags | PLUGRAD_ACCUMULATE);
-  append<Folding<Extreme<T, true>>::kKind>(rows, PLUGRAD_OP_MAX, kDtype<T>);
-  append<Folding<Extreme<T, false>>::kKind>(rows, PLUGRAD_OP_MIN, kDtype<T>);
-  rows.push_back(kernel<Argmax<T>::run>(PLUGRAD_OP_ARGMAX, kDtype<T>));
+template <class... T> constexpr auto extremes(Types<T...>) {
+  return join(std::array{kernel_row(PLUGRAD_OP_MAX, element_dtype<T>, Reducing<Folding<Extreme<T, true>>::kKind>::run)...},
+              std::array{kernel_row(PLUGRAD_OP_MIN, element_dtype<T>, Reducing<Folding<Extreme<T, false>>::kKind>::run)...},
+              std::array{kernel<Argmax<T>::run>(PLUGRAD_OP_ARGMAX, element_dtype<T>)...});
 }
+constexpr auto kRows = join(sums(kAny), extremes(kNumbers));
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_reductions<HWY_TARGET>(RowList& rows) {
-  using namespace HWY_NAMESPACE;
-  append_numeric<float>(rows);
-  append_numeric<double>(rows);
-  append_numeric<int64_t>(rows);
-  HWY_NAMESPACE::append<Count::kKind>(rows, PLUGRAD_OP_SUM, PLUGRAD_BOOL, kPlainFlags | PLUGRAD_ACCUMULATE);
-}
+template <> void append_reductions<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kRows); }
 }  // namespace plugrad::cpu
