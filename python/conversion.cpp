@@ -88,10 +88,12 @@ template <class T> class Reader {
     }
     if constexpr (std::is_same_v<T, uint8_t>)
       return number.real() != 0;
-    else if constexpr (std::is_same_v<T, int64_t>) {
+    else if constexpr (std::is_integral_v<T>) {
       if (number.floating() && number.real() != double(number.integer()))
-        fail("a fraction, " + std::to_string(number.real()) + ", in an i64 tensor");
-      return number.integer();
+        fail("a fraction, " + std::to_string(number.real()) + ", in a tensor of integers");
+      if (!std::in_range<T>(number.integer()))
+        fail(std::to_string(number.integer()) + " is out of the range of " + dtype_name(dtype_of_v<T>));
+      return static_cast<T>(number.integer());
     } else
       return T(number.real());
   }
@@ -165,7 +167,7 @@ std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<
     case 'Q':
     case 'L':
     case 'n': return {DType::i64, std::move(raw)};
-    case 'i': return {DType::i64, converted<int32_t, int64_t>(raw)};
+    case 'i': return {DType::i32, std::move(raw)};
     case 'I': return {DType::i64, converted<uint32_t, int64_t>(raw)};
     case 'h': return {DType::i64, converted<int16_t, int64_t>(raw)};
     case 'H': return {DType::i64, converted<uint16_t, int64_t>(raw)};
@@ -241,6 +243,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
 namespace {
 PyObject* number_object(float x) { return PyFloat_FromDouble(x); }
 PyObject* number_object(double x) { return PyFloat_FromDouble(x); }
+PyObject* number_object(int32_t x) { return PyLong_FromLong(x); }
 PyObject* number_object(int64_t x) { return PyLong_FromLongLong(x); }
 PyObject* number_object(uint8_t x) { return PyBool_FromLong(x); }
 

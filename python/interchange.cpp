@@ -179,6 +179,7 @@ const char* buffer_format(DType dtype) {
   switch (dtype) {
     case DType::f32: return "f";
     case DType::f64: return "d";
+    case DType::i32: return "i";
     case DType::i64: return "q";
     case DType::boolean: break;
   }

@@ -59,7 +59,7 @@ template <class T> T only_element(const Tensor& x) {
   if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, the shape is " + x.shape().text());
   T value{};
   with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
-    std::conditional_t<std::is_same_v<Held, bool>, uint8_t, Held> held;
+    HostType<Held> held;
     x.copy_to_host(&held);
     value = static_cast<T>(held);
   });
@@ -71,9 +71,11 @@ template <> double Tensor::item<double>() const { return only_element<double>(*t
 template <> float Tensor::item<float>() const { return only_element<float>(*this); }
 template <> int64_t Tensor::item<int64_t>() const { return only_element<int64_t>(*this); }
 template <> bool Tensor::item<bool>() const { return only_element<double>(*this) != 0; }
-template <> std::vector<float> Tensor::to_vector<float>() const { return elements_of<float>(*this, DType::f32); }
-template <> std::vector<double> Tensor::to_vector<double>() const { return elements_of<double>(*this, DType::f64); }
-template <> std::vector<int64_t> Tensor::to_vector<int64_t>() const { return elements_of<int64_t>(*this, DType::i64); }
-template <> std::vector<uint8_t> Tensor::to_vector<uint8_t>() const { return elements_of<uint8_t>(*this, DType::boolean); }
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
+  template <> std::vector<HostType<type>> Tensor::to_vector<HostType<type>>() const {                 \
+    return elements_of<HostType<type>>(*this, DType::enumerator);                                     \
+  }
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
 
 }  // namespace plugrad

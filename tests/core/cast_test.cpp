@@ -41,11 +41,11 @@ TEST(Cast, ToBoolIsNotZero) {
 
 TEST(Cast, FromBoolIsZeroOrOne) {
   const Tensor x = of(DType::boolean, {1, 0, 1}, {3});
-  for (DType dtype : {DType::f32, DType::f64, DType::i64}) EXPECT_TRUE(close(cast(x, dtype), {3}, {1, 0, 1})) << dtype;
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) EXPECT_TRUE(close(cast(x, dtype), {3}, {1, 0, 1})) << dtype;
 }
 
 TEST(Cast, EqualDtypesGiveTheTensorItself) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean}) {
+  for (DType dtype : kEveryDType) {
     const Tensor x = of(dtype, {0, 1}, {2});
     EXPECT_TRUE(cast(x, dtype).is_same(x));
   }
@@ -53,8 +53,8 @@ TEST(Cast, EqualDtypesGiveTheTensorItself) {
 
 // Every pair, of an operand that lies in every way.
 TEST(Cast, StridedOperands) {
-  for (DType from : {DType::f32, DType::f64, DType::i64})
-    for (DType to : {DType::f32, DType::f64, DType::i64, DType::boolean}) {
+  for (DType from : {DType::f32, DType::f64, DType::i32, DType::i64})
+    for (DType to : kEveryDType) {
       const Tensor x = transpose(slice(counting({3, 4}, from), 1, 3, -5, -3));
       std::vector<double> expected = {3, 7, 11, 0, 4, 8};
       if (to == DType::boolean) expected = {1, 1, 1, 0, 1, 1};

@@ -100,7 +100,7 @@ const Binary kBinary[] = {
 
 std::vector<double> values_for(DType dtype) {
   if (dtype == DType::boolean) return {0, 1};
-  if (dtype == DType::i64) return {-7, -1, 0, 1, 2, 9};
+  if (is_integer(dtype)) return {-7, -1, 0, 1, 2, 9};
   std::vector<double> values = kSpecial;
   values[5] = 1e-30;
   return values;
@@ -108,13 +108,13 @@ std::vector<double> values_for(DType dtype) {
 
 // Every pair, by broadcasting a column with a row.
 TEST(Elementwise, EveryPairOfValues) {
-  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::boolean}) {
+  for (DType dtype : kEveryDType) {
     const std::vector<double> raw = values_for(dtype);
     const int64_t n = size_of(raw);
     const Tensor column = of(dtype, raw, {n, 1}), row = of(dtype, raw, {n});
     const std::vector<double> values = elements(row);
     for (const Binary& each : kBinary) {
-      if ((dtype == DType::i64 && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
+      if ((is_integer(dtype) && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
       std::vector<double> expected;
       for (double a : values)
         for (double b : values) expected.push_back(rounded(dtype, each.expected(a, b)));
@@ -124,10 +124,10 @@ TEST(Elementwise, EveryPairOfValues) {
 }
 
 TEST(Elementwise, NumbersTakeTheTensorsDtype) {
-  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::boolean}) {
+  for (DType dtype : kEveryDType) {
     const Tensor x = of(dtype, values_for(dtype), {size_of(values_for(dtype))});
     for (const Binary& each : kBinary) {
-      if ((dtype == DType::i64 && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
+      if ((is_integer(dtype) && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
       for (double number : {0.0, 1.0}) {
         std::vector<double> expected;
         for (double value : elements(x)) expected.push_back(each.expected(value, number));
@@ -215,7 +215,7 @@ TEST(Elementwise, StridedOperands) {
 }
 
 TEST(Elementwise, NothingInNothingOut) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64}) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
     const Tensor none = zeros({2, 0, 3}, dtype);
     EXPECT_TRUE(close(none + none, {2, 0, 3}, {}));
     EXPECT_TRUE(close(-none, {2, 0, 3}, {}));

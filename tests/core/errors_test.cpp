@@ -155,7 +155,7 @@ TEST(Errors, AxesOutOfRangeAreNamed) {
 }
 
 TEST(Errors, DtypesByName) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean})
+  for (DType dtype : kEveryDType)
     EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
   EXPECT_TRUE(throws(Code::invalid, {"'f16'", "f32, f64, i64, bool"}, [] { dtype_from_name("f16"); }));
 }

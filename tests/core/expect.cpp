@@ -34,13 +34,9 @@ template <class T> std::vector<double> widened(const Tensor& x) {
 }  // namespace
 
 std::vector<double> elements(const Tensor& x) {
-  switch (x.dtype()) {
-    case DType::f32: return widened<float>(x);
-    case DType::f64: return x.to_vector<double>();
-    case DType::i64: return widened<int64_t>(x);
-    case DType::boolean: return widened<uint8_t>(x);
-  }
-  return {};
+  std::vector<double> values;
+  with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) { values = widened<HostType<T>>(x); });
+  return values;
 }
 
 namespace {
@@ -84,15 +80,13 @@ Tensor i64(const std::vector<int64_t>& values, const Shape& shape) { return Tens
 Tensor i64(const std::vector<int64_t>& values) { return i64(values, {int64_t(values.size())}); }
 
 Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape) {
-  switch (dtype) {
-    case DType::f32: return Tensor::from(std::vector<float>(values.begin(), values.end()), shape);
-    case DType::f64: return f64(values, shape);
-    case DType::i64: return i64({values.begin(), values.end()}, shape);
-    case DType::boolean: break;
-  }
-  std::vector<bool> bits;
-  for (double value : values) bits.push_back(value != 0);
-  return Tensor::from(bits, shape);
+  Tensor made;
+  with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
+    std::vector<T> elements;
+    for (double value : values) elements.push_back(static_cast<T>(value));
+    made = Tensor::from(elements, shape);
+  });
+  return made;
 }
 
 Tensor counting(const Shape& shape, DType dtype) {

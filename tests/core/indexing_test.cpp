@@ -6,7 +6,7 @@ namespace {
 
 TEST(Indexing, GatherAlongEachAxis) {
   const Shape shape = {3, 4, 2};
-  for (DType dtype : {DType::f32, DType::f64, DType::i64})
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64})
     for (int axis = 0; axis < 3; ++axis) {
       Shape wanted = shape;
       wanted[size_t(axis)] = 5;
@@ -25,7 +25,7 @@ TEST(Indexing, GatherAlongEachAxis) {
 }
 
 TEST(Indexing, ScatterAddSumsWhatMeets) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64}) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
     const Tensor x = counting({3, 3}, dtype);
     const Tensor out = scatter_add(x, 1, i64({0, 0, 2, 2, 2, 2}, {2, 3}), of(dtype, {1, 2, 3, 10, 20, 30}, {2, 3}));
     EXPECT_TRUE(close(out, {3, 3}, {3, 1, 5, 3, 4, 65, 6, 7, 8})) << dtype;

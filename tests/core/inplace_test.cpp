@@ -5,7 +5,7 @@ namespace plugrad::test {
 namespace {
 
 TEST(InPlace, CopyBroadcastsAndCasts) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean}) {
+  for (DType dtype : kEveryDType) {
     Tensor x = zeros({2, 3}, dtype);
     x.copy_(f64({1, 0, 1}));
     EXPECT_TRUE(close(x, {2, 3}, {1, 0, 1, 1, 0, 1})) << dtype;
@@ -45,7 +45,7 @@ TEST(InPlace, ASourceThatOverlapsIsReadFirst) {
 }
 
 TEST(InPlace, AddScalesAndBroadcasts) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i64}) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
     Tensor x = counting({2, 2}, dtype);
     x.add_(of(dtype, {1, 2}, {2}), 3);
     EXPECT_TRUE(close(x, {2, 2}, {3, 7, 5, 9})) << dtype;

@@ -80,12 +80,12 @@ void expect_reductions(const Tensor& x, const ReductionRow& each) {
 }
 
 TEST(Reduce, OverEverySetOfAxes) {
-  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::boolean})
+  for (DType dtype : kEveryDType)
     for (const ReductionRow& each : kReductions) {
-      if ((dtype == DType::i64 && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
+      if ((is_integer(dtype) && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
       const double high = dtype == DType::boolean ? 1.6 : 40;
       std::vector<double> values = spread(2 * 3 * 4 * 2, dtype == DType::boolean ? 0 : -40, high);
-      for (double& value : values) value = dtype == DType::f32 || dtype == DType::f64 ? value : std::trunc(value);
+      for (double& value : values) value = is_floating(dtype) ? value : std::trunc(value);
       expect_reductions(of(dtype, values, {2, 3, 4, 2}), each);
     }
 }

@@ -96,10 +96,12 @@ template <> PLUGRAD_API double Tensor::item<double>() const;
 template <> PLUGRAD_API float Tensor::item<float>() const;
 template <> PLUGRAD_API int64_t Tensor::item<int64_t>() const;
 template <> PLUGRAD_API bool Tensor::item<bool>() const;
-template <> PLUGRAD_API std::vector<float> Tensor::to_vector<float>() const;
-template <> PLUGRAD_API std::vector<double> Tensor::to_vector<double>() const;
-template <> PLUGRAD_API std::vector<int64_t> Tensor::to_vector<int64_t>() const;
-template <> PLUGRAD_API std::vector<uint8_t> Tensor::to_vector<uint8_t>() const;
+// Elements of bool are read as bytes, 0 or 1.
+template <class T> using HostType = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
+  template <> PLUGRAD_API std::vector<HostType<type>> Tensor::to_vector<HostType<type>>() const;
+#include <plugrad/sdk/dtypes.def>
+#undef PLUGRAD_DTYPE
 
 // As NumPy prints: rows in brackets, more than 1000 elements truncated to three at each end. Copies only what it shows.
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
