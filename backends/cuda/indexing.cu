@@ -1,4 +1,5 @@
 // Gather and scatter-add. An index out of range is reported, and its element left alone.
+#include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -27,60 +28,125 @@ template <class T> __device__ __forceinline__ T read(const Grid<3>& grid, int k,
   return value;
 }
 
-// Operands: out, index, x.
-template <class T>
+// A thread takes kAhead packs at a time: it first reads all their indices, and then what those choose.
+constexpr int kAhead = 4;
+constexpr uint32_t kTile = kBlock * kAhead;
+
+__device__ __forceinline__ bool is_inside(int64_t index, const Axis& axis) { return index >= 0 && index < axis.extent; }
+
+// Calls f(u, i) for the packs i of this thread in the tile that begins at first.
+template <int N, class F> __device__ __forceinline__ void each_of_tile(const Grid<N>& grid, uint32_t first, F f) {
+#pragma unroll
+  for (int u = 0; u < kAhead; ++u)
+    if (const uint32_t i = first + u * kBlock + threadIdx.x; i < grid.count) f(u, i);
+}
+
+// Operands: out, index, x; one index a pack.
+template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     gather_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
-  for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < grid.count; i += gridDim.x * kBlock) {
-    const Offsets<3> offsets = locate(grid, i);
-    const int64_t index = read<int64_t>(grid, 1, offsets.at[1]);
-    if (index < 0 || index >= axis.extent) {
-      report();
-      continue;
-    }
-    T* out = reinterpret_cast<T*>(const_cast<char*>(grid.base[0])) + offsets.at[0];
-    *out = reinterpret_cast<const T*>(grid.base[2])[offsets.at[2] + index * axis.stride];
+  for (uint32_t first = blockIdx.x * kTile; first < grid.count; first += gridDim.x * kTile) {
+    Offsets<3> offsets[kAhead];
+    int64_t index[kAhead];
+    Pack<T, V> packs[kAhead];
+    each_of_tile(grid, first, [&](int u, uint32_t i) {
+      offsets[u] = locate(grid, i);
+      index[u] = read<int64_t>(grid, 1, offsets[u].at[1]);
+    });
+    each_of_tile(grid, first, [&](int u, uint32_t) {
+      const T* line = reinterpret_cast<const T*>(grid.base[2]) + offsets[u].at[2];
+      if (is_inside(index[u], axis)) packs[u] = *reinterpret_cast<const Pack<T, V>*>(line + index[u] * axis.stride);
+    });
+    each_of_tile(grid, first, [&](int u, uint32_t) {
+      T* out = reinterpret_cast<T*>(const_cast<char*>(grid.base[0])) + offsets[u].at[0];
+      if (is_inside(index[u], axis))
+        *reinterpret_cast<Pack<T, V>*>(out) = packs[u];
+      else
+        report();
+    });
   }
 }
 
-__device__ __forceinline__ void add_to(float* place, float term) { atomicAdd(place, term); }
-__device__ __forceinline__ void add_to(double* place, double term) { atomicAdd(place, term); }
-__device__ __forceinline__ void add_to(int64_t* place, int64_t term) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(term));
+// Adds at once for all threads; returns what was there.
+template <class T> __device__ __forceinline__ T add_to(T* place, T term) {
+  if constexpr (std::is_integral_v<T>) {
+    using Word = unsigned long long;
+    return static_cast<T>(atomicAdd(reinterpret_cast<Word*>(place), static_cast<Word>(term)));
+  } else {
+    return atomicAdd(place, term);
+  }
 }
 
-// Operands: source, index, out.
+// On a GPU, an atomic addition of floats in global memory takes denormals for 0: operands and sum alike. What it dropped
+// follows from the value that it returns, and is added by compare and swap as one more term. It nearly always is 0, so the
+// cost is that the addition returns a value and that a few instructions look at it.
+__device__ __forceinline__ float denormal_part(float x) { return std::fabs(x) < 0x1p-126f ? x : 0; }
+
+__device__ __forceinline__ void add_dropped(float* place, float old, float term) {
+  const float sum = (old - denormal_part(old)) + (term - denormal_part(term));
+  const float dropped = denormal_part(old) + denormal_part(term) + denormal_part(sum);
+  if (dropped == 0) return;
+  auto* const word = reinterpret_cast<unsigned*>(place);
+  unsigned seen = *static_cast<volatile unsigned*>(word), expected;
+  do {
+    expected = seen;
+    seen = atomicCAS(word, expected, __float_as_uint(__uint_as_float(expected) + dropped));
+  } while (seen != expected);
+}
+template <class T> __device__ __forceinline__ void add_dropped(T*, T, T) {}  // other types lose nothing
+
+// Operands: source, index, out. Neighbouring threads add to neighbouring elements, so that a warp's additions meet in few
+// sectors; packs would spread them.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     scatter_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
-  for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < grid.count; i += gridDim.x * kBlock) {
-    const Offsets<3> offsets = locate(grid, i);
-    const int64_t index = read<int64_t>(grid, 1, offsets.at[1]);
-    if (index < 0 || index >= axis.extent) {
-      report();
-      continue;
-    }
-    T* line = reinterpret_cast<T*>(const_cast<char*>(grid.base[2])) + offsets.at[2];
-    add_to(line + index * axis.stride, read<T>(grid, 0, offsets.at[0]));
+  for (uint32_t first = blockIdx.x * kTile; first < grid.count; first += gridDim.x * kTile) {
+    T* places[kAhead];
+    T terms[kAhead], old[kAhead];
+    int64_t index[kAhead];
+    each_of_tile(grid, first, [&](int u, uint32_t i) {
+      const Offsets<3> offsets = locate(grid, i);
+      places[u] = reinterpret_cast<T*>(const_cast<char*>(grid.base[2])) + offsets.at[2];
+      index[u] = read<int64_t>(grid, 1, offsets.at[1]);
+      terms[u] = read<T>(grid, 0, offsets.at[0]);
+    });
+    each_of_tile(grid, first, [&](int u, uint32_t) {
+      if (is_inside(index[u], axis))
+        old[u] = add_to(places[u] += index[u] * axis.stride, terms[u]);
+      else
+        report();
+    });
+    each_of_tile(grid, first, [&](int u, uint32_t) {
+      if (is_inside(index[u], axis)) add_dropped(places[u], old[u], terms[u]);
+    });
   }
 }
 
-template <auto kernel> void launch(const Submission& submission, const Box& box, Axis axis) {
+template <auto kernel> void launch(const Submission& submission, const Grid<3>& grid, Axis axis) {
   static Occupancy occupancy;
-  box.cut([&](const Box& part) {
-    const Grid<3> grid = grid_of<1, 3>(part);
-    const uint64_t tiles = (uint64_t(grid.count) + kBlock - 1) / kBlock;
-    PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles, occupancy), kBlock, 0, submission.handle(), grid, axis,
-                   submission.index_report());
-    submission.launched();
-  });
+  const uint64_t tiles = (uint64_t(grid.count) + kTile - 1) / kTile;
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles, occupancy), kBlock, 0, submission.handle(), grid, axis,
+                 submission.index_report());
+  submission.launched();
+}
+
+// Rows as those of an embedding: the index stays the same along the innermost axis, where x and out lie in whole packs.
+template <int V> bool copies_rows(const Box& box, const Axis& axis) {
+  return V > 1 && box.extent[0] % V == 0 && box.stride[1][0] == 0 && box.stride[2][0] == 1 && axis.stride % V == 0 &&
+         has_packs<V>(box);
 }
 
 template <class T> void gather(const Call& call, const Submission& submission) {
   const int axis = call.attributes<plugrad_axis>().axis;
   const plugrad_view x = without_axis(call.in(0), axis);
   const plugrad_view* const views[] = {&call.out(), &call.in(1), &x};
-  launch<gather_kernel<T>>(submission, Box(views, 3), axis_of(call.in(0), axis));
+  const Axis chosen = axis_of(call.in(0), axis);
+  Box(views, 3).cut([&](const Box& part) {
+    if (copies_rows<kPack<T>>(part, chosen))
+      launch<gather_kernel<T, kPack<T>>>(submission, grid_of<kPack<T>, 3>(part), chosen);
+    else
+      launch<gather_kernel<T, 1>>(submission, grid_of<1, 3>(part), chosen);
+  });
 }
 
 template <class T> void scatter_add_any_order(const Call& call, const Submission& submission) {
@@ -93,7 +159,7 @@ template <class T> void scatter_add_any_order(const Call& call, const Submission
     std::swap(box.operand[0], box.operand[1]);
     std::swap(box.stride[0], box.stride[1]);
   }
-  launch<scatter_kernel<T>>(submission, box, axis_of(call.out(), axis));
+  box.cut([&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis_of(call.out(), axis)); });
 }
 
 // --- The same with one order of additions.
@@ -122,12 +188,23 @@ __global__ void __launch_bounds__(kBlock)
   const uint64_t threads = uint64_t(gridDim.x) * kBlock;
   for (uint64_t line = uint64_t(blockIdx.x) * kBlock + threadIdx.x; line < lines.walk.count; line += threads) {
     const Reach<3> reach = lines.walk.reach(line);
-    for (int64_t i = 0; i < lines.length; ++i) {
-      const int64_t place = lines.place(reach, i);
-      if (place < 0 || place >= lines.axis.extent)
-        report();
-      else
-        lines.out[reach.at[0] + place * lines.axis.stride] += lines.term(reach, i);
+    for (int64_t first = 0; first < lines.length; first += kAhead) {
+      int64_t places[kAhead];
+      T terms[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (first + u >= lines.length) continue;
+        places[u] = lines.place(reach, first + u);
+        terms[u] = lines.term(reach, first + u);
+      }
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (first + u >= lines.length) continue;
+        if (is_inside(places[u], lines.axis))
+          lines.out[reach.at[0] + places[u] * lines.axis.stride] += terms[u];
+        else
+          report();
+      }
     }
   }
 }
@@ -147,7 +224,7 @@ __global__ void __launch_bounds__(kBlock)
       int64_t place = -1;
       if (me < n) {
         place = lines.place(reach, first + me);
-        if (place < 0 || place >= lines.axis.extent) {
+        if (!is_inside(place, lines.axis)) {
           report();
           place = -1;
         }
@@ -159,10 +236,10 @@ __global__ void __launch_bounds__(kBlock)
       for (int j = 0; j < me && leads; ++j) leads = places[j] != place;
       if (leads) {
         T* const out = lines.out + reach.at[0] + place * lines.axis.stride;
-        T sum = *out;
+        auto sum = static_cast<AccumulatorOf<T>>(*out);
         for (int j = me; j < n; ++j)
-          if (places[j] == place) sum += terms[j];
-        *out = sum;
+          if (places[j] == place) sum += static_cast<AccumulatorOf<T>>(terms[j]);
+        *out = static_cast<T>(sum);
       }
       __syncthreads();
     }

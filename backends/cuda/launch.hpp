@@ -12,8 +12,9 @@
 //   errors      cudaGetLastError cudaGetErrorString cudaGetErrorName; cudaSuccess, cudaErrorNotReady and the codes of error.cpp
 //   in kernels  threadIdx blockIdx blockDim gridDim (x, y, z), dim3, __global__ __device__ __host__ __forceinline__ __shared__
 //               __launch_bounds__ __grid_constant__, __syncthreads, __shfl_down_sync __shfl_xor_sync (float, double, int,
-//               long long), atomicAdd (float, double, unsigned long long), atomicMin (unsigned long long), and from the
-//               mathematics of CUDA that C++ lacks: sincospi sincospif
+//               long long), __threadfence, atomicAdd (float, double, unsigned, unsigned long long), atomicMin (unsigned
+//               long long), atomicCAS (unsigned), __float_as_uint __uint_as_float __umul64hi, and from the mathematics of
+//               CUDA that C++ lacks: sincospi sincospif
 // No kernel reads a vector type of CUDA's: structs with alignas(16) make the same loads.
 #pragma once
 #include <cuda_runtime.h>

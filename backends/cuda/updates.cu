@@ -1,4 +1,5 @@
 // The optimisers' steps: one pass over memory each.
+#include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -9,47 +10,55 @@ namespace {
 template <class T> struct SgdStep {
   static constexpr int kOutputs = 2;
   static constexpr bool kInOut = true;
-  T momentum, decay;
+  using A = AccumulatorOf<T>;
+  A momentum, decay;
   bool nesterov;
 
   __device__ __forceinline__ void operator()(T& param, T& velocity, const T& grad, const T& rate) const {
-    T g = grad + decay * param;
+    const A p = static_cast<A>(param);
+    A g = static_cast<A>(grad) + decay * p;
     if (momentum != 0) {
-      velocity = momentum * velocity + g;
-      g = nesterov ? g + momentum * velocity : velocity;
+      const A v = momentum * static_cast<A>(velocity) + g;
+      velocity = static_cast<T>(v);
+      g = nesterov ? g + momentum * v : v;
     }
-    param -= rate * g;
+    param = static_cast<T>(p - static_cast<A>(rate) * g);
   }
 };
 
 template <class T> struct AdamStep {
   static constexpr int kOutputs = 3;
   static constexpr bool kInOut = true;
-  T beta1, beta2, rest1, rest2, epsilon, decay;
+  using A = AccumulatorOf<T>;
+  A beta1, beta2, rest1, rest2, epsilon, decay;
   bool decoupled;
 
   __device__ __forceinline__ void operator()(T& param, T& m, T& v, const T& grad, const T& rate, const T& c1,
                                              const T& c2) const {
-    const T g = decoupled ? grad : grad + decay * param;
-    const T kept = decoupled ? param - rate * decay * param : param;
-    m = beta1 * m + rest1 * g;
-    v = beta2 * v + rest2 * g * g;
-    param = kept - rate * (m / c1) / (std::sqrt(v / c2) + epsilon);
+    const A p = static_cast<A>(param), step = static_cast<A>(rate);
+    const A g = decoupled ? static_cast<A>(grad) : static_cast<A>(grad) + decay * p;
+    const A kept = decoupled ? p - step * decay * p : p;
+    const A first = beta1 * static_cast<A>(m) + rest1 * g, second = beta2 * static_cast<A>(v) + rest2 * g * g;
+    m = static_cast<T>(first);
+    v = static_cast<T>(second);
+    param = static_cast<T>(kept - step * (first / static_cast<A>(c1)) / (std::sqrt(second / static_cast<A>(c2)) + epsilon));
   }
 };
 
 template <class T> void sgd_step(const Call& call, const Submission& submission) {
   const auto& a = call.attributes<plugrad_sgd>();
+  using A = AccumulatorOf<T>;
   map_box<SgdStep<T>, T, T, T, T>(submission, Box(call.op().views, 4),
-                                  {static_cast<T>(a.momentum), static_cast<T>(a.weight_decay), a.nesterov != 0});
+                                  {static_cast<A>(a.momentum), static_cast<A>(a.weight_decay), a.nesterov != 0});
 }
 
 template <class T> void adam_step(const Call& call, const Submission& submission) {
   const auto& a = call.attributes<plugrad_adam>();
+  using A = AccumulatorOf<T>;
   map_box<AdamStep<T>, T, T, T, T, T, T, T>(
       submission, Box(call.op().views, 7),
-      {static_cast<T>(a.beta1), static_cast<T>(a.beta2), static_cast<T>(1 - a.beta1), static_cast<T>(1 - a.beta2),
-       static_cast<T>(a.epsilon), static_cast<T>(a.weight_decay), a.decoupled != 0});
+      {static_cast<A>(a.beta1), static_cast<A>(a.beta2), static_cast<A>(1 - a.beta1), static_cast<A>(1 - a.beta2),
+       static_cast<A>(a.epsilon), static_cast<A>(a.weight_decay), a.decoupled != 0});
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {

@@ -1,5 +1,5 @@
-// Tensors larger than one launch's blocks: kernels whose threads go on to further tiles, reductions in two passes, copies that turn
-// axes, sums in a fixed order. The values are the CPU's.
+// Tensors larger than one launch's blocks: kernels whose threads go on to further tiles, reductions of cut lines, rows of
+// any length, copies that turn axes, sums in a fixed order. The values are the CPU's.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(Sizes, CopiesThatTurnAxes) {
   }
 }
 
-TEST_F(Sizes, SumsInTwoPasses) {
+TEST_F(Sizes, SumsOfLinesThatAreCutIntoSegments) {
   const Tensor long_one = uniform({kMany}, DType::f64);
   compare([](const Tensor& x, const Tensor&) { return sum(x); }, long_one, long_one, 1e5);
   const Tensor cube = uniform({40, 50, 600});
@@ -81,6 +81,46 @@ TEST_F(Sizes, SumsInTwoPasses) {
   compare([](const Tensor& x, const Tensor&) { return sum(x, {1}); }, wide, wide, 20000);
   compare([](const Tensor& x, const Tensor&) { return sum(x, {0}); }, tall, tall, 20000);
   compare([](const Tensor& x, const Tensor&) { return sum(lt(x, 0)); }, tall, tall);
+}
+
+// Neighbouring columns are read together where they lie in whole aligned packs, and one by one otherwise.
+TEST_F(Sizes, ColumnsOfAnyNumberAndAlignment) {
+  const Shape shapes[] = {{5000, 1}, {5000, 4}, {3000, 7}, {2049, 64}, {700, 260}, {3, 4100}, {1, 1000}, {20000, 36}};
+  for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean})
+    for (const Shape& shape : shapes) {
+      const Tensor drawn = mul(uniform(shape, DType::f64), 9);
+      const Tensor x = dtype == DType::boolean ? lt(drawn, 0) : cast(drawn, dtype);
+      compare([](const Tensor& y, const Tensor&) { return sum(y, {0}); }, x, x, 20000);
+      if (shape[1] > 4) compare([](const Tensor& y, const Tensor&) { return sum(slice(y, 1, 1, 5), {0}); }, x, x, 20000);
+      if (dtype == DType::boolean) continue;
+      compare([](const Tensor& y, const Tensor&) { return max(y, {0}); }, x, x);
+      compare([](const Tensor& y, const Tensor&) { return argmax(y, {0}); }, x, x);
+    }
+}
+
+TEST_F(Sizes, ReductionsOfTurnedAndOfEightAxes) {
+  const Tensor x = uniform({3, 2, 4, 3, 2, 5, 4, 8});
+  const Shape all_axes[] = {{0}, {7}, {0, 2, 4, 6}, {1, 3, 5, 7}, {3, 4}, {0, 1, 2, 3, 4, 5, 6}, {}};
+  for (const Shape& axes : all_axes)
+    for (const Shape& order :
+         {Shape{0, 1, 2, 3, 4, 5, 6, 7}, Shape{7, 6, 5, 4, 3, 2, 1, 0}, Shape{1, 0, 3, 2, 7, 4, 6, 5}}) {
+      compare([&](const Tensor& y, const Tensor&) { return sum(permute(y, order), axes); }, x, x, 20000);
+      compare([&](const Tensor& y, const Tensor&) { return argmax(permute(y, order), axes); }, x, x);
+    }
+  const Tensor row = uniform({1, 1000});
+  compare([](const Tensor& y, const Tensor&) { return sum(expand(y, {3000, 1000}), {0}); }, row, row, 20000);
+  compare([](const Tensor& y, const Tensor&) { return sum(expand(y, {3000, 1000}), {1}); }, row, row, 20000);
+}
+
+// The block that finishes last combines the segments: each launch has to find its counters at 0 and leave them so.
+TEST_F(Sizes, CutSumsHaveTheSameBitsEachTime) {
+  const Tensor line = here(uniform({kMany})), table = here(uniform({30000, 24}));
+  const Tensor of_line = sum(line), of_columns = sum(table, {0}), of_rows = argmax(table, {0});
+  for (int i = 0; i < 5; ++i) {
+    expect_equal(of_line, sum(line));
+    expect_equal(of_columns, sum(table, {0}));
+    expect_equal(of_rows, argmax(table, {0}));
+  }
 }
 
 TEST_F(Sizes, ExtremesAndTheFirstOfEquals) {
@@ -93,11 +133,59 @@ TEST_F(Sizes, ExtremesAndTheFirstOfEquals) {
   }
 }
 
-TEST_F(Sizes, LogSoftmaxOfManyAndOfLongLines) {
-  for (const Shape& shape : {Shape{3000, 10}, Shape{10, 3000}, Shape{2, 40000}}) {
+Tensor gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& seed) {
+  Tensor leaf = contiguous(x).detach();
+  leaf.requires_grad_();
+  f(leaf).backward(seed);
+  return leaf.grad();
+}
+
+// Lines that a few threads hold in registers, that take a block, that fit no block, and that lie apart or askew.
+TEST_F(Sizes, LogSoftmaxOfLinesOfAnyLengthAndLayout) {
+  const Shape shapes[] = {{3000, 10}, {40, 1}, {1, 40}, {70, 64}, {33, 1001}, {3, 4096}, {2, 4100}, {2, 9001}, {2, 40000}};
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Shape& shape : shapes) {
+      const Tensor x = mul(uniform(shape, dtype), 20), seed = uniform(shape, dtype);
+      for (const int axis : {0, 1}) {
+        const auto f = [&](const Tensor& y) { return log_softmax(y, axis); };
+        compare([&](const Tensor& y, const Tensor&) { return f(y); }, x, x, 300);
+        compare([&](const Tensor& y, const Tensor&) { return f(transpose(y)); }, x, x, 300);
+        compare([&](const Tensor& y, const Tensor&) { return f(slice(y, 1, shape[1] / 3, shape[1])); }, x, x, 300);
+        compare([&](const Tensor& y, const Tensor& s) { return gradient(f, y, s); }, x, seed, 20000);
+      }
+    }
+}
+
+TEST_F(Sizes, CrossEntropyOfRowsOfAnyLength) {
+  for (const Shape& shape : {Shape{3000, 10}, Shape{50, 1}, Shape{1, 7}, Shape{65, 64}, Shape{30, 1001}, Shape{3, 50004}}) {
     const Tensor x = mul(uniform(shape), 20);
-    for (const int axis : {0, 1}) compare([&](const Tensor& y, const Tensor&) { return log_softmax(y, axis); }, x, x, 300);
+    const Tensor target = cast(mul(rand({shape[0]}, DType::f64, Device("cpu")), double(shape[1])), DType::i64);
+    const auto f = [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t, Reduction::none); };
+    compare(f, x, target, 300);
+    compare([&](const Tensor& y, const Tensor& t) { return f(transpose(contiguous(transpose(y))), t); }, x, target, 300);
+    compare(
+        [&](const Tensor& y, const Tensor& t) {
+          return gradient([&](const Tensor& z) { return f(z, t); }, y, mul(ones(t.shape(), DType::f32, t.device()), 2));
+        },
+        x, target, 300);
   }
+}
+
+TEST_F(Sizes, LinesWithInfinitiesAndNaN) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t n : {int64_t(8), int64_t(5001)})
+    for (const float special : {inf, -inf, nan}) {
+      std::vector<float> values(size_t(3 * n), 1.0f);
+      values[size_t(n - 1)] = special;                                  // the last of line 0
+      for (int64_t i = 0; i < n; ++i) values[size_t(n + i)] = special;  // all of line 1
+      const std::vector<double> got = numbers(log_softmax(Tensor::from(values, {3, n})));
+      for (int64_t i = 0; i < n; ++i) {
+        EXPECT_EQ(special == -inf, !std::isnan(got[size_t(i)]));
+        EXPECT_TRUE(std::isnan(got[size_t(n + i)]));
+        EXPECT_NEAR(got[size_t(2 * n + i)], -std::log(double(n)), 1e-5);
+      }
+      EXPECT_EQ(got[size_t(n - 1)] == -inf, special == -inf);
+    }
 }
 
 TEST_F(Sizes, AddingByIndexInOneOrderHasTheSameBitsEachTime) {
@@ -123,10 +211,47 @@ TEST_F(Sizes, AddingByIndexInOneOrderHasTheSameBitsEachTime) {
   }
 }
 
+// The additions of a GPU take denormals for 0 unless the kernel sees to it.
+TEST_F(Sizes, AddingByIndexKeepsDenormals) {
+  const float tiny = 3e-40f, least = std::numeric_limits<float>::min(), inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> target{0, tiny, tiny, 1.5f * least, least, 1, inf, -tiny, 0};
+  const std::vector<float> source{tiny, tiny, least, -least, tiny, tiny, tiny, tiny, -tiny};
+  const Tensor index = arange(0, 9, 1, DType::i64);
+  const std::vector<float> got =
+      scatter_add(Tensor::from(target, {9}), 0, index, Tensor::from(source, {9})).to_vector<float>();
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(got[i], target[i] + source[i]) << "element " << i;
+  const Tensor many = full({3000}, tiny), one = scatter_add(zeros({1}), 0, zeros({3000}, DType::i64), many);
+  EXPECT_NEAR(double(one.item<float>()) / (3000 * double(tiny)), 1, 1e-4);  // 3000 of them are no denormal any more
+}
+
 TEST_F(Sizes, GatherFromLongLines) {
   const Tensor x = uniform({400, 900});
   const Tensor index = cast(mul(rand({3000, 900}, DType::f64, Device("cpu")), 400), DType::i64);
   compare([](const Tensor& y, const Tensor& i) { return gather(y, 0, i); }, x, index);
+  compare([](const Tensor& y, const Tensor& i) { return gather(transpose(y), 1, transpose(i)); }, x, index);
+}
+
+// Rows of a table, as of an embedding: in packs where they lie so.
+TEST_F(Sizes, GatherOfWholeRowsAndTheirGradient) {
+  const Tensor rows = cast(mul(rand({2000, 1}, DType::f64, Device("cpu")), 50), DType::i64);
+  for (const int64_t width : {1, 3, 64, 65, 264})
+    for (const DType dtype : {DType::f32, DType::f64, DType::boolean}) {
+      const Tensor drawn = uniform({50, width + 1}, DType::f64),
+                   x = dtype == DType::boolean ? lt(drawn, 0) : cast(drawn, dtype);
+      for (const int64_t skipped : {0, 1}) {
+        const auto f = [&](const Tensor& y, const Tensor& i) {
+          const Tensor table = skipped ? slice(y, 1, 1, width + 1) : contiguous(slice(y, 1, 0, width));
+          return gather(table, 0, expand(i, {2000, width}));
+        };
+        compare(f, x, rows);
+        if (dtype != DType::f32) continue;
+        compare(
+            [&](const Tensor& y, const Tensor& i) {
+              return gradient([&](const Tensor& z) { return f(z, i); }, y, ones({2000, width}, dtype, y.device()));
+            },
+            x, rows);
+      }
+    }
 }
 
 TEST_F(Sizes, RandomNumbersAreTheCpusInEachLayout) {

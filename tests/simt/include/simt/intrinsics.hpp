@@ -121,6 +121,12 @@ inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 
+// A GPU's addition in global memory takes denormals of float for 0.
+inline float simt_flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+inline float atomicAdd(float* address, float value) {
+  simt::depends_on_order();
+  return simt::update(address, [=](float old) { return simt_flushed(simt_flushed(old) + simt_flushed(value)); });
+}
 template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) {
   if constexpr (std::is_floating_point_v<T>) simt::depends_on_order();
   return simt::update(address, [=](T old) {
