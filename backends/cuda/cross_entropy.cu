@@ -1,105 +1,73 @@
-#include <backends/cuda/softmax.hpp>
-
+// Cross-entropy of rows of logits, and its gradient. A team of threads has a row.
 #include <backends/cuda/rows.hpp>
+#include <backends/cuda/softmax.hpp>
 
 namespace plugrad::cuda {
 namespace {
 
-template <class T> struct Forward {
-  int64_t rows, classes;
-  Team team;
-  const T* x;
-  T *loss, *lse;
-  const int64_t* target;
-  int64_t x_row, x_column, loss_row, lse_row, target_row;  // strides
-};
-
-template <class T>
+// Operands: x, loss, lse, target.
+template <class T, int V, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_kernel(const __grid_constant__ Forward<T> f, const IndexReport report) {
-  __shared__ Exponentials<T> shared[kBlock];
-  for (int64_t first = int64_t(blockIdx.x) * f.team.teams(); first < f.rows; first += int64_t(gridDim.x) * f.team.teams()) {
-    const int64_t row = first + f.team.team();
-    const T* line = row < f.rows ? f.x + row * f.x_row : nullptr;
-    const Exponentials<T> e = exponentials(f.team, line, f.classes, f.x_column, shared);
-    if (!line || f.team.member() != 0) continue;
-    const int64_t target = f.target[row * f.target_row];
-    const T lse = e.largest + std::log(e.sum);
-    f.lse[row * f.lse_row] = lse;
-    if (target < 0 || target >= f.classes)
+    cross_entropy_kernel(const __grid_constant__ Lines<4> lines, const Input<T> x, T* loss, T* lse,
+                         const Input<int64_t> targets, const IndexReport report) {
+  __shared__ Exponentials<A> shared[kBlock];
+  for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
+    const uint64_t line = group * lines.team.teams() + lines.team.team();
+    const int64_t n = line < lines.walk.count ? lines.length : 0;
+    const Reach<4> reach = n ? lines.walk.reach(line) : Reach<4>{};
+    const int64_t target = n ? targets.at(reach.at[3]) : 0;  // before the row, so that both are on their way
+    Held<T, V> held;
+    const Exponentials<A> e = exponentials(lines.team, x, reach.at[0], lines.stride[0], n, held, shared);
+    if (!n || lines.team.member() != 0) continue;
+    const A sum = e.largest + std::log(e.sum);
+    lse[reach.at[2]] = static_cast<T>(sum);
+    if (target < 0 || target >= n)
       report();
     else
-      f.loss[row * f.loss_row] = lse - line[target * f.x_column];
+      loss[reach.at[1]] = static_cast<T>(sum - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])));
   }
 }
 
-template <class T> struct Backward {
-  Walk<4> walk;  // of out, x; and as if they were operands too, of the row's number and the column's
-  T* out;
-  Input<T> grad, x, lse;
-  Input<int64_t> target;
-  int64_t classes, grad_row, lse_row, target_row;
-};
-
-template <class T>
+// Operands: out, x, grad, lse, target.
+template <class T, int V, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_backward_kernel(const __grid_constant__ Backward<T> b, const IndexReport report) {
-  const uint64_t threads = uint64_t(gridDim.x) * kBlock;
-  for (uint64_t i = uint64_t(blockIdx.x) * kBlock + threadIdx.x; i < b.walk.count; i += threads) {
-    const Reach<4> reach = b.walk.reach(i);
-    const int64_t row = reach.at[2], column = reach.at[3], target = b.target.at(row * b.target_row);
-    if (target < 0 || target >= b.classes) report();
-    const T probability = std::exp(b.x.at(reach.at[1]) - b.lse.at(row * b.lse_row));
-    b.out[reach.at[0]] = b.grad.at(row * b.grad_row) * (probability - (column == target ? T(1) : T(0)));
+    cross_entropy_backward_kernel(const __grid_constant__ Lines<5> lines, T* out, const Input<T> x, const Input<T> grads,
+                                  const Input<T> lses, const Input<int64_t> targets, const IndexReport report) {
+  for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
+    const uint64_t line = group * lines.team.teams() + lines.team.team();
+    if (line >= lines.walk.count) continue;
+    const int64_t n = lines.length;
+    const Reach<5> reach = lines.walk.reach(line);
+    const int64_t target = targets.at(reach.at[4]);
+    const A grad = static_cast<A>(grads.at(reach.at[2])), lse = static_cast<A>(lses.at(reach.at[3]));
+    if ((target < 0 || target >= n) && lines.team.member() == 0) report();
+    for (int64_t from = 0; from < n; from += Turn<T, V>::length(lines.team)) {
+      const Turn<T, V> turn(lines.team, from, n);
+      Held<T, V> held;
+      held.load(turn, x, reach.at[1], lines.stride[1]);
+      turn.each([&](int k, uint32_t place) {
+        const A probability = std::exp(static_cast<A>(held[k]) - lse);
+        held[k] = static_cast<T>(grad * (probability - (turn.from + place == target ? A(1) : A(0))));
+      });
+      held.store(turn, out + reach.at[0], lines.stride[0]);
+    }
   }
 }
-
-int64_t stride(const plugrad_view& view, int axis) { return is_immediate(view) ? 0 : stride_of(view, axis); }
 
 template <class T> void forward(const Call& call, const Submission& submission) {
-  static Occupancy occupancy;
-  const plugrad_view& x = call.in(0);
-  Forward<T> f{x.shape[0],
-               x.shape[1],
-               {},
-               data<const T>(x),
-               data<T>(call.out(0)),
-               data<T>(call.out(1)),
-               data<const int64_t>(call.in(1)),
-               stride(x, 0),
-               stride(x, 1),
-               stride(call.out(0), 0),
-               stride(call.out(1), 0),
-               stride(call.in(1), 0)};
-  f.team = choose_team(static_cast<uint64_t>(f.rows), static_cast<uint64_t>(f.classes),
-                       std::abs(f.x_column) <= std::abs(f.x_row));
-  const auto kernel = cross_entropy_kernel<T>;
-  const uint64_t groups = (static_cast<uint64_t>(f.rows) + f.team.teams() - 1) / f.team.teams();
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, groups, occupancy), kBlock, 0, submission.handle(), f,
-                 submission.index_report());
-  submission.launched();
+  const plugrad_view &x = call.in(0), &target = call.in(1);
+  const Lines<4> lines({&x, &call.out(0), &call.out(1), &target}, 1);
+  launch_lines<T>(
+      submission, lines, [](auto packs) { return cross_entropy_kernel<T, packs()>; }, Input<T>(x), data<T>(call.out(0)),
+      data<T>(call.out(1)), Input<int64_t>(target), submission.index_report());
 }
 
 template <class T> void backward(const Call& call, const Submission& submission) {
-  static Occupancy occupancy;
-  const plugrad_view& out = call.out();
-  Backward<T> b{{},
-                data<T>(out),
-                Input<T>(call.in(0)),
-                Input<T>(call.in(1)),
-                Input<T>(call.in(3)),
-                Input<int64_t>(call.in(2)),
-                out.shape[1],
-                stride(call.in(0), 0),
-                stride(call.in(3), 0),
-                stride(call.in(2), 0)};
-  b.walk.add(out.shape[1], {stride_of(out, 1), stride(call.in(1), 1), 0, 1});
-  b.walk.add(out.shape[0], {stride_of(out, 0), stride(call.in(1), 0), 1, 0});
-  b.walk.close();
-  const auto kernel = cross_entropy_backward_kernel<T>;
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, (b.walk.count + kBlock - 1) / kBlock, occupancy), kBlock, 0,
-                 submission.handle(), b, submission.index_report());
-  submission.launched();
+  const plugrad_view &grad = call.in(0), &x = call.in(1), &target = call.in(2), &lse = call.in(3);
+  const Lines<5> lines({&call.out(), &x, &grad, &lse, &target}, 1);
+  launch_lines<T>(
+      submission, lines, [](auto packs) { return cross_entropy_backward_kernel<T, packs()>; }, data<T>(call.out()),
+      Input<T>(x), Input<T>(grad), Input<T>(lse), Input<int64_t>(target), submission.index_report());
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {

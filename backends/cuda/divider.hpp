@@ -23,4 +23,19 @@ struct Divider {
   }
 };
 
+// The same for dividend and divisor below 2^63.
+struct WideDivider {
+  uint64_t magic = 1;
+  uint32_t shift = 0;
+
+  WideDivider() = default;
+  explicit WideDivider(uint64_t d) {
+    __extension__ using Wide = unsigned __int128;
+    while (shift < 63 && (uint64_t(1) << shift) < d) ++shift;
+    magic = static_cast<uint64_t>((Wide(1) << 64) * ((uint64_t(1) << shift) - d) / d + 1);
+  }
+
+  __device__ uint64_t quotient(uint64_t n) const { return (__umul64hi(n, magic) + n) >> shift; }
+};
+
 }  // namespace plugrad::cuda

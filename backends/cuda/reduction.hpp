@@ -1,5 +1,6 @@
-// One kernel for all reductions. A reducer R has: Accumulator; identity(); take(x, index), what one element is worth;
-// Combine, a function of two accumulators; finish(accumulator, out), what is written.
+// One kernel for all reductions. A reducer R has: Accumulator; Out; kOrderIsFree, whether it may see a line's elements in
+// any order; identity(); take(x, index), which turns one element into an accumulator; Combine, a function of two
+// accumulators; finish(accumulator, out, adds), which writes the result.
 #pragma once
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/rows.hpp>
@@ -8,132 +9,164 @@
 
 namespace plugrad::cuda {
 
+// How a thread reads 16 bytes at once: elements of one line, or the same element of neighbouring lines. Else one by one.
+enum class Packing : uint8_t { none, along, across };
+
+// Each team of threads reduces a line; the lines of one block's teams are a group. Where groups are too few to fill the
+// device, lines are cut into segments, of which each block takes one, and the block that finishes last combines the segments
+// of its group. With packs, `reduced` counts packs of elements (along), or `kept` packs of lines (across).
 struct Reduction {
   Walk<2> kept;     // of the input, of the output
   Walk<1> reduced;  // of the input
   Team team;
-  uint64_t segment = 0, segments = 1;  // a line is cut into segments, each a block's; their results are reduced in turn
-  bool is_packed = false;
+  Packing packing = Packing::none;
+  bool accumulates;
+  int64_t out_step = 0;              // of the output, from one line of a pack to the next
+  uint64_t segment = 0;              // elements or packs
+  uint32_t segments = 1, tasks = 0;  // of a line; of all groups together
 
-  Reduction(const plugrad_view& in, const plugrad_view& out, int multiprocessors);
-  uint64_t partials() const { return segments > 1 ? kept.count * segments : 0; }
+  Reduction(const Call& call, bool order_is_free);
+  uint64_t groups() const { return (kept.count + team.teams() - 1) / team.teams(); }
+  // How many results the blocks leave for the last one: one for each team of each task.
+  uint64_t partials() const { return segments > 1 ? uint64_t(tasks) * team.teams() : 0; }
 
  private:
-  static constexpr uint64_t kBlocksEach = 8;   // blocks that keep a multiprocessor busy
-  static constexpr uint64_t kLeastEach = 8;    // elements of a thread that are worth a segment
-  static constexpr uint64_t kMostEach = 2048;  // and how many sums in a row stay accurate
-  void cut(int pack, int multiprocessors);
+  static constexpr uint64_t kBlocksEach = 4;  // blocks a multiprocessor: with 64 bytes a thread, 64 KB are on their way
+  static constexpr uint64_t kLeastEach = 4;   // elements or packs of a thread that are worth a segment
+  void pack(const plugrad_view& in);
+  void cut(int multiprocessors);
 };
 
-struct ReduceGrid {
-  Walk<2> kept;
-  Walk<1> reduced;
-  Team team;
-  uint64_t segment, segments;
-  uint32_t accumulates;
-
-  explicit ReduceGrid(const Reduction& r, bool adds)
-      : kept(r.kept), reduced(r.reduced), team(r.team), segment(r.segment), segments(r.segments), accumulates(adds) {}
+template <class Combine> struct Each {
+  template <class T, int W> __device__ Pack<T, W> operator()(const Pack<T, W>& a, const Pack<T, W>& b) const {
+    Pack<T, W> all;
+#pragma unroll
+    for (int w = 0; w < W; ++w) all.at[w] = Combine()(a.at[w], b.at[w]);
+    return all;
+  }
 };
 
-// What a thread has of elements begin + member, .. end of one line, V at a time and four of these in a row.
-template <class R, int V, class In>
-__device__ __forceinline__ typename R::Accumulator reduce_part(const ReduceGrid& g, const In* line, uint64_t begin,
-                                                               uint64_t end) {
-  using Accumulator = typename R::Accumulator;
-  constexpr int U = 4;
-  const uint64_t step = uint64_t(g.team.size()) * V;
-  Accumulator sum = R::identity();
-  for (uint64_t i = begin + g.team.member() * V; i < end; i += step * U) {
-    Pack<In, V> packs[U];
+// The kernel's types: V elements a pack, W accumulators a thread.
+template <class R, class In, Packing packing> struct Reducing {
+  static constexpr int V = packing == Packing::none ? 1 : kPack<In>, W = packing == Packing::across ? V : 1;
+  static constexpr int U = V == 1 ? 8 : 4;  // packs of a thread on their way at once
+  static constexpr uint64_t kRun = 512;     // packs that one accumulator adds in a row: more would cost accuracy
+  using Sums = Pack<typename R::Accumulator, W>;
+  using Combine = Each<typename R::Combine>;
+
+  __device__ static Sums identity() {
+    Sums sums;
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const uint64_t at = i + u * step;
-      if (at < end)
-        packs[u] =
-            *reinterpret_cast<const Pack<In, V>*>(line + (V > 1 ? static_cast<int64_t>(at) : g.reduced.reach(at).at[0]));
-    }
+    for (int w = 0; w < W; ++w) sums.at[w] = R::identity();
+    return sums;
+  }
+  __device__ __forceinline__ static void add(Sums& sums, const Pack<In, V>& pack, uint64_t at) {
+    if constexpr (W > 1) {
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const uint64_t at = i + u * step;
-      if (at >= end) continue;
-      Accumulator some = R::take(packs[u].at[0], at);
+      for (int j = 0; j < V; ++j) sums.at[j] = typename R::Combine()(sums.at[j], R::take(pack.at[j], at));
+    } else {
+      typename R::Accumulator some = R::take(pack.at[0], at * V);
 #pragma unroll
-      for (int j = 1; j < V; ++j) some = typename R::Combine()(some, R::take(packs[u].at[j], at + j));
-      sum = typename R::Combine()(sum, some);
+      for (int j = 1; j < V; ++j) some = typename R::Combine()(some, R::take(pack.at[j], at * V + j));
+      sums.at[0] = typename R::Combine()(sums.at[0], some);
     }
   }
-  return sum;
+  // A member's share of a line from begin to end.
+  __device__ __forceinline__ static Sums run(const Reduction& r, const In* line, uint64_t begin, uint64_t end) {
+    const uint64_t step = r.team.size();
+    Sums sums = identity();
+    for (uint64_t i = begin + r.team.member(); i < end; i += step * U) {
+      Pack<In, V> packs[U];
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+        if (i + u * step < end) packs[u] = *reinterpret_cast<const Pack<In, V>*>(line + r.reduced.reach(i + u * step).at[0]);
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+        if (i + u * step < end) add(sums, packs[u], i + u * step);
+    }
+    return sums;
+  }
+  __device__ __forceinline__ static Sums runs(const Reduction& r, const In* line, uint64_t begin, uint64_t end) {
+    Sums sums = identity();
+    for (const uint64_t step = kRun * r.team.size(); begin < end; begin += step)
+      sums = Combine()(sums, run(r, line, begin, begin + step < end ? begin + step : end));
+    return sums;
+  }
+};
+
+// Returns whether this is the last of so many blocks to arrive, which then sees what the others wrote before. The last block
+// leaves the counter at 0 for the next kernel.
+__device__ inline bool arrives_last(uint32_t* counter, uint32_t blocks) {
+  __shared__ uint32_t arrived;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    arrived = atomicAdd(counter, 1u) + 1;
+    if (arrived == blocks) *counter = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return arrived == blocks;
 }
 
-// Writes to out, or where lines are cut an accumulator for each segment to partials.
-template <class R, int V, class In>
-__global__ void __launch_bounds__(kBlock) reduce_kernel(const __grid_constant__ ReduceGrid g, const In* in,
-                                                        typename R::Out* out, typename R::Accumulator* partials) {
-  __shared__ typename R::Accumulator shared[kBlock];
-  const uint64_t groups = (g.kept.count + g.team.teams() - 1) / g.team.teams(), tasks = groups * g.segments;
-  for (uint64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-    const uint64_t group = g.segments == 1 ? task : task / g.segments, segment = task - group * g.segments;
-    const uint64_t line = group * g.team.teams() + g.team.team(), begin = segment * g.segment;
-    const bool is_there = line < g.kept.count;
-    Reach<2> reach{};
-    typename R::Accumulator sum = R::identity();
-    if (is_there) {
-      reach = g.kept.reach(line);
-      const uint64_t end = begin + g.segment < g.reduced.count ? begin + g.segment : g.reduced.count;
-      sum = reduce_part<R, V>(g, in + reach.at[0], begin, end);
+template <class R, Packing packing, class In, class G = Reducing<R, In, packing>>
+__global__ void __launch_bounds__(kBlock)
+    reduce_kernel(const __grid_constant__ Reduction r, const In* in, typename R::Out* out, typename G::Sums* partials,
+                  uint32_t* counters) {
+  __shared__ typename G::Sums shared[kBlock];
+  for (uint32_t task = blockIdx.x; task < r.tasks; task += gridDim.x) {
+    const uint32_t group = task / r.segments;
+    const uint64_t line = uint64_t(group) * r.team.teams() + r.team.team(), begin = (task - group * r.segments) * r.segment;
+    const uint64_t end = begin + r.segment < r.reduced.count ? begin + r.segment : r.reduced.count;
+    const bool is_there = line < r.kept.count;
+    const Reach<2> reach = is_there ? r.kept.reach(line) : Reach<2>{};
+    typename G::Sums sums = is_there ? G::runs(r, in + reach.at[0], begin, end) : G::identity();
+    sums = r.team.reduce<typename G::Combine>(sums, shared);
+    const bool writes = is_there && r.team.member() == 0;
+    if (r.segments > 1) {
+      if (writes) partials[task * r.team.teams() + r.team.team()] = sums;
+      if (!arrives_last(counters + group, r.segments)) continue;
+      sums = G::identity();
+#pragma unroll 4
+      for (uint32_t s = r.team.member(); is_there && s < r.segments;
+           s += r.team.size())  // in their order, whoever came last
+        sums = typename G::Combine()(sums, partials[(group * r.segments + s) * r.team.teams() + r.team.team()]);
+      sums = r.team.reduce<typename G::Combine>(sums, shared);
     }
-    sum = g.team.reduce<typename R::Combine>(sum, shared);
-    if (!is_there || g.team.member() != 0) continue;
-    if (partials)
-      partials[line * g.segments + segment] = sum;
-    else
-      R::finish(sum, out[reach.at[1]], g.accumulates);
+#pragma unroll
+    for (int w = 0; w < G::W; ++w)
+      if (writes) R::finish(sums.at[w], out[reach.at[1] + w * r.out_step], r.accumulates);
   }
 }
 
-// The second pass: its elements are accumulators.
-template <class R> struct Again : R {
-  __device__ static typename R::Accumulator take(typename R::Accumulator partial, uint64_t) { return partial; }
-};
-
-template <class R, int V, class In>
-void launch_reduce(const Submission& submission, const Reduction& r, bool adds, const In* in, typename R::Out* out,
-                   typename R::Accumulator* partials) {
+template <class R, Packing packing, class In>
+void launch_reduce(const Call& call, const Submission& submission, const Reduction& r) {
   static Occupancy occupancy;
-  const ReduceGrid grid(r, adds);
-  const auto kernel = reduce_kernel<R, V, In>;
-  const uint64_t tasks = (r.kept.count + r.team.teams() - 1) / r.team.teams() * r.segments;
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tasks, occupancy), kBlock, 0, submission.handle(), grid, in, out,
-                 partials);
+  using Sums = typename Reducing<R, In, packing>::Sums;
+  const auto kernel = reduce_kernel<R, packing, In>;
+  auto* const partials = r.segments > 1 ? reinterpret_cast<Sums*>(call.workspace()) : nullptr;
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, r.tasks, occupancy), kBlock, 0, submission.handle(), r,
+                 data<const In>(call.in(0)), data<typename R::Out>(call.out()), partials, submission.stream().counters());
   submission.launched();
 }
 
-// Lines of partial results, which lie side by side.
-Reduction second_pass(const Reduction& first);
-
 template <class R, class In> void reduce(const Call& call, const Submission& submission) {
-  const Reduction first(call.in(0), call.out(), submission.backend().multiprocessors());
-  auto* const partials = first.segments > 1 ? reinterpret_cast<typename R::Accumulator*>(call.workspace()) : nullptr;
-  const In* in = data<const In>(call.in(0));
-  auto* const out = data<typename R::Out>(call.out());
-  const bool adds = call.accumulates();
-  if (first.is_packed)
-    launch_reduce<R, kPack<In>>(submission, first, adds, in, out, partials);
-  else
-    launch_reduce<R, 1>(submission, first, adds, in, out, partials);
-  if (!partials) return;
-  launch_reduce<Again<R>, 1>(submission, second_pass(first), adds, const_cast<const typename R::Accumulator*>(partials), out,
-                             static_cast<typename R::Accumulator*>(nullptr));
+  const Reduction r(call, R::kOrderIsFree);
+  switch (r.packing) {
+    case Packing::none: return launch_reduce<R, Packing::none, In>(call, submission, r);
+    case Packing::along: return launch_reduce<R, Packing::along, In>(call, submission, r);
+    case Packing::across: return launch_reduce<R, Packing::across, In>(call, submission, r);
+  }
 }
 
-template <class R> uint64_t reduce_workspace(const Call& call) {
-  const Reduction first(call.in(0), call.out(), call.backend<CudaBackend>().multiprocessors());
-  return first.partials() * sizeof(typename R::Accumulator);
+template <class R, class In> uint64_t reduce_workspace(const Call& call) {
+  const Reduction r(call, R::kOrderIsFree);
+  const uint64_t sums = r.packing == Packing::across ? kPack<In> : 1;
+  return r.partials() * sums * sizeof(typename R::Accumulator);
 }
 
 template <class R, class In> constexpr KernelRow reduce_row(uint32_t opcode, uint8_t dtype, uint32_t flags = kPlainFlags) {
-  return with_workspace<reduce_workspace<R>>(kernel<submit<reduce<R, In>>>(opcode, dtype, kMemoryOnly, flags));
+  return with_workspace<reduce_workspace<R, In>>(kernel<submit<reduce<R, In>>>(opcode, dtype, kMemoryOnly, flags));
 }
 
 }  // namespace plugrad::cuda

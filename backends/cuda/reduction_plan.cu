@@ -1,58 +1,68 @@
 #include <backends/cuda/reduction.hpp>
 
 namespace plugrad::cuda {
+namespace {
 
-// Where both extents are 1 nothing is left to do. The reduced axes stay in row-major order: ARGMAX counts along them.
-Reduction::Reduction(const plugrad_view& in, const plugrad_view& out, int multiprocessors) {
-  for (int d = in.rank - 1; d >= 0; --d) {
-    if (out.shape[d] == 1)
-      reduced.add(in.shape[d], {stride_of(in, d)});
-    else
-      kept.add(in.shape[d], {stride_of(in, d), stride_of(out, d)});
+// The axes of a view, those first along which its elements lie closest; an axis that stands still comes last.
+std::array<int, PLUGRAD_MAX_RANK> by_stride(const plugrad_view& view) {
+  std::array<int, PLUGRAD_MAX_RANK> axes{};
+  for (int i = 0; i < view.rank; ++i) axes[static_cast<size_t>(i)] = view.rank - 1 - i;
+  std::stable_sort(axes.begin(), axes.begin() + view.rank,
+                   [&](int a, int b) { return distance(stride_of(view, a)) < distance(stride_of(view, b)); });
+  return axes;
+}
+
+template <int N> bool are_multiples(const Walk<N>& walk, uint32_t from, int64_t of) {
+  return std::all_of(walk.stride[0] + from, walk.stride[0] + std::max(from, walk.rank),
+                     [&](int64_t stride) { return stride % of == 0; });
+}
+
+template <int N> bool has_packs(const Walk<N>& walk, int64_t of) {
+  return walk.rank > 0 && walk.stride[0][0] == 1 && walk.extent[0] % of == 0 && are_multiples(walk, 1, of);
+}
+
+}  // namespace
+
+// Where both extents are 1 nothing is left to do. ARGMAX counts along the reduced axes in row-major order.
+Reduction::Reduction(const Call& call, bool order_is_free) : accumulates(call.accumulates()) {
+  const plugrad_view &in = call.in(0), &out = call.out();
+  const auto axes = by_stride(in);
+  for (int i = 0; i < in.rank; ++i) {
+    const int close = axes[static_cast<size_t>(i)], last = order_is_free ? close : in.rank - 1 - i;
+    if (out.shape[close] != 1) kept.add(in.shape[close], {stride_of(in, close), stride_of(out, close)});
+    if (out.shape[last] == 1) reduced.add(in.shape[last], {stride_of(in, last)});
   }
+  const bool is_contiguous = distance(reduced.innermost_stride(0)) < distance(kept.innermost_stride(0));
+  pack(in);
   kept.close();
   reduced.close();
-  const int pack = std::min<int>(8, static_cast<int>(16 / element_size(in.dtype)));
-  const auto is_multiple = [&](int64_t stride) { return stride % pack == 0; };
-  is_packed = reduced.rank == 1 && reduced.stride[0][0] == 1 && reduced.count % static_cast<uint64_t>(pack) == 0 &&
-              in.offset % 16 == 0 && reinterpret_cast<uintptr_t>(in.buffer) % 16 == 0 &&
-              std::all_of(kept.stride[0], kept.stride[0] + kept.rank, is_multiple);
-  const bool is_contiguous = kept.rank == 0 || reduced.innermost_stride(0) < kept.innermost_stride(0);
-  const uint64_t each = is_packed ? static_cast<uint64_t>(pack) : 1;
-  team = choose_team(kept.count, reduced.count / each, is_contiguous);
-  cut(static_cast<int>(each), multiprocessors);
+  team = choose_team(kept.count, reduced.count, is_contiguous || kept.rank == 0);
+  cut(call.backend<CudaBackend>().multiprocessors());
 }
 
-// Into enough segments to fill the device, of which none is too short to be worth it or too long to be accurate.
-void Reduction::cut(int pack, int multiprocessors) {
-  const uint64_t length = reduced.count, groups = (kept.count + team.teams() - 1) / team.teams();
-  const uint64_t at_once = uint64_t(team.size()) * static_cast<uint64_t>(pack);
-  const uint64_t wanted = kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups;
-  const uint64_t most = std::max<uint64_t>(1, length / (at_once * kLeastEach));
-  const uint64_t least = (length + at_once * kMostEach - 1) / (at_once * kMostEach);
-  const uint64_t count = std::max(std::min(wanted, most), least);
-  segment = (length + count - 1) / std::max<uint64_t>(1, count);
-  segment = (segment + at_once - 1) / at_once * at_once;
-  segments = (length + segment - 1) / segment;
-}
-
-Reduction second_pass(const Reduction& first) {
-  Reduction second = first;
-  second.reduced = {};
-  second.reduced.add(static_cast<int64_t>(first.segments), {1});
-  second.reduced.close();
-  second.kept = {};
-  int64_t above = static_cast<int64_t>(first.segments);
-  for (uint32_t d = 0; d < first.kept.rank; ++d) {
-    second.kept.add(first.kept.extent[d], {above, first.kept.stride[1][d]});
-    above *= first.kept.extent[d];
+void Reduction::pack(const plugrad_view& in) {
+  const int64_t size = static_cast<int64_t>(element_size(in.dtype)), each = std::min<int64_t>(8, 16 / size);
+  if (reinterpret_cast<uintptr_t>(data<char>(in)) % static_cast<uint64_t>(each * size)) return;
+  if (has_packs(reduced, each) && are_multiples(kept, 0, each)) {
+    packing = Packing::along;
+    reduced.pack(each);
+  } else if (has_packs(kept, each) && are_multiples(reduced, 0, each)) {
+    packing = Packing::across;
+    out_step = kept.stride[1][0];
+    kept.pack(each);
   }
-  second.kept.close();
-  second.team = choose_team(second.kept.count, second.reduced.count, true);
-  second.segment = first.segments;
-  second.segments = 1;
-  second.is_packed = false;
-  return second;
+}
+
+// Into enough segments to fill the device, none of them too short to be worth it.
+void Reduction::cut(int multiprocessors) {
+  const uint64_t wanted =
+      groups() > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups();
+  const uint64_t most = reduced.count / (team.size() * kLeastEach);
+  const uint64_t count = std::max<uint64_t>(1, std::min(wanted, most));
+  segment = (reduced.count + count - 1) / count;
+  segment = (segment + team.size() - 1) / team.size() * team.size();
+  segments = static_cast<uint32_t>((reduced.count + segment - 1) / segment);
+  tasks = static_cast<uint32_t>(groups() * segments);
 }
 
 }  // namespace plugrad::cuda

@@ -1,3 +1,4 @@
+#include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/reduction.hpp>
 #include <backends/cuda/rows.hpp>
@@ -6,17 +7,21 @@ namespace plugrad::cuda {
 namespace {
 
 template <class To, class In> struct Sum {
-  using Accumulator = To;
+  using Accumulator = AccumulatorOf<To>;
   using Out = To;
   using Combine = Add;
-  __device__ static To identity() { return 0; }
-  __device__ static To take(In x, uint64_t) { return static_cast<To>(x); }
-  __device__ static void finish(To sum, To& out, bool adds) { out = adds ? Add()(out, sum) : sum; }
+  static constexpr bool kOrderIsFree = true;
+  __device__ static Accumulator identity() { return 0; }
+  __device__ static Accumulator take(In x, uint64_t) { return static_cast<Accumulator>(x); }
+  __device__ static void finish(Accumulator sum, To& out, bool adds) {
+    out = static_cast<To>(adds ? Add()(static_cast<Accumulator>(out), sum) : sum);
+  }
 };
 
 template <class T> struct Extreme {
   using Accumulator = T;
   using Out = T;
+  static constexpr bool kOrderIsFree = true;
   __device__ static T take(T x, uint64_t) { return x; }
   __device__ static void finish(T best, T& out, bool) { out = best; }
 };
@@ -48,6 +53,7 @@ template <class T> struct Argmax {
   using Accumulator = Candidate<T>;
   using Out = int64_t;
   using Combine = Better;
+  static constexpr bool kOrderIsFree = false;
   __device__ static Accumulator identity() { return {INT64_MAX, kBottom<T>}; }
   __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), {x}}; }
   __device__ static void finish(const Accumulator& best, int64_t& out, bool) { out = best.index; }

@@ -28,6 +28,8 @@ std::string failure_message(FailureWord::Word word) {
 CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (Recorded& mark : ring_) mark.event = make_event();
+  check(cudaMalloc(&counters_, kCounters * sizeof *counters_), "counters of a stream");
+  check(cudaMemsetAsync(counters_, 0, kCounters * sizeof *counters_, stream_), "counters of a stream");
   void* pinned = nullptr;
   check(cudaMallocHost(&pinned, kSlots * kSlotBytes + 64), "pinned memory of a stream");
   for (uint32_t i = 0; i < kSlots; ++i) slots_[i] = {static_cast<char*>(pinned) + i * kSlotBytes, make_event()};

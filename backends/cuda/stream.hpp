@@ -35,11 +35,14 @@ class CudaBackend;
 class CudaStream final : public Stream {
  public:
   static constexpr uint64_t kSlotBytes = 64 << 10;
+  static constexpr uint32_t kCounters = 1024;
 
   explicit CudaStream(CudaBackend& backend);  // the device is selected
   CudaBackend& backend() const { return backend_; }
   cudaStream_t handle() const { return stream_; }
   FailureWord::Word* failure_word() const { return failure_.address(); }
+  // Device memory for kernels whose blocks count each other: kCounters words, which are 0 between kernels.
+  uint32_t* counters() const { return counters_; }
 
   // Throws DEVICE_LOST or DEVICE_ERROR where something earlier failed.
   void demand_sound() const;
@@ -73,6 +76,7 @@ class CudaStream final : public Stream {
   CudaBackend& backend_;
   cudaStream_t stream_ = nullptr;
   FailureWord failure_;
+  uint32_t* counters_ = nullptr;
   std::atomic<uint64_t> submitted_{0};
 
   std::mutex mutex_;  // never held over a call that waits for the device

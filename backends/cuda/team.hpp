@@ -7,14 +7,15 @@
 namespace plugrad::cuda {
 
 // Another lane's value, word by word. All lanes of a warp take part.
-template <class T> __device__ __forceinline__ T exchange(T value, int lanes) {
+template <class T> __device__ __forceinline__ T exchange(const T& mine, int lanes) {
   static_assert(sizeof(T) % sizeof(int) == 0);
   int words[sizeof(T) / sizeof(int)];
-  memcpy(words, &value, sizeof value);
+  memcpy(words, &mine, sizeof mine);
 #pragma unroll
   for (int& word : words) word = __shfl_xor_sync(0xffffffffu, word, lanes);
-  memcpy(&value, words, sizeof value);
-  return value;
+  T theirs;
+  memcpy(&theirs, words, sizeof theirs);
+  return theirs;
 }
 
 struct Team {
@@ -30,24 +31,25 @@ struct Team {
   __device__ uint32_t team() const { return are_neighbours ? threadIdx.x >> bits : threadIdx.x & (teams() - 1); }
 
   // What all members have together, for each of them. All threads of the block take part; shared has kBlock places.
-  template <class Combine, class T> __device__ T reduce(T mine, T* shared) const {
+  template <class Combine, class T> __device__ T reduce(const T& mine, T* shared) const {
     return are_neighbours ? reduce_neighbours<Combine>(mine, shared) : reduce_columns<Combine>(mine, shared);
   }
 
  private:
-  template <class Combine, class T> __device__ T reduce_neighbours(T mine, T* shared) const {
+  template <class Combine, class T> __device__ T reduce_neighbours(const T& mine, T* shared) const {
+    T all = mine;
     for (uint32_t lanes = 1; lanes < size() && lanes < 32; lanes *= 2)
-      mine = Combine()(mine, exchange(mine, static_cast<int>(lanes)));
-    if (bits <= 5) return mine;
+      all = Combine()(all, exchange(all, static_cast<int>(lanes)));
+    if (bits <= 5) return all;
     const uint32_t warp = threadIdx.x / 32, warps = size() / 32, first = warp / warps * warps;
     __syncthreads();  // whoever still reads an earlier result
-    if (threadIdx.x % 32 == 0) shared[warp] = mine;
+    if (threadIdx.x % 32 == 0) shared[warp] = all;
     __syncthreads();
-    T all = shared[first];
+    all = shared[first];
     for (uint32_t w = 1; w < warps; ++w) all = Combine()(all, shared[first + w]);
     return all;
   }
-  template <class Combine, class T> __device__ T reduce_columns(T mine, T* shared) const {
+  template <class Combine, class T> __device__ T reduce_columns(const T& mine, T* shared) const {
     __syncthreads();
     shared[threadIdx.x] = mine;
     for (uint32_t half = size() / 2; half; half /= 2) {
@@ -65,10 +67,12 @@ inline uint32_t bits_for(uint64_t n) {
   return bits;
 }
 
-// For `lines` reductions of `length` each: members side by side where they then read side by side.
-inline Team choose_team(uint64_t lines, uint64_t length, bool length_is_contiguous) {
-  constexpr uint64_t kEach = 4;  // elements that are worth a thread
-  const uint32_t wanted = bits_for((length + kEach - 1) / kEach);
+inline constexpr uint64_t kWorthAThread = 4;  // elements, or packs of them
+
+// For `lines` reductions of `length` each, of which a thread takes about `each`: members are neighbours where they then read
+// side by side.
+inline Team choose_team(uint64_t lines, uint64_t length, bool length_is_contiguous, uint64_t each = kWorthAThread) {
+  const uint32_t wanted = bits_for((length + each - 1) / each);
   if (length_is_contiguous) return {wanted, 1};
   const uint32_t across = std::min(bits_for(lines), Team::kBits);
   const uint32_t room = Team::kBits - std::min(across, uint32_t(5));

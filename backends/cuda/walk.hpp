@@ -12,13 +12,17 @@ inline int64_t stride_of(const plugrad_view& view, int axis) {
   return view.count == 1 || view.shape[axis] == 1 ? 0 : view.strides[axis];
 }
 
+// How far apart a stride lays elements. Standing still counts as farthest: nobody reads side by side along such an axis.
+inline uint64_t distance(int64_t stride) {
+  return stride ? static_cast<uint64_t>(stride < 0 ? -stride : stride) : UINT64_MAX;
+}
+
 template <int N> struct Reach { int64_t at[N]; };
 
 template <int N> struct Walk {
   uint64_t count = 1;
   uint32_t rank = 0;
-  uint32_t is_narrow = 1;  // 32 bits are enough for count
-  Divider divider[PLUGRAD_MAX_RANK];
+  WideDivider divider[PLUGRAD_MAX_RANK];
   int64_t extent[PLUGRAD_MAX_RANK];  // the innermost first
   int64_t stride[N][PLUGRAD_MAX_RANK];
 
@@ -36,20 +40,23 @@ template <int N> struct Walk {
     for (int k = 0; k < N; ++k) stride[k][rank] = strides[k];
     ++rank;
   }
+  // From now on the innermost axis counts packs of so many elements.
+  void pack(int64_t each) {
+    extent[0] /= each;
+    count /= static_cast<uint64_t>(each);
+    for (int k = 0; k < N; ++k) stride[k][0] *= each;
+  }
   // Last.
   void close() {
-    is_narrow = count <= static_cast<uint64_t>(kSpan);
-    for (uint32_t d = 0; d < rank && is_narrow; ++d) divider[d] = Divider(static_cast<uint32_t>(extent[d]));
+    for (uint32_t d = 0; d < rank; ++d) divider[d] = WideDivider(static_cast<uint64_t>(extent[d]));
   }
-  int64_t innermost_stride(int k) const { return rank ? stride[k][0] < 0 ? -stride[k][0] : stride[k][0] : INT64_MAX; }
+  int64_t innermost_stride(int k) const { return rank ? stride[k][0] : 0; }
 
-  __host__ __device__ __forceinline__ Reach<N> reach(uint64_t i) const {
+  __device__ __forceinline__ Reach<N> reach(uint64_t i) const {
     Reach<N> reach{};
 #pragma unroll 1
     for (uint32_t d = 0; d < rank; ++d) {
-      uint64_t above = 0;
-      if (d + 1 < rank)
-        above = is_narrow ? divider[d].quotient(static_cast<uint32_t>(i)) : i / static_cast<uint64_t>(extent[d]);
+      const uint64_t above = d + 1 < rank ? divider[d].quotient(i) : 0;
       const auto inside = static_cast<int64_t>(i - above * static_cast<uint64_t>(extent[d]));
 #pragma unroll
       for (int k = 0; k < N; ++k) reach.at[k] += inside * stride[k][d];
