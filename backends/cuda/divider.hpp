@@ -35,7 +35,14 @@ struct WideDivider {
     magic = static_cast<uint64_t>((Wide(1) << 64) * ((uint64_t(1) << shift) - d) / d + 1);
   }
 
-  __device__ uint64_t quotient(uint64_t n) const { return (__umul64hi(n, magic) + n) >> shift; }
+  __host__ __device__ uint64_t quotient(uint64_t n) const {
+#ifdef __CUDA_ARCH__
+    const uint64_t high = __umul64hi(n, magic);
+#else
+    const auto high = static_cast<uint64_t>(static_cast<unsigned __int128>(n) * magic >> 64);
+#endif
+    return (high + n) >> shift;
+  }
 };
 
 }  // namespace plugrad::cuda

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kBlock)
 // Adds at once for all threads; returns what was there.
 template <class T> __device__ __forceinline__ T add_to(T* place, T term) {
   if constexpr (std::is_integral_v<T>) {
-    using Word = unsigned long long;
+    using Word = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
     return static_cast<T>(atomicAdd(reinterpret_cast<Word*>(place), static_cast<Word>(term)));
   } else {
     return atomicAdd(place, term);

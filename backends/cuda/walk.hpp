@@ -52,7 +52,7 @@ template <int N> struct Walk {
   }
   int64_t innermost_stride(int k) const { return rank ? stride[k][0] : 0; }
 
-  __device__ __forceinline__ Reach<N> reach(uint64_t i) const {
+  __host__ __device__ __forceinline__ Reach<N> reach(uint64_t i) const {
     Reach<N> reach{};
 #pragma unroll 1
     for (uint32_t d = 0; d < rank; ++d) {
