@@ -4,7 +4,9 @@
 #include <core/runtime/op_table.hpp>
 #include <plugrad/sdk/abi.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace plugrad {
@@ -34,9 +36,13 @@ struct OpCall {
   }
 };
 
-// The rungs that a device offers natively: its kernel for the class, or one for dense copies. False: it offers none.
+// Runs one kernel, once more after trimming where memory is short. Returns false where the kernel declined. Throws Error where
+// it failed.
+bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
+// The rungs that a device offers natively: its kernel for these layouts, or one for dense copies. Returns false where it
+// offers none.
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
-// After the kernel for this class answered a status: trims and tries again, or takes the next rung. Throws Error.
+// Takes the next rung after the kernel for these layouts returned a status. Returns false where there is none. Throws Error.
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
 // The last rung: through host memory, if the policy allows, else Error (unsupported) naming op, dtypes and device.
 void run_elsewhere(DeviceState& device, const OpCall& call);
@@ -92,6 +98,16 @@ inline void set_dense(plugrad_view& v, uint64_t alignment) {
 }
 
 // An immediate operand of this dtype.
-plugrad_view immediate_view(uint8_t dtype, double real, int64_t integer);
+inline plugrad_view immediate_view(uint8_t dtype, double real, int64_t integer) {
+  plugrad_view v;
+  v.buffer = nullptr;
+  v.offset = is_floating(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
+  v.count = 1;
+  v.dtype = dtype;
+  v.rank = 0;
+  v.layout = PLUGRAD_IMMEDIATE;
+  std::fill_n(v.reserved, sizeof v.reserved, uint8_t{0});
+  return v;
+}
 
 }  // namespace plugrad

@@ -13,6 +13,19 @@ enum class Op : uint32_t {
 #undef PLUGRAD_OP
 };
 
+// Whether all operands with memory have one shape.
+constexpr bool is_elementwise(uint32_t opcode) {
+  const OpInfo* op = op_info(opcode);
+  return op && op->shape == OpShape::elementwise;
+}
+// Whether the op reads this output before it writes it.
+constexpr bool is_in_out(uint32_t opcode, int operand) {
+  const OpInfo* op = op_info(opcode);
+  return op && op->is_in_out(operand);
+}
+
+// "RELU_BACKWARD", of static storage duration
+const char* op_name(uint32_t opcode);
 // "relu_backward"
 std::string op_label(uint32_t opcode);
 // "f32"; "dtype 9" for one that core does not have

@@ -1,0 +1,26 @@
+#include <core/runtime/op_table.hpp>
+
+#include <algorithm>
+#include <cctype>
+
+namespace plugrad {
+
+const char* op_name(uint32_t opcode) {
+  const OpInfo* op = op_info(opcode);
+  return op ? op->name : "a private op";
+}
+
+std::string op_label(uint32_t opcode) {
+  const OpInfo* op = op_info(opcode);
+  if (!op) return "op " + std::to_string(opcode);
+  std::string label(op->name);
+  std::ranges::transform(label, label.begin(), [](unsigned char c) { return std::tolower(c); });
+  return label;
+}
+
+std::string dtype_label(uint8_t dtype) {
+  const DTypeInfo* info = dtype_info(dtype);
+  return info ? info->label : "dtype " + std::to_string(dtype);
+}
+
+}  // namespace plugrad

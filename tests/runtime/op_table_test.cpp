@@ -1,0 +1,37 @@
+// What dispatch reads from the op table.
+#include <core/runtime/op_table.hpp>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace plugrad {
+namespace {
+
+constexpr uint32_t id(Op op) { return static_cast<uint32_t>(op); }
+
+// A number beside tensors becomes memory of the output's shape where the op is elementwise, else memory of one element: for
+// cross_entropy_backward, whose operands differ in shape, the former would be wrong.
+TEST(OpTable, OpsWhoseOperandsDifferInShapeAreNotElementwise) {
+  for (const Op op : {Op::ADD, Op::WHERE, Op::EXP, Op::EQ}) EXPECT_TRUE(is_elementwise(id(op))) << op_label(id(op));
+  for (const Op op : {Op::CROSS_ENTROPY_BACKWARD, Op::CROSS_ENTROPY, Op::LOG_SOFTMAX_BACKWARD, Op::SUM, Op::MATMUL, Op::GATHER,
+                      Op::UNIFORM, Op::ADAM_STEP})
+    EXPECT_FALSE(is_elementwise(id(op))) << op_label(id(op));
+}
+
+TEST(OpTable, OutputsThatAreReadAsWellAreMarked) {
+  EXPECT_TRUE(is_in_out(id(Op::SCATTER_ADD), 0));
+  EXPECT_TRUE(is_in_out(id(Op::ADAM_STEP), 2));
+  EXPECT_FALSE(is_in_out(id(Op::ADAM_STEP), 3));
+  EXPECT_FALSE(is_in_out(id(Op::ADD), 0));
+  EXPECT_FALSE(is_in_out(PLUGRAD_PRIVATE_OPS, 0));
+}
+
+TEST(OpTable, LabelsAreWhatErrorsPrint) {
+  EXPECT_EQ(op_label(id(Op::SCATTER_ADD)), "scatter_add");
+  EXPECT_EQ(op_label(PLUGRAD_PRIVATE_OPS), "op " + std::to_string(PLUGRAD_PRIVATE_OPS));
+  EXPECT_EQ(dtype_label(PLUGRAD_F64), "f64");
+}
+
+}  // namespace
+}  // namespace plugrad
