@@ -45,7 +45,7 @@ Tensor gather_values(const std::vector<Tensor>& values) {
   Tensor out = empty(device, {int64_t(values.size())}, dtype);
   for (size_t i = 0; i < values.size(); ++i) {
     const plugrad_view part = element_view(out, int64_t(i));
-    run<1, 1>(device, Op::COPY, dtype, {&part, &view_of(values[i])}, {storage_of(out), storage_of(values[i])});
+    run(Op::COPY, {operand(out, part)}, {values[i]});
   }
   const bool wanted = recording() && std::ranges::any_of(values, [](const Tensor& t) { return t.requires_grad(); });
   if (wanted) record_many(kRule, out, values, new Extra{.operands = values});

@@ -60,14 +60,12 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number 
   const uint64_t alignment = device.info.alignment;
   plugrad_view shape = common_shape(Op::WHERE, view_of(condition), view_of(values), alignment);
   if (a.defined() && b.defined()) shape = common_shape(Op::WHERE, shape, view_of(b), alignment);
-  const plugrad_view immediate = number_operand(Op::WHERE, dtype_of(values), number);
-  const auto operand = [&](const Tensor& x) { return x.defined() ? broadcast_to(view_of(x), shape, alignment) : immediate; };
-  const auto storage = [](const Tensor& x) { return x.defined() ? storage_of(x) : nullptr; };
-  const plugrad_view c = operand(condition), x = operand(a), y = operand(b);
+  const Immediate immediate = number_operand(Op::WHERE, dtype_of(values), number);
+  const auto spread = [&](const Tensor& x) { return x.defined() ? broadcast_to(view_of(x), shape, alignment) : plugrad_view(); };
+  const auto chosen = [&](const Tensor& x, const plugrad_view& v) { return x.defined() ? operand(x, v) : Operand(immediate); };
+  const plugrad_view c = spread(condition), x = spread(a), y = spread(b);
   Tensor out = empty_like(device, shape, dtype_of(values));
-  if (shape.count)
-    run<1, 3>(device, Op::WHERE, dtype_of(values), {&view_of(out), &c, &x, &y},
-              {storage_of(out), storage(condition), storage(a), storage(b)});
+  if (shape.count) run(Op::WHERE, {out}, {operand(condition, c), chosen(a, x), chosen(b, y)});
   return out;
 }
 Tensor kept_where(Grad grad, S saved) { return where(saved.input(0), grad, 0); }
@@ -95,8 +93,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
   Tensor out = empty_like(device_of(x), view_of(x), uint8_t(dtype));
-  if (view_of(x).count)
-    run<1, 1>(device_of(x), Op::CAST, uint8_t(dtype), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  if (view_of(x).count) run(Op::CAST, {out}, {x});
   return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }
 

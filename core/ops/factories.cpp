@@ -38,12 +38,10 @@ int64_t arange_count(Number start, Number end, Number step) {
 
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
   require_number_dtype(Op::IOTA, uint8_t(dtype));
-  const plugrad_view first = number_operand(Op::IOTA, uint8_t(dtype), start),
-                     by = number_operand(Op::IOTA, uint8_t(dtype), step);
+  const Immediate first = number_operand(Op::IOTA, uint8_t(dtype), start), by = number_operand(Op::IOTA, uint8_t(dtype), step);
   if (std::isfinite(end.real())) number_operand(Op::IOTA, uint8_t(dtype), end);
   Tensor out = empty(device.state(), {arange_count(start, end, step)}, uint8_t(dtype));
-  if (out.count())
-    run<1, 2>(device.state(), Op::IOTA, uint8_t(dtype), {&view_of(out), &first, &by}, {storage_of(out), nullptr, nullptr});
+  if (out.count()) run(Op::IOTA, {out}, {first, by});
   return out;
 }
 
@@ -56,9 +54,9 @@ Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   if (!out.count()) return out;
   const uint64_t per_counter = dtype == DType::f32 ? 4 : 2;
   const uint64_t first = state.offset.fetch_add((uint64_t(out.count()) + per_counter - 1) / per_counter);
-  const plugrad_view seed = immediate_view(PLUGRAD_I64, 0, int64_t(state.seed.load())),
-                     offset = immediate_view(PLUGRAD_I64, 0, int64_t(first));
-  run<1, 2>(state, op, uint8_t(dtype), {&view_of(out), &seed, &offset}, {storage_of(out), nullptr, nullptr});
+  const Immediate seed = immediate(PLUGRAD_I64, 0, int64_t(state.seed.load())),
+                  offset = immediate(PLUGRAD_I64, 0, int64_t(first));
+  run(op, {out}, {seed, offset});
   return out;
 }
 }  // namespace

@@ -19,7 +19,7 @@ inline Tensor floating(Op op, const Tensor& x) {
 template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& value, Compose compose) {
   if (may_fuse() && same_shape(view_of(grad), view_of(value))) {
     const Tensor out = empty_like(device_of(value), view_of(value), dtype_of(value));
-    if (!view_of(out).count || try_backward(op, out, grad, value)) return out;
+    if (!view_of(out).count || try_run(op, {out}, {grad, value})) return out;
     count_decomposition(grad);
   }
   return compose();
@@ -30,7 +30,7 @@ template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compos
   require(op, x);
   require_floating(op, dtype_of(x));
   const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-  if (try_unary(op, out, x)) return out;
+  if (!view_of(x).count || try_run(op, {out}, {x})) return out;
   count_decomposition(x);
   const NoGrad unrecorded;
   return compose();

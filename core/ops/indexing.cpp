@@ -53,9 +53,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   Tensor out = empty_like(device, view_of(index), dtype_of(x));
   const plugrad_view source = reachable(view_of(x), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
-  if (index.count())
-    run<1, 2>(device, Op::GATHER, dtype_of(x), {&view_of(out), &source, &view_of(index)},
-              {storage_of(out), storage_of(x), storage_of(index)}, &attributes);
+  if (index.count()) run(Op::GATHER, {out}, {operand(x, source), index}, attributes);
   return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index);
 }
 
@@ -73,9 +71,7 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   Tensor out = unary(Op::COPY, x);
   const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
-  if (index.count())
-    run<1, 2>(device, Op::SCATTER_ADD, dtype_of(x), {&target, &view_of(index), &view_of(source)},
-              {storage_of(out), storage_of(index), storage_of(source)}, &attributes);
+  if (index.count()) run(Op::SCATTER_ADD, {operand(out, target)}, {index, source}, attributes);
   return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index, source);
 }
 

@@ -14,10 +14,11 @@ Tensor fitting(const Tensor& x, const Tensor& source) {
   return fits.impl().storage.get() == storage_of(x) && !fits.is_same(x) ? clone(fits) : fits;
 }
 
-void write(Tensor& x, Op op, const plugrad_view& operand, Storage* storage) {
+// x = op(x, operand)
+void write(Tensor& x, Op op, const Operand& operand) {
   if (!x.count()) return;
   raise_version(x);
-  run<1, 2>(device_of(x), op, dtype_of(x), {&view_of(x), &view_of(x), &operand}, {storage_of(x), storage_of(x), storage});
+  run(op, {x}, {x, operand});
 }
 }  // namespace
 
@@ -28,16 +29,15 @@ void Tensor::copy_(const Tensor& source) {
   const Tensor from = fitting(*this, source);
   if (!count() || from.is_same(*this)) return;
   raise_version(*this);
-  run<1, 1>(device_of(*this), Op::COPY, dtype_of(*this), {&view_of(*this), &view_of(from)},
-            {storage_of(*this), storage_of(from)});
+  run(Op::COPY, {*this}, {from});
 }
 
 void Tensor::fill_(Number value) {
   require_writable(*this, "fill_");
-  const plugrad_view number = number_operand(Op::FILL, dtype_of(*this), value);
+  const Immediate number = number_operand(Op::FILL, dtype_of(*this), value);
   if (!count()) return;
   raise_version(*this);
-  run<1, 1>(device_of(*this), Op::FILL, dtype_of(*this), {&view_of(*this), &number}, {storage_of(*this), nullptr});
+  run(Op::FILL, {*this}, {number});
 }
 
 void Tensor::add_(const Tensor& other, Number scale) {
@@ -46,13 +46,13 @@ void Tensor::add_(const Tensor& other, Number scale) {
   require_number_dtype(Op::ADD, dtype_of(*this));
   const NoGrad unrecorded;
   const Tensor term = fitting(*this, scale.real() == 1 ? other : mul(other, scale));
-  write(*this, Op::ADD, view_of(term), storage_of(term));
+  write(*this, Op::ADD, term);
 }
 
 void Tensor::mul_(Number factor) {
   require_writable(*this, "mul_");
   require_number_dtype(Op::MUL, dtype_of(*this));
-  write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor), nullptr);
+  write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor));
 }
 
 void Tensor::move_to_(Device device) {

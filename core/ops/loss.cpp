@@ -18,7 +18,7 @@ Tensor log_softmax_grad(Grad grad, S saved) {
   if (may_fuse() && y.count()) {
     const plugrad_axis attributes{sizeof attributes, axis};
     const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
-    if (try_backward(Op::LOG_SOFTMAX_BACKWARD, out, grad, y, &attributes)) return out;
+    if (try_run(Op::LOG_SOFTMAX_BACKWARD, {out}, {grad, y}, attributes)) return out;
     count_decomposition(y);
   }
   return sub(grad, mul(exp(y), sum(grad, {axis}, true)));
@@ -38,8 +38,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
   const int at = normal_axis(axis, x.rank(), "log_softmax");
   const plugrad_axis attributes{sizeof attributes, at};
   Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-  if (x.count() && !try_run<1, 1>(device_of(x), Op::LOG_SOFTMAX, dtype_of(x), {&view_of(out), &view_of(x)},
-                                  {storage_of(out), storage_of(x)}, &attributes)) {
+  if (x.count() && !try_run(Op::LOG_SOFTMAX, {out}, {x}, attributes)) {
     count_decomposition(x);
     const NoGrad unrecorded;
     out = composed_log_softmax(x, at);
@@ -53,10 +52,7 @@ Tensor cross_entropy_grad(Grad grad, S saved) {
   const Tensor x = saved.input(0), target = saved.input(1), lse = saved.input(2);
   if (may_fuse()) {
     const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-    if (try_run<1, 4>(device_of(x), Op::CROSS_ENTROPY_BACKWARD, dtype_of(x),
-                      {&view_of(out), &view_of(grad), &view_of(x), &view_of(target), &view_of(lse)},
-                      {storage_of(out), storage_of(grad), storage_of(x), storage_of(target), storage_of(lse)}))
-      return out;
+    if (try_run(Op::CROSS_ENTROPY_BACKWARD, {out}, {grad, x, target, lse})) return out;
     count_decomposition(x);
   }
   const Tensor index = unsqueeze(target, 1);
@@ -70,8 +66,7 @@ Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
   static constexpr Rule kRule{"cross_entropy", {{{cross_entropy_grad, kInput | kInput1 | kInput2}}}};
   DeviceState& device = device_of(x);
   Tensor loss = empty_like(device, view_of(target), dtype_of(x)), lse = empty_like(device, view_of(target), dtype_of(x));
-  if (!try_run<2, 2>(device, Op::CROSS_ENTROPY, dtype_of(x), {&view_of(loss), &view_of(lse), &view_of(x), &view_of(target)},
-                     {storage_of(loss), storage_of(lse), storage_of(x), storage_of(target)})) {
+  if (!try_run(Op::CROSS_ENTROPY, {loss, lse}, {x, target})) {
     count_decomposition(x);
     return {};
   }

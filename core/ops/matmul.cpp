@@ -46,8 +46,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   Tensor out = empty_like(device, like, dtype_of(a));
   if (!like.count) return out;
   const plugrad_view left = batched(x, batch, alignment), right = batched(y, batch, alignment);
-  run<1, 2>(device, Op::MATMUL, dtype_of(a), {&view_of(out), &left, &right},
-            {storage_of(out), storage_of(a), storage_of(b)});
+  run(Op::MATMUL, {out}, {operand(a, left), operand(b, right)});
   return out;
 }
 

@@ -36,7 +36,7 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
                 "[" + op_label(uint32_t(op)) + "] over no elements, of shape " + x.shape().text() + ": it has no identity");
   }
   Tensor out = empty_like(device, like, out_dtype);
-  if (like.count) run<1, 1>(device, op, dtype_of(x), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
+  if (like.count) run(op, {out}, {x});
   return out;
 }
 

@@ -40,23 +40,11 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   const plugrad_view shape = common_shape(op, view_of(a), view_of(b), alignment);
   const plugrad_view x = broadcast_to(view_of(a), shape, alignment), y = broadcast_to(view_of(b), shape, alignment);
   Tensor out = empty_like(device, shape, out_dtype);
-  if (shape.count)
-    run<1, 2>(device, op, dtype_of(a), {&view_of(out), &x, &y}, {storage_of(out), storage_of(a), storage_of(b)});
+  if (shape.count) run(op, {out}, {operand(a, x), operand(b, y)});
   return out;
 }
 
-void elsewhere(Op op, const Tensor& out, const Tensor& x) {
-  const plugrad_view* const views[] = {&view_of(out), &view_of(x)};
-  Storage* const storages[] = {storage_of(out), storage_of(x)};
-  run_elsewhere(device_of(x), {uint32_t(op), 1, 1, dtype_of(x), views, storages, nullptr});
-}
-void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b) {
-  const plugrad_view* const views[] = {&view_of(out), &view_of(a), &view_of(b)};
-  Storage* const storages[] = {storage_of(out), storage_of(a), storage_of(b)};
-  run_elsewhere(device_of(a), {uint32_t(op), 1, 2, dtype_of(a), views, storages, nullptr});
-}
-
-plugrad_view number_operand(Op op, uint8_t dtype, Number value) {
+Immediate number_operand(Op op, uint8_t dtype, Number value) {
   const bool integral = !is_floating(dtype);
   if (integral && value.floating() && value.real() != double(value.integer()))
     throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.real()) +
@@ -65,36 +53,27 @@ plugrad_view number_operand(Op op, uint8_t dtype, Number value) {
   if (is_boolean(dtype) && value.integer() != 0 && value.integer() != 1)
     throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.integer()) +
                                    " beside a tensor of bool: 0 or 1 expected");
-  return immediate_view(dtype, value.real(), value.integer());
+  return immediate(dtype, value.real(), value.integer());
 }
 
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype) {
-  const plugrad_view number = number_operand(op, dtype_of(a), b);
+  const Immediate number = number_operand(op, dtype_of(a), b);
   Tensor out = empty_like(device_of(a), view_of(a), out_dtype);
-  if (view_of(out).count)
-    run<1, 2>(device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &number},
-              {storage_of(out), storage_of(a), nullptr});
+  if (view_of(out).count) run(op, {out}, {a, number});
   return out;
 }
 
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype) {
-  const plugrad_view number = number_operand(op, dtype_of(b), a);
+  const Immediate number = number_operand(op, dtype_of(b), a);
   Tensor out = empty_like(device_of(b), view_of(b), out_dtype);
-  if (view_of(out).count)
-    run<1, 2>(device_of(b), op, dtype_of(b), {&view_of(out), &number, &view_of(b)},
-              {storage_of(out), nullptr, storage_of(b)});
+  if (view_of(out).count) run(op, {out}, {number, b});
   return out;
 }
 
-bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, const void* attributes) {
-  return try_run<1, 2>(device_of(out), op, dtype_of(out), {&view_of(out), &view_of(a), &view_of(b)},
-                       {storage_of(out), storage_of(a), storage_of(b)}, attributes);
-}
-
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value) {
-  const plugrad_view number = number_operand(Op::FILL, dtype, value);
+  const Immediate number = number_operand(Op::FILL, dtype, value);
   Tensor out = empty_like(device, like, dtype);
-  if (view_of(out).count) run<1, 1>(device, Op::FILL, dtype, {&view_of(out), &number}, {storage_of(out), nullptr});
+  if (view_of(out).count) run(Op::FILL, {out}, {number});
   return out;
 }
 

@@ -38,25 +38,13 @@ inline void require_number_dtype(Op op, uint8_t dtype) {
 }
 
 // A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction beside integers.
-plugrad_view number_operand(Op op, uint8_t dtype, Number value);
-
-// out = op(x), elementwise. False: the device has no way of its own.
-[[gnu::always_inline]] inline bool try_unary(Op op, const Tensor& out, const Tensor& x) {
-  if (!view_of(x).count) [[unlikely]] return true;
-  return try_run<1, 1>(device_of(x), op, dtype_of(out), {&view_of(out), &view_of(x)}, {storage_of(out), storage_of(x)});
-}
-// The last rung, where the device has no way of its own.
-void elsewhere(Op op, const Tensor& out, const Tensor& x);
-void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b);
+Immediate number_operand(Op op, uint8_t dtype, Number value);
 
 [[gnu::always_inline]] inline Tensor unary(Op op, const Tensor& x) {
   require(op, x);
   Local& l = local();
   Tensor out = empty_like(l, device_of(x), view_of(x), dtype_of(x));
-  if (!view_of(x).count) [[unlikely]] return out;
-  const auto storages = [&] { return std::array{storage_of(out), storage_of(x)}; };
-  if (!try_run<1, 1>(l, device_of(x), op, dtype_of(x), {&view_of(out), &view_of(x)}, storages, nullptr)) [[unlikely]]
-    elsewhere(op, out, x);
+  if (view_of(x).count) [[likely]] run(l, op, {out}, {x});
   return out;
 }
 
@@ -65,20 +53,13 @@ void elsewhere(Op op, const Tensor& out, const Tensor& a, const Tensor& b);
   if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
   Local& l = local();
   Tensor out = empty_like(l, device_of(a), view_of(a), out_dtype);
-  if (!view_of(a).count) [[unlikely]] return out;
-  const auto storages = [&] { return std::array{storage_of(out), storage_of(a), storage_of(b)}; };
-  if (!try_run<1, 2>(l, device_of(a), op, dtype_of(a), {&view_of(out), &view_of(a), &view_of(b)}, storages, nullptr))
-      [[unlikely]]
-    elsewhere(op, out, a, b);
+  if (view_of(a).count) [[likely]] run(l, op, {out}, {a, b});
   return out;
 }
 
 // The same with a number on the right, or on the left.
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype);
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype);
-
-// A kernel that only some devices have, of equal shapes, dense or not: out = op(a, b). False: not here.
-bool try_backward(Op op, const Tensor& out, const Tensor& a, const Tensor& b, const void* attributes = nullptr);
 
 // Whether a gradient may use the fused kernel: no second derivative is wanted.
 inline bool may_fuse() { return !recording(); }

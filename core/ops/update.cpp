@@ -50,13 +50,9 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   if (!param.count()) return;
   raise_version(param);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
-  const plugrad_view rate = immediate_view(dtype_of(param), s.rate, 0);
   if (s.momentum != 0) {
     raise_version(velocity);
-    if (try_run<2, 2>(device_of(param), Op::SGD_STEP, dtype_of(param),
-                      {&view_of(param), &view_of(velocity), &view_of(grad), &rate},
-                      {storage_of(param), storage_of(velocity), storage_of(grad), nullptr}, &attributes))
-      return;
+    if (try_run(Op::SGD_STEP, {param, velocity}, {grad, immediate(dtype_of(param), s.rate, 0)}, attributes)) return;
     count_decomposition(param);
   }
   composed_sgd(param, velocity, grad, s);
@@ -73,14 +69,8 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   for (Tensor* each : {&param, &m, &v}) raise_version(*each);
   const double c1 = 1 - std::pow(s.beta1, double(s.number)), c2 = 1 - std::pow(s.beta2, double(s.number));
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
-  const uint8_t dtype = dtype_of(param);
-  const plugrad_view rate = immediate_view(dtype, s.rate, 0), first = immediate_view(dtype, c1, 0),
-                     second = immediate_view(dtype, c2, 0);
-  if (try_run<3, 4>(device_of(param), Op::ADAM_STEP, dtype,
-                    {&view_of(param), &view_of(m), &view_of(v), &view_of(grad), &rate, &first, &second},
-                    {storage_of(param), storage_of(m), storage_of(v), storage_of(grad), nullptr, nullptr, nullptr},
-                    &attributes))
-    return;
+  const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
+  if (try_run(Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;
   count_decomposition(param);
   composed_adam(param, m, v, grad, s, c1, c2);
 }

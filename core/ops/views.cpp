@@ -165,7 +165,7 @@ Tensor place(const Tensor& x, const Shape& whole, int axis, int64_t start, int64
   Tensor out = filled(device, dense_view(whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
   plugrad_view part = sliced(view_of(out), axis, {start, count, step});
   set_layout(part, device.info.alignment);
-  if (part.count) run<1, 1>(device, Op::COPY, dtype_of(x), {&part, &view_of(x)}, {storage_of(out), storage_of(x)});
+  if (part.count) run(Op::COPY, {operand(out, part)}, {x});
   return differentiable_with(kRule, [&] { return new Extra{.integers = {axis, start, count, step}}; }, std::move(out), x);
 }
 
@@ -307,8 +307,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
     plugrad_view part = sliced(view_of(out), at, {start, each.size(at), 1});
     set_layout(part, device.info.alignment);
     start += each.size(at);
-    if (part.count)
-      run<1, 1>(device, Op::COPY, dtype_of(first), {&part, &view_of(each)}, {storage_of(out), storage_of(each)});
+    if (part.count) run(Op::COPY, {operand(out, part)}, {each});
   }
   const bool wanted = recording() && std::ranges::any_of(tensors, [](const Tensor& t) { return t.requires_grad(); });
   if (wanted) record_many(kRule, out, tensors, new Extra{.integers = {at}, .extents = std::move(extents)});

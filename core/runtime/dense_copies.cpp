@@ -8,6 +8,8 @@ namespace {
 struct Dense {
   Ref<Storage> storage;
   plugrad_view view;
+
+  Operand operand() const { return {view, storage.get()}; }
 };
 
 Dense make_dense(DeviceState& device, const plugrad_view& like) {
@@ -18,16 +20,15 @@ Dense make_dense(DeviceState& device, const plugrad_view& like) {
   return made;
 }
 
-void copy_view(DeviceState& device, const plugrad_view& to, Storage* to_storage, const plugrad_view& from,
-               Storage* from_storage) {
-  run<1, 1>(device, Op::COPY, to.dtype, {&to, &from}, {to_storage, from_storage});
+void copy_view(DeviceState& device, const Operand& to, const Operand& from) {
+  run(Op::COPY, {to}, {from});
   ++device.layout_copies;
 }
 
 Dense filled(DeviceState& device, plugrad_view like, const plugrad_view& value) {
   like.dtype = value.dtype;
   Dense made = make_dense(device, like);
-  run<1, 1>(device, Op::FILL, value.dtype, {&made.view, &value}, {made.storage.get(), nullptr});
+  run(Op::FILL, {made.operand()}, {{value, nullptr}});
   ++device.layout_copies;
   return made;
 }
@@ -61,7 +62,7 @@ class Replacement {
 
   void copy_back(DeviceState& device) {
     for (int i = 0; i < call_.outputs; ++i)
-      if (made_[i]) copy_view(device, *call_.views[i], call_.storages[i], made_[i]->view, made_[i]->storage.get());
+      if (made_[i]) copy_view(device, {*call_.views[i], call_.storages[i]}, made_[i]->operand());
   }
 
  private:
@@ -82,7 +83,7 @@ class Replacement {
       if (!plan_.dense || !(v.layout & ~PLUGRAD_WIDE_INDEX)) return;
       made_[i] = make_dense(device, v);
       if (i >= call_.outputs || is_in_out(call_.opcode, i))
-        copy_view(device, made_[i]->view, made_[i]->storage.get(), v, call_.storages[i]);
+        copy_view(device, made_[i]->operand(), {v, call_.storages[i]});
     }
     views_[i] = &made_[i]->view;
     storages_[i] = made_[i]->storage.get();
@@ -125,7 +126,7 @@ bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
     Replacement replacement(call, plan);
     const uint16_t wanted = replacement.layout();
     if (wanted == layout) continue;
-    const plugrad_kernel* kernel = device.kernel(call.op(), call.key, wanted);
+    const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), wanted);
     if (!kernel) continue;
     if (!run_or_decline(device, kernel, replacement.apply(device))) continue;
     replacement.copy_back(device);

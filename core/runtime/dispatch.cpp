@@ -65,7 +65,7 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   device.require_open();
   local().short_of_memory = false;
-  const plugrad_kernel* kernel = device.kernel(call.op(), call.key, layout);
+  const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);
   if (kernel && run_or_decline(device, kernel, call)) return true;
   return run_on_copies(device, call, layout);
 }

@@ -2,8 +2,10 @@
 #pragma once
 #include <plugrad/sdk/ops.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace plugrad {
 
@@ -23,6 +25,18 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
   const OpInfo* op = op_info(opcode);
   return op && op->is_in_out(operand);
 }
+
+// The operand whose dtype says which kernel of the op is meant: the last that is neither an index, nor a condition, nor the
+// source of CAST.
+inline constexpr auto kKeyOperands = [] {
+  std::array<uint8_t, 256> operands{};
+  for (const OpInfo& op : kOps) {
+    const size_t place = std::string_view(op.operands).find_last_not_of("IBD");
+    if (op.opcode < operands.size() && place != std::string_view::npos) operands[op.opcode] = static_cast<uint8_t>(place);
+  }
+  return operands;
+}();
+constexpr uint8_t key_operand(uint32_t opcode) { return opcode < kKeyOperands.size() ? kKeyOperands[opcode] : uint8_t{0}; }
 
 // "RELU_BACKWARD", of static storage duration
 const char* op_name(uint32_t opcode);

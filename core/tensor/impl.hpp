@@ -34,6 +34,9 @@ template <class A, class B> inline bool same_shape(const A& a, const B& b) {
 }
 
 inline Shape shape_of(const plugrad_view& v) { return Shape(std::span(v.shape, v.rank)); }
+// x as an operand of an op; and x with another view of its storage.
+inline Operand operand(const Tensor& x) { return {view_of(x), storage_of(x)}; }
+inline Operand operand(const Tensor& x, const plugrad_view& view) { return {view, storage_of(x)}; }
 inline bool is_dense(const plugrad_view& v) { return !(v.layout & PLUGRAD_STRIDED); }
 
 // Derives count and layout of a view from its rank, shape, strides and offset.

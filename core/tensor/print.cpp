@@ -46,7 +46,7 @@ Tensor shown_part(const Tensor& x) {
     }
     set_layout(from, alignment);
     set_layout(to, alignment);
-    run<1, 1>(device, Op::COPY, whole.dtype, {&to, &from}, {storage_of(part), storage_of(x)});
+    run(Op::COPY, {operand(part, to)}, {operand(x, from)});
   }
   return part;
 }

@@ -69,7 +69,7 @@ Tensor dense(const Tensor& x) {
   const plugrad_view& v = view_of(x);
   if (is_dense(v)) return x;
   Tensor out = empty_like(device_of(x), v, v.dtype);
-  if (v.count) run<1, 1>(device_of(x), Op::COPY, v.dtype, {&view_of(out), &v}, {storage_of(out), storage_of(x)});
+  if (v.count) run(Op::COPY, {out}, {x});
   return out;
 }
 

@@ -27,6 +27,21 @@ TEST(OpTable, OutputsThatAreReadAsWellAreMarked) {
   EXPECT_FALSE(is_in_out(PLUGRAD_PRIVATE_OPS, 0));
 }
 
+// A kernel is cached by the dtype of one operand, which has to tell apart all kernels of the op.
+TEST(OpTable, TheKeyIsNoIndexAndNoConditionAndNoSourceOfACast) {
+  EXPECT_EQ(key_operand(id(Op::ADD)), 2);
+  EXPECT_EQ(key_operand(id(Op::EQ)), 2);                       // bool, then what is compared
+  EXPECT_EQ(key_operand(id(Op::WHERE)), 3);
+  EXPECT_EQ(key_operand(id(Op::CAST)), 0);                     // the source has a slot of its own
+  EXPECT_EQ(key_operand(id(Op::GATHER)), 1);                   // not the index behind it
+  EXPECT_EQ(key_operand(id(Op::SCATTER_ADD)), 2);
+  EXPECT_EQ(key_operand(id(Op::ARGMAX)), 1);                   // not the indices it gives
+  EXPECT_EQ(key_operand(id(Op::UNIFORM)), 0);                  // not the seed
+  EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY)), 2);
+  EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY_BACKWARD)), 4);
+  EXPECT_EQ(key_operand(PLUGRAD_PRIVATE_OPS), 0);
+}
+
 TEST(OpTable, LabelsAreWhatErrorsPrint) {
   EXPECT_EQ(op_label(id(Op::SCATTER_ADD)), "scatter_add");
   EXPECT_EQ(op_label(PLUGRAD_PRIVATE_OPS), "op " + std::to_string(PLUGRAD_PRIVATE_OPS));

@@ -65,14 +65,13 @@ plugrad_view every_other(const Storage& x, uint64_t first) {
 }
 
 void fill(Storage& x, const plugrad_view& part, float value) {
-  const plugrad_view number = immediate_view(PLUGRAD_F32, value, 0);
-  run<1, 1>(*x.device, Op::FILL, PLUGRAD_F32, {&part, &number}, {&x, nullptr});
+  run(Op::FILL, {{part, &x}}, {immediate(PLUGRAD_F32, value, 0)});
 }
 void fill(Storage& x, float value) { fill(x, view_of(x), value); }
 
 void add(Storage& out, const plugrad_view& out_view, Storage& a, const plugrad_view& a_view, Storage& b,
          const plugrad_view& b_view) {
-  run<1, 2>(*out.device, Op::ADD, PLUGRAD_F32, {&out_view, &a_view, &b_view}, {&out, &a, &b});
+  run(Op::ADD, {{out_view, &out}}, {{a_view, &a}, {b_view, &b}});
 }
 void add(Storage& out, Storage& a, Storage& b) { add(out, view_of(out), a, view_of(a), b, view_of(b)); }
 

@@ -1,0 +1,72 @@
+// What an op runs on: views of memory with their storages, and numbers.
+#pragma once
+#include <core/runtime/storage.hpp>
+#include <plugrad/sdk/dtypes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace plugrad {
+
+// A number beside tensors, which crosses to the device without memory.
+struct Immediate {
+  plugrad_view view;
+};
+
+inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
+  Immediate made;  // uninitialised beyond rank, as every view
+  plugrad_view& v = made.view;
+  v.buffer = nullptr;
+  v.offset = is_floating(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
+  v.count = 1;
+  v.dtype = dtype;
+  v.rank = 0;
+  v.layout = PLUGRAD_IMMEDIATE;
+  std::fill_n(v.reserved, sizeof v.reserved, uint8_t{0});
+  return made;
+}
+
+// One operand of a call: how it lies in memory, and in which storage. It owns neither. A tensor becomes one through its
+// function operand(x).
+struct Operand {
+  Operand(const plugrad_view& as, Storage* memory) : view(&as), storage(memory) {}
+  Operand(const Immediate& number) : view(&number.view), storage(nullptr) {}
+  template <class T>
+    requires requires(const T& x) { operand(x); }
+  [[gnu::always_inline]] Operand(const T& x) : Operand(operand(x)) {}
+
+  const plugrad_view* view;
+  Storage* storage;  // null for an immediate
+};
+
+// One member of all operands of a call, outputs first.
+template <size_t kOutputs, size_t kInputs, class Member>
+[[gnu::always_inline]] inline std::array<Member, kOutputs + kInputs> joined(const Operand (&outputs)[kOutputs],
+                                                                            const Operand (&inputs)[kInputs],
+                                                                            Member Operand::* member) {
+  std::array<Member, kOutputs + kInputs> all;
+  for (size_t i = 0; i < kOutputs; ++i) all[i] = outputs[i].*member;
+  for (size_t i = 0; i < kInputs; ++i) all[kOutputs + i] = inputs[i].*member;
+  return all;
+}
+
+// An op's attributes: null, or one of the contract's structs, which begin with their size.
+struct Attributes {
+  Attributes() = default;
+  template <class T>
+    requires requires(const T& x) { x.struct_size; }
+  Attributes(const T& x) : block(&x) {}
+  const void* block = nullptr;
+};
+
+// Fills count, strides and layout of a dense view from its rank and shape; offset is set already.
+inline void set_dense(plugrad_view& v, uint64_t alignment) {
+  v.count = 1;
+  for (int i = v.rank; i-- > 0; v.count *= v.shape[i]) v.strides[i] = v.count;
+  v.layout = uint16_t((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) | (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
+}
+
+}  // namespace plugrad
