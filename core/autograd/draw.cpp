@@ -25,8 +25,8 @@ std::string escaped(const std::string& text) {
   return all;
 }
 
-// Nodes from the root on, each once, with numbers in the order in which they are found. A node keeps no tensor of its own: its
-// value is known where an op that uses it saved it, as all ops of Values do.
+// Nodes from the root on, each once, with numbers in the order in which they are found. A node keeps no tensor of its own:
+// its value is known where an op that uses it saved it, as all ops do in the mode kRetaining.
 class Drawing {
  public:
   explicit Drawing(const DrawOptions& options) : options_(options) {}
@@ -77,7 +77,7 @@ class Drawing {
                      ";\n");
     const auto edges = node->edges();
     for (size_t i = 0; i < edges.size(); ++i) {
-      const Tensor saved = i < node->operands && !(node->extra && !node->extra->next.empty()) ? node->saved[i] : Tensor();
+      const Tensor saved = i < node->operands ? node->saved[i] : Tensor();
       if (!edges[i] && !saved.defined()) continue;
       const size_t from = edges[i] ? find(edges[i].get(), saved) : constant(saved);
       edges_.push_back("  n" + std::to_string(from) + " -> " + op + ";\n");
@@ -89,7 +89,7 @@ class Drawing {
   std::string box(size_t at) const {
     const auto& [node, value] = found_[at];
     std::string label;
-    if (node && node->extra && !node->extra->label.empty()) label = escaped(node->extra->label) + " | ";
+    if (node && node->more && !node->more->title.empty()) label = escaped(node->more->title) + " | ";
     if (value.defined() && value.count() == 1)
       label += "data " + value_text(value);
     else

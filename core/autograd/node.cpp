@@ -36,31 +36,32 @@ namespace {
 
 Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
 
-[[gnu::noinline]] void record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count, Extra* extra) {
+[[gnu::noinline]] Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count) {
   Ref<Node> node = make_node(view_of(out));
-  if (extra) node->extra.reset(extra);
   node->rule = &rule;
   node->operands = uint8_t(count);
-  unsigned uses = local().mode & kRetaining ? kInput | kInput1 | kInput2 : kNothing;
+  unsigned uses = local().mode & kRetaining ? kInputs : 0;
   for (int i = 0; i < count; ++i) {
     std::construct_at(&node->next[size_t(i)], operands[i]->impl().node);  // it was null
     if (node->next[size_t(i)]) uses |= rule.vjps[size_t(i)].uses;
   }
-  if (uses) {
+  if (uses & kSavedTensors) {
     for (int i = 0; i < count; ++i)
       if (uses >> i & 1) save(*node, i, *operands[i], false);
     if (uses & kOutput) save(*node, count, out, true);
   }
   if (local().mode & kRetaining) [[unlikely]] node->flags |= Node::kRetains;
   out.impl().node = std::move(node);
+  return *out.impl().node;
 }
 
-void record_many(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands, Extra* extra) {
+Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands) {
   Ref<Node> node = new_node(view_of(out));
-  node->extra.reset(extra);
   node->rule = &rule;
-  for (const Tensor& each : operands) extra->next.push_back(each.impl().node);
+  node->more = std::make_unique<More>();
+  for (const Tensor& each : operands) node->more->next.push_back(each.impl().node);
   out.impl().node = std::move(node);
+  return *out.impl().node;
 }
 
 const Tensor& Saved::checked(int i) const {

@@ -9,9 +9,6 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
 // A view of one element, of rank 0.
 plugrad_view element_view(const Tensor& x, int64_t i) {
   plugrad_view v = view_of(x);
@@ -21,25 +18,23 @@ plugrad_view element_view(const Tensor& x, int64_t i) {
   return v;
 }
 
-Tensor element(const Tensor& x, int64_t i);
+constexpr auto kElement =
+    rule("layer", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& whole, int64_t i) {
+           const Tensor one = reshape(grad, {1});
+           return whole[0] == 1 ? one : place(one, whole, {0, i, 1, 1});
+         }));
 
-Tensor element_grad(Grad grad, S saved) {
-  const Tensor one = reshape(grad, {1});
-  const Shape whole = saved.shape();
-  return whole[0] == 1 ? one : place(one, whole, 0, saved.extra().integers[0], 1, 1);
-}
-constexpr Rule kElement{"layer", {{{element_grad}}}};
+Tensor element(const Tensor& x, int64_t i) { return differentiable(kElement, i, with_view(x, element_view(x, i)), x); }
 
-Tensor element(const Tensor& x, int64_t i) {
-  return differentiable_with(
-      kElement, [&] { return new Extra{.integers = {i}}; }, with_view(x, element_view(x, i)), x);
-}
-
-Tensor gathered_grad(Grad grad, S saved) { return element(grad, int64_t(saved.operand())); }
+// Its payload: the tensors that it was gathered from.
+using Gathered = std::vector<Tensor>;
+constexpr auto kGathered =
+    rule_of_many("gather", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Gathered&) {
+                   return element(grad, static_cast<int64_t>(i));
+                 }));
 }  // namespace
 
 Tensor gather_values(const std::vector<Tensor>& values) {
-  static constexpr Rule kRule{"gather", {{{gathered_grad}, {gathered_grad}, {gathered_grad}}}};
   DeviceState& device = device_of(values.front());
   const uint8_t dtype = dtype_of(values.front());
   Tensor out = empty(device, {int64_t(values.size())}, dtype);
@@ -47,8 +42,7 @@ Tensor gather_values(const std::vector<Tensor>& values) {
     const plugrad_view part = element_view(out, int64_t(i));
     run(Op::COPY, {operand(out, part)}, {values[i]});
   }
-  const bool wanted = recording() && std::ranges::any_of(values, [](const Tensor& t) { return t.requires_grad(); });
-  if (wanted) record_many(kRule, out, values, new Extra{.operands = values});
+  record_many(kGathered, out, values, values);
   return out;
 }
 
@@ -72,8 +66,8 @@ std::vector<Value> values_behind(const Node& node) {
     const Node* each = open.back();
     open.pop_back();
     if (!seen.insert(each).second) continue;
-    if (each->extra && !each->extra->operands.empty()) {
-      for (const Tensor& operand : each->extra->operands) found.emplace_back(operand);
+    if (each->rule == &kGathered) {
+      for (const Tensor& value : static_cast<const PayloadOf<Gathered>&>(*each->payload).value) found.emplace_back(value);
       continue;
     }
     for (const Ref<Node>& edge : each->edges())

@@ -29,10 +29,6 @@ Node& node_of(const Value& v) {
     throw Error(Code::invalid, "[value] this value was computed while recording was off: it has no place in a graph");
   return *v.tensor().impl().node;
 }
-Extra& extra_of(Node& node) {
-  if (!node.extra) node.extra = std::make_unique<Extra>();
-  return *node.extra;
-}
 }  // namespace
 
 Value::Value(double data, Device device) : tensor_(full({}, data, DType::f64, device)) { tensor_.requires_grad_(); }
@@ -59,19 +55,21 @@ std::vector<Value> Value::previous() const {
 
 std::string Value::label() const {
   const Node& node = node_of(*this);
-  return node.extra ? node.extra->label : std::string();
+  return node.more ? node.more->title : std::string();
 }
 Value& Value::set_label(const std::string& label) {
-  extra_of(node_of(*this)).label = label;
+  Node& node = node_of(*this);
+  if (!node.more) node.more = std::make_unique<More>();
+  node.more->title = label;
   return *this;
 }
 
 void* Value::face() const {
   const Node* node = tensor_.impl().node.get();
-  return node ? node->face : nullptr;
+  return node ? node->attached : nullptr;
 }
 void Value::set_face(void* face) const {
-  if (Node* node = tensor_.impl().node.get()) node->face = face;
+  if (Node* node = tensor_.impl().node.get()) node->attached = face;
 }
 
 Value operator+(const Value& a, const Value& b) {

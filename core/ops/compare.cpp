@@ -6,9 +6,6 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
 Tensor compare(Op op, const Tensor& a, const Tensor& b) {
   require_together(op, a, b);
   return binary(op, a, b, PLUGRAD_BOOL);
@@ -61,35 +58,42 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number 
   plugrad_view shape = common_shape(Op::WHERE, view_of(condition), view_of(values), alignment);
   if (a.defined() && b.defined()) shape = common_shape(Op::WHERE, shape, view_of(b), alignment);
   const Immediate immediate = number_operand(Op::WHERE, dtype_of(values), number);
-  const auto spread = [&](const Tensor& x) { return x.defined() ? broadcast_to(view_of(x), shape, alignment) : plugrad_view(); };
-  const auto chosen = [&](const Tensor& x, const plugrad_view& v) { return x.defined() ? operand(x, v) : Operand(immediate); };
+  const auto spread = [&](const Tensor& each) {
+    return each.defined() ? broadcast_to(view_of(each), shape, alignment) : immediate.view;
+  };
+  const auto chosen = [&](const Tensor& each, const plugrad_view& view) {
+    return each.defined() ? operand(each, view) : Operand(immediate);
+  };
   const plugrad_view c = spread(condition), x = spread(a), y = spread(b);
   Tensor out = empty_like(device, shape, dtype_of(values));
   if (shape.count) run(Op::WHERE, {out}, {operand(condition, c), chosen(a, x), chosen(b, y)});
   return out;
 }
-Tensor kept_where(Grad grad, S saved) { return where(saved.input(0), grad, 0); }
-Tensor kept_elsewhere(Grad grad, S saved) { return where(saved.input(0), 0, grad); }
+constexpr auto kept_where =
+    gradient<kInput0>([](const Tensor& grad, const Tensor& condition) { return where(condition, grad, 0); });
+constexpr auto kept_elsewhere =
+    gradient<kInput0>([](const Tensor& grad, const Tensor& condition) { return where(condition, 0, grad); });
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"where", {{{}, {kept_where, kInput}, {kept_elsewhere, kInput}}}};
+  static constexpr auto kRule = rule("where", kNoGradient, kept_where, kept_elsewhere);
   require_together(Op::WHERE, a, b);
   return differentiable(kRule, choose(condition, a, b, 0), condition, a, b);
 }
 Tensor where(const Tensor& condition, const Tensor& a, Number b) {
-  static constexpr Rule kRule{"where", {{{}, {kept_where, kInput}}}};
+  static constexpr auto kRule = rule("where", kNoGradient, kept_where);
   return differentiable(kRule, choose(condition, a, {}, b), condition, a);
 }
 Tensor where(const Tensor& condition, Number a, const Tensor& b) {
-  static constexpr Rule kRule{"where", {{{}, {kept_elsewhere, kInput}}}};
+  static constexpr auto kRule = rule("where", kNoGradient, kept_elsewhere);
   return differentiable(kRule, choose(condition, {}, b, a), condition, b);
 }
 
 // --- Copies.
 
 Tensor cast(const Tensor& x, DType dtype) {
-  static constexpr Rule kRule{"cast", {{{[](Grad grad, S saved) { return cast(grad, DType(saved.dtype())); }}}}};
+  static constexpr auto kRule =
+      rule("cast", gradient<kDType>([](const Tensor& grad, DType from) { return cast(grad, from); }));
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
   Tensor out = empty_like(device_of(x), view_of(x), uint8_t(dtype));
@@ -98,14 +102,13 @@ Tensor cast(const Tensor& x, DType dtype) {
 }
 
 Tensor clone(const Tensor& x) {
-  static constexpr Rule kRule{"clone", {{{[](Grad grad, S) { return grad; }}}}};
+  static constexpr auto kRule = rule("clone", gradient([](const Tensor& grad) { return grad; }));
   return differentiable(kRule, unary(Op::COPY, x), x);
 }
 
 Tensor to(const Tensor& x, Device device) {
-  static constexpr Rule kRule{"to", {{{[](Grad grad, S saved) {
-    return to(grad, Device(reinterpret_cast<DeviceState*>(saved.extra().integers[0])));
-  }}}}};
+  static constexpr auto kRule =
+      rule("to", gradient<kPayload>([](const Tensor& grad, const Device& from) { return to(grad, from); }));
   require_defined(x, "to");
   if (!device.defined()) throw Error(Code::invalid, "[to] no device was named");
   if (x.device() == device) return x;
@@ -114,8 +117,7 @@ Tensor to(const Tensor& x, Device device) {
   Tensor out = empty(device.state(), x.shape(), dtype_of(x), true);
   transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset,
                     uint64_t(x.count() * item_size(x.dtype())));
-  return differentiable_with(
-      kRule, [&] { return new Extra{.integers = {reinterpret_cast<int64_t>(&device_of(x))}}; }, std::move(out), x);
+  return differentiable(kRule, x.device(), std::move(out), x);
 }
 
 }  // namespace plugrad

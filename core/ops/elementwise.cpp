@@ -8,11 +8,8 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
-Tensor pass_grad(Grad grad, S) { return grad; }
-Tensor negate_grad(Grad grad, S) { return neg(grad); }
+constexpr auto kPass = gradient([](const Tensor& grad) { return grad; });
+constexpr auto kNegate = gradient([](const Tensor& grad) { return neg(grad); });
 
 template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& a, const Tensor& b) {
   require_together(kOp, a, b);
@@ -29,65 +26,69 @@ inline Tensor with_number(Op op, Number a, const Tensor& b) {
   require_number_dtype(op, dtype_of(b));
   return binary_number(op, a, b, dtype_of(b));
 }
-// An op of one tensor and a number, which the gradient needs.
-Tensor recorded_number(const Rule& rule, Number number, Tensor out, const Tensor& x) {
-  return differentiable_with(rule, [&] { return new Extra{.number = number.real()}; }, std::move(out), x);
-}
-double number_of(S saved) { return saved.extra().number; }
 }  // namespace
 
 // --- Arithmetic.
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"+", {{{pass_grad}, {pass_grad}}}};
+  static constexpr auto kRule = rule("+", kPass, kPass);
   return differentiable(kRule, arithmetic<Op::ADD>(a, b), a, b);
 }
 Tensor add(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"+", {{{pass_grad}}}};
+  static constexpr auto kRule = rule("+", kPass);
   return differentiable(kRule, with_number(Op::ADD, a, b), a);
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"-", {{{pass_grad}, {negate_grad}}}};
+  static constexpr auto kRule = rule("-", kPass, kNegate);
   return differentiable(kRule, arithmetic<Op::SUB>(a, b), a, b);
 }
 Tensor sub(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"-", {{{pass_grad}}}};
+  static constexpr auto kRule = rule("-", kPass);
   return differentiable(kRule, with_number(Op::SUB, a, b), a);
 }
 Tensor sub(Number a, const Tensor& b) {
-  static constexpr Rule kRule{"-", {{{negate_grad}}}};
+  static constexpr auto kRule = rule("-", kNegate);
   return differentiable(kRule, with_number(Op::SUB, a, b), b);
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"*", {{{[](Grad grad, S saved) { return mul(grad, saved.input(1)); }, kInput1},
-                                     {[](Grad grad, S saved) { return mul(grad, saved.input(0)); }, kInput}}}};
+  static constexpr auto kRule =
+      rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }),
+           gradient<kInput0>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }));
   return differentiable(kRule, arithmetic<Op::MUL>(a, b), a, b);
 }
 Tensor mul(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"*", {{{[](Grad grad, S saved) { return mul(grad, number_of(saved)); }}}}};
-  return recorded_number(kRule, b, with_number(Op::MUL, a, b), a);
+  static constexpr auto kRule =
+      rule("*", gradient<kPayload>([](const Tensor& grad, double factor) { return mul(grad, factor); }));
+  return differentiable(kRule, b.real(), with_number(Op::MUL, a, b), a);
 }
 
+namespace {
+// The gradient of the divisor, which is that input.
+template <Use kInput>
+constexpr auto kDivisor = gradient<kInput, kOutput>([](const Tensor& grad, const Tensor& divisor, const Tensor& quotient) {
+  return neg(div(mul(grad, quotient), divisor));
+});
+}  // namespace
+
 Tensor div(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{
-      "/",
-      {{{[](Grad grad, S saved) { return div(grad, saved.input(1)); }, kInput1},
-        {[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input(1))); }, kInput1 | kOutput}}}};
+  static constexpr auto kRule =
+      rule("/", gradient<kInput1>([](const Tensor& grad, const Tensor& divisor) { return div(grad, divisor); }),
+           kDivisor<kInput1>);
   require_together(Op::DIV, a, b);
   require_floating(Op::DIV, dtype_of(a));
   return differentiable(kRule, binary(Op::DIV, a, b, dtype_of(a)), a, b);
 }
 Tensor div(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"/", {{{[](Grad grad, S saved) { return div(grad, number_of(saved)); }}}}};
+  static constexpr auto kRule =
+      rule("/", gradient<kPayload>([](const Tensor& grad, double divisor) { return div(grad, divisor); }));
   require(Op::DIV, a);
   require_floating(Op::DIV, dtype_of(a));
-  return recorded_number(kRule, b, with_number(Op::DIV, a, b), a);
+  return differentiable(kRule, b.real(), with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
-  static constexpr Rule kRule{
-      "/", {{{[](Grad grad, S saved) { return neg(div(mul(grad, saved.output()), saved.input())); }, kInput | kOutput}}}};
+  static constexpr auto kRule = rule("/", kDivisor<kInput0>);
   require(Op::DIV, b);
   require_floating(Op::DIV, dtype_of(b));
   return differentiable(kRule, with_number(Op::DIV, a, b), b);
@@ -97,53 +98,51 @@ Tensor div(Number a, const Tensor& b) {
 
 namespace {
 // d a^b / da = b a^(b - 1), 0 where b is 0 (else 0 * inf at a = 0).
-Tensor pow_base_grad(Grad grad, S saved) {
-  const Tensor a = saved.input(0), b = saved.input(1);
+constexpr auto kPowBase = gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
   return mul(grad, where(eq(b, 0), 0, mul(b, pow(a, sub(b, 1)))));
-}
-// d a^b / db = a^b ln a, 0 where a is 0 and b is not negative: there ln 1 stands for ln 0, whose infinity would meet 0 in the
-// second derivative.
-Tensor pow_exponent_grad(Grad grad, S saved) {
-  const Tensor a = saved.input(0), b = saved.input(1), out = saved.output();
-  const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
-  return mul(grad, mul(out, log(where(gt(at_zero, 0), 1, a))));
-}
-Tensor pow_number_grad(Grad grad, S saved) {
-  const double b = number_of(saved);
-  if (b == 0) return zeros_like(saved.input());
+});
+// d a^b / db = a^b ln a, 0 where a is 0 and b is not negative: there ln 1 stands for ln 0, whose infinity would meet 0 in
+// the second derivative.
+constexpr auto kPowExponent = gradient<kInput0, kInput1, kOutput>(
+    [](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
+      const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
+      return mul(grad, mul(power, log(where(gt(at_zero, 0), 1, a))));
+    });
+constexpr auto kPowToNumber = gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& a, double b) {
+  if (b == 0) return zeros_like(a);
   if (b == 1) return grad;
-  if (b == 2) return mul(grad, mul(saved.input(), 2));
-  return mul(grad, mul(pow(saved.input(), b - 1), b));
-}
-Tensor pow_of_number_grad(Grad grad, S saved) {
-  const double a = number_of(saved);
-  if (a != 0) return mul(grad, mul(saved.output(), std::log(a)));
-  Tensor slope;  // 0 or infinite: a constant
-  {
-    const NoGrad constant;
-    slope = where(ge(saved.input(), 0), 0, mul(saved.output(), std::log(a)));
-  }
-  return mul(grad, slope);
-}
+  if (b == 2) return mul(grad, mul(a, 2));
+  return mul(grad, mul(pow(a, b - 1), b));
+});
+constexpr auto kPowOfNumber = gradient<kInput0, kOutput, kPayload>(
+    [](const Tensor& grad, const Tensor& b, const Tensor& power, double a) {
+      if (a != 0) return mul(grad, mul(power, std::log(a)));
+      Tensor slope;  // 0 or infinite: a constant
+      {
+        const NoGrad constant;
+        slope = where(ge(b, 0), 0, mul(power, std::log(a)));
+      }
+      return mul(grad, slope);
+    });
 }  // namespace
 
 Tensor pow(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"**", {{{pow_base_grad, kInput | kInput1}, {pow_exponent_grad, kInput | kInput1 | kOutput}}}};
+  static constexpr auto kRule = rule("**", kPowBase, kPowExponent);
   require_together(Op::POW, a, b);
   require_floating(Op::POW, dtype_of(a));
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
 Tensor pow(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"**", {{{pow_number_grad, kInput}}}};
+  static constexpr auto kRule = rule("**", kPowToNumber);
   require(Op::POW, a);
   require_floating(Op::POW, dtype_of(a));
-  return recorded_number(kRule, b, with_number(Op::POW, a, b), a);
+  return differentiable(kRule, b.real(), with_number(Op::POW, a, b), a);
 }
 Tensor pow(Number a, const Tensor& b) {
-  static constexpr Rule kRule{"**", {{{pow_of_number_grad, kInput | kOutput}}}};
+  static constexpr auto kRule = rule("**", kPowOfNumber);
   require(Op::POW, b);
   require_floating(Op::POW, dtype_of(b));
-  return recorded_number(kRule, a, with_number(Op::POW, a, b), b);
+  return differentiable(kRule, a.real(), with_number(Op::POW, a, b), b);
 }
 
 // --- The larger, the smaller. Where both are equal each has half of the gradient.
@@ -155,30 +154,31 @@ template <class Other> Tensor chosen(const Tensor& mine, const Other& other, boo
   const Tensor wins = cast(larger ? gt(mine, other) : lt(mine, other), mine.dtype());
   return add(wins, mul(cast(eq(mine, other), mine.dtype()), 0.5));
 }
-template <bool kLarger, int kMine> Tensor extremum_grad(Grad grad, S saved) {
-  return mul(grad, chosen(saved.input(kMine), saved.input(1 - kMine), kLarger));
-}
-template <bool kLarger> Tensor extremum_number_grad(Grad grad, S saved) {
-  return mul(grad, chosen(saved.input(), Number(number_of(saved)), kLarger));
-}
+// Of the operand kMine beside kOther.
+template <bool kLarger, Use kMine, Use kOther>
+constexpr auto kChosen = gradient<kMine, kOther>([](const Tensor& grad, const Tensor& mine, const Tensor& other) {
+  return mul(grad, chosen(mine, other, kLarger));
+});
+template <bool kLarger>
+constexpr auto kChosenBesideNumber = gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& mine, double other) {
+  return mul(grad, chosen(mine, Number(other), kLarger));
+});
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"maximum",
-                              {{{extremum_grad<true, 0>, kInput | kInput1}, {extremum_grad<true, 1>, kInput | kInput1}}}};
+  static constexpr auto kRule = rule("maximum", kChosen<true, kInput0, kInput1>, kChosen<true, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MAXIMUM>(a, b), a, b);
 }
 Tensor maximum(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"maximum", {{{extremum_number_grad<true>, kInput}}}};
-  return recorded_number(kRule, b, with_number(Op::MAXIMUM, a, b), a);
+  static constexpr auto kRule = rule("maximum", kChosenBesideNumber<true>);
+  return differentiable(kRule, b.real(), with_number(Op::MAXIMUM, a, b), a);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"minimum",
-                              {{{extremum_grad<false, 0>, kInput | kInput1}, {extremum_grad<false, 1>, kInput | kInput1}}}};
+  static constexpr auto kRule = rule("minimum", kChosen<false, kInput0, kInput1>, kChosen<false, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MINIMUM>(a, b), a, b);
 }
 Tensor minimum(const Tensor& a, Number b) {
-  static constexpr Rule kRule{"minimum", {{{extremum_number_grad<false>, kInput}}}};
-  return recorded_number(kRule, b, with_number(Op::MINIMUM, a, b), a);
+  static constexpr auto kRule = rule("minimum", kChosenBesideNumber<false>);
+  return differentiable(kRule, b.real(), with_number(Op::MINIMUM, a, b), a);
 }
 }  // namespace plugrad

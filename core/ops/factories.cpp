@@ -38,7 +38,8 @@ int64_t arange_count(Number start, Number end, Number step) {
 
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
   require_number_dtype(Op::IOTA, uint8_t(dtype));
-  const Immediate first = number_operand(Op::IOTA, uint8_t(dtype), start), by = number_operand(Op::IOTA, uint8_t(dtype), step);
+  const Immediate first = number_operand(Op::IOTA, uint8_t(dtype), start),
+                  by = number_operand(Op::IOTA, uint8_t(dtype), step);
   if (std::isfinite(end.real())) number_operand(Op::IOTA, uint8_t(dtype), end);
   Tensor out = empty(device.state(), {arange_count(start, end, step)}, uint8_t(dtype));
   if (out.count()) run(Op::IOTA, {out}, {first, by});

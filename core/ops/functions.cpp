@@ -6,9 +6,6 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
 inline Tensor floating(Op op, const Tensor& x) {
   require(op, x);
   require_floating(op, dtype_of(x));
@@ -38,62 +35,63 @@ template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compos
 }  // namespace
 
 Tensor neg(const Tensor& x) {
-  static constexpr Rule kRule{"neg", {{{[](Grad grad, S) { return neg(grad); }}}}};
+  static constexpr auto kRule = rule("neg", gradient([](const Tensor& grad) { return neg(grad); }));
   require(Op::NEG, x);
   require_number_dtype(Op::NEG, dtype_of(x));
   return differentiable(kRule, unary(Op::NEG, x), x);
 }
 
 Tensor abs(const Tensor& x) {
-  static constexpr Rule kRule{"abs", {{{[](Grad grad, S saved) { return mul(grad, sign(saved.input())); }, kInput}}}};
+  static constexpr auto kRule =
+      rule("abs", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sign(x)); }));
   require(Op::ABS, x);
   require_number_dtype(Op::ABS, dtype_of(x));
   return differentiable(kRule, unary(Op::ABS, x), x);
 }
 
 Tensor sign(const Tensor& x) {
-  static constexpr Rule kRule{"sign", {{{[](Grad grad, S) { return mul(grad, 0); }}}}};
+  static constexpr auto kRule = rule("sign", gradient([](const Tensor& grad) { return mul(grad, 0); }));
   require(Op::SIGN, x);
   require_number_dtype(Op::SIGN, dtype_of(x));
   return differentiable(kRule, unary(Op::SIGN, x), x);
 }
 
 Tensor sqrt(const Tensor& x) {
-  static constexpr Rule kRule{"sqrt", {{{[](Grad grad, S saved) { return div(grad, mul(saved.output(), 2)); }, kOutput}}}};
+  static constexpr auto kRule =
+      rule("sqrt", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return div(grad, mul(y, 2)); }));
   return differentiable(kRule, floating(Op::SQRT, x), x);
 }
 
 Tensor exp(const Tensor& x) {
-  static constexpr Rule kRule{"exp", {{{[](Grad grad, S saved) { return mul(grad, saved.output()); }, kOutput}}}};
+  static constexpr auto kRule =
+      rule("exp", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, y); }));
   return differentiable(kRule, floating(Op::EXP, x), x);
 }
 
 Tensor log(const Tensor& x) {
-  static constexpr Rule kRule{"log", {{{[](Grad grad, S saved) { return div(grad, saved.input()); }, kInput}}}};
+  static constexpr auto kRule =
+      rule("log", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, x); }));
   return differentiable(kRule, floating(Op::LOG, x), x);
 }
 
 Tensor tanh(const Tensor& x) {
-  static constexpr Rule kRule{"tanh", {{{[](Grad grad, S saved) {
-    const Tensor y = saved.output();
+  static constexpr auto kRule = rule("tanh", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
     return fused(Op::TANH_BACKWARD, grad, y, [&] { return mul(grad, sub(1, mul(y, y))); });
-  }, kOutput}}}};
+  }));
   return differentiable(kRule, floating(Op::TANH, x), x);
 }
 
 Tensor sigmoid(const Tensor& x) {
-  static constexpr Rule kRule{"sigmoid", {{{[](Grad grad, S saved) {
-    const Tensor y = saved.output();
+  static constexpr auto kRule = rule("sigmoid", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
     return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
-  }, kOutput}}}};
+  }));
   return differentiable(kRule, native_or(Op::SIGMOID, x, [&] { return div(1, add(exp(neg(x)), 1)); }), x);
 }
 
 Tensor relu(const Tensor& x) {
-  static constexpr Rule kRule{"ReLU", {{{[](Grad grad, S saved) {
-    const Tensor input = saved.input();
-    return fused(Op::RELU_BACKWARD, grad, input, [&] { return where(le(input, 0), 0, grad); });
-  }, kInput}}}};
+  static constexpr auto kRule = rule("ReLU", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
+    return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
+  }));
   return differentiable(kRule, native_or(Op::RELU, x, [&] { return where(lt(x, 0), 0, x); }), x);
 }
 

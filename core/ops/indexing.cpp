@@ -8,9 +8,6 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
 // Checks an index beside x; the normalised axis.
 int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   require(op, x);
@@ -39,28 +36,29 @@ plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axi
   set_layout(v, alignment);
   return v;
 }
-
-Extra* keep_axis(int axis) { return new Extra{.integers = {axis}}; }
-int axis_of(S saved) { return int(saved.extra().integers[0]); }
 }  // namespace
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
-  static constexpr Rule kRule{"gather", {{{[](Grad grad, S saved) {
-    return scatter_add(zeros(saved.shape(), grad.dtype(), grad.device()), axis_of(saved), saved.input(1), grad);
-  }, kInput1}}}};
+  static constexpr auto kRule = rule(
+      "gather",
+      gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& shape, const Tensor& positions, int along) {
+        return scatter_add(zeros(shape, grad.dtype(), grad.device()), along, positions, grad);
+      }));
   const int at = require_index(Op::GATHER, x, axis, index);
   DeviceState& device = device_of(x);
   Tensor out = empty_like(device, view_of(index), dtype_of(x));
   const plugrad_view source = reachable(view_of(x), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count()) run(Op::GATHER, {out}, {operand(x, source), index}, attributes);
-  return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index);
+  return differentiable(kRule, at, std::move(out), x, index);
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
-  static constexpr Rule kRule{"scatter_add", {{{[](Grad grad, S) { return grad; }}, {}, {[](Grad grad, S saved) {
-    return gather(grad, axis_of(saved), saved.input(1));
-  }, kInput1}}}};
+  static constexpr auto kRule = rule(
+      "scatter_add", gradient([](const Tensor& grad) { return grad; }), kNoGradient,
+      gradient<kInput1, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
+        return gather(grad, along, positions);
+      }));
   const int at = require_index(Op::SCATTER_ADD, x, axis, index);
   require_together(Op::SCATTER_ADD, x, source);
   require_number_dtype(Op::SCATTER_ADD, dtype_of(x));
@@ -72,7 +70,7 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count()) run(Op::SCATTER_ADD, {operand(out, target)}, {index, source}, attributes);
-  return differentiable_with(kRule, [&] { return keep_axis(at); }, std::move(out), x, index, source);
+  return differentiable(kRule, at, std::move(out), x, index, source);
 }
 
 }  // namespace plugrad

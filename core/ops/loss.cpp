@@ -9,12 +9,7 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
-Tensor log_softmax_grad(Grad grad, S saved) {
-  const Tensor y = saved.output();
-  const int axis = int(saved.extra().integers[0]);
+constexpr auto log_softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) {
   if (may_fuse() && y.count()) {
     const plugrad_axis attributes{sizeof attributes, axis};
     const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
@@ -22,7 +17,7 @@ Tensor log_softmax_grad(Grad grad, S saved) {
     count_decomposition(y);
   }
   return sub(grad, mul(exp(y), sum(grad, {axis}, true)));
-}
+};
 
 // Constant for the gradient: moving all elements of a row by one number changes no softmax.
 Tensor composed_log_softmax(const Tensor& x, int axis) {
@@ -32,7 +27,7 @@ Tensor composed_log_softmax(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  static constexpr Rule kRule{"log_softmax", {{{log_softmax_grad, kOutput}}}};
+  static constexpr auto kRule = rule("log_softmax", gradient<kOutput, kPayload>(log_softmax_grad));
   require(Op::LOG_SOFTMAX, x);
   require_floating(Op::LOG_SOFTMAX, dtype_of(x));
   const int at = normal_axis(axis, x.rank(), "log_softmax");
@@ -43,13 +38,12 @@ Tensor log_softmax(const Tensor& x, int axis) {
     const NoGrad unrecorded;
     out = composed_log_softmax(x, at);
   }
-  return differentiable_with(kRule, [&] { return new Extra{.integers = {at}}; }, std::move(out), x);
+  return differentiable(kRule, at, std::move(out), x);
 }
 
 namespace {
-// Operands of its record: logits, targets, and the logarithm of each row's sum of exponentials.
-Tensor cross_entropy_grad(Grad grad, S saved) {
-  const Tensor x = saved.input(0), target = saved.input(1), lse = saved.input(2);
+// lse: the logarithm of each row's sum of exponentials.
+constexpr auto cross_entropy_grad = [](const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& lse) {
   if (may_fuse()) {
     const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
     if (try_run(Op::CROSS_ENTROPY_BACKWARD, {out}, {grad, x, target, lse})) return out;
@@ -59,11 +53,11 @@ Tensor cross_entropy_grad(Grad grad, S saved) {
   const Tensor one_hot =
       scatter_add(zeros(x.shape(), x.dtype(), x.device()), 1, index, ones(index.shape(), x.dtype(), x.device()));
   return mul(sub(exp(log_softmax(x, 1)), one_hot), unsqueeze(grad, 1));
-}
+};
 
 // The loss of each row; undefined where the device has no kernel for it.
 Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
-  static constexpr Rule kRule{"cross_entropy", {{{cross_entropy_grad, kInput | kInput1 | kInput2}}}};
+  static constexpr auto kRule = rule("cross_entropy", gradient<kInput0, kInput1, kInput2>(cross_entropy_grad));
   DeviceState& device = device_of(x);
   Tensor loss = empty_like(device, view_of(target), dtype_of(x)), lse = empty_like(device, view_of(target), dtype_of(x));
   if (!try_run(Op::CROSS_ENTROPY, {loss, lse}, {x, target})) {

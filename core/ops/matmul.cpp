@@ -7,9 +7,6 @@
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
 [[noreturn]] void refuse(const Tensor& a, const Tensor& b, const char* why) {
   throw Error(Code::invalid, std::string("[matmul] ") + why + ": " + a.shape().text() + " x " + b.shape().text());
 }
@@ -52,9 +49,10 @@ Tensor product(const Tensor& a, const Tensor& b) {
 
 Tensor matrices(const Tensor& a, const Tensor& b);
 Tensor matrices(const Tensor& a, const Tensor& b) {
-  static constexpr Rule kRule{"matmul",
-                              {{{[](Grad grad, S saved) { return matrices(grad, transpose(saved.input(1))); }, kInput1},
-                                {[](Grad grad, S saved) { return matrices(transpose(saved.input(0)), grad); }, kInput}}}};
+  static constexpr auto kRule = rule(
+      "matmul",
+      gradient<kInput1>([](const Tensor& grad, const Tensor& right) { return matrices(grad, transpose(right)); }),
+      gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return matrices(transpose(left), grad); }));
   return differentiable(kRule, product(a, b), a, b);
 }
 }  // namespace

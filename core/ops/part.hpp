@@ -4,9 +4,15 @@
 
 namespace plugrad {
 
-// Elements start, start + step, ... (count of them) of one axis, as a view.
-Tensor strided_part(const Tensor& x, int axis, int64_t start, int64_t count, int64_t step);
-// Zeros of shape `whole` with x where strided_part would take it from.
-Tensor place(const Tensor& x, const Shape& whole, int axis, int64_t start, int64_t count, int64_t step);
+// Elements start, start + step, ... (count of them) of one axis.
+struct Part {
+  int axis;
+  int64_t start, count, step;
+};
+
+// The part, as a view.
+Tensor strided_part(const Tensor& x, const Part& part);
+// Zeros of shape `whole`, with x in the part.
+Tensor place(const Tensor& x, const Shape& whole, const Part& part);
 
 }  // namespace plugrad

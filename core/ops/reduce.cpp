@@ -67,43 +67,44 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
-
-Extra* keep_shape(const Tensor& x, unsigned mask) {
-  return new Extra{.axes = kept_shape(view_of(x), mask), .integers = {mask}};
+// x, from which the axes of the mask are gone or have extent 1, with all axes of `whole`.
+Tensor with_kept_axes(const Tensor& x, Shape whole, unsigned mask) {
+  for (int i = 0; i < whole.rank(); ++i)
+    if (mask >> i & 1) whole[size_t(i)] = 1;
+  return reshape(x, whole);
 }
-Tensor with_kept_axes(Grad grad, S saved) { return reshape(grad, saved.extra().axes); }
 
 // Largest and smallest: the gradient goes to all elements that are equal to the result, in equal parts.
-Tensor extremum_grad(Grad grad, S saved) {
-  Tensor share;
-  {
-    const NoGrad constant;
-    const Tensor x = saved.input(), best = reshape(saved.output(), saved.extra().axes);
-    const Tensor ties = cast(eq(x, best), x.dtype());
-    share = div(ties, reduce(Op::SUM, ties, unsigned(saved.extra().integers[0]), dtype_of(ties)));
-  }
-  return mul(expand(with_kept_axes(grad, saved), saved.shape()), share);
-}
+constexpr auto kExtremum = gradient<kInput0, kOutput, kPayload>(
+    [](const Tensor& grad, const Tensor& x, const Tensor& best, unsigned mask) {
+      Tensor share;
+      {
+        const NoGrad constant;
+        const Tensor ties = cast(eq(x, with_kept_axes(best, x.shape(), mask)), x.dtype());
+        share = div(ties, reduce(Op::SUM, ties, mask, dtype_of(ties)));
+      }
+      return mul(expand(with_kept_axes(grad, x.shape(), mask), x.shape()), share);
+    });
+using ExtremumRule = RuleOf<unsigned, kInput0 | kOutput | kPayload>;
 
-Tensor extremum(Op op, const Tensor& x, const Shape& axes, bool keepdim) {
-  static constexpr Rule kRule{"extremum", {{{extremum_grad, kInput | kOutput}}}};
+Tensor extremum(Op op, const ExtremumRule& rule, const Tensor& x, const Shape& axes, bool keepdim) {
   require(op, x);
   require_number_dtype(op, dtype_of(x));
-  const unsigned mask = axis_mask(axes, x.rank(), op == Op::MAX ? "max" : "min");
+  const unsigned mask = axis_mask(axes, x.rank(), rule.name);
   const Tensor kept = reduce(op, x, mask, dtype_of(x));
-  return differentiable_with(kRule, [&] { return keep_shape(x, mask); }, keepdim ? kept : without_axes(kept, mask), x);
+  return differentiable(rule, mask, keepdim ? kept : without_axes(kept, mask), x);
 }
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
-  static constexpr Rule kRule{"sum",
-                              {{{[](Grad grad, S saved) { return expand(with_kept_axes(grad, saved), saved.shape()); }}}}};
+  static constexpr auto kRule =
+      rule("sum", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, unsigned mask) {
+             return expand(with_kept_axes(grad, shape, mask), shape);
+           }));
   require(Op::SUM, x);
   const unsigned mask = axis_mask(axes, x.rank(), "sum");
-  const Tensor kept = reduce(Op::SUM, x, mask, op_info(uint32_t(Op::SUM))->operand_dtype(0, dtype_of(x)));
-  return differentiable_with(kRule, [&] { return keep_shape(x, mask); }, keepdim ? kept : without_axes(kept, mask), x);
+  const Tensor kept = reduce(Op::SUM, x, mask, op_info(static_cast<uint32_t>(Op::SUM))->operand_dtype(0, dtype_of(x)));
+  return differentiable(kRule, mask, keepdim ? kept : without_axes(kept, mask), x);
 }
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
@@ -118,8 +119,14 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   return div(sum(x, axes, keepdim), count);
 }
 
-Tensor max(const Tensor& x, const Shape& axes, bool keepdim) { return extremum(Op::MAX, x, axes, keepdim); }
-Tensor min(const Tensor& x, const Shape& axes, bool keepdim) { return extremum(Op::MIN, x, axes, keepdim); }
+Tensor max(const Tensor& x, const Shape& axes, bool keepdim) {
+  static constexpr auto kRule = rule("max", kExtremum);
+  return extremum(Op::MAX, kRule, x, axes, keepdim);
+}
+Tensor min(const Tensor& x, const Shape& axes, bool keepdim) {
+  static constexpr auto kRule = rule("min", kExtremum);
+  return extremum(Op::MIN, kRule, x, axes, keepdim);
+}
 
 Tensor argmax(const Tensor& x, const Shape& axes, bool keepdim) {
   require(Op::ARGMAX, x);

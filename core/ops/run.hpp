@@ -1,6 +1,6 @@
 // Running one op on tensors, unrecorded. Operands are checked here, broadcast here, and go to dispatch from here.
 #pragma once
-#include <core/autograd/node.hpp>
+#include <core/autograd/rule.hpp>
 #include <core/runtime/dispatch.hpp>
 #include <core/tensor/impl.hpp>
 

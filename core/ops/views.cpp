@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace plugrad {
 namespace {
-using Grad = const Tensor&;
-using S = const Saved&;
+constexpr auto kReshaped = gradient<kShape>([](const Tensor& grad, const Shape& shape) { return reshape(grad, shape); });
 
 // Another view of x, with its layout derived.
 Tensor viewed(const Tensor& x, plugrad_view v) {
@@ -68,7 +68,7 @@ std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape)
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& wanted) {
-  static constexpr Rule kRule{"reshape", {{{[](Grad grad, S saved) { return reshape(grad, saved.shape()); }}}}};
+  static constexpr auto kRule = rule("reshape", kReshaped);
   require_defined(x, "reshape");
   const Shape shape = resolved(x, wanted);
   plugrad_view v = view_of(x);
@@ -88,11 +88,11 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
 // --- The order of axes.
 
 Tensor permute(const Tensor& x, const Shape& axes) {
-  static constexpr Rule kRule{"permute", {{{[](Grad grad, S saved) {
-    Shape inverse = saved.extra().axes;
-    for (int i = 0; i < inverse.rank(); ++i) inverse[size_t(saved.extra().axes[size_t(i)])] = i;
+  static constexpr auto kRule = rule("permute", gradient<kPayload>([](const Tensor& grad, const Shape& order) {
+    Shape inverse = order;
+    for (int i = 0; i < order.rank(); ++i) inverse[size_t(order[size_t(i)])] = i;
     return permute(grad, inverse);
-  }}}}};
+  }));
   require_defined(x, "permute");
   plugrad_view v = view_of(x);
   Shape order = axes;
@@ -107,30 +107,27 @@ Tensor permute(const Tensor& x, const Shape& axes) {
     v.shape[i] = view_of(x).shape[from];
     v.strides[i] = view_of(x).strides[from];
   }
-  return differentiable_with(kRule, [&] { return new Extra{.axes = order}; }, viewed(x, v), x);
+  return differentiable(kRule, order, viewed(x, v), x);
 }
 
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
-  static constexpr Rule kRule{"transpose", {{{[](Grad grad, S saved) {
-    return transpose(grad, int(saved.extra().integers[0]), int(saved.extra().integers[1]));
-  }}}}};
+  using Axes = std::pair<int, int>;
+  static constexpr auto kRule = rule("transpose", gradient<kPayload>([](const Tensor& grad, const Axes& swapped) {
+    return transpose(grad, swapped.first, swapped.second);
+  }));
   require_defined(x, "transpose");
   plugrad_view v = view_of(x);
   const int i = normal_axis(axis0, v.rank, "transpose"), j = normal_axis(axis1, v.rank, "transpose");
   std::swap(v.shape[i], v.shape[j]);
   std::swap(v.strides[i], v.strides[j]);
-  return differentiable_with(kRule, [&] { return new Extra{.integers = {i, j}}; }, viewed(x, v), x);
+  return differentiable(kRule, Axes(i, j), viewed(x, v), x);
 }
 
 // --- Parts.
 
 namespace {
-struct Range {
-  int64_t start, count, step;
-};
-
-// As Python's slice(start, end, step).indices(extent).
-Range python_range(int64_t extent, int64_t start, int64_t end, int64_t step) {
+// As Python's slice(start, end, step).indices(extent), of this axis.
+Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t step) {
   const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
   const auto inside = [&](int64_t i) { return std::clamp(i < 0 ? i + extent : i, low, high); };
   start = inside(start);
@@ -138,53 +135,42 @@ Range python_range(int64_t extent, int64_t start, int64_t end, int64_t step) {
   const int64_t distance = step < 0 ? start - end : end - start;
   const uint64_t by = step < 0 ? 0 - uint64_t(step) : uint64_t(step);
   const int64_t count = distance > 0 ? int64_t(uint64_t(distance - 1) / by) + 1 : 0;
-  return {start, count, count > 1 ? step : 1};  // a step that is not taken may be huge
+  return {axis, start, count, count > 1 ? step : 1};  // a step that is not taken may be huge
 }
 
-plugrad_view sliced(const plugrad_view& x, int axis, const Range& range) {
+plugrad_view sliced(const plugrad_view& x, const Part& part) {
   plugrad_view v = x;
-  if (range.count) v.offset += uint64_t(range.start * v.strides[axis] * int64_t(dtype_size(v.dtype)));
-  v.shape[axis] = range.count;
-  v.strides[axis] *= range.step;
+  if (part.count) v.offset += uint64_t(part.start * v.strides[part.axis] * int64_t(dtype_size(v.dtype)));
+  v.shape[part.axis] = part.count;
+  v.strides[part.axis] *= part.step;
   return v;
-}
-
-// The gradient of a slice: zeros of the whole, with grad written where the slice was.
-Tensor slice_grad(Grad grad, S saved) {
-  const Extra& e = saved.extra();
-  return place(grad, saved.shape(), int(e.integers[0]), e.integers[1], e.integers[2], e.integers[3]);
 }
 }  // namespace
 
-Tensor place(const Tensor& x, const Shape& whole, int axis, int64_t start, int64_t count, int64_t step) {
-  static constexpr Rule kRule{"place", {{{[](Grad grad, S saved) {
-    const Extra& e = saved.extra();
-    return strided_part(grad, int(e.integers[0]), e.integers[1], e.integers[2], e.integers[3]);
-  }}}}};
+Tensor place(const Tensor& x, const Shape& whole, const Part& where) {
+  static constexpr auto kRule = rule(
+      "place", gradient<kPayload>([](const Tensor& grad, const Part& part) { return strided_part(grad, part); }));
   DeviceState& device = device_of(x);
   Tensor out = filled(device, dense_view(whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
-  plugrad_view part = sliced(view_of(out), axis, {start, count, step});
+  plugrad_view part = sliced(view_of(out), where);
   set_layout(part, device.info.alignment);
   if (part.count) run(Op::COPY, {operand(out, part)}, {x});
-  return differentiable_with(kRule, [&] { return new Extra{.integers = {axis, start, count, step}}; }, std::move(out), x);
+  return differentiable(kRule, where, std::move(out), x);
 }
 
-Tensor strided_part(const Tensor& x, int axis, int64_t start, int64_t count, int64_t step) {
-  static constexpr Rule kRule{"slice", {{{slice_grad}}}};
-  return differentiable_with(
-      kRule,
-      [&] {
-        return new Extra{.integers = {axis, start, count, step}};
-      },
-      viewed(x, sliced(view_of(x), axis, {start, count, step})), x);
+Tensor strided_part(const Tensor& x, const Part& part) {
+  static constexpr auto kRule =
+      rule("slice", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& whole, const Part& taken) {
+             return place(grad, whole, taken);
+           }));
+  return differentiable(kRule, part, viewed(x, sliced(view_of(x), part)), x);
 }
 
 Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step) {
   require_defined(x, "slice");
   if (step == 0) refuse("slice", "step 0: it would never end");
   const int at = normal_axis(axis, x.rank(), "slice");
-  const Range range = python_range(view_of(x).shape[at], start, end, step);
-  return strided_part(x, at, range.start, range.count, range.step);
+  return strided_part(x, python_range(at, view_of(x).shape[at], start, end, step));
 }
 
 Tensor select(const Tensor& x, int axis, int64_t index) {
@@ -194,13 +180,14 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
   if (index < -extent || index >= extent)
     throw Error(Code::index_error, "[select] index " + std::to_string(index) + " of axis " + std::to_string(at) +
                                        ", which has extent " + std::to_string(extent));
-  return squeeze(strided_part(x, at, index < 0 ? index + extent : index, 1, 1), {at});
+  return squeeze(strided_part(x, {at, index < 0 ? index + extent : index, 1, 1}), {at});
 }
 
 // --- Extents of 1.
 
 Tensor expand(const Tensor& x, const Shape& wanted) {
-  static constexpr Rule kRule{"expand", {{{[](Grad grad, S saved) { return sum_to(grad, saved.shape()); }}}}};
+  static constexpr auto kRule =
+      rule("expand", gradient<kShape>([](const Tensor& grad, const Shape& from) { return sum_to(grad, from); }));
   require_defined(x, "expand");
   Shape shape = wanted;
   const int added = wanted.rank() - x.rank();
@@ -219,7 +206,7 @@ Tensor expand(const Tensor& x, const Shape& wanted) {
 
 namespace {
 Tensor with_axes(const Tensor& x, const Shape& shape, const Shape& strides) {
-  static constexpr Rule kRule{"reshape", {{{[](Grad grad, S saved) { return reshape(grad, saved.shape()); }}}}};
+  static constexpr auto kRule = rule("reshape", kReshaped);
   plugrad_view v = view_of(x);
   v.rank = uint8_t(shape.rank());
   std::ranges::copy(shape, v.shape);
@@ -277,40 +264,37 @@ void require_alike(const Tensor& first, const Tensor& other, int axis) {
                       std::to_string(axis));
 }
 
-Tensor cat_grad(Grad grad, S saved) {
-  const Extra& e = saved.extra();
-  const int axis = int(e.integers[0]);
-  int64_t start = 0;
-  for (size_t i = 0; i < saved.operand(); ++i) start += e.extents[i];
-  return strided_part(grad, axis, start, e.extents[saved.operand()], 1);
-}
+// Where the operands of cat lie in its result.
+struct Seams {
+  int axis;
+  std::vector<int64_t> starts;  // and the end
+};
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int axis) {
-  static constexpr Rule kRule{"cat", {{{cat_grad}, {cat_grad}, {cat_grad}}}};
+  static constexpr auto kRule = rule_of_many(
+      "cat", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Seams& seams) {
+        return strided_part(grad, {seams.axis, seams.starts[i], seams.starts[i + 1] - seams.starts[i], 1});
+      }));
   if (tensors.empty()) refuse("cat", "no tensors: one at least expected");
   for (const Tensor& each : tensors) require_defined(each, "cat");
   const Tensor& first = tensors.front();
   const int at = normal_axis(axis, first.rank(), "cat");
-  Shape shape = first.shape();
-  std::vector<int64_t> extents;
+  Seams seams{at, {0}};
   for (const Tensor& each : tensors) {
     require_alike(first, each, at);
-    extents.push_back(each.size(at));
+    seams.starts.push_back(seams.starts.back() + each.size(at));
   }
-  shape[size_t(at)] = 0;
-  for (int64_t extent : extents) shape[size_t(at)] += extent;
+  Shape shape = first.shape();
+  shape[size_t(at)] = seams.starts.back();
   DeviceState& device = device_of(first);
   Tensor out = empty(device, shape, dtype_of(first));
-  int64_t start = 0;
-  for (const Tensor& each : tensors) {
-    plugrad_view part = sliced(view_of(out), at, {start, each.size(at), 1});
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    plugrad_view part = sliced(view_of(out), {at, seams.starts[i], tensors[i].size(at), 1});
     set_layout(part, device.info.alignment);
-    start += each.size(at);
-    if (part.count) run(Op::COPY, {operand(out, part)}, {each});
+    if (part.count) run(Op::COPY, {operand(out, part)}, {tensors[i]});
   }
-  const bool wanted = recording() && std::ranges::any_of(tensors, [](const Tensor& t) { return t.requires_grad(); });
-  if (wanted) record_many(kRule, out, tensors, new Extra{.integers = {at}, .extents = std::move(extents)});
+  record_many(kRule, out, tensors, std::move(seams));
   return out;
 }
 

@@ -4,8 +4,8 @@
 
 namespace plugrad {
 
-// Copies the operands to `host`, runs the op there, and copies its outputs back; waits for both devices. Returns false, with no
-// output changed, where the host has no kernel either.
+// Copies the operands to `host`, runs the op there, and copies its outputs back; waits for both devices. Returns false, with
+// no output changed, where the host has no kernel either.
 bool bounce(DeviceState& host, const OpCall& call);
 
 }  // namespace plugrad

@@ -51,8 +51,8 @@ template <size_t kOutputs, size_t kInputs> class OperandArrays {
   std::array<Storage*, kOutputs + kInputs> storages_;
 };
 
-// Runs one kernel, once more after trimming where memory is short. Returns false where the kernel declined. Throws Error where
-// it failed.
+// Runs one kernel, once more after trimming where memory is short. Returns false where the kernel declined. Throws Error
+// where it failed.
 bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
 // The rungs that a device offers natively: its kernel for these layouts, or one for dense copies. Returns false where it
 // offers none.
@@ -62,8 +62,8 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
 // The last rung: through host memory, if the policy allows, else Error (unsupported) naming op, dtypes and device.
 void run_elsewhere(DeviceState& device, const OpCall& call);
 
-// Runs an op by the device's kernel for these layouts, or else by the rungs that the device offers natively. Returns false where
-// it offers none. Throws Error where the op fails. The first output's storage says which device runs it.
+// Runs an op by the device's kernel for these layouts, or else by the rungs that the device offers natively. Returns false
+// where it offers none. Throws Error where the op fails. The first output's storage says which device runs it.
 template <size_t kOutputs, size_t kInputs>
 [[gnu::always_inline]] inline bool try_run(Local& l, Op op, const Operand (&outputs)[kOutputs],
                                            const Operand (&inputs)[kInputs], Attributes attributes = {}) {

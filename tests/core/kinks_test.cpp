@@ -83,6 +83,13 @@ TEST(Kinks, GradientsOfTwoTensors) {
   }
 }
 
+TEST(Kinks, TheLargestAndTheSmallestAreNamedAsTheyWereAskedFor) {
+  Tensor x = Tensor::from<float>({1, 2}, {2});
+  x.requires_grad_();
+  EXPECT_STREQ(max(x).op_name(), "max");
+  EXPECT_STREQ(min(x).op_name(), "min");
+}
+
 TEST(Kinks, TiesShareTheGradientOfMaxAndMinEqually) {
   const Tensor x = f64({3, 1, 3, 2, 3, 3}, {2, 3}).requires_grad_();
   EXPECT_TRUE(close(grad({max(x)}, {x})[0], {2, 3}, {0.25, 0, 0.25, 0, 0.25, 0.25}));
