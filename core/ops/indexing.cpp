@@ -1,6 +1,5 @@
 #include <plugrad/ops/indexing.hpp>
 
-#include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

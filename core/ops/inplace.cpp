@@ -1,5 +1,4 @@
-// Writing in place, and the arithmetic of gradients.
-#include <core/autograd/sum.hpp>
+// Writing in place.
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -67,19 +66,6 @@ void Tensor::move_to_(Device device) {
   impl_->storage = there.impl().storage;
   impl_->view = view_of(there);
   if (grad_there.defined()) impl_->node->grad = grad_there;
-}
-
-Tensor add_gradients(const Tensor& a, const Tensor& b) { return add(a, b); }
-
-Tensor gradient_of_one(const Tensor& output) {
-  const NoGrad constant;
-  return filled(device_of(output), view_of(output), dtype_of(output), 1);
-}
-
-Tensor own(Tensor& grad) {
-  const bool alone =
-      grad.impl().refs.load(std::memory_order_acquire) == 1 && storage_of(grad)->refs.load(std::memory_order_acquire) == 1;
-  return alone && grad.is_contiguous() ? std::move(grad) : clone(grad);
 }
 
 }  // namespace plugrad

@@ -1,13 +1,13 @@
-#include <core/ops/reduce.hpp>
+#include <plugrad/ops/reduce.hpp>
 
-#include <core/autograd/sum.hpp>
+#include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
-#include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
-
+namespace {
+// The axes that a caller means, as a mask: all of them where none is given.
 unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
   for (int64_t axis : axes) {
@@ -20,16 +20,17 @@ unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   return mask;
 }
 
-Shape kept_shape(const plugrad_view& x, unsigned mask) {
-  Shape shape = shape_of(x);
-  for (int i = 0; i < x.rank; ++i)
+// A shape with extent 1 at the axes of the mask.
+Shape kept_shape(Shape shape, unsigned mask) {
+  for (int i = 0; i < shape.rank(); ++i)
     if (mask >> i & 1) shape[size_t(i)] = 1;
   return shape;
 }
 
+// op over the axes of the mask, which stay with extent 1.
 Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
   DeviceState& device = device_of(x);
-  const plugrad_view like = dense_view(kept_shape(view_of(x), mask), out_dtype, device.info.alignment);
+  const plugrad_view like = dense_view(kept_shape(x.shape(), mask), out_dtype, device.info.alignment);
   if (!view_of(x).count && like.count) {
     if (op == Op::SUM) return filled(device, like, out_dtype, 0);
     throw Error(Code::invalid,
@@ -40,6 +41,7 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
   return out;
 }
 
+// x, whose extents at the mask are 1, without them.
 Tensor without_axes(const Tensor& x, unsigned mask) {
   plugrad_view v = view_of(x);
   v.rank = 0;
@@ -52,27 +54,8 @@ Tensor without_axes(const Tensor& x, unsigned mask) {
   return with_view(x, v);
 }
 
-Tensor sum_to(const Tensor& x, const Shape& shape) {
-  const plugrad_view& v = view_of(x);
-  const int added = v.rank - shape.rank();
-  unsigned mask = 0;
-  for (int i = 0; i < v.rank; ++i)
-    if (i < added || (shape[size_t(i - added)] == 1 && v.shape[i] != 1)) mask |= 1u << i;
-  if (!mask) return x;
-  Shape axes;
-  for (int i = 0; i < v.rank; ++i)
-    if (mask >> i & 1) axes.push_back(i);
-  const Tensor kept = sum(x, axes, true);
-  return added ? reshape(kept, shape) : kept;
-}
-
-namespace {
-// x, from which the axes of the mask are gone or have extent 1, with all axes of `whole`.
-Tensor with_kept_axes(const Tensor& x, Shape whole, unsigned mask) {
-  for (int i = 0; i < whole.rank(); ++i)
-    if (mask >> i & 1) whole[size_t(i)] = 1;
-  return reshape(x, whole);
-}
+// The reverse: x with all axes of `whole`.
+Tensor with_kept_axes(const Tensor& x, const Shape& whole, unsigned mask) { return reshape(x, kept_shape(whole, mask)); }
 
 // Largest and smallest: the gradient goes to all elements that are equal to the result, in equal parts.
 constexpr auto kExtremum = gradient<kInput0, kOutput, kPayload>(

@@ -186,8 +186,6 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
 // --- Extents of 1.
 
 Tensor expand(const Tensor& x, const Shape& wanted) {
-  static constexpr auto kRule =
-      rule("expand", gradient<kShape>([](const Tensor& grad, const Shape& from) { return sum_to(grad, from); }));
   require_defined(x, "expand");
   Shape shape = wanted;
   const int added = wanted.rank() - x.rank();
@@ -198,10 +196,7 @@ Tensor expand(const Tensor& x, const Shape& wanted) {
     fits = shape[size_t(i)] >= 0 && (own == 1 || own == shape[size_t(i)]);
   }
   if (!fits) refuse("expand", x.shape().text() + " does not expand to " + wanted.text());
-  if (shape == x.shape()) return x;
-  const uint64_t alignment = device_of(x).info.alignment;
-  return differentiable(kRule, with_view(x, broadcast_to(view_of(x), dense_view(shape, dtype_of(x), alignment), alignment)),
-                        x);
+  return shape == x.shape() ? x : expand_to(x, shape);
 }
 
 namespace {

@@ -70,6 +70,16 @@ TEST_F(TwoDevices, ALeafThatMovedSinceItWasSavedIsNoticed) {
   EXPECT_FALSE(x.grad().defined() || w.grad().defined());
 }
 
+// Nothing was saved, so that the gradient arrives, but where the leaf was: it cannot be added to the one that moved.
+TEST_F(TwoDevices, GradientsOfALeafThatMovedDoNotMeetThoseOfItsOldDevice) {
+  Tensor x = f64({1, 2}).requires_grad_();
+  sum(x + 1).backward();
+  const Tensor later = sum(x + 1);
+  x.move_to_(there);
+  EXPECT_TRUE(throws(Code::invalid, {"[backward]", here.name(), there.name(), "moved"}, [&] { later.backward(); }));
+  EXPECT_TRUE(close(x.grad(), {2}, {1, 1}));
+}
+
 TEST_F(TwoDevices, GeneratorsAreOfADevice) {
   manual_seed(5);
   const std::vector<double> first = elements(rand({4}));

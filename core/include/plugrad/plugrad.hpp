@@ -1,4 +1,4 @@
-// All of the core.
+// Everything but files and data sets, whose headers are in plugrad/io.
 #pragma once
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/draw.hpp>
