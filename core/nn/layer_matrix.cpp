@@ -82,7 +82,7 @@ bool LayerMatrix::is_current(const std::vector<Leaf>& leaves) const {
   return node ? !(node->flags & Node::kSpent) : !recording();
 }
 
-LayerMatrix::Parameters LayerMatrix::parameters(const std::vector<Neuron>& neurons) {
+std::vector<LayerMatrix::Leaf> LayerMatrix::leaves_of(const std::vector<Neuron>& neurons) {
   if (neurons.empty() || neurons.front().w.empty()) return {};
   const Neuron& first = neurons.front();
   const DeviceState* device = &device_of(first.b.tensor());
@@ -91,35 +91,34 @@ LayerMatrix::Parameters LayerMatrix::parameters(const std::vector<Neuron>& neuro
     leaves.push_back({v.tensor().impl().node.get(), storage_of(v.tensor())->version});
     return &device_of(v.tensor()) == device;
   };
-  for (const Neuron& each : neurons)
-    if (each.w.size() != first.w.size() || each.nonlin != first.nonlin || !std::ranges::all_of(each.w, fits) ||
-        !fits(each.b))
-      return {};
-  const bool mine = !busy_.exchange(true, std::memory_order_acquire);
-  if (mine && is_current(leaves) && owner_ == std::this_thread::get_id()) {
-    Parameters kept = kept_;
-    busy_.store(false, std::memory_order_release);
-    return kept;
+  for (const Neuron& each : neurons) {
+    const bool alike = each.w.size() == first.w.size() && each.nonlin == first.nonlin;
+    if (!alike || !std::ranges::all_of(each.w, fits) || !fits(each.b)) return {};
   }
-  Parameters made;
+  return leaves;
+}
+
+LayerMatrix::Parameters LayerMatrix::gathered(const std::vector<Neuron>& neurons) {
   std::vector<Tensor> weights, biases;
   for (const Neuron& each : neurons) {
     for (const Value& weight : each.w) weights.push_back(weight.tensor());
     biases.push_back(each.b.tensor());
   }
-  try {
-    made = {reshape(gather_values(weights), {int64_t(neurons.size()), int64_t(first.w.size())}), gather_values(biases)};
-  } catch (...) {
-    if (mine) busy_.store(false, std::memory_order_release);
-    throw;
-  }
-  if (mine) {
-    if (!is_current(leaves)) {
-      kept_ = made;
-      leaves_ = std::move(leaves);
-      owner_ = std::this_thread::get_id();
-    }
-    busy_.store(false, std::memory_order_release);
+  const int64_t nout = static_cast<int64_t>(neurons.size());
+  return {reshape(gather_values(weights), {nout, -1}), gather_values(biases)};
+}
+
+LayerMatrix::Parameters LayerMatrix::parameters(const std::vector<Neuron>& neurons) {
+  std::vector<Leaf> leaves = leaves_of(neurons);
+  if (leaves.empty()) return {};
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const bool current = lock && is_current(leaves);
+  if (current && owner_ == std::this_thread::get_id()) return kept_;
+  Parameters made = gathered(neurons);
+  if (lock && !current) {
+    kept_ = made;
+    leaves_ = std::move(leaves);
+    owner_ = std::this_thread::get_id();
   }
   return made;
 }

@@ -4,8 +4,7 @@
 #include <core/autograd/node.hpp>
 #include <plugrad/nn/value.hpp>
 
-#include <atomic>
-#include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,9 +34,12 @@ class LayerMatrix {
     uint32_t version;
     friend bool operator==(const Leaf&, const Leaf&) = default;
   };
+  // All leaves as they are now; none where the neurons are no matrix.
+  static std::vector<Leaf> leaves_of(const std::vector<Neuron>& neurons);
+  static Parameters gathered(const std::vector<Neuron>& neurons);
   bool is_current(const std::vector<Leaf>& leaves) const;
 
-  std::atomic<bool> busy_{false};
+  std::mutex mutex_;  // never waited for: who finds it taken gathers for itself
   std::thread::id owner_;
   std::vector<Leaf> leaves_;
   Parameters kept_;
