@@ -1,5 +1,6 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/import.hpp>
+#include <core/runtime/native.hpp>
 #include <core/runtime/registry.hpp>
 #include <plugrad/runtime/device.hpp>
 
@@ -75,6 +76,7 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
   if (host_memory()) allocator.set_limit(memory_limit(name, options));
   if (!(info.capabilities & PLUGRAD_ASYNC)) return;
+  native = native::find(table, name);
   streams::create(*this);
 }
 

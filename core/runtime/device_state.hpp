@@ -4,7 +4,7 @@
 #include <core/runtime/local.hpp>
 #include <core/runtime/stream.hpp>
 #include <plugrad/runtime/device.hpp>
-#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/native.h>
 
 #include <array>
 #include <atomic>
@@ -74,6 +74,7 @@ class DeviceState {
   std::string description, identity;
   StreamState* compute = nullptr;  // null without ASYNC
   StreamState* copies = nullptr;
+  const plugrad_native* native = nullptr;  // null without streams, and where the plugin does not offer it
   Allocator allocator{*this};
   std::atomic<bool> lost{false}, detached{false};
 

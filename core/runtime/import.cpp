@@ -1,20 +1,23 @@
 #include <core/runtime/import.hpp>
 
-#include <core/runtime/stream.hpp>
+#include <core/runtime/native.hpp>
 
 namespace plugrad {
 
-Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, Imported::Release release, void* context) {
+Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after,
+                           Imported::Release release, void* context) {
   auto* storage = new Imported;
+  Ref<Storage> made(storage);
   storage->buffer = reinterpret_cast<plugrad_buffer*>(piece.base);
   storage->offset = piece.offset;
   storage->bytes = storage->size = piece.bytes;
   storage->device = &device;
   storage->imported = true;
   storage->owner = storage->writer = device.compute ? device.compute->id : 0;
+  if (after && device.compute) native::acquire(*storage, *after);
   storage->release = release;
   storage->context = context;
-  return Ref<Storage>(storage);
+  return made;
 }
 
 void give_back(Storage* storage) noexcept {

@@ -3,6 +3,7 @@
 #include <core/runtime/device_state.hpp>
 
 #include <cstdint>
+#include <optional>
 
 namespace plugrad {
 
@@ -18,8 +19,10 @@ struct MemoryPiece {
   uint64_t offset, bytes;
 };
 
-// release(context) is called once, when nothing uses the memory any more, on the thread that drops it last.
-Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, Imported::Release release, void* context);
+// release(context) is called once, when nothing uses the memory any more, on the thread that drops it last; not where this
+// throws. after: uses of the memory start after what that native stream was given so far. Throws Error as native::acquire.
+Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after,
+                           Imported::Release release, void* context);
 // The end of an imported storage.
 void give_back(Storage* imported) noexcept;
 

@@ -284,6 +284,35 @@ DeviceState* Registry::host_device(const DeviceState& other) {
   return nullptr;
 }
 
+DeviceState* Registry::find_in(Plugin& plugin, int32_t type, int32_t index, bool may_open) {
+  for (DeviceState* each : plugin.opened) {
+    if (!each) continue;
+    if (each->info.dlpack_type != type) return nullptr;
+    if (each->info.dlpack_index == index) return each;
+  }
+  for (uint32_t n = 0; may_open && n < plugin.devices; ++n) {
+    DeviceState& made = open(plugin, (static_cast<uint32_t>(index) + n) % plugin.devices);  // the one of that number first
+    if (made.info.dlpack_type != type) return nullptr;
+    if (made.info.dlpack_index == index) return &made;
+  }
+  return nullptr;
+}
+
+DeviceState* Registry::find_at(int32_t type, int32_t index, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  search();
+  const auto named = [&](const Plugin& p) { return !name.empty() && std::string_view(p.table.name).starts_with(name); };
+  const auto first = [&](auto wanted, bool may_open) -> DeviceState* {
+    for (Plugin& plugin : plugins_)
+      if (DeviceState* found = wanted(plugin) ? find_in(plugin, type, index, may_open) : nullptr) return found;
+    return nullptr;
+  };
+  const auto all = [](const Plugin&) { return true; };
+  if (DeviceState* found = first(named, true)) return found;
+  if (DeviceState* found = first(all, false)) return found;
+  return first(all, true);
+}
+
 // What the plugin of that name has to say; where there is none, where it was looked for and what did not load.
 std::string Registry::why_unknown(const std::string& backend) {
   std::string refused;

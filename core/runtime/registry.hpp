@@ -37,6 +37,9 @@ class Registry {
   const void* extension(const std::string& backend, const char* name);
   // A device in host memory to do another's work on, other than it; null where there is none.
   DeviceState* host_device(const DeviceState& other);
+  // The device at a place of DLPack's, or null. Plugins with such a name are asked first, and a device is opened only where
+  // the open ones of its plugin do not say that it is of another type.
+  DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
   void seed(uint64_t seed);
   // All locks that work on a device without streams may need, over a fork.
   void hold();
@@ -49,6 +52,7 @@ class Registry {
   void accept(const plugrad_backend* table, PluginRecord& record, bool searched = false);
   Plugin* find_plugin(const std::string& backend);       // mutex held
   DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
+  DeviceState* find_in(Plugin& plugin, int32_t dlpack_type, int32_t dlpack_index, bool may_open);  // mutex held
   OptionList options_for(const Plugin& plugin, uint32_t index);
   std::string why_unknown(const std::string& backend);
   [[noreturn]] void throw_unknown(const std::string& name);

@@ -1,6 +1,7 @@
 #include <core/runtime/stream.hpp>
 
 #include <core/runtime/ledger.hpp>
+#include <core/runtime/native.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/log.hpp>
 
@@ -210,7 +211,10 @@ uint64_t poll(StreamState& s) {
 }
 
 void drain(StreamState& s) {
-  for (const uint64_t last = s.next; poll(s) < last;) std::this_thread::yield();
+  const uint64_t last = s.next;
+  if (poll(s) >= last) return;
+  native::await(s, last);
+  while (poll(s) < last) std::this_thread::yield();
 }
 
 bool idle(const Storage& x, bool home_too) {
@@ -246,7 +250,7 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
   bool foreign = false;
   plugrad_status status = PLUGRAD_OK;
   for (Storage* x : uses.inputs)
-    if (!status) status = order(s, x, false, foreign);
+    if (!status) status = order(s, x, uses.alone, foreign);
   for (Storage* x : uses.outputs)
     if (!status) status = order(s, x, true, foreign);
   const uint64_t number = s.next.load(std::memory_order_relaxed) + 1;

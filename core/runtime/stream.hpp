@@ -87,6 +87,7 @@ void create(DeviceState& device);
 struct Uses {
   std::span<Storage* const> outputs, inputs;  // null entries (immediates) are skipped
   uint32_t overwrites = ~0u;                  // bit i: output i is written wholly, so that what it held does not matter
+  bool alone = false;                         // inputs, too, come after all earlier uses, reads included
 };
 
 // Calls call(number) after ordering the stream behind what uses wait for. Answers UNSUPPORTED and OUT_OF_MEMORY of the

@@ -1,6 +1,8 @@
 #include <plugrad/tensor/dlpack.hpp>
 
 #include <core/runtime/import.hpp>
+#include <core/runtime/native.hpp>
+#include <core/runtime/registry.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
@@ -9,6 +11,7 @@
 #include <bit>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace plugrad::dlpack {
 namespace {
@@ -23,6 +26,14 @@ Place place_of_device(const DeviceState& device) {
   if (!device.info.dlpack_type)
     throw Error(Code::unsupported, "[dlpack] device " + device.name + " has no DLPack type: copy to the cpu first");
   return {device.info.dlpack_type, device.info.dlpack_index};
+}
+
+// What plugins for devices of a type are called, as far as there is a custom; the name decides who is asked first.
+std::string usual_name(int32_t type) {
+  constexpr std::pair<int32_t, const char*> kNames[] = {{kCpu, "cpu"}, {2, "cuda"},  {4, "opencl"},  {7, "vulkan"},
+                                                        {8, "metal"},  {10, "rocm"}, {14, "oneapi"}, {15, "webgpu"}};
+  const auto found = std::ranges::find(kNames, type, &std::pair<int32_t, const char*>::first);
+  return found == std::end(kNames) ? "" : found->second;
 }
 
 bool is_at(const DeviceState& device, Place place) {
@@ -55,10 +66,15 @@ template <class M> struct Holder : Exported { M managed; };
 
 template <class M> void release(M* managed) { delete static_cast<Holder<M>*>(static_cast<Exported*>(managed->context)); }
 
-template <class M> M* exported(const Tensor& x) {
+void order_export(const Tensor& x, Order order) {
+  if (order.by_host()) return x.device().sync();
+  if (order.native() && plugrad::device_of(x).compute) native::release(*storage_of(x), *order.native());
+}
+
+template <class M> M* exported(const Tensor& x, Order order) {
   require_defined(x, "dlpack");
   const Place place = place_of_device(plugrad::device_of(x));
-  x.device().sync();
+  order_export(x, order);
   auto holder = std::make_unique<Holder<M>>();
   holder->tensor = x.detach();
   const plugrad_view& v = view_of(x);
@@ -111,7 +127,7 @@ void release_now(Imported::Release release, void* context) {
   if (release) release(context);
 }
 
-Tensor import_array(const Array& array, Device wanted, bool copied, Imported::Release release, void* context) {
+Tensor import_array(const Array& array, Device wanted, Order order, bool copied, Imported::Release release, void* context) {
   const Device device = wanted.defined() ? wanted : device_of(array.device);
   DeviceState& state = device.state();
   if (!is_at(state, array.device))
@@ -134,8 +150,8 @@ Tensor import_array(const Array& array, Device wanted, bool copied, Imported::Re
   const uintptr_t base = lowest & ~(uintptr_t(state.info.alignment) - 1);
   // What is copied stays the caller's until nothing can fail any more.
   Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
-  Ref<Storage> storage =
-      import_memory(state, {base, lowest - base, uint64_t(reach.above - reach.below)}, copied ? nullptr : release, context);
+  const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};
+  Ref<Storage> storage = import_memory(state, piece, order.native(), copied ? nullptr : release, context);
   v.buffer = storage->buffer;
   v.offset = first - base;
   set_layout(v, state.info.alignment);
@@ -163,32 +179,33 @@ Place place_of(const Tensor& x) {
 Device device_of(Place place) {
   const Device usual = default_device();
   if (is_at(usual.state(), place)) return usual;
-  if (place.type == kCpu && has_device("cpu")) return Device("cpu");
-  for (const std::string& name : device_names()) {
-    const Device each(name);
-    if (is_at(each.state(), place)) return each;
-  }
+  if (DeviceState* found = Registry::get().find_at(place.type, place.index, usual_name(place.type))) return Device(found);
   throw Error(Code::invalid, "[dlpack] no plugin brings the device of this array: DLPack " + text(place));
 }
 
-Managed* export_managed(const Tensor& x) { return exported<Managed>(x); }
+std::optional<void*> stream_of(Device device) {
+  if (!device.state().compute) return std::nullopt;
+  return native::handle(device.state());
+}
 
-ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags) {
-  ManagedVersioned* managed = exported<ManagedVersioned>(x);
+Managed* export_managed(const Tensor& x, Order order) { return exported<Managed>(x, order); }
+
+ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags, Order order) {
+  ManagedVersioned* managed = exported<ManagedVersioned>(x, order);
   managed->version = kVersion;
   managed->flags = flags | (x.requires_grad() ? kReadOnly : 0);
   return managed;
 }
 
-Tensor import_managed(Managed* managed, Device device) {
-  return import_array(managed->array, device, false, call_deleter<Managed>, managed);
+Tensor import_managed(Managed* managed, Device device, Order order) {
+  return import_array(managed->array, device, order, false, call_deleter<Managed>, managed);
 }
 
-Tensor import_versioned(ManagedVersioned* managed, Device device) {
+Tensor import_versioned(ManagedVersioned* managed, Device device, Order order) {
   if (managed->version.major != kVersion.major)
     throw Error(Code::invalid, "[dlpack] version " + std::to_string(managed->version.major) +
                                    " of the protocol: " + std::to_string(kVersion.major) + " expected");
-  return import_array(managed->array, device, managed->flags & kReadOnly, call_deleter<ManagedVersioned>, managed);
+  return import_array(managed->array, device, order, managed->flags & kReadOnly, call_deleter<ManagedVersioned>, managed);
 }
 
 }  // namespace plugrad::dlpack

@@ -41,11 +41,21 @@ void Clocks::joined(uint32_t stream, uint64_t next, Epoch other) {
   if (after != theirs.begin()) join(clock, std::prev(after)->clock);
   if (clock.size() <= other.stream) clock.resize(other.stream + 1);
   clock[other.stream] = std::max(clock[other.stream], other.number);
+  keep(stream, next);
+}
+
+void Clocks::followed(uint32_t stream, uint64_t next, Epoch other) {
+  joined(stream, next, other);
+  join(clocks_[stream], clocks_[other.stream]);
+  keep(stream, next);
+}
+
+void Clocks::keep(uint32_t stream, uint64_t next) {
   std::deque<Since>& history = history_[stream];
   if (!history.empty() && history.back().number == next)
-    history.back().clock = clock;
+    history.back().clock = clocks_[stream];
   else
-    history.push_back({next, clock});
+    history.push_back({next, clocks_[stream]});
 }
 
 bool Clocks::ordered(uint32_t stream, Epoch earlier) const {

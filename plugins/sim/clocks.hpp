@@ -41,6 +41,9 @@ class Clocks {
   // What stream submits next, number `next`, comes after other's `number`.
   void joined(uint32_t stream, uint64_t next, Epoch other);
 
+  // The same, and after all that other's next op would come after.
+  void followed(uint32_t stream, uint64_t next, Epoch other);
+
   // Notes an access; answers an earlier one that it is not ordered after.
   std::optional<Conflict> access(Epoch by, std::span<Granule> granules, bool write);
   // An access that the host does not know to have ended.
@@ -64,6 +67,7 @@ class Clocks {
   void add_reader(Epoch by, Granule& granule);
   void drop_readers(Granule& granule);
   uint32_t new_reader(Epoch by, uint32_t next);
+  void keep(uint32_t stream, uint64_t next);  // the stream's clock, for what asks about `next` later
   static void join(Clock& into, const Clock& from);
   static uint64_t at(const Clock& clock, uint32_t stream) { return stream < clock.size() ? clock[stream] : 0; }
 

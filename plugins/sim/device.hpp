@@ -24,10 +24,11 @@ struct Counters {
   std::array<uint64_t, 256> by_opcode{};
 };
 
-class Sim final : public Backend {
+class Sim final : public Backend, public NativeStreams {
  public:
   explicit Sim(const Opening& opening);
   static DeviceCount count() { return {2}; }
+  static const void* extension(std::string_view name) noexcept;
   plugrad_device_info info() const override;
 
   const plugrad_kernel* resolve(const plugrad_signature& signature);
@@ -41,6 +42,11 @@ class Sim final : public Backend {
   plugrad_status completed(Stream& stream, uint64_t& number) noexcept override;
   void wait(Stream& stream, Stream& other, uint64_t& number) override;
   void sync(Stream& stream, plugrad_failure& failure) override;
+
+  void* native_handle(Stream& stream) override;
+  void wait_native(Stream& stream, uint64_t number, void* native) override;
+  void signal_native(Stream& stream, uint64_t number, void* native) override;
+  void notify(Stream& stream, uint64_t number, Notice notice) override;
 
   // For the extension. World::mutex is held by the caller for what it guards.
   uint32_t index() const { return index_; }

@@ -1,4 +1,4 @@
-// The table of the plugin, and the extension by which tests steer it.
+// The table of the plugin, and the extension "sim/0" by which tests steer it.
 #include <plugins/sim/device.hpp>
 
 #include <string_view>
@@ -60,8 +60,6 @@ void hold(plugrad_device* device, uint32_t roles) {
 constexpr plugrad_sim kExtension = {sizeof(plugrad_sim), 0,         hazards,   last_hazard, device_of_index, runs, copies,
                                     allocs,              allocated, set_latency, arm,       hold};
 
-const void* get_extension(const char* name) noexcept { return std::string_view(name) == "sim/0" ? &kExtension : nullptr; }
-
 plugrad_status open(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                     plugrad_device_info* info) noexcept {
   const plugrad_status status = open_device<Sim>(host, index, options, device, info);
@@ -85,11 +83,12 @@ constexpr plugrad_backend table() {
   plugrad_backend t = backend_table<Sim>("sim", "0");
   t.open = open;
   t.resolve = resolve;
-  t.get_extension = get_extension;
   return t;
 }
 constexpr plugrad_backend kTable = table();
 }  // namespace
+
+const void* Sim::extension(std::string_view name) noexcept { return name == "sim/0" ? &kExtension : nullptr; }
 
 const plugrad_backend* sim_table() { return &kTable; }
 

@@ -89,6 +89,7 @@ char* SimStream::stage() {
 void SimStream::finish(uint64_t number) {
   accepted_ = number;
   finished_.advance(number);
+  tell();
 }
 
 bool SimStream::clear(plugrad_failure& failure, std::string& message) {
@@ -105,17 +106,21 @@ bool SimStream::clear(plugrad_failure& failure, std::string& message) {
 void SimStream::work() {
   for (uint64_t next = 0;; ++next) {
     queued_.wait_for(next + 1);
+    pass_barriers(next);
     conditions_.pass(role_);
     Job& job = slots_[next % kSlots];
     execute(job);
-    if (job.number) finished_.advance(job.number);
+    const uint64_t number = job.number;
+    if (number) finished_.advance(number);
     retired_.advance(next + 1);
+    if (number) tell();
   }
 }
 
 // Waits are kept after a failure too: who is behind one may conclude that the other stream has got there.
 void SimStream::execute(Job& job) {
   if (job.kind == Job::kWait) return job.other->finished_.wait_for(job.other_number);
+  if (job.kind == Job::kMark) return;
   if (state() != PLUGRAD_OK) return;
   for (uint32_t i = 0; job.fresh >> i && !job.racing && job.kind == Job::kOp; ++i)
     if (job.fresh >> i & 1) {

@@ -2,9 +2,11 @@
 #pragma once
 #include <plugins/sim/progress.hpp>
 
-#include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/native.hpp>
 
+#include <deque>
 #include <memory>
+#include <vector>
 
 namespace plugrad::sim {
 
@@ -26,7 +28,7 @@ class SimStream;
 
 // A submission, in a slot that was made with the stream.
 struct Job {
-  enum Kind : uint8_t { kOp, kCopy, kWait };
+  enum Kind : uint8_t { kOp, kCopy, kWait, kMark };  // kMark does nothing, under a number
   Kind kind;
   uint32_t faults;    // bits 1 << PLUGRAD_SIM_...
   bool racing;        // nothing orders it: it touches no memory, so that what it would have damaged shows
@@ -67,7 +69,13 @@ class SimStream final : public Stream {
   char* stage();                // memory for the job that is submitted next; waits for that of earlier ones
   void wait_until_idle() { retired_.wait_for(tail_); }
   void finish(uint64_t number);  // idle: this number is taken, and done
+  void mark(uint64_t number);    // submits a job that does nothing
   bool clear(plugrad_failure& failure, std::string& message);  // idle: takes the failure away, if there is one
+
+  // [any], under World::mutex: what is submitted from now on starts after all that other was given.
+  void follow(SimStream& other);
+  // [any]: calls back once nothing up to number is in flight.
+  void notify(uint64_t number, Notice notice);
 
  private:
   [[noreturn]] void work();
@@ -76,6 +84,8 @@ class SimStream final : public Stream {
   void move(const Job& job);
   void fail(const Job& job, plugrad_status status, const char* message);
   void start_worker();
+  void pass_barriers(uint64_t next);  // before job `next` is executed
+  void tell();                        // whoever waits for what is finished
 
   Conditions& conditions_;
   const uint32_t id_, role_;
@@ -89,6 +99,19 @@ class SimStream final : public Stream {
   std::atomic<uint64_t> failed_{0};
   plugrad_status failure_ = PLUGRAD_OK;  // stored before failed_
   char failure_message_[256] = {};
+
+  struct Barrier {  // jobs from number `at` on wait for the first `jobs` of other
+    uint64_t at;
+    SimStream* other;
+    uint64_t jobs;
+  };
+  struct Pending {
+    uint64_t number;
+    Notice notice;
+  };
+  std::mutex native_mutex_;  // of what follows; never held while waiting or calling back
+  std::deque<Barrier> barriers_;
+  std::vector<Pending> pending_;
 };
 
 }  // namespace plugrad::sim

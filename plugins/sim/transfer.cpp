@@ -119,7 +119,10 @@ std::unique_ptr<Stream> Sim::stream_create(uint32_t role) {
     const std::lock_guard lock(world().mutex);
     id = world().clocks.add_stream(&conditions_.lost);
   }
-  return std::make_unique<SimStream>(conditions_, id, std::min(role, 31u));
+  auto stream = std::make_unique<SimStream>(conditions_, id, std::min(role, 31u));
+  const std::lock_guard lock(world().mutex);
+  world().streams.push_back(stream.get());
+  return stream;
 }
 
 plugrad_status Sim::completed(Stream& stream, uint64_t& number) noexcept {

@@ -10,10 +10,12 @@
 namespace plugrad::sim {
 
 struct World {
-  // Held while work is submitted and memory given out; never while waiting, computing, or by a worker.
+  // Held while work is submitted and memory given out, and by a worker that is about to call a host back; never while
+  // waiting, computing or calling.
   std::mutex mutex;
   Clocks clocks;
   std::vector<plugrad_device*> devices;  // as open made them
+  std::vector<const void*> streams;      // all of them, by their native handles
   uint64_t hazards = 0;
   std::string last_hazard;
 

@@ -1,5 +1,6 @@
-/* abi.h alone, as a plugin in C includes it. */
+/* The C headers alone, as a plugin in C includes them. */
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/native.h>
 
 static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
   (void)host;
@@ -7,9 +8,25 @@ static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
   return PLUGRAD_OK;
 }
 
+static plugrad_status notify(plugrad_stream* stream, uint64_t number, void (*callback)(void* context), void* context) {
+  (void)stream;
+  (void)number;
+  callback(context);
+  return PLUGRAD_OK;
+}
+
+static const void* get_extension(const char* name) {
+  static const plugrad_native native = {.struct_size = sizeof(plugrad_native), .notify = notify};
+  return *name ? &native : NULL;
+}
+
 const plugrad_backend* plugrad_backend_v0(const plugrad_host* host) {
   static const plugrad_backend table = {
-      .struct_size = sizeof(plugrad_backend), .revision = PLUGRAD_REVISION, .layouts = plugrad_layouts, .count = count};
+      .struct_size = sizeof(plugrad_backend),
+      .revision = PLUGRAD_REVISION,
+      .layouts = plugrad_layouts,
+      .count = count,
+      .get_extension = get_extension};
   host->report(host, PLUGRAD_OK, "no hardware");
   return &table;
 }

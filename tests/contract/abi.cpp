@@ -1,5 +1,6 @@
-// abi.h alone, in C++.
+// The C headers alone, in C++.
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/native.h>
 
 static_assert(sizeof(plugrad_view) == 160);
 static_assert(PLUGRAD_OP_FILL == 1 && PLUGRAD_OP_ADAM_STEP == 97);

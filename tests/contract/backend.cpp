@@ -1,5 +1,6 @@
-// backend.hpp as an author uses it, with every virtual function overridden and each kind of row.
+// The C++ headers as an author uses them, with every virtual function overridden and each kind of row.
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/native.hpp>
 
 namespace {
 
@@ -14,7 +15,7 @@ constexpr KernelRow kRows[] = {kernel<negate>(PLUGRAD_OP_NEG, PLUGRAD_F32, 0),
                                kernel<negate>(PLUGRAD_OP_CAST, {PLUGRAD_F32, PLUGRAD_I64}),
                                with_workspace<bytes>(kernel<negate>(PLUGRAD_OP_ABS, PLUGRAD_F32, PLUGRAD_STRIDED))};
 
-class Whole final : public Backend {
+class Whole final : public Backend, public NativeStreams {
  public:
   explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
   static DeviceCount count() { return {0, "no hardware"}; }
@@ -30,6 +31,11 @@ class Whole final : public Backend {
   plugrad_status completed(Stream&, uint64_t&) noexcept override { return PLUGRAD_OK; }
   void wait(Stream&, Stream&, uint64_t&) override { throw BackendError(PLUGRAD_INVALID, "not yet submitted"); }
   void sync(Stream&, plugrad_failure&) override {}
+  static const void* extension(std::string_view name) noexcept { return name == "whole/0" ? "its own" : nullptr; }
+  void* native_handle(Stream& stream) override { return &stream; }
+  void wait_native(Stream&, uint64_t, void*) override {}
+  void signal_native(Stream&, uint64_t, void*) override {}
+  void notify(Stream&, uint64_t, Notice notice) override { notice(); }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What tests may ask of the plugin sim and tell it: the extension "sim/0", a plugrad_sim.
+// What tests may ask of the plugin sim and tell it: the extension "sim/0", a plugrad_sim. It offers native.h too: the native
+// handle of a stream is good for native.h alone, and there is no default stream.
 // A device of null stands for all devices that were opened.
 #pragma once
 #include <plugrad/sdk/abi.h>

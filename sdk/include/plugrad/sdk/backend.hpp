@@ -221,6 +221,8 @@ class Backend {
   virtual ~Backend() = default;
 
   static DeviceCount count() { return {}; }  // hide it in the derived class to ask a driver
+  // The extension of that name, or null: hide it to offer extensions of your own. Those of the SDK are classes to derive from.
+  static const void* extension(std::string_view) noexcept { return nullptr; }
   virtual plugrad_device_info info() const { return host_info("host memory"); }
 
   // The kernels; where several serve a question, the first of them. Constant after construction.
@@ -390,6 +392,15 @@ struct Trampolines {
   }
 };
 
+class NativeStreams;                                                              // in native.hpp
+template <class B> const void* native_extension(std::string_view name) noexcept;  // of a B that derives from it
+
+template <class B> const void* find_extension(const char* name) noexcept {
+  if constexpr (std::is_base_of_v<NativeStreams, B>)
+    if (const void* native = native_extension<B>(name)) return native;
+  return B::extension(name);
+}
+
 // The function table of a backend: what the macro exports, and what a program that links the backend hands to the host.
 template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "") {
   static_assert(kOverridden<&B::alloc> == kOverridden<&B::free>, "override alloc and free, or neither");
@@ -401,7 +412,7 @@ template <class B> constexpr plugrad_backend backend_table(const char* name, con
           .count = count_devices<B>,
           .open = open_device<B>,
           .resolve = resolve_row,
-          .get_extension = nullptr,
+          .get_extension = find_extension<B>,
           .alloc = entry<&B::alloc>(&Trampolines::alloc),
           .free = entry<&B::free>(&Trampolines::free),
           .memory_info = entry<&B::memory_info>(&Trampolines::memory_info),
