@@ -1,9 +1,10 @@
 // An opened CUDA device.
 #pragma once
 #include <backends/cuda/blas.hpp>
+#include <backends/cuda/native.hpp>
 #include <backends/cuda/stream.hpp>
 
-#include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/native.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -11,7 +12,7 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public NativeStreams {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -31,6 +32,11 @@ class CudaBackend final : public Backend {
   plugrad_status completed(Stream& stream, uint64_t& number) noexcept override;
   void wait(Stream& stream, Stream& other, uint64_t& number) override;
   void sync(Stream& stream, plugrad_failure& failure) override;
+
+  void* native_handle(Stream& stream) override;
+  void wait_native(Stream& stream, uint64_t number, void* native) override;
+  void signal_native(Stream& stream, uint64_t number, void* native) override;
+  void notify(Stream& stream, uint64_t number, Notice notice) override;
 
   int index() const { return index_; }
   void select() const { select_device(index_); }
@@ -53,6 +59,7 @@ class CudaBackend final : public Backend {
  private:
   [[noreturn]] void fail(cudaError_t error, const char* what);
   void give_blas(CudaStream& stream);  // blas_mutex_ held
+  void order_streams(cudaStream_t earlier, cudaStream_t later);
 
   const plugrad_host* host_;
   int index_, multiprocessors_ = 1;
@@ -67,6 +74,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<const Blas> blas_;
   bool blas_tried_ = false;
   std::vector<CudaStream*> streams_;
+  Watchers watchers_;
 };
 
 }  // namespace plugrad::cuda

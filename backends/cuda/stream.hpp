@@ -48,6 +48,7 @@ class CudaStream final : public Stream {
   void demand_sound() const;
   // The launch of number went well. After it, so that an event recorded by whoever reads the number covers it.
   void submitted(uint64_t number) { submitted_.store(number, std::memory_order_release); }
+  uint64_t last_submitted() const { return submitted_.load(std::memory_order_acquire); }
 
   // [stream-serial], for copies
   void upload(char* to, const char* from, uint64_t bytes);    // plain host memory; through the pinned slots
@@ -56,6 +57,7 @@ class CudaStream final : public Stream {
   // [any]
   plugrad_status completed(uint64_t& number) noexcept;
   void make_wait(cudaStream_t stream, uint64_t& number);
+  void reached(uint64_t number) noexcept;  // somebody else has seen that all up to number is over
   // [stream-serial]
   void sync(plugrad_failure& failure);
 

@@ -1,6 +1,7 @@
 #include <tests/simt/stream.hpp>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 namespace simt {
@@ -24,8 +25,14 @@ void Mark::set() {
 }
 
 CUstream_st& stream_of(cudaStream_t stream) {
-  if (stream) return *stream;
+  if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return *stream;
   Device& device = selected();
+  if (stream == cudaStreamPerThread) {
+    thread_local std::map<Device*, CUstream_st*> own;
+    CUstream_st*& made = own[&device];
+    if (!made) cudaStreamCreate(&made);
+    return *made;
+  }
   const std::lock_guard lock(device.mutex);
   if (!device.null_stream) device.null_stream = new CUstream_st(device, false);
   return *device.null_stream;

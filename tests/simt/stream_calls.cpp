@@ -55,7 +55,7 @@ cudaError_t occupancy(int* blocks, int block, size_t dynamic_bytes) {
 
 void submit(Kernel kernel, cudaStream_t stream) {
   if (usable()) return;
-  if (stream && &stream->device != &selected()) {
+  if (&stream_of(stream).device != &selected()) {
     noted(cudaErrorInvalidResourceHandle);
     return;
   }

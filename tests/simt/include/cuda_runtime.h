@@ -101,6 +101,9 @@ enum : unsigned {
 typedef struct CUevent_st* cudaEvent_t;
 typedef void (*cudaHostFn_t)(void* data);
 
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))     // as null
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))  // one for each thread and device
+
 struct cudaUUID_t { char bytes[16]; };
 struct cudaDeviceProp {
   char name[256];

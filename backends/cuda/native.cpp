@@ -1,0 +1,132 @@
+// The extension of native.h. An event, recorded in one stream and waited for by the other, orders the two.
+#include <backends/cuda/native.hpp>
+
+#include <backends/cuda/backend.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+namespace plugrad::cuda {
+namespace {
+
+// Whoever waits for it on the host sleeps.
+constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventBlockingSync;
+constexpr auto kRetry = std::chrono::milliseconds(1);
+
+CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }
+
+}  // namespace
+
+Event::Event() { check(cudaEventCreateWithFlags(&event_, kFlags), "cudaEventCreate"); }
+
+// CUDA keeps an event that a stream still waits for until that is over.
+Event::~Event() {
+  if (event_ && cudaEventDestroy(event_) != cudaSuccess) cudaGetLastError();
+}
+
+// --- Order.
+
+// What goes to `later` from now on starts after what went to `earlier`. The device is selected.
+void CudaBackend::order_streams(cudaStream_t earlier, cudaStream_t later) {
+  if (earlier == later) return;
+  const Event event;
+  check(cudaEventRecord(event.get(), earlier), "cudaEventRecord");
+  check(cudaStreamWaitEvent(later, event.get(), 0), "cudaStreamWaitEvent");
+}
+
+void* CudaBackend::native_handle(Stream& stream) { return own(stream).handle(); }
+
+void CudaBackend::wait_native(Stream& stream, uint64_t number, void* native) {
+  CudaStream& s = own(stream);
+  s.demand_sound();
+  select();
+  order_streams(static_cast<cudaStream_t>(native), s.handle());
+  s.submitted(number);
+}
+
+void CudaBackend::signal_native(Stream& stream, uint64_t number, void* native) {
+  CudaStream& s = own(stream);
+  s.demand_sound();
+  select();
+  order_streams(s.handle(), static_cast<cudaStream_t>(native));
+  s.submitted(number);
+}
+
+// --- Notices.
+
+void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
+  CudaStream& s = own(stream);
+  const uint64_t last = s.last_submitted();
+  if (number > last)
+    throw BackendError(PLUGRAD_INVALID,
+                       "notice of number " + std::to_string(number) + " of a stream that was given " + std::to_string(last));
+  uint64_t done = 0;
+  if (completed(stream, done) == PLUGRAD_DEVICE_LOST || done >= number) return notice();
+  select();
+  Event event;
+  check(cudaEventRecord(event.get(), s.handle()), "cudaEventRecord");
+  watchers_.of(s).add(std::move(event), last, notice);
+}
+
+// What a mark of the ring stood for may be over without it.
+void CudaStream::reached(uint64_t number) noexcept {
+  const std::lock_guard lock(mutex_);
+  while (head_ != tail_ && ring_[head_ % kEvents].number <= number) ++head_;
+  done_ = std::max(done_, number);
+}
+
+Watcher& Watchers::of(CudaStream& stream) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Watcher>& watcher = all_[&stream];
+  if (!watcher) watcher = std::make_unique<Watcher>(stream);
+  return *watcher;
+}
+
+// Signals are the program's: none may choose this thread.
+Watcher::Watcher(CudaStream& stream) : stream_(stream) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { work(); }).detach();
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Watcher::add(Event event, uint64_t number, Notice notice) {
+  const std::lock_guard lock(mutex_);
+  pending_.push_back({std::move(event), number, notice});
+  added_.notify_one();
+}
+
+void Watcher::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    added_.wait(lock, [this] { return !pending_.empty(); });
+    const Pending next = std::move(pending_.front());
+    pending_.pop_front();
+    lock.unlock();
+    while (!over(next)) std::this_thread::sleep_for(kRetry);
+    next.notice();
+    lock.lock();
+  }
+}
+
+// Waits. False: the call failed, and that was not the device's loss.
+bool Watcher::over(const Pending& pending) noexcept {
+  CudaBackend& backend = stream_.backend();
+  try {
+    backend.select();
+    backend.check(cudaEventSynchronize(pending.event.get()), "cudaEventSynchronize");
+  } catch (...) {
+    return backend.lost();
+  }
+  stream_.reached(pending.number);
+  return true;
+}
+
+}  // namespace plugrad::cuda
