@@ -14,6 +14,8 @@
 
 namespace plugrad {
 namespace {
+std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once somebody asked for it
+
 void report(const plugrad_host*, plugrad_status, const char* message) { local().report = message ? message : ""; }
 void log_line(const plugrad_host*, uint32_t level, const char* message) {
   log(level <= PLUGRAD_ERROR ? LogLevel(level) : LogLevel::error, message ? message : "");
@@ -299,6 +301,8 @@ DeviceState* Registry::find_in(Plugin& plugin, int32_t type, int32_t index, bool
 }
 
 DeviceState* Registry::find_at(int32_t type, int32_t index, const std::string& name) {
+  DeviceState* const usual = chosen_device;
+  if (usual && usual->info.dlpack_type == type && usual->info.dlpack_index == index) return usual;
   const std::lock_guard lock(mutex_);
   search();
   const auto named = [&](const Plugin& p) { return !name.empty() && std::string_view(p.table.name).starts_with(name); };
@@ -380,10 +384,6 @@ void set_generator_state(Device device, GeneratorState state) {
 }
 
 Device::Device(const std::string& name) : state_(&Registry::get().device(name)) {}
-
-namespace {
-std::atomic<DeviceState*> chosen_device{nullptr};
-}
 Device default_device() {
   if (DeviceState* chosen = chosen_device) return Device(chosen);
   const Device cpu("cpu");

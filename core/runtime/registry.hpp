@@ -37,8 +37,8 @@ class Registry {
   const void* extension(const std::string& backend, const char* name);
   // A device in host memory to do another's work on, other than it; null where there is none.
   DeviceState* host_device(const DeviceState& other);
-  // The device at a place of DLPack's, or null. Plugins with such a name are asked first, and a device is opened only where
-  // the open ones of its plugin do not say that it is of another type.
+  // The device at a place of DLPack's, or null. The default device comes first, then plugins whose names begin like this. A
+  // device is opened only where the open ones of its plugin do not say that it is of another type.
   DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
   void seed(uint64_t seed);
   // All locks that work on a device without streams may need, over a fork.

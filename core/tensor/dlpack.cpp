@@ -177,8 +177,6 @@ Place place_of(const Tensor& x) {
 }
 
 Device device_of(Place place) {
-  const Device usual = default_device();
-  if (is_at(usual.state(), place)) return usual;
   if (DeviceState* found = Registry::get().find_at(place.type, place.index, usual_name(place.type))) return Device(found);
   throw Error(Code::invalid, "[dlpack] no plugin brings the device of this array: DLPack " + text(place));
 }
