@@ -38,11 +38,12 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: those of the contract, memory, streams and threads, then one for each op.
+// All cases: those of the contract, memory, streams, the extension of native.h and threads, then one for each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> stream_cases();
+std::vector<Case> native_cases();
 std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
 std::vector<Case> op_cases();

@@ -18,12 +18,13 @@ namespace fs = std::filesystem;
 const std::string kProgram = PLUGRAD_CONFORM, kFolder = PLUGRAD_FAULTY;
 
 const std::string kFaulty = kFolder + "/libplugrad-backend-faulty.so";
+const std::string kFaultyStreams = kFolder + "/libplugrad-backend-faulty-streams.so";
 
-// The program on the faulty plugin with one of its bugs.
-Said with_bug(const std::string& bug, std::vector<std::string> arguments) {
+// The program on a faulty plugin with one of its bugs.
+Said with_bug(const std::string& bug, std::vector<std::string> arguments, const std::string& plugin = kFaulty) {
   std::vector<std::string> line = {"env", "PLUGRAD_BUG=" + bug, kProgram};
   line.insert(line.end(), arguments.begin(), arguments.end());
-  line.push_back(kFaulty);
+  line.push_back(plugin);
   return run_program(line);
 }
 
@@ -69,6 +70,38 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"bad_name", "contract.name", "the name 'Faulty One' does not match"}),
     [](const auto& row) { return std::string(row.param.bug); });
 
+class PlantedStreamBug : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedStreamBug, IsFound) {
+  if (!fs::exists(kFaultyStreams)) GTEST_SKIP() << "sim, which has the bugs, is not built";
+  const Said said = with_bug(GetParam().bug, {"--only", GetParam().only}, kFaultyStreams);
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_TRUE(contains(said.text, GetParam().line)) << "expected: " << GetParam().line << "\n" << said.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conform, PlantedStreamBug,
+    testing::Values(Planted{"null_function", "native.table", "a function of the extension is null"},
+                    Planted{"one_handle", "native.handle", "two streams have one native handle"},
+                    Planted{"unordered_wait", "native.wait", "work behind a wait started before"},
+                    Planted{"unordered_signal", "native.signal", "work behind a signal started before"},
+                    Planted{"unordered_signal", "native.number", "started before what that waits for"},
+                    Planted{"notice_early", "native.notice", "notify called back before the number was over"},
+                    Planted{"notice_twice", "native.notice", "times for 3 calls that answered OK"},
+                    Planted{"notice_lost", "native.notice", "notify does not call back for a number that is over"},
+                    Planted{"notice_of_future", "native.notice", "expected INVALID"}),
+    [](const auto& row) { return std::string(row.param.bug) + "_in_" + (row.param.only + 7); });
+
+TEST(Conform, FindsNothingInSoundStreams) {
+  if (!fs::exists(kFaultyStreams)) GTEST_SKIP() << "sim is not built";
+  for (const char* only : {"native.table", "native.handle", "native.wait", "native.signal", "native.number", "native.notice",
+                           "native.notices", "native.failed_notice"}) {
+    const Said said = with_bug("sound", {"--only", only}, kFaultyStreams);
+    EXPECT_EQ(said.status, 0) << said.text;
+    EXPECT_FALSE(contains(said.text, "skipped")) << said.text;
+  }
+}
+
 TEST(Conform, FindsExportsBesidesTheEntry) {
   const Said said = run_program({kProgram, "--only", "contract.exports", kFolder + "/libplugrad-exports-more.so"});
   EXPECT_EQ(said.status, 1) << said.text;
@@ -111,7 +144,7 @@ TEST(Conform, WritesJson) {
 TEST(Conform, ListsItsCases) {
   const Said said = run_program({kProgram, "--list"});
   EXPECT_EQ(said.status, 0);
-  for (const char* name : {"contract.table\n", "memory.round_trip\n", "stream.wait\n", "op.EXP\n", "thread.kernels\n"})
+  for (const char* name : {"contract.table\n", "memory.round_trip\n", "stream.wait\n", "native.wait\n", "op.EXP\n", "thread.kernels\n"})
     EXPECT_TRUE(contains(said.text, name)) << name;
 }
 
