@@ -11,6 +11,7 @@
 namespace plugrad::python {
 namespace {
 
+constexpr int32_t kCuda = 2, kRocm = 10;  // DLPack's types of devices
 constexpr const char *kOld = "dltensor", *kVersioned = "dltensor_versioned";
 constexpr const char *kUsedOld = "used_dltensor", *kUsedVersioned = "used_dltensor_versioned";
 
@@ -31,10 +32,14 @@ bool wants_version(const nb::object& max_version) {
   return !max_version.is_none() && nb::cast<int64_t>(max_version[nb::int_(0)]) >= int64_t(dlpack::kVersion.major);
 }
 
+dlpack::Place place_from(const nb::object& pair) {
+  return {nb::cast<int32_t>(pair[nb::int_(0)]), nb::cast<int32_t>(pair[nb::int_(1)])};
+}
+
 Tensor for_export(const Tensor& x, const nb::object& dl_device, std::optional<bool> copy, bool& copied) {
   Tensor source = x;
   if (!dl_device.is_none()) {
-    const dlpack::Place place{nb::cast<int32_t>(dl_device[nb::int_(0)]), nb::cast<int32_t>(dl_device[nb::int_(1)])};
+    const dlpack::Place place = place_from(dl_device);
     const dlpack::Place here = dlpack::place_of(x);
     if (place.type != here.type || place.index != here.index) {
       if (copy && !*copy) throw nb::buffer_error("[dlpack] another device needs a copy, which copy=False forbids");
@@ -50,16 +55,32 @@ Tensor for_export(const Tensor& x, const nb::object& dl_device, std::optional<bo
   return source;
 }
 
-// stream: what the consumer computes on. The export waits for our streams, so the memory is complete on any.
-nb::object to_capsule(const Tensor& x, const nb::object&, const nb::object& max_version, const nb::object& dl_device,
+// The consumer's stream, as the array API numbers it: None is the default stream, -1 asks for no order at all. For CUDA 1 is
+// the legacy default stream and 2 the thread's; for ROCm 0 is the default stream. Other numbers are handles.
+dlpack::Order consumer_order(const nb::object& stream, int32_t dlpack_type) {
+  if (stream.is_none()) return dlpack::Order::stream(nullptr);
+  const int64_t number = nb::cast<int64_t>(stream);
+  if (number == -1) return dlpack::Order::none();
+  const auto refuse = [number](const char* expected) {
+    throw Error(Code::invalid, "[__dlpack__] stream " + std::to_string(number) + ": " + expected);
+  };
+  if (number < -1) refuse("-1 (no order), None (the default stream) or the handle of a stream expected");
+  if (dlpack_type == kCuda && number == 0) refuse("ambiguous for CUDA: 1 (legacy default) or 2 (per thread) expected");
+  if (dlpack_type == kRocm && (number == 1 || number == 2)) refuse("not a stream of ROCm: 0 is its default stream");
+  return dlpack::Order::stream(reinterpret_cast<void*>(number));
+}
+
+// stream: what the consumer computes on.
+nb::object to_capsule(const Tensor& x, const nb::object& stream, const nb::object& max_version, const nb::object& dl_device,
                       std::optional<bool> copy) {
   bool copied = false;
+  const dlpack::Order order = consumer_order(stream, dlpack::place_of(x).type);
   const Tensor source = for_export(x, dl_device, copy, copied);
   const bool versioned = wants_version(max_version);
+  const uint64_t flags = copied ? dlpack::kIsCopied : 0;
   void* managed =
-      versioned
-          ? static_cast<void*>(unlocked([&] { return dlpack::export_versioned(source, copied ? dlpack::kIsCopied : 0); }))
-          : static_cast<void*>(unlocked([&] { return dlpack::export_managed(source); }));
+      versioned ? static_cast<void*>(unlocked([&] { return dlpack::export_versioned(source, flags, order); }))
+                : static_cast<void*>(unlocked([&] { return dlpack::export_managed(source, order); }));
   PyObject* capsule = PyCapsule_New(managed, versioned ? kVersioned : kOld, end_capsule);
   if (capsule) return nb::steal(capsule);
   if (versioned)
@@ -126,11 +147,11 @@ template <class M> M* wrapped(M* theirs) {
 }
 
 template <class M>
-Tensor import_capsule(const nb::object& capsule, const char* name, const char* used, Device device,
-                      Tensor (*import)(M*, Device)) {
+Tensor import_capsule(const nb::object& capsule, const char* name, const char* used, Device device, dlpack::Order order,
+                      Tensor (*import)(M*, Device, dlpack::Order)) {
   M* const own = wrapped(static_cast<M*>(PyCapsule_GetPointer(capsule.ptr(), name)));
   try {
-    Tensor made = import(own, device);
+    Tensor made = import(own, device, order);
     PyCapsule_SetName(capsule.ptr(), used);
     return made;
   } catch (...) {
@@ -139,33 +160,46 @@ Tensor import_capsule(const nb::object& capsule, const char* name, const char* u
   }
 }
 
-Tensor from_capsule(const nb::object& capsule, Device device) {
+Tensor from_capsule(const nb::object& capsule, Device device, dlpack::Order order) {
   orphans().end();
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned))
-    return import_capsule<dlpack::ManagedVersioned>(capsule, kVersioned, kUsedVersioned, device, dlpack::import_versioned);
+    return import_capsule<dlpack::ManagedVersioned>(capsule, kVersioned, kUsedVersioned, device, order,
+                                                    dlpack::import_versioned);
   if (PyCapsule_IsValid(capsule.ptr(), kOld))
-    return import_capsule<dlpack::Managed>(capsule, kOld, kUsedOld, device, dlpack::import_managed);
+    return import_capsule<dlpack::Managed>(capsule, kOld, kUsedOld, device, order, dlpack::import_managed);
   throw nb::value_error("[from_dlpack] this capsule holds no array, or somebody took it already");
 }
 
-// Protocols from before version 1 know no max_version.
-nb::object capsule_of(const nb::object& array) {
-  if (PyCapsule_CheckExact(array.ptr())) return array;
-  if (!nb::hasattr(array, "__dlpack__"))
-    throw nb::type_error("[from_dlpack] an object with __dlpack__, or a capsule, expected");
+// The stream of ours that the producer has to make wait, where the array says that it lies on a device with streams. Finds
+// the device, unless the caller names it.
+std::optional<void*> stream_for(const nb::object& array, Device& device) {
+  if (!nb::hasattr(array, "__dlpack_device__")) return std::nullopt;
+  const dlpack::Place place = place_from(array.attr("__dlpack_device__")());
+  if (!device.defined()) device = dlpack::device_of(place);
+  return place.type == device.dlpack_type() ? dlpack::stream_of(device) : std::nullopt;
+}
+
+// The array's capsule, once the producer has made `stream` wait. Protocols from before version 1 know no max_version.
+nb::object capsule_of(const nb::object& array, const std::optional<void*>& stream) {
   const nb::object method = array.attr("__dlpack__");
+  nb::dict arguments;
+  if (stream) arguments["stream"] = reinterpret_cast<intptr_t>(*stream);
   try {
-    return method(nb::arg("max_version") = nb::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor));
+    return method(nb::arg("max_version") = nb::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor), **arguments);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
   }
-  return method();
+  return method(**arguments);
 }
 
 Tensor from_dlpack(const nb::object& array, const nb::object& device) {
   search_entry_points();
-  const Device wanted = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
-  return from_capsule(capsule_of(array), wanted);
+  Device target = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
+  if (PyCapsule_CheckExact(array.ptr())) return from_capsule(array, target, dlpack::Order::stream(nullptr));
+  if (!nb::hasattr(array, "__dlpack__"))
+    throw nb::type_error("[from_dlpack] an object with __dlpack__, or a capsule, expected");
+  const std::optional<void*> stream = stream_for(array, target);
+  return from_capsule(capsule_of(array, stream), target, dlpack::Order::stream(stream.value_or(nullptr)));
 }
 
 // --- The buffer protocol, for memory that the host can read.
@@ -280,7 +314,8 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor
       .def("__dlpack__", to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
-           "A DLPack capsule over the same memory; read-only where this wants gradients.")
+           "A DLPack capsule over the same memory; read-only where this wants gradients. On a device with streams `stream` "
+           "waits for what was computed so far: None is the default stream, -1 none at all.")
       .def("__dlpack_device__", place_tuple, "(DLPack device type, index).")
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            "A NumPy array over the same memory where the host can read it, else a copy.")
@@ -291,19 +326,20 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
       .def(
           "data_ptr",
           [](const Tensor& x) {
-            dlpack::Managed* const managed = dlpack::export_managed(x);
+            dlpack::Managed* const managed = dlpack::export_managed(x, dlpack::Order::none());
             const auto address = reinterpret_cast<uintptr_t>(managed->array.data) + managed->array.byte_offset;
             drop(managed);
             return address;
           },
-          "The address of the first element.")
+          "The address of the first element. Waits for nothing: what the device was given may still be at it.")
       .def("__reduce__", pickled);
   m.def("_unpickle", unpickled);
   tensor.attr("__array_ufunc__") =
       nb::none();  // so that an array beside a tensor is an error, instead of losing its gradient
   m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(),
         "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It tracks no "
-        "gradient.\n\n"
+        "gradient. On a device with streams it comes after the work of the array's stream, a capsule after the default "
+        "stream.\n\n"
         "ValueError for dtypes other than f32, f64, i64 and bool, and for devices that no plugin brings.");
 }
 

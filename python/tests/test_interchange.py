@@ -208,3 +208,129 @@ def test_writes_from_outside_and_saved_values_are_the_callers_to_order():
     y = (t * t).sum()
     y.backward()
     assert t.grad.tolist() == [2, 2] and t.data_ptr() == address(a)
+
+
+# A device with streams whose ops are done at once; it writes down what its streams wait for. DLPack's type is ROCm's.
+WITH_STREAMS = r"""
+#include <plugrad/sdk/native.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+struct Line final : plugrad::Stream {
+  uint64_t last = 0;
+};
+Line& line(plugrad::Stream& stream) { return static_cast<Line&>(stream); }
+void note(const char* what, void* native) {
+  std::FILE* file = std::fopen(std::getenv("NOTES"), "a");
+  std::fprintf(file, "%s %llx\n", what, reinterpret_cast<unsigned long long>(native));
+  std::fclose(file);
+}
+void fill(const plugrad::Call& call) {
+  std::fill_n(plugrad::data<float>(call.out()), call.out().count, plugrad::immediate<float>(call.in(0)));
+  call.stream<Line>().last = call.op().number;
+}
+char* address(const plugrad_place& place) { return reinterpret_cast<char*>(place.buffer) + place.offset; }
+
+class Late final : public plugrad::Backend, public plugrad::NativeStreams {
+ public:
+  explicit Late(const plugrad::Opening&) {}
+  plugrad_device_info info() const override {
+    plugrad_device_info info = host_info("late", PLUGRAD_HOST_MEM | PLUGRAD_ASYNC);
+    info.dlpack_type = 10;
+    return info;
+  }
+  plugrad::Rows kernels() const override {
+    static constexpr plugrad::KernelRow kRows[] = {plugrad::kernel<fill>(PLUGRAD_OP_FILL, PLUGRAD_F32)};
+    return kRows;
+  }
+  void copy(plugrad::Stream* stream, const plugrad_copy& copy) override {
+    std::memcpy(address(copy.to), address(copy.from), copy.bytes);
+    line(*stream).last = copy.number;
+  }
+  std::unique_ptr<plugrad::Stream> stream_create(uint32_t) override { return std::make_unique<Line>(); }
+  plugrad_status completed(plugrad::Stream& stream, uint64_t& number) noexcept override {
+    number = line(stream).last;
+    return PLUGRAD_OK;
+  }
+  void wait(plugrad::Stream&, plugrad::Stream&, uint64_t&) override {}
+  void sync(plugrad::Stream&, plugrad_failure&) override {}
+  void* native_handle(plugrad::Stream&) override { return reinterpret_cast<void*>(0xabc0); }
+  void wait_native(plugrad::Stream& stream, uint64_t number, void* native) override {
+    line(stream).last = number;
+    note("wait", native);
+  }
+  void signal_native(plugrad::Stream& stream, uint64_t number, void* native) override {
+    line(stream).last = number;
+    note("signal", native);
+  }
+  void notify(plugrad::Stream&, uint64_t, plugrad::Notice notice) override { notice(); }
+};
+PLUGRAD_EXPORT_BACKEND(Late, "late")
+"""
+
+WITHOUT_EXTENSION = (WITH_STREAMS.replace(", public plugrad::NativeStreams", "").replace('"late")', '"bare")')
+                     .replace("native_handle(plugrad::Stream&) override", "native_handle(plugrad::Stream&)")
+                     .replace("void* native) override", "void* native)").replace("notice) override", "notice)"))
+
+PRODUCER = """
+import plugrad
+class Producer:
+    def __init__(self, t, old=False):
+        self.t, self.streams, self.old = t, [], old
+    def __dlpack_device__(self):
+        return self.t.__dlpack_device__()
+    def __dlpack__(self, **arguments):
+        if self.old and "max_version" in arguments:
+            raise TypeError("unexpected keyword")
+        self.streams.append(arguments.pop("stream", "none given"))
+        return self.t.__dlpack__(stream=-1, **arguments)
+"""
+
+
+def test_our_stream_goes_to_the_producer_and_theirs_waits(npu_plugin, run_python, tmp_path):
+    npu_plugin.build(WITH_STREAMS, "late", tmp_path)
+    run_python(PRODUCER + """
+t = plugrad.full((3,), 7, device="late")
+notes = []
+def noted():
+    lines = open("notes").read().splitlines() if __import__("os").path.exists("notes") else []
+    fresh = lines[len(notes):]
+    notes.extend(fresh)
+    return fresh
+for old in (False, True):
+    theirs = Producer(t, old)
+    ours = plugrad.from_dlpack(theirs)
+    assert theirs.streams == [0xabc0], theirs.streams
+    assert ours.device == "late" and ours.data_ptr() == t.data_ptr() and ours.tolist() == [7, 7, 7]
+    assert noted() == ["wait abc0"]
+plugrad.from_dlpack(t.__dlpack__(stream=-1))
+assert noted() == ["wait 0"]
+for stream, expected in ((None, ["signal 0"]), (0, ["signal 0"]), (0x77, ["signal 77"]), (-1, [])):
+    t.__dlpack__(stream=stream, max_version=(1, 0))
+    assert noted() == expected, stream
+for stream in (1, 2, -2):
+    try:
+        t.__dlpack__(stream=stream)
+        assert False, stream
+    except ValueError as error:
+        assert f"stream {stream}" in str(error)
+host = Producer(plugrad.ones((2,)))
+plugrad.from_dlpack(host)
+assert host.streams == ["none given"]
+""", PLUGRAD_PLUGIN_PATH=tmp_path, NOTES=tmp_path / "notes")
+
+
+def test_a_plugin_that_knows_no_native_streams_imports_nothing_that_may_be_late(npu_plugin, run_python, tmp_path):
+    npu_plugin.build(WITHOUT_EXTENSION, "bare", tmp_path)
+    run_python(PRODUCER + """
+t = plugrad.full((3,), 7, device="bare")
+t.__dlpack__(stream=0x77)  # the host waits
+for array in (Producer(t), t.__dlpack__()):
+    try:
+        plugrad.from_dlpack(array)
+        assert False
+    except NotImplementedError as error:
+        assert "bare:0 cannot wait for another library's stream" in str(error)
+""", PLUGRAD_PLUGIN_PATH=tmp_path, NOTES=tmp_path / "notes")

@@ -35,8 +35,8 @@ def test_dtype_objects():
 
 @pytest.mark.skipif(not Device.is_cuda_available() or not torch.cuda.is_available(), reason="no CUDA device for both")
 def test_cuda():
+    torch.cuda._sleep(200_000_000)  # cycles: the array is late
     theirs = torch.arange(6.0, device="cuda").reshape(2, 3)
-    torch.cuda.synchronize()
     ours = plugrad.from_dlpack(theirs)
     assert ours.device.is_cuda() and ours.data_ptr() == theirs.data_ptr() and (ours + 1).tolist() == (theirs + 1).tolist()
     back = torch.from_dlpack(plugrad.arange(3, device="cuda"))
