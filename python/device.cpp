@@ -56,14 +56,19 @@ Device cuda_device(int64_t index) {
 }
 
 void bind_memory(nb::module_& m) {
-  nb::class_<MemoryStats>(m, "MemoryStats", "Bytes of device memory; exact above 4 KB, by chunk of 64 KB below.")
-      .def_ro("active", &MemoryStats::active, "Held by tensors.")
+  nb::class_<MemoryStats>(m, "MemoryStats", "Bytes of device memory that plugrad took.")
+      .def_ro("active", &MemoryStats::active, "Held by tensors and workspaces; small blocks that other threads keep count as held.")
       .def_ro("cached", &MemoryStats::cached, "Free, kept for reuse.")
-      .def_ro("peak", &MemoryStats::peak, "The most that was active at once.")
+      .def_ro("peak", &MemoryStats::peak, "The most that was active at once, with small blocks counted by their chunks.")
       .def_ro("reserved", &MemoryStats::reserved, "Taken from the device: active and cached.")
+      .def_ro("small", &MemoryStats::small, "Of reserved: chunks for blocks up to 4 KB.")
+      .def_ro("segments", &MemoryStats::segments, "How many buffers make up reserved.")
+      .def_ro("largest_free", &MemoryStats::largest_free, "The largest free block.")
       .def("__repr__", [](const MemoryStats& s) {
         return "MemoryStats(active=" + std::to_string(s.active) + ", cached=" + std::to_string(s.cached) +
-               ", peak=" + std::to_string(s.peak) + ", reserved=" + std::to_string(s.reserved) + ")";
+               ", peak=" + std::to_string(s.peak) + ", reserved=" + std::to_string(s.reserved) + ", small=" +
+               std::to_string(s.small) + ", segments=" + std::to_string(s.segments) +
+               ", largest_free=" + std::to_string(s.largest_free) + ")";
       });
   nb::class_<DeviceCounters>(m, "DeviceCounters", "What passed through a device since it was opened.")
       .def_ro("kernels", &DeviceCounters::kernels, "Calls of the plugin's kernels.")

@@ -10,6 +10,8 @@
 
 namespace plugrad {
 namespace {
+ForkMutex leaf_mutex;  // leaves may belong to several passes at once: the swap of gradients
+
 class Mode {
  public:
   explicit Mode(bool record) : before_(local().mode) { local().mode = record ? uint32_t(kRecording) : 0; }
@@ -189,14 +191,14 @@ void Pass::commit() {
   for (bool swapped = false; !swapped;) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       {
-        const std::lock_guard lock(leaf_mutex());
+        const std::lock_guard lock(leaf_mutex);
         before[i] = leaves_[i].node->grad;
       }
       if (!leaves_[i].sum.defined()) after[i] = before[i];
       else if (before[i].defined()) after[i] = add_gradients(before[i], leaves_[i].sum);
       else after[i] = leaves_[i].sum = own(leaves_[i].sum);  // kept, for another round
     }
-    const std::lock_guard lock(leaf_mutex());
+    const std::lock_guard lock(leaf_mutex);
     swapped = true;
     for (size_t i = 0; i < leaves_.size(); ++i) swapped &= leaves_[i].node->grad.is_same(before[i]);
     for (size_t i = 0; swapped && i < leaves_.size(); ++i) std::swap(leaves_[i].node->grad, after[i]);

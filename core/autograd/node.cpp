@@ -7,19 +7,19 @@ namespace plugrad {
 // What a dying node releases in turn goes on a list, not on the stack: a chain may have 10 million.
 void destroy(Node* node) noexcept {
   Local& l = local();
-  node->next_dying = std::exchange(l.dying, node);
-  if (std::exchange(l.releasing, true)) return;
-  while (Node* each = l.dying) {
-    l.dying = each->next_dying;
+  node->next_dying = static_cast<Node*>(std::exchange(l.pending.first, node));
+  if (std::exchange(l.pending.running, true)) return;
+  while (auto* each = static_cast<Node*>(l.pending.first)) {
+    l.pending.first = each->next_dying;
     each->~Node();
-    l.nodes.put(each);
+    l.objects.put(each);
   }
-  l.releasing = false;
+  l.pending.running = false;
 }
 
 namespace {
 [[gnu::always_inline]] inline Ref<Node> make_node(const plugrad_view& view) {
-  Node* node = new (local().nodes.get()) Node;
+  Node* node = new (local().objects.get()) Node;
   node->rank = view.rank;
   node->dtype = view.dtype;
   for (int i = 0; i < view.rank; ++i) node->shape[i] = view.shape[i];

@@ -92,7 +92,7 @@ struct Node : Counted {
   }
   const Vjp& vjp(size_t i) const { return rule->vjps[std::min<size_t>(i, kOperands - 1)]; }
 };
-static_assert(sizeof(Node) <= kNodeBytes);
+static_assert(sizeof(Node) <= kObjectBytes);
 
 // What a gradient gets its arguments from.
 class Saved {
@@ -114,6 +114,11 @@ class Saved {
   size_t position_;
 };
 
+// Bits of Local::mode.
+enum Mode : uint32_t {
+  kRecording = kFirstMode,  // ops on tensors that want gradients are recorded
+  kRetaining = 2,           // and their nodes keep operands, outputs and gradients: what Value shows
+};
 inline bool recording() { return local().mode & kRecording; }
 
 // A node for a tensor of this shape.

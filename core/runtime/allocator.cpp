@@ -6,25 +6,34 @@
 #include <core/runtime/stream.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
+#include <memory>
 
 namespace plugrad {
 namespace {
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kHugeFrom = 1 << 20;     // host blocks from here on have pages of their own
+constexpr uint64_t kHugeFrom = 1 << 20;     // host segments from here on have pages of their own
 constexpr uint64_t kKeep = 256ull << 20;    // cached at least, whatever the peak was
 
-// Eight sizes a doubling: at most an eighth is wasted, and blocks find new users.
-uint64_t rounded(uint64_t bytes) {
-  const uint64_t step = std::max(kPage, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
+// Whether nothing in flight uses a free block, as far as is known. The home may reuse at once what only it uses.
+auto usable(const DeviceState& device, bool home_too) {
+  return [&device, home_too](const Block& block) { return !device.compute || streams::idle(block, home_too); };
 }
+const char* bytes_of(const Block& block) { return reinterpret_cast<const char*>(block.buffer) + block.offset; }
 }  // namespace
+
+bool Allocator::own_memory() const { return !device_.table.alloc; }
+
+void Allocator::poll() const {
+  if (!device_.compute || streams::closed()) return;
+  streams::poll(*device_.compute);
+  streams::poll(*device_.copies);
+}
+
+// --- Segments.
 
 plugrad_buffer* Allocator::buffer(uint64_t size) {
   plugrad_buffer* made = nullptr;
-  if (device_.table.alloc) {
+  if (!own_memory()) {
     const plugrad_status status = device_.table.alloc(device_.handle, size, &made);
     if (status == PLUGRAD_OUT_OF_MEMORY) return nullptr;
     device_.check(status, "alloc");
@@ -32,123 +41,183 @@ plugrad_buffer* Allocator::buffer(uint64_t size) {
   }
   void* pages = size >= kHugeFrom ? platform::allocate_pages(size)
                                   : std::aligned_alloc(std::max<uint64_t>(device_.info.alignment, 64), size);
+  if (pages) platform::forbid_access(pages, size);
   return static_cast<plugrad_buffer*>(pages);
 }
 
-void Allocator::return_to_device(Storage* block) noexcept {
-  if (device_.table.free) device_.table.free(device_.handle, block->buffer);
-  else if (block->bytes >= kHugeFrom) platform::free_pages(block->buffer, block->bytes);
-  else std::free(block->buffer);
-  stats_.cached -= block->bytes;
-  stats_.reserved -= block->bytes;
-  delete block;
+Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
+  if (bytes > limit_ || stats_.reserved > limit_ - bytes) return nullptr;
+  auto segment = std::make_unique<Segment>();
+  auto block = std::make_unique<Block>();
+  block->buffer = buffer(bytes);
+  if (!block->buffer) return nullptr;
+  block->bytes = segment->bytes = bytes;
+  block->device = &device_;
+  block->large = true;
+  pool.add(*segment.release(), *block);
+  stats_.reserved += bytes;
+  ++stats_.segments;
+  return block.release();
 }
 
-Storage* Allocator::reuse(uint64_t size, bool upload) {
-  // The next larger sizes serve as well, as long as an eighth is wasted at most.
-  for (auto list = free_.lower_bound(size); list != free_.end() && list->first <= size + size / 8; ++list) {
-    std::vector<Storage*>& blocks = list->second;
-    for (size_t i = blocks.size(); i-- > 0;) {
-      if (device_.compute && !streams::idle(*blocks[i], upload)) continue;
-      Storage* block = blocks[i];
-      blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(i));
-      stats_.cached -= block->bytes;
-      return block;
-    }
+void Allocator::give_back(Block& whole) noexcept {
+  const std::unique_ptr<Block> block(&whole);
+  const std::unique_ptr<Segment> segment(block->segment);
+  segment->pool->remove(whole);
+  if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
+  if (!own_memory()) device_.table.free(device_.handle, block->buffer);
+  else if (segment->bytes >= kHugeFrom) platform::free_pages(block->buffer, segment->bytes);
+  else std::free(block->buffer);
+  stats_.reserved -= segment->bytes;
+  --stats_.segments;
+}
+
+// The smallest first.
+std::vector<Block*> Allocator::unused_segments() {
+  poll();
+  const auto idle = usable(device_, true);
+  std::vector<Block*> unused;
+  for (BlockPool& pool : pools_) {
+    pool.join(idle);
+    pool.for_each_free([&](Block& block) {
+      if (block.whole() && idle(block)) unused.push_back(&block);
+    });
   }
+  std::ranges::sort(unused, {}, &Block::bytes);
+  return unused;
+}
+
+// Gives at least `bytes` back to the device, in as few segments as possible, or all that nobody uses and that are allowed;
+// returns the bytes.
+uint64_t Allocator::release(uint64_t bytes, size_t segments) {
+  std::vector<Block*> unused = unused_segments();
+  uint64_t released = 0;
+  for (; released < bytes && segments && !unused.empty(); --segments) {
+    auto chosen = std::ranges::lower_bound(unused, bytes - released, {}, &Block::bytes);
+    if (chosen == unused.end()) --chosen;
+    released += (*chosen)->bytes;
+    give_back(**chosen);
+    unused.erase(chosen);
+  }
+  return released;
+}
+
+// --- Blocks.
+
+Block* Allocator::find(BlockPool& pool, uint64_t size, bool upload) {
+  bool refused = false;
+  const auto fits = [&, idle = usable(device_, upload)](const Block& block) {
+    const bool over = idle(block);
+    refused |= !over;
+    return over;
+  };
+  Block* block = pool.best(size, fits);
+  if (block || (!refused && !pool.loose())) return block;
+  poll();
+  if (refused) block = pool.best(size, fits);
+  if (block || !pool.loose()) return block;
+  pool.join(usable(device_, upload));
+  return pool.best(size, fits);
+}
+
+// A free block of either pool: better than none.
+Block* Allocator::find_anywhere(uint64_t size, bool upload) {
+  for (BlockPool& pool : pools_)
+    if (Block* block = find(pool, size, upload)) return block;
   return nullptr;
 }
 
-Storage* Allocator::make(uint64_t size, uint64_t cached_limit) {
-  if (stats_.reserved + size > limit_) trim_to(0);
-  else trim_to(cached_limit);
-  if (stats_.reserved + size > limit_) return nullptr;
-  plugrad_buffer* made = buffer(size);
-  if (!made && trim_to(0)) made = buffer(size);
-  if (!made) return nullptr;
-  auto* block = new Storage;
-  block->buffer = made;
-  block->bytes = size;
-  block->device = &device_;
-  block->large = true;
-  stats_.reserved += size;
-  return block;
+// A free block in a new segment, or null: there is no memory.
+Block* Allocator::extend(BlockPool& pool, uint64_t size) {
+  const uint64_t cached = stats_.reserved - stats_.active, kept = std::max(kKeep, stats_.peak);
+  if (cached > kept) release(cached - kept);
+  if (Block* block = make_segment(pool, pool.segment_bytes(size))) return block;
+  do {
+    for (const uint64_t bytes : {size, pool.segment_bytes(size)})
+      if (Block* block = make_segment(pool, bytes)) {
+        take_report();  // of tries that failed
+        return block;
+      }
+  } while (release(stats_.reserved + size > limit_ ? stats_.reserved + size - limit_ : size, 1));
+  return nullptr;
+}
+
+Storage* Allocator::hand_out(Block& block, uint64_t size) {
+  block.segment->pool->take(block, size);
+  if (own_memory()) platform::permit_access(bytes_of(block), size);
+  stats_.active += size;
+  stats_.peak = std::max(stats_.peak, stats_.active);
+  block.refs.store(1, std::memory_order_relaxed);
+  block.foreign.reset();
+  block.owner = block.writer = device_.compute ? device_.compute->id : 0;
+  block.written = 0;
+  return &block;
+}
+
+void Allocator::throw_full(uint64_t bytes) const {
+  const std::string why = take_report();
+  std::string state = std::to_string(stats_.active) + " in use";
+  if (stats_.reserved > stats_.active)
+    state += ", " + std::to_string(stats_.reserved - stats_.active) + " free in pieces that are too small";
+  if (limit_ != ~0ull) state += ", at most " + std::to_string(limit_) + " by the option memory";
+  throw Error(Code::out_of_memory, "[" + device_.name + "] out of memory: " + std::to_string(bytes) + " bytes wanted, " +
+                                       state + (why.empty() ? "" : " (" + why + ")"));
 }
 
 Storage* Allocator::take(uint64_t bytes, bool upload) {
   device_.require_open();
-  const uint64_t size = rounded(bytes);
-  if (device_.compute) {
-    streams::poll(*device_.compute);
-    streams::poll(*device_.copies);
-  }
+  const uint64_t size = block_bytes(bytes);
+  BlockPool& pool = pool_for(size);
   std::unique_lock lock(mutex_);
-  Storage* block = reuse(size, upload);
-  if (!block) block = make(size, std::max(kKeep, stats_.peak));
-  if (!block && stats_.cached && device_.compute) {  // what is free is in flight still
+  if (Block* block = find(pool, size, upload)) return hand_out(*block, size);
+  if (Block* block = extend(pool, size)) return hand_out(*block, size);
+  if (device_.compute && stats_.reserved > stats_.active) {  // what is free is in flight still
     lock.unlock();
     streams::drain(*device_.compute);
     streams::drain(*device_.copies);
     lock.lock();
-    block = make(size, 0);
+    if (Block* block = find(pool, size, upload)) return hand_out(*block, size);
+    if (Block* block = extend(pool, size)) return hand_out(*block, size);
   }
-  if (!block) {
-    const std::string why = take_report();
-    throw Error(Code::out_of_memory, "[" + device_.name + "] out of memory: " + std::to_string(bytes) + " bytes wanted, " +
-                                         std::to_string(stats_.active) + " in use" + (why.empty() ? "" : " (" + why + ")"));
-  }
-  stats_.active += block->bytes;
-  stats_.peak = std::max(stats_.peak, stats_.active);
-  block->refs.store(1, std::memory_order_relaxed);
-  block->foreign.reset();
-  block->owner = block->writer = device_.compute ? device_.compute->id : 0;
-  block->written = 0;
-  return block;
+  if (Block* block = find_anywhere(size, upload)) return hand_out(*block, size);
+  throw_full(bytes);
 }
 
-Storage* Allocator::take_for_ever(uint64_t bytes) {
+Storage* Allocator::take_chunk(uint64_t bytes) {
   Storage* chunk = take(bytes, false);
   const std::lock_guard lock(mutex_);
   chunks_.push_back(chunk);
+  stats_.small += chunk->bytes;
   return chunk;
 }
 
-void Allocator::give(Storage* block) noexcept {
+void Allocator::give(Storage* storage) noexcept {
   if (device_.compute) {
     if (streams::closed()) return;  // nothing is given back any more, and no lock is to be trusted
-    block->freed = device_.compute->next;
+    storage->freed = device_.compute->next;
   }
+  auto& block = static_cast<Block&>(*storage);
+  if (own_memory()) platform::forbid_access(bytes_of(block), block.bytes);
   const std::lock_guard lock(mutex_);
-  stats_.active -= block->bytes;
-  stats_.cached += block->bytes;
-  free_[block->bytes].push_back(block);
-}
-
-uint64_t Allocator::trim_to(uint64_t cached) {
-  const uint64_t before = stats_.cached;
-  for (auto list = free_.rbegin(); list != free_.rend() && stats_.cached > cached; ++list) {
-    std::erase_if(list->second, [&](Storage* block) {
-      if (stats_.cached <= cached || (device_.compute && !streams::idle(*block, true))) return false;
-      return_to_device(block);
-      return true;
-    });
-  }
-  return before - stats_.cached;
+  stats_.active -= block.bytes;
+  block.segment->pool->give(block);
 }
 
 uint64_t Allocator::trim() {
-  if (device_.compute) {
-    if (streams::closed()) return 0;
-    streams::poll(*device_.compute);
-    streams::poll(*device_.copies);
-  }
+  if (device_.compute && streams::closed()) return 0;
   const std::lock_guard lock(mutex_);
-  return trim_to(0);
+  return release(~0ull);
 }
 
 MemoryStats Allocator::stats() {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  MemoryStats now = stats_;
+  now.cached = now.reserved - now.active;
+  for (BlockPool& pool : pools_) {
+    pool.join(usable(device_, true));
+    pool.for_each_free([&](const Block& block) { now.largest_free = std::max(now.largest_free, block.bytes); });
+  }
+  return now;
 }
 
 void Allocator::reset_peak() {

@@ -1,12 +1,16 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/import.hpp>
+#include <core/runtime/ledger.hpp>
 #include <core/runtime/native.hpp>
 #include <core/runtime/registry.hpp>
+#include <core/runtime/small_blocks.hpp>
 #include <plugrad/runtime/device.hpp>
+#include <plugrad/runtime/runtime.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <sys/mman.h>
 
 namespace plugrad {
 namespace {
@@ -74,7 +78,7 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
                                    " is no power of two");
   description.assign(info.name, strnlen(info.name, sizeof info.name));
   identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
-  if (host_memory()) allocator.set_limit(memory_limit(name, options));
+  allocator.set_limit(memory_limit(name, options));
   if (!(info.capabilities & PLUGRAD_ASYNC)) return;
   native = native::find(table, name);
   streams::create(*this);
@@ -86,11 +90,7 @@ void DeviceState::fail(plugrad_status status, const char* function) const {
 
 void DeviceState::require_open() const {
   if (detached) throw Error(Code::device_lost, "[" + name + "] the device was detached: it takes no new work");
-  if (lost) throw Error(Code::device_lost, "[" + name + "] the device is lost");
-  if (compute && streams::closed())
-    throw Error(
-        Code::device_lost,
-        "[" + name + "] the process was forked or is at its end: start work on this device in the process that uses it");
+  if (lost || (compute && streams::closed())) streams::throw_lost(*this);
 }
 
 // The way of every op looks into the tables first: with empty ones it comes to require_open.
@@ -127,56 +127,6 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
   return found == &kNone ? nullptr : found;
 }
 
-void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class) {
-  if (device.compute) device.require_open();
-  Magazine<Storage>& magazine = local().storages[list];
-  const uint32_t capacity = small_capacity(size_class);
-  if (magazine.refill(capacity, storage_depot(list))) return;
-  const uint64_t size = std::max(kSmallest << size_class, device.info.alignment);
-  const uint32_t pieces = uint32_t(std::min<uint64_t>(std::max<uint64_t>((64 << 10) / size, 1), capacity));
-  Storage* chunk = device.allocator.take_for_ever(pieces * size);
-  auto* storages = new Storage[pieces];
-  if (magazine.full()) magazine.make_room(capacity, storage_depot(list));
-  for (uint32_t i = pieces; i-- > 0;) {
-    Storage& s = storages[i];
-    s.buffer = chunk->buffer;
-    s.offset = i * size;
-    s.device = &device;
-    s.bytes = size;
-    s.list = list;
-    s.drop = device.compute ? kStorageLists : list;
-    s.owner = s.writer = device.compute ? device.compute->id : 0;
-    magazine.push(&s);
-  }
-}
-
-namespace {
-// A small block may be handed out at once where only its home used it: the home runs in order. Others wait in the device's
-// allocator as a list of their own until the other streams are done.
-[[gnu::noinline, gnu::cold]] bool settle_small(Storage* storage) noexcept {
-  DeviceState& device = *storage->device;
-  if (streams::closed()) return false;
-  storage->freed = device.compute->next;
-  storage->written = 0;
-  if (!storage->foreign) return true;
-  streams::poll(*device.copies);
-  if (streams::idle(*storage, false)) {
-    storage->foreign.reset();
-    storage->owner = device.compute->id;
-  }
-  return true;  // else the side record stays: whoever writes it next waits for what it names
-}
-}  // namespace
-
-void destroy_slow(Storage* storage) noexcept {
-  if (storage->imported) return give_back(storage);
-  if (storage->large) return storage->device->allocator.give(storage);
-  if (storage->device->compute && !settle_small(storage)) return;
-  Magazine<Storage>& magazine = local().storages[storage->list];
-  if (magazine.full()) magazine.make_room(small_capacity(storage->list % kSizeClasses), storage_depot(storage->list));
-  magazine.push(storage);
-}
-
 // --- The public handle.
 
 const std::string& Device::name() const { return state_->name; }
@@ -194,7 +144,13 @@ void Device::sync() const {
 }
 uint64_t Device::trim() const { return state_->allocator.trim(); }
 void Device::detach() const { state_->detach(); }
-MemoryStats Device::memory() const { return state_->allocator.stats(); }
+MemoryStats Device::memory() const {
+  MemoryStats stats = state_->allocator.stats();
+  const uint64_t free = std::min(free_small_bytes(*state_), stats.small);
+  stats.active -= free;
+  stats.cached += free;
+  return stats;
+}
 void Device::reset_peak() const { state_->allocator.reset_peak(); }
 
 std::pair<uint64_t, uint64_t> Device::physical_memory() const {

@@ -1,14 +1,12 @@
 // An opened device: its table, kernels, memory and streams. Lives as long as the process.
 #pragma once
 #include <core/runtime/allocator.hpp>
-#include <core/runtime/local.hpp>
 #include <core/runtime/stream.hpp>
 #include <plugrad/runtime/device.hpp>
 #include <plugrad/sdk/native.h>
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -96,39 +94,8 @@ class DeviceState {
   std::array<std::atomic<KernelTable*>, 4> tables_;
 };
 
-// Notes a device or stream of a plugin for ever: nobody can give them back, not even those that are refused after they were
-// made. Under the registry's mutex.
+// Keeps a plugin's device or stream reachable, also where it is refused after it was made: the contract has no call that
+// releases them. Under the registry's mutex.
 void keep_reachable(void* handle);
-
-// always_inline, here and on the way of every op: left to themselves compilers differ by 7 ns an op.
-[[gnu::noinline, gnu::cold]] void refill_storages(DeviceState& device, uint32_t list, uint32_t size_class);
-
-// Memory for `bytes`, not written yet. upload: its first use is by the copy stream.
-[[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, bool upload = false) {
-  Storage* storage;
-  if (bytes <= kLargestSmall) [[likely]] {
-    const uint32_t size_class = bytes <= kSmallest ? 0 : uint32_t(std::bit_width((bytes - 1) / kSmallest));
-    const uint32_t list = device.ordinal * kSizeClasses + size_class;
-    Magazine<Storage>& magazine = l.storages[list];
-    if (magazine.empty()) [[unlikely]] refill_storages(device, list, size_class);
-    storage = magazine.pop();
-    storage->refs.store(1, std::memory_order_relaxed);
-  } else {
-    storage = device.allocator.take(bytes, upload);
-  }
-  storage->size = bytes;
-  return Ref<Storage>(storage);
-}
-inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) {
-  return allocate(local(), device, bytes, upload);
-}
-
-void destroy_slow(Storage* storage) noexcept;
-inline void destroy(Local& l, Storage* storage) noexcept {
-  Magazine<Storage>& magazine = l.storages[storage->drop];
-  if (magazine.full()) [[unlikely]] return destroy_slow(storage);
-  magazine.push(storage);
-}
-inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }
 
 }  // namespace plugrad

@@ -3,6 +3,7 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/operand.hpp>
+#include <core/runtime/small_blocks.hpp>
 #include <plugrad/sdk/abi.h>
 
 #include <array>

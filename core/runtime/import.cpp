@@ -1,6 +1,8 @@
 #include <core/runtime/import.hpp>
 
 #include <core/runtime/native.hpp>
+#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/stream.hpp>
 
 namespace plugrad {
 

@@ -1,6 +1,7 @@
 #include <core/runtime/local.hpp>
 
 #include <core/runtime/platform.hpp>
+#include <core/runtime/small_blocks.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -23,10 +24,6 @@ void end_thread(void* own) {
 }
 }  // namespace
 
-std::mutex& leaf_mutex() {
-  static std::mutex& m = *new std::mutex;
-  return m;
-}
 std::mutex& census_mutex() {
   static std::mutex& m = *new std::mutex;
   return m;
@@ -36,11 +33,6 @@ std::mutex& depot_mutex() {
   return m;
 }
 
-Depot<Storage>& storage_depot(uint32_t list) {
-  static Depot<Storage>* const depots = new Depot<Storage>[kStorageLists];
-  return depots[list];
-}
-
 Local::Local() {
   Census& c = census();
   const std::lock_guard lock(census_mutex());
@@ -48,10 +40,8 @@ Local::Local() {
 }
 
 Local::~Local() {
-  headers.flush();
-  nodes.flush();
-  for (uint32_t list = 0; list < kStorageLists; ++list)
-    storages[list].flush(small_capacity(list % kSizeClasses), storage_depot(list));
+  objects.flush();
+  flush_small(*this);
   Census& c = census();
   const std::lock_guard lock(census_mutex());
   std::erase(c.living, this);
@@ -75,10 +65,14 @@ uint64_t kernels_called(uint32_t ordinal) {
 
 std::string take_report() { return std::exchange(local().report, {}); }
 
+std::string status_text(plugrad_status status, const std::string& where, const std::string& why) {
+  const std::string otherwise = "the plugin returned status " + std::to_string(status) + " and did not say why";
+  return "[" + where + "] " + (why.empty() ? otherwise : why);
+}
+
 void throw_status(plugrad_status status, const std::string& where, const std::string& why) {
   const bool known = status >= PLUGRAD_INVALID && status <= PLUGRAD_INTERNAL;
-  const std::string fallback = "the plugin answered status " + std::to_string(status) + " and did not say why";
-  throw Error(known ? Code(status) : Code::internal, "[" + where + "] " + (why.empty() ? fallback : why));
+  throw Error(known ? Code(status) : Code::internal, status_text(status, where, why));
 }
 
 }  // namespace plugrad

@@ -13,7 +13,6 @@
 
 namespace plugrad {
 
-struct Node;
 constexpr uint32_t kMagazine = 256;  // objects that change hands at once, where they are small
 
 // Memory for objects of kSize bytes.
@@ -50,28 +49,21 @@ template <size_t kSize> class Pool {
   Magazine<void> magazine_;
 };
 
-// Small blocks of device memory: 64 bytes << class, up to 4 KB.
-constexpr uint64_t kSmallest = 64;
-constexpr uint64_t kLargestSmall = kSmallest << (kSizeClasses - 1);
-constexpr uint32_t small_capacity(uint32_t size_class) {
-  return size_class < 3 ? kMagazine : uint32_t((64 << 10) / (kSmallest << size_class));
-}
+constexpr size_t kObjectBytes = 192;
+constexpr uint32_t kFirstMode = 1;
 
-enum Mode : uint32_t {
-  kRecording = 1,  // ops on tensors that want gradients are recorded
-  kRetaining = 2,  // and their nodes keep operands, outputs and gradients: what Value shows
+// Objects whose release waits for the end of the one under way, so that nothing recurses on the depth of a graph. Whoever
+// releases them chains them.
+struct PendingRelease {
+  void* first = nullptr;
+  bool running = false;
 };
 
-constexpr size_t kHeaderBytes = 192;
-constexpr size_t kNodeBytes = 192;
-
 struct Local {
-  Pool<kHeaderBytes> headers;
-  Pool<kNodeBytes> nodes;
-  std::array<Magazine<Storage>, kStorageLists + 1> storages;  // the last one stays as it is: see Storage::drop
-  Node* dying = nullptr;
-  bool releasing = false;
-  uint32_t mode = kRecording;
+  Pool<kObjectBytes> objects;  // of the rooms above: what a tensor points to, nodes of its graph
+  std::array<Magazine<Storage>, kStorageLists + 1> storages;  // see small_blocks.hpp; the last one is always full
+  PendingRelease pending;
+  uint32_t mode = kFirstMode;  // bits of the rooms above, that of kFirstMode set where a thread begins
   std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread; written by it alone
   std::string report;
   bool short_of_memory = false;  // a kernel declined the op at hand for that reason
@@ -90,11 +82,12 @@ inline Local& local() { return tls ? *tls : make_local(); }
 
 // Kernel calls of all threads on a device.
 uint64_t kernels_called(uint32_t ordinal);
-Depot<Storage>& storage_depot(uint32_t list);
 
 // What a plugin reported on this thread; empties it.
 std::string take_report();
-// Throws Error with that status: "[where] why".
+// "[where] why", with words for a plugin that gave none.
+std::string status_text(plugrad_status status, const std::string& where, const std::string& why);
+// Throws Error with that status and text.
 [[noreturn]] void throw_status(plugrad_status status, const std::string& where, const std::string& why);
 
 }  // namespace plugrad

@@ -41,6 +41,10 @@ template <class T> class Depot {
     std::copy(loose_.begin(), loose_.end(), full_.back());
     loose_.clear();
   }
+  uint64_t count(uint32_t capacity) const {
+    const std::lock_guard lock(depot_mutex());
+    return full_.size() * capacity + loose_.size();
+  }
 
  private:
   static T** take(std::vector<T**>& stacks) {
@@ -53,7 +57,7 @@ template <class T> class Depot {
   std::vector<T*> loose_;
 };
 
-// A thread's own: a stack, and a spare one that is full or empty, so that going to and fro at its end costs no lock.
+// A thread's own stack, and a spare one that is full or empty, so that alternating push and pop at a boundary takes no lock.
 template <class T> class Magazine {
  public:
   bool empty() const { return top_ == begin_; }
@@ -80,6 +84,8 @@ template <class T> class Magazine {
     top_ = begin_;
     end_ = begin_ + capacity;
   }
+  // Objects in it; by its own thread.
+  uint64_t count(uint32_t capacity) const { return static_cast<uint64_t>(top_ - begin_) + (spare_full_ ? capacity : 0); }
   // For a thread that ends.
   void flush(uint32_t capacity, Depot<T>& depot) {
     if (begin_ && full()) depot.give_full(std::exchange(begin_, nullptr));

@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace plugrad::platform {
 namespace {
@@ -103,6 +106,7 @@ void ThreadEnd::set(void* argument) {
     throw std::system_error(error, std::generic_category(), "thread-specific storage");
 }
 
+int64_t process() { return getpid(); }
 void at_fork_in_child(void (*handler)()) { pthread_atfork(nullptr, nullptr, handler); }
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) { pthread_atfork(prepare, parent, child); }
 
@@ -120,6 +124,14 @@ void* allocate_pages(uint64_t bytes) {
 }
 
 void free_pages(void* pages, uint64_t bytes) { munmap(pages, bytes); }
+
+#if defined(__SANITIZE_ADDRESS__)
+void forbid_access(const void* memory, uint64_t bytes) { __asan_poison_memory_region(memory, bytes); }
+void permit_access(const void* memory, uint64_t bytes) { __asan_unpoison_memory_region(memory, bytes); }
+#else
+void forbid_access(const void*, uint64_t) {}
+void permit_access(const void*, uint64_t) {}
+#endif
 
 uint64_t installed_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

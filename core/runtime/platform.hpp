@@ -23,11 +23,16 @@ class ThreadEnd {
  private:
   uint32_t key_;
 };
+// The number of the running process.
+int64_t process();
 void at_fork_in_child(void (*handler)());
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 // Pages for large blocks: 2 MB aligned and huge where the system has them; null where there is no room.
 void* allocate_pages(uint64_t bytes);
 void free_pages(void* pages, uint64_t bytes);
+// Tells the address sanitizer that nobody may touch free memory, and that it may be touched again. Nothing without it.
+void forbid_access(const void* memory, uint64_t bytes);
+void permit_access(const void* memory, uint64_t bytes);
 // Bytes of memory of the machine.
 uint64_t installed_memory();
 

@@ -2,6 +2,7 @@
 
 #include <core/runtime/fork.hpp>
 #include <core/runtime/loader.hpp>
+#include <core/runtime/local.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -71,7 +72,7 @@ Registry& Registry::get() {
 
 void Registry::hold() {
   mutex_.lock();
-  leaf_mutex().lock();
+  ForkMutex::for_each([](std::mutex& each) { each.lock(); });
   for (DeviceState& each : devices_) each.allocator.mutex().lock();
   for (std::mutex* each : {&census_mutex(), &depot_mutex(), &log_mutex()}) each->lock();
 }
@@ -79,7 +80,7 @@ void Registry::hold() {
 void Registry::release(bool in_child) {
   for (std::mutex* each : {&log_mutex(), &depot_mutex(), &census_mutex()}) each->unlock();
   for (DeviceState& each : devices_) each.allocator.mutex().unlock();
-  leaf_mutex().unlock();
+  ForkMutex::for_each([](std::mutex& each) { each.unlock(); });
   if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread that the child does not have
   else mutex_.unlock();
 }

@@ -11,8 +11,11 @@ namespace plugrad {
 
 class DeviceState;
 constexpr uint32_t kMaxDevices = 64, kMaxStreams = 32;
-constexpr uint32_t kSizeClasses = 7;  // of small blocks
+// Small blocks: 64 bytes << class, up to 4 KB.
+constexpr uint32_t kSizeClasses = 7;
 constexpr uint32_t kStorageLists = kMaxDevices * kSizeClasses;
+constexpr uint64_t kSmallest = 64;
+constexpr uint64_t kLargestSmall = kSmallest << (kSizeClasses - 1);
 constexpr uint32_t kForeign = 1u << 31;
 
 struct Storage : Counted {
@@ -23,13 +26,12 @@ struct Storage : Counted {
   uint64_t bytes = 0;       // of the block
   uint64_t size = 0;        // what was asked for
   uint32_t list = 0;        // the magazine of a small block
-  // The same, or one that is always full: large blocks, imported ones and those of devices with streams may not go there at once.
-  uint32_t drop = kStorageLists;
+  uint32_t drop = kStorageLists;  // the same, or one that is always full: see small_blocks.hpp
   bool large = false;       // it is the allocator's own
   bool imported = false;    // it is somebody else's: see import.hpp
 
   // On devices with streams. A storage has one home: the compute stream. What the home does is recorded only where it
-  // writes; its reads are stood for by the home's number when somebody asks. Uses by other streams are recorded exactly.
+  // writes; its reads are covered by the home's latest number. Uses by other streams are recorded exactly.
   std::atomic<uint32_t> owner{0};    // id of home; | kForeign where `foreign` is set
   uint32_t writer = 0;               // the stream of the last write, and its number there; 0: never written
   std::atomic<uint64_t> written{0};
@@ -37,6 +39,6 @@ struct Storage : Counted {
   std::unique_ptr<uint64_t[]> foreign;  // under the ledger: the last use by each other stream
 };
 
-void destroy(Storage* storage) noexcept;  // inline in device_state.hpp
+void destroy(Storage* storage) noexcept;  // inline in small_blocks.hpp
 
 }  // namespace plugrad

@@ -1,5 +1,7 @@
 #include <core/runtime/transfer.hpp>
 
+#include <core/runtime/local.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -155,7 +155,7 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   v.buffer = storage->buffer;
   v.offset = first - base;
   set_layout(v, state.info.alignment);
-  Ref<Impl> impl(new (local().headers.get()) Impl(state, std::move(storage)));
+  Ref<Impl> impl(new (local().objects.get()) Impl(state, std::move(storage)));
   impl->view = v;
   Tensor whole{std::move(impl)};
   if (!copied) return whole;

@@ -2,6 +2,7 @@
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/dispatch.hpp>
+#include <core/runtime/small_blocks.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstring>
@@ -19,7 +20,7 @@ struct Impl : Counted {
   Ref<Node> node;     // set where a gradient is wanted
   plugrad_view view;  // left uninitialised beyond rank: zeroing it costs as much as an op
 };
-static_assert(sizeof(Impl) <= kHeaderBytes);
+static_assert(sizeof(Impl) <= kObjectBytes);
 
 inline const plugrad_view& view_of(const Tensor& t) { return t.impl().view; }
 inline Storage* storage_of(const Tensor& t) { return t.impl().storage.get(); }
@@ -48,9 +49,9 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 
 // A dense tensor with the shape of like, not yet written.
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
-  l.headers.reserve();
+  l.objects.reserve();
   Storage* storage = allocate(l, device, uint64_t(like.count) * dtype_size(dtype)).release();
-  Impl* impl = new (l.headers.get_reserved()) Impl(device, Ref<Storage>(storage));
+  Impl* impl = new (l.objects.get_reserved()) Impl(device, Ref<Storage>(storage));
   plugrad_view& v = impl->view;
   v.buffer = storage->buffer;
   v.offset = storage->offset;

@@ -54,13 +54,13 @@ Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload
   Ref<Storage> storage = allocate(device, uint64_t(v.count) * dtype_size(dtype), upload);
   v.buffer = storage->buffer;
   v.offset = storage->offset;
-  Ref<Impl> impl(new (local().headers.get()) Impl(device, std::move(storage)));
+  Ref<Impl> impl(new (local().objects.get()) Impl(device, std::move(storage)));
   impl->view = v;
   return Tensor(std::move(impl));
 }
 
 Tensor with_view(const Tensor& x, const plugrad_view& view) {
-  Ref<Impl> impl(new (local().headers.get()) Impl(device_of(x), x.impl().storage));
+  Ref<Impl> impl(new (local().objects.get()) Impl(device_of(x), x.impl().storage));
   impl->view = view;
   return Tensor(std::move(impl));
 }
@@ -90,7 +90,7 @@ void destroy(Impl* impl) noexcept {
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
   if (impl->node) std::destroy_at(&impl->node);  // storage is null now: nothing else of it needs a destructor
-  l.headers.put(impl);
+  l.objects.put(impl);
 }
 
 }  // namespace plugrad

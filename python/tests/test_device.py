@@ -131,10 +131,11 @@ def test_memory_statistics():
     x = plugrad.zeros((1 << 20,))
     after = plugrad.memory_stats("cpu")
     assert after.active - before.active == 4 << 20 and after.peak >= after.active and after.reserved >= after.active
+    assert after.reserved == after.active + after.cached and after.segments >= 1 and after.largest_free <= after.cached
     del x
     assert plugrad.memory_stats().active == before.active
     assert device.trim() >= 0
-    assert "active=" in repr(after)
+    assert "active=" in repr(after) and "largest_free=" in repr(after)
 
 
 def test_counters():

@@ -72,10 +72,18 @@ TEST_F(FaultsDeathTest, AFullDeviceIsAnErrorAndTheDeviceLives) {
 
 TEST_F(FaultsDeathTest, ARefusedAllocationIsTriedOnceMore) {
   expect("", [] {
-    { total(some(2 * kMebi)); }
+    { total(some(12 * kMebi)); }
     simt::inject(simt::Injection::malloc_fails, 1);
-    demand(total(some(3 * kMebi)) == 3.0f * kMebi, "the second try");
+    demand(total(some(13 * kMebi)) == 13.0f * kMebi, "the second try");
   }, "all went well");
+}
+
+TEST_F(FaultsDeathTest, TheOptionMemoryIsALimit) {
+  expect("memory=256", [] {
+    set_device_options("cuda-emu", {{"memory", std::to_string(32 << 20)}});
+    const Tensor held = some(20 * kMebi);
+    some(14 * kMebi);
+  }, "code 3: .*cuda-emu:0. out of memory: 14680064 bytes wanted, .*at most 33554432 by the option memory");
 }
 
 TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {

@@ -11,12 +11,16 @@ namespace plugrad {
 
 class DeviceState;
 
-// Bytes of device memory. Exact above 4 KB, by chunk of 64 KB below.
+// Bytes of device memory that the core took, also for the workspaces of kernels; what a plugin takes for itself is not counted.
+// Blocks above 4 KB count in multiples of 4 KB, smaller ones as the power of two that they are.
 struct MemoryStats {
-  uint64_t active;    // held by tensors
-  uint64_t cached;    // free, kept for reuse
-  uint64_t peak;      // the most that was active at once
-  uint64_t reserved;  // taken from the device: active and cached
+  uint64_t active = 0;        // held by tensors and workspaces; small blocks that other threads keep for reuse count as held
+  uint64_t cached = 0;        // free, kept for reuse
+  uint64_t peak = 0;          // the most that was active at once, with small blocks counted by their chunks
+  uint64_t reserved = 0;      // taken from the device: active and cached
+  uint64_t small = 0;         // of reserved: chunks of up to 64 KB for blocks up to 4 KB, which are never given back
+  uint64_t segments = 0;      // number of buffers that make up reserved
+  uint64_t largest_free = 0;  // the largest free block: far below cached where memory is fragmented
 };
 
 // What passed through a device since it was opened.
@@ -51,7 +55,7 @@ class PLUGRAD_API Device {
 
   // Waits for all that was submitted; throws what failed on the way.
   void sync() const;
-  // Gives cached memory back to the device; the bytes.
+  // Gives the cached segments that nobody uses back to the device; returns their bytes.
   uint64_t trim() const;
   // Refuses new work from now on; live tensors stay valid and can be read.
   void detach() const;
@@ -69,7 +73,8 @@ class PLUGRAD_API Device {
   DeviceState* state_ = nullptr;
 };
 
-// The device that factories use where none is given: "cpu" unless set. Process-wide.
+// The device that factories use where none is given: the one set, else that of the plugin which offers itself as default
+// (of ours, cpu). Process-wide. Throws Error (invalid) where there is none.
 PLUGRAD_API Device default_device();
 PLUGRAD_API void set_default_device(Device device);
 

@@ -1,0 +1,123 @@
+// Segments of device memory, the blocks they are cut into, and the free blocks found by size.
+//
+// A segment is one buffer of the device. Its blocks lie side by side and know their neighbours. A block that is larger than
+// what is wanted is split; the rest is free. Free neighbours are joined when no single block is large enough, not at once:
+// a program repeats its sizes, and finds the block that it dropped as it was.
+#pragma once
+#include <core/runtime/storage.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace plugrad {
+
+struct Block;
+class BlockPool;
+
+struct Segment {
+  BlockPool* pool = nullptr;
+  Block* first = nullptr;
+  uint64_t bytes = 0;
+  bool loose = false;  // free blocks may lie side by side: it is in its pool's list of these
+  Segment* next_loose = nullptr;
+};
+
+struct Block : Storage {
+  Segment* segment = nullptr;
+  Block *before = nullptr, *after = nullptr;  // neighbours in the segment
+  bool free = false;
+  Block *previous_free = nullptr, *next_free = nullptr;  // in a list of FreeBlocks
+  bool whole() const { return !before && !after; }       // it is all of its segment
+};
+
+constexpr uint64_t kBlockGranule = 4096;  // blocks are multiples of it, and begin at them: see block_bytes
+constexpr uint64_t kLargestBlock = 1ull << 47;
+
+// The bytes of a block for `bytes`: less than 4 KB are wasted. Operands that begin at the same place of a page keep a loop's
+// loads clear of the stores just before them, which processors compare by the low 12 bits of the address.
+// Throws Error (out_of_memory) beyond kLargestBlock: no device has as much.
+uint64_t block_bytes(uint64_t bytes);
+
+// Lists of free blocks, eight for each doubling of the size.
+class FreeBlocks {
+ public:
+  void insert(Block& block) noexcept;
+  void remove(Block& block) noexcept;
+  // The smallest block of at least `bytes` that usable(block) accepts, the one inserted last among equals; or null.
+  template <class Usable> Block* best(uint64_t bytes, const Usable& usable) const {
+    for (uint32_t list = next_list(list_of(bytes)); list < kLists; list = next_list(list + 1)) {
+      Block* found = nullptr;
+      for (Block* each = lists_[list]; each && !(found && found->bytes == bytes); each = each->next_free)
+        if (each->bytes >= bytes && (!found || each->bytes < found->bytes) && usable(*each)) found = each;
+      if (found) return found;
+    }
+    return nullptr;
+  }
+  template <class F> void for_each(const F& f) const {
+    for (Block* list : lists_)
+      for (Block* each = list; each; each = each->next_free) f(*each);
+  }
+
+ private:
+  static constexpr uint32_t kLists = 5 * 64;
+  static uint32_t list_of(uint64_t bytes);
+  uint32_t next_list(uint32_t from) const;  // the first one from there on that is not empty, or kLists
+
+  std::array<Block*, kLists> lists_{};
+  std::array<uint64_t, kLists / 64> filled_{};  // a bit for each list
+};
+
+// The segments for requests of one kind, and their free blocks.
+class BlockPool {
+ public:
+  // segment: the bytes of its usual segments; 0: a segment for each request.
+  BlockPool(uint64_t segment, uint64_t most) : segment_(segment), most_(most) {}
+  bool serves(uint64_t bytes) const { return bytes <= most_; }
+  // How large the segment for a block should be.
+  uint64_t segment_bytes(uint64_t block) const;
+
+  // Enters a segment with one free block.
+  void add(Segment& segment, Block& whole) noexcept;
+  // The reverse, for a block that is whole; the caller owns both again.
+  void remove(Block& whole) noexcept { free_.remove(whole); }
+  // Takes a free block out, cut to `bytes`. Throws std::bad_alloc, without effect.
+  void take(Block& block, uint64_t bytes);
+  void give(Block& block) noexcept;
+
+  template <class Usable> Block* best(uint64_t bytes, const Usable& usable) const { return free_.best(bytes, usable); }
+  bool loose() const { return loose_; }
+  // Joins free neighbours that usable accepts both. What either was used for holds for the joined block.
+  template <class Usable> void join(const Usable& usable) noexcept {
+    Segment* segment = loose_;
+    loose_ = nullptr;
+    while (segment) {
+      Segment* const next = segment->next_loose;
+      segment->loose = false;
+      join_in(*segment, usable);
+      segment = next;
+    }
+  }
+  template <class F> void for_each_free(const F& f) const { free_.for_each(f); }
+
+ private:
+  template <class Usable> void join_in(Segment& segment, const Usable& usable) noexcept {
+    for (Block* each = segment.first; each->after;) {
+      const bool adjacent = each->free && each->after->free;
+      if (adjacent && usable(*each) && usable(*each->after)) {
+        absorb_next(*each);
+      } else {
+        if (adjacent) mark_loose(segment);
+        each = each->after;
+      }
+    }
+  }
+  void absorb_next(Block& block) noexcept;
+  void mark_loose(Segment& segment) noexcept;
+
+  uint64_t segment_, most_;
+  FreeBlocks free_;
+  Segment* loose_ = nullptr;
+};
+
+}  // namespace plugrad

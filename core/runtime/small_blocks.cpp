@@ -1,0 +1,91 @@
+#include <core/runtime/small_blocks.hpp>
+
+#include <core/runtime/import.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace plugrad {
+namespace {
+constexpr uint64_t kChunk = 64 << 10;
+
+// Blocks that change hands at once.
+constexpr uint32_t capacity(uint32_t size_class) {
+  return size_class < 3 ? kMagazine : static_cast<uint32_t>(kChunk / (kSmallest << size_class));
+}
+constexpr uint32_t class_of(uint32_t list) { return list % kSizeClasses; }
+
+Depot<Storage>& depot(uint32_t list) {
+  static Depot<Storage>* const depots = new Depot<Storage>[kStorageLists];
+  return depots[list];
+}
+
+uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
+  return std::max(kSmallest << size_class, device.info.alignment);
+}
+
+// A small block may be handed out at once where only its home used it: the home runs in order. Where another stream did, and
+// is not known to be done, the block keeps its record of that: whoever writes it next waits for what the record names.
+// False: the process is at its end, and the block is of no use.
+[[gnu::noinline, gnu::cold]] bool settle(Storage* storage) noexcept {
+  DeviceState& device = *storage->device;
+  if (streams::closed()) return false;
+  storage->freed = device.compute->next;
+  storage->written = 0;
+  if (!storage->foreign) return true;
+  if (!streams::idle(*storage, false)) streams::poll(*device.copies);
+  if (streams::idle(*storage, false)) {
+    storage->foreign.reset();
+    storage->owner = device.compute->id;
+  }
+  return true;
+}
+}  // namespace
+
+void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
+  if (device.compute) device.require_open();
+  Magazine<Storage>& magazine = local().storages[list];
+  if (magazine.refill(capacity(size_class), depot(list))) return;
+  const uint64_t size = bytes_of(device, size_class);
+  const uint64_t pieces = std::clamp<uint64_t>(kChunk / size, 1, capacity(size_class));
+  auto storages = std::make_unique<Storage[]>(pieces);
+  if (magazine.full()) magazine.make_room(capacity(size_class), depot(list));
+  const Storage* chunk = device.allocator.take_chunk(pieces * size);
+  for (uint64_t i = pieces; i-- > 0;) {
+    Storage& s = storages[i];
+    s.buffer = chunk->buffer;
+    s.offset = chunk->offset + i * size;
+    s.device = &device;
+    s.bytes = size;
+    s.list = list;
+    s.drop = device.compute ? kStorageLists : list;
+    s.owner = s.writer = device.compute ? device.compute->id : 0;
+    magazine.push(&s);
+  }
+  storages.release();  // they live as long as the process
+}
+
+void destroy_slow(Storage* storage) noexcept {
+  if (storage->imported) return give_back(storage);
+  if (storage->large) return storage->device->allocator.give(storage);
+  if (storage->device->compute && !settle(storage)) return;
+  Magazine<Storage>& magazine = local().storages[storage->list];
+  if (magazine.full()) magazine.make_room(capacity(class_of(storage->list)), depot(storage->list));
+  magazine.push(storage);
+}
+
+void flush_small(Local& l) noexcept {
+  for (uint32_t list = 0; list < kStorageLists; ++list) l.storages[list].flush(capacity(class_of(list)), depot(list));
+}
+
+uint64_t free_small_bytes(const DeviceState& device) {
+  uint64_t bytes = 0;
+  for (uint32_t size_class = 0; size_class < kSizeClasses; ++size_class) {
+    const uint32_t list = device.ordinal * kSizeClasses + size_class;
+    const uint64_t blocks = local().storages[list].count(capacity(size_class)) + depot(list).count(capacity(size_class));
+    bytes += blocks * bytes_of(device, size_class);
+  }
+  return bytes;
+}
+
+}  // namespace plugrad
