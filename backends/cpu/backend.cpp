@@ -120,4 +120,4 @@ int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); 
 
 }  // namespace plugrad::cpu
 
-PLUGRAD_EXPORT_BACKEND_AS(plugrad_cpu_backend, plugrad::cpu::CpuBackend, "cpu", "0.1.0")
+PLUGRAD_EXPORT_BACKEND_AS(plugrad_cpu_backend, plugrad::cpu::CpuBackend, "cpu", "0.1.0", PLUGRAD_AS_DEFAULT)

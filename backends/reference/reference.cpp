@@ -27,4 +27,5 @@ class Reference final : public Backend {
 }  // namespace
 }  // namespace plugrad::reference
 
-PLUGRAD_EXPORT_BACKEND_AS(plugrad_reference_backend, plugrad::reference::Reference, "reference", "0.1.0")
+PLUGRAD_EXPORT_BACKEND_AS(plugrad_reference_backend, plugrad::reference::Reference, "reference", "0.1.0",
+                          PLUGRAD_AS_FALLBACK)

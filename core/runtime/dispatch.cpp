@@ -83,7 +83,7 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
 
 void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (fallback() == Fallback::error) throw_unsupported(device, call);
-  DeviceState* host = Registry::get().host_device(device);
+  DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source);
   if (!host) throw_unsupported(device, call);
   ++device.bounces;
   if (fallback() == Fallback::warn)

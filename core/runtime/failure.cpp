@@ -20,8 +20,8 @@ const Span* find(const StreamState& s, uint64_t low, uint64_t high) {
 
 void throw_lost(const DeviceState& device) {
   throw Error(Code::device_lost, "[" + device.name + "] " +
-                                     (ledger().closed ? "the process was forked or is at its end: start work on this device "
-                                                        "in the process that uses it"
+                                     (ledger().closed ? "the process was forked or is at its end: open this device in the "
+                                                        "process that uses it (start it by spawn instead of fork)"
                                                       : "the device is lost"));
 }
 

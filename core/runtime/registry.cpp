@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -135,7 +136,7 @@ PluginRecord Registry::load_file(const std::string& path) {
 }
 
 void Registry::accept(const plugrad_backend* source, PluginRecord& record, bool searched) {
-  Plugin plugin{loader::negotiate(source), source, record.path, 0, {}};
+  Plugin plugin{loader::negotiate(source), source, record.path, records_.size(), 0, 0, {}};
   record.stage = Stage::contract;
   record.name = plugin.table.name;
   record.version = plugin.table.version;
@@ -148,51 +149,71 @@ void Registry::accept(const plugrad_backend* source, PluginRecord& record, bool 
     record.stage = Stage::shadowed;
     throw Error(Code::invalid, "another plugin of that name came first: " + first->origin);
   }
+  plugins_.push_back(std::move(plugin));
+}
+
+// Asks a plugin for its devices, once. That may start a driver, which costs time and memory, and which a fork breaks: a
+// program pays only for the plugins that it uses.
+void Registry::count(Plugin& plugin) {
+  if (plugin.counted_by) return;
+  plugin.counted_by = platform::process();
+  PluginRecord& record = records_[plugin.record];
   const plugrad_status status = plugin.table.count(&kHost, &plugin.devices);
   const std::string reason = take_report();
   streams::guard_exit();
-  if (status) throw_status(status, record.name + ": count", reason);
-  record.stage = Stage::counted;
-  record.devices = plugin.devices;
+  if (status) {
+    plugin.devices = 0;
+    record.reason = status_text(status, record.name + ": count", reason);
+    return;
+  }
   plugin.opened.resize(plugin.devices);
-  plugins_.push_back(std::move(plugin));
   record.stage = Stage::ready;
+  record.devices = plugin.devices;
   if (!record.devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
 }
 
-PluginRecord Registry::load(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  PluginRecord record;
-  try {
-    accept(loader::load(path, record), record);
-  } catch (const Error& error) {
-    record.reason = error.what();
-    records_.push_back(record);
-    throw Error(error.code(), "[load] " + path + ": " + stage_name(record.stage) + ", then refused: " + error.what());
-  }
-  records_.push_back(record);
-  return record;
+void Registry::count_all() {
+  search();
+  for (Plugin& plugin : plugins_) count(plugin);
 }
 
-PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& origin) {
+// For a plugin that the program names: whatever is wrong with it is an error at once.
+template <class Load> PluginRecord Registry::accept_named(const std::string& origin, const Load& load) {
   const std::lock_guard lock(mutex_);
   PluginRecord record;
   record.path = origin;
-  record.stage = Stage::symbol;
+  Code code = Code::invalid;
   try {
-    accept(table, record);
+    accept(load(record), record);
   } catch (const Error& error) {
     record.reason = error.what();
-    records_.push_back(record);
-    throw Error(error.code(), "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + error.what());
+    code = error.code();
   }
   records_.push_back(record);
-  return record;
+  if (record.reason.empty()) {
+    count(plugins_.back());
+    record = records_.back();
+    if (record.stage == Stage::ready) return record;
+    plugins_.pop_back();  // another of its name may do better
+    code = Code::internal;
+  }
+  throw Error(code, "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
+}
+
+PluginRecord Registry::load(const std::string& path) {
+  return accept_named(path, [&](PluginRecord& record) { return loader::load(path, record); });
+}
+
+PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& origin) {
+  return accept_named(origin, [&](PluginRecord& record) {
+    record.stage = Stage::symbol;
+    return table;
+  });
 }
 
 std::vector<PluginRecord> Registry::records() {
   const std::lock_guard lock(mutex_);
-  search();
+  count_all();
   return records_;
 }
 
@@ -201,9 +222,16 @@ Plugin* Registry::find_plugin(const std::string& backend) {
   return found == plugins_.end() ? nullptr : &*found;
 }
 
+Plugin* Registry::counted_plugin(const std::string& backend) {
+  Plugin* plugin = find_plugin(backend);
+  if (!plugin && !searched_) search(), plugin = find_plugin(backend);
+  if (plugin) count(*plugin);
+  return plugin;
+}
+
 std::vector<std::string> Registry::device_names() {
   const std::lock_guard lock(mutex_);
-  search();
+  count_all();
   std::vector<std::string> names;
   for (const Plugin& plugin : plugins_)
     for (uint32_t i = 0; i < plugin.devices; ++i) names.push_back(plugin.table.name + (":" + std::to_string(i)));
@@ -213,22 +241,24 @@ std::vector<std::string> Registry::device_names() {
 bool Registry::has(const std::string& name) {
   const auto [backend, index] = parse_device(name);
   const std::lock_guard lock(mutex_);
-  const Plugin* plugin = find_plugin(backend);
-  if (!plugin && !searched_) search(), plugin = find_plugin(backend);
+  const Plugin* plugin = counted_plugin(backend);
   return plugin && index < plugin->devices;
 }
 
 DeviceState& Registry::device(const std::string& name) {
   const auto [backend, index] = parse_device(name);
   const std::lock_guard lock(mutex_);
-  Plugin* plugin = find_plugin(backend);
-  if (!plugin && !searched_) search(), plugin = find_plugin(backend);
+  Plugin* plugin = counted_plugin(backend);
   if (!plugin || index >= plugin->devices) throw_unknown(name);
   return open(*plugin, index);
 }
 
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];
+  if (plugin.table.stream_create && plugin.counted_by != platform::process())
+    throw Error(Code::device_lost, "[" + std::string(plugin.table.name) + ":" + std::to_string(index) +
+                                       "] the process was forked after the plugin had looked for its devices, and its "
+                                       "driver does not survive that: start processes by spawn instead of fork, or fork first");
   if (devices_.size() == kMaxDevices)
     throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
   DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index, uint32_t(devices_.size()),
@@ -275,12 +305,17 @@ const void* Registry::extension(const std::string& backend, const char* name) {
   return plugin && plugin->table.get_extension ? plugin->table.get_extension(name) : nullptr;
 }
 
-DeviceState* Registry::host_device(const DeviceState& other) {
+DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except) {
   const std::lock_guard lock(mutex_);
   search();
-  for (const char* name : {"cpu", "reference"}) {
-    Plugin* plugin = find_plugin(name);
-    if (!plugin || !plugin->devices || plugin->source == other.source) continue;
+  std::vector<Plugin*> candidates;
+  for (Plugin& plugin : plugins_)
+    if (plugin.table.unnamed_use >= use && !plugin.table.stream_create && plugin.source != except)
+      candidates.push_back(&plugin);
+  std::ranges::stable_sort(candidates, std::greater(), [](const Plugin* plugin) { return plugin->table.unnamed_use; });
+  for (Plugin* plugin : candidates) {
+    count(*plugin);
+    if (!plugin->devices) continue;
     DeviceState& device = open(*plugin, 0);
     if (device.host_memory() && !device.compute) return &device;
   }
@@ -288,6 +323,7 @@ DeviceState* Registry::host_device(const DeviceState& other) {
 }
 
 DeviceState* Registry::find_in(Plugin& plugin, int32_t type, int32_t index, bool may_open) {
+  if (may_open) count(plugin);
   for (DeviceState* each : plugin.opened) {
     if (!each) continue;
     if (each->info.dlpack_type != type) return nullptr;
@@ -318,32 +354,49 @@ DeviceState* Registry::find_at(int32_t type, int32_t index, const std::string& n
   return first(all, true);
 }
 
-// What the plugin of that name has to say; where there is none, where it was looked for and what did not load.
+DeviceState& Registry::default_device() {
+  const std::lock_guard lock(mutex_);
+  if (DeviceState* device = host_device(PLUGRAD_AS_DEFAULT, nullptr)) return *device;
+  const std::string devices = all_devices();  // asks the plugins, and so comes first
+  throw Error(Code::invalid, "[device] there is no default device: no plugin offers one in" + where_searched() +
+                                 ". Name a device, or call set_default_device. Devices:" + devices);
+}
+
+// What the plugin of that name has to say, or why there is none.
 std::string Registry::why_unknown(const std::string& backend) {
-  std::string refused;
   for (const PluginRecord& r : records_) {
-    if (r.stage != Stage::ready) refused += "; " + r.path + ", " + stage_name(r.stage) + ": " + r.reason;
-    else if (r.name == backend && !r.devices) return "its plugin " + r.path + " finds none: " + r.reason;
-    else if (r.name == backend) return "the last one of its plugin is " + backend + ":" + std::to_string(r.devices - 1);
+    if (r.stage != Stage::ready || r.name != backend) continue;
+    if (!r.devices) return "its plugin " + r.path + " finds none: " + r.reason;
+    return "the last one of its plugin is " + backend + ":" + std::to_string(r.devices - 1);
   }
+  return "no plugin has that name in" + where_searched();
+}
+
+// The directories, and what of them did not load.
+std::string Registry::where_searched() {
   std::string searched;
   for (const std::string& directory : directories()) {
     const std::string files = std::to_string(loader::candidates(directory).size()) + " plugin files";
     searched += (searched.empty() ? " " : ", ") + directory + " (" +
                 (std::filesystem::is_directory(directory) ? files : "no such directory") + ")";
   }
-  return "no plugin has that name in" + searched + refused;
+  for (const PluginRecord& r : records_)
+    if (r.stage != Stage::ready && !r.reason.empty())
+      searched += "; " + r.path + ", " + stage_name(r.stage) + ": " + r.reason;
+  return searched;
+}
+
+std::string Registry::all_devices() {
+  std::string devices;
+  for (const std::string& name : device_names()) devices += " " + name;
+  return devices.empty() ? " none" : devices;
 }
 
 void Registry::throw_unknown(const std::string& name) {
-  search();
-  std::string devices;
-  for (const Plugin& plugin : plugins_)
-    for (uint32_t i = 0; i < plugin.devices; ++i) devices += std::string(" ") + plugin.table.name + ":" + std::to_string(i);
+  const std::string devices = all_devices();  // asks the plugins, and so comes first
   const std::string backend = parse_device(name).first;
   const std::string why = backend.empty() ? "a name is like cpu or cuda:1" : why_unknown(backend);
-  throw Error(Code::invalid,
-              "[device] no device '" + name + "': " + why + ". Devices:" + (devices.empty() ? " none" : devices));
+  throw Error(Code::invalid, "[device] no device '" + name + "': " + why + ". Devices:" + devices);
 }
 
 void Registry::seed(uint64_t value) {
@@ -387,9 +440,9 @@ void set_generator_state(Device device, GeneratorState state) {
 Device::Device(const std::string& name) : state_(&Registry::get().device(name)) {}
 Device default_device() {
   if (DeviceState* chosen = chosen_device) return Device(chosen);
-  const Device cpu("cpu");
-  chosen_device = &cpu.state();
-  return cpu;
+  DeviceState& device = Registry::get().default_device();
+  chosen_device = &device;
+  return Device(&device);
 }
 void set_default_device(Device device) { chosen_device = device.defined() ? &device.state() : nullptr; }
 

@@ -16,6 +16,8 @@ struct Plugin {
   plugrad_backend table;          // negotiated
   const plugrad_backend* source;
   std::string origin;             // its file, or what the program said
+  size_t record;                  // its place in Registry::records_
+  int64_t counted_by = 0;         // the process that asked for its devices; 0: none yet
   uint32_t devices = 0;
   std::vector<DeviceState*> opened;  // null where not yet
 };
@@ -35,8 +37,11 @@ class Registry {
   PluginRecord adopt(const plugrad_backend* table, const std::string& origin);
   void set_options(const std::string& name, const OptionList& options);
   const void* extension(const std::string& backend, const char* name);
-  // A device in host memory to do another's work on, other than it; null where there is none.
-  DeviceState* host_device(const DeviceState& other);
+  // A device in host memory, without streams, of a plugin that allows this use (PLUGRAD_AS_FALLBACK, ...) where nobody named
+  // it, and that is not the plugin with this table; null where there is none.
+  DeviceState* host_device(uint32_t use, const plugrad_backend* except);
+  // The device for tensors that name none. Throws Error (invalid) where there is none.
+  DeviceState& default_device();
   // The device at a place of DLPack's, or null. The default device comes first, then plugins whose names begin like this. A
   // device is opened only where the open ones of its plugin do not say that it is of another type.
   DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
@@ -50,11 +55,17 @@ class Registry {
   PluginRecord load_file(const std::string& path);       // mutex held
   // mutex held; throws Error, with the stage reached in record. searched: PLUGRAD_DISABLE holds
   void accept(const plugrad_backend* table, PluginRecord& record, bool searched = false);
+  template <class Load> PluginRecord accept_named(const std::string& origin, const Load& load);
+  Plugin* counted_plugin(const std::string& backend);    // mutex held
+  void count(Plugin& plugin);                            // mutex held
+  void count_all();                                      // mutex held
   Plugin* find_plugin(const std::string& backend);       // mutex held
   DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
   DeviceState* find_in(Plugin& plugin, int32_t dlpack_type, int32_t dlpack_index, bool may_open);  // mutex held
   OptionList options_for(const Plugin& plugin, uint32_t index);
   std::string why_unknown(const std::string& backend);
+  std::string where_searched();
+  std::string all_devices();
   [[noreturn]] void throw_unknown(const std::string& name);
 
   std::recursive_mutex mutex_;  // a plugin's open may ask the host for something

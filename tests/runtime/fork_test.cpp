@@ -147,6 +147,7 @@ TEST(Fork, AChildOfAProcessWithAnAsynchronousDeviceGetsAClearErrorAndEndsCleanly
     if (!lost([&] { sim.sync(); })) return 5;
     if (!lost([&] { recorded.backward(); })) return 6;
     if (!lost([&] { to(small, Device("reference")); })) return 7;
+    if (!lost([&] { Device("sim:1"); })) return 8;  // not open yet, but its plugin has seen its driver
     small = large = {};
     sim.trim();
     sim.memory();

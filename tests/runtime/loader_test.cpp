@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <csignal>
 
 namespace plugrad::test {
 namespace {
@@ -146,6 +147,41 @@ TEST(Search, NamesTheDevicesThereAreBesideAnUnknownOne) {
   }
   EXPECT_EQ(prefix.probe({"device", "tiny:1"}).field("device", 1), "tiny:1");
   EXPECT_EQ(prefix.probe({"device", "tiny"}).field("device", 1), "tiny:0");
+}
+
+TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
+  const Prefix prefix;
+  add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // "tiny", before the other in the search
+  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  const Outcome outcome = prefix.probe(
+      {"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_EQ(outcome.field("value", 1), "3.500000");
+  EXPECT_EQ(outcome.field("has", 1), "yes");
+  EXPECT_EQ(outcome.field("forked", 1), "0");
+  for (const char* command : {"names", "records"})  // these name all devices, and so ask all plugins
+    EXPECT_EQ(prefix.probe({command, "-"}).status, 128 + SIGABRT) << command;
+  EXPECT_EQ(prefix.probe({"device", "tiny"}).status, 128 + SIGABRT);
+}
+
+TEST(Search, TheDefaultIsThePluginThatOffersItself) {
+  const std::filesystem::path cpu = PLUGRAD_PLUGINS "/libplugrad-backend-cpu.so";
+  if (!std::filesystem::exists(cpu)) GTEST_SKIP() << "the plugin cpu is not built";
+  const Prefix prefix;
+  add_plugin(variant("count_aborts"), prefix.plugins(), "a");
+  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "b");
+  add_plugin(cpu, prefix.plugins(), "c");
+  EXPECT_EQ(prefix.probe({"default", "-"}).field("device", 1), "cpu:0");
+}
+
+TEST(Search, ThereIsNoDefaultWhereNoPluginOffersItself) {
+  const Prefix prefix;
+  add_plugin(variant("tiny"), prefix.plugins(), "tiny");
+  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  const std::string message = prefix.probe({"default", "-"}).field("error", 2);
+  for (const std::string& part : {std::string("no default device"), prefix.plugins().string(), std::string("tiny:0"),
+                                  std::string("reference:0"), std::string("set_default_device")})
+    EXPECT_CONTAINS(message, part);
 }
 
 TEST(Search, SearchesBeforeItCallsADeviceOfALoadedPluginUnknown) {

@@ -7,8 +7,10 @@
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
@@ -63,6 +65,17 @@ void print_device(const std::string& name) {
   print({"device", d.name(), d.description(), d.plugin()});
 }
 
+void fork_and_compute(const std::string& name) {
+  std::fflush(nullptr);
+  if (const pid_t child = fork()) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    print({"forked", std::to_string(status)});
+  } else {
+    std::_Exit(add(full({3}, 1.5, DType::f32, Device(name)), 2).to_vector<float>()[2] == 3.5f ? 0 : 1);
+  }
+}
+
 using Command = std::function<void(const std::string&)>;
 const std::map<std::string, Command> kCommands = {
     {"records",
@@ -85,6 +98,8 @@ const std::map<std::string, Command> kCommands = {
        print({"has", has_device(name) ? "yes" : "no"});
      }},
     {"compute", compute},
+    {"default", [](const std::string&) { print({"device", default_device().name()}); }},
+    {"fork", fork_and_compute},
     {"exhaust", exhaust},
     {"log",
      [](const std::string& level) {

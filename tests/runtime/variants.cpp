@@ -1,6 +1,7 @@
 // Small plugins that keep the contract, or break it in one place: PLUGRAD_VARIANT names which.
 #include <plugrad/sdk/backend.hpp>
 
+#include <cstdlib>
 #include <string_view>
 
 using plugrad::Backend, plugrad::Call, plugrad::DeviceCount, plugrad::KernelRow, plugrad::Opening, plugrad::Rows;
@@ -32,6 +33,7 @@ class Tiny final : public Backend {
     if (kVariant == "no_device") return {0, "no such hardware in this machine"};
     if (kVariant == "no_device_silent") return {0, ""};
     if (kVariant == "count_fails") throw std::runtime_error("cannot count");
+    if (kVariant == "count_aborts") std::abort();  // a driver that nobody asked for
 #ifdef PLUGRAD_CALLS_MISSING
     return {uint32_t(plugrad_test_missing_function()), ""};
 #endif

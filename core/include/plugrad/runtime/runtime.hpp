@@ -26,7 +26,8 @@ struct PluginRecord {
 // The process-wide runtime. Made on first use, never destroyed. Each function from any thread.
 
 // Looks for plugins, once: in paths added by the program, PLUGRAD_PLUGIN_PATH (absolute elements), and plugrad/plugins-v0
-// beside the core library. PLUGRAD_DISABLE=name,... skips backends. Answers one record per candidate, in search order.
+// beside the core library. PLUGRAD_DISABLE=name,... skips backends. Returns a record of each candidate, in search order,
+// with its number of devices.
 PLUGRAD_API std::vector<PluginRecord> plugins();
 // The directories that the search looks into, in order, with what the program added.
 PLUGRAD_API std::vector<std::string> plugin_directories();
@@ -39,7 +40,8 @@ PLUGRAD_API PluginRecord add_backend(const plugrad_backend* table, const std::st
 // What plugins see of this core; for programs that obtain a linked-in backend's table.
 PLUGRAD_API const plugrad_host* host();
 
-// All devices of the plugins that were accepted, by name. Does not open them.
+// All devices of the plugins that were accepted, by name. Does not open them, but asks each plugin how many it has, which
+// may start a driver; a program that names its device asks only that device's plugin.
 PLUGRAD_API std::vector<std::string> device_names();
 // Options for devices of a backend ("cpu") or one device ("cuda:1"), before it is opened. Also PLUGRAD_<NAME>_OPTIONS
 // ("threads=4,flush_to_zero=1"), which these override.

@@ -39,7 +39,7 @@ enum {
 };
 
 // One hash per revision, over names, offsets and sizes of all fields up to it, as backend.hpp computes it (layout_hash).
-#define PLUGRAD_LAYOUT_0 0x0e356701b793e14dull
+#define PLUGRAD_LAYOUT_0 0xc5ce050fab36e4b7ull
 static const uint64_t plugrad_layouts[PLUGRAD_REVISION + 1] = {PLUGRAD_LAYOUT_0};
 
 typedef int32_t plugrad_status;
@@ -81,6 +81,14 @@ enum {  // what the host wants of a kernel, in the question it asks
 enum {  // capabilities: what is true of a device and no function says
   PLUGRAD_HOST_MEM = 1,  // a buffer handle is an address the host may read and write (after sync)
   PLUGRAD_ASYNC = 2,     // it has streams; without it every call is complete on return
+};
+
+// What the host may use device 0 of a plugin for where the program does not name it. It counts for devices with HOST_MEM and
+// without ASYNC only; among several plugins the larger number wins, then the one that was found first.
+enum {
+  PLUGRAD_ONLY_BY_NAME = 0,
+  PLUGRAD_AS_FALLBACK = 1,  // ops that another device lacks, if the program allows it
+  PLUGRAD_AS_DEFAULT = 2,   // these, and tensors for which the program names no device
 };
 
 enum { PLUGRAD_HOST = 0, PLUGRAD_PINNED = 1, PLUGRAD_DEVICE = 2 };       // kinds of a place
@@ -243,7 +251,8 @@ typedef struct plugrad_backend {
   const char* version;      // the plugin's own, for people
 
   // How many devices there are. No hardware or no driver is no error: 0, PLUGRAD_OK, and the reason by host->report with
-  // PLUGRAD_OK. May load further libraries. [any]
+  // PLUGRAD_OK. May load further libraries and start a driver: the host asks once a process, and only a plugin whose device
+  // the program names or that it lists. [any]
   plugrad_status (*count)(const plugrad_host* host, uint32_t* devices);
   // Opens device number index, for this host; each call makes another handle. An unknown option is INVALID, with a message
   // that names the known ones. May load further libraries and wait. [any]
@@ -286,6 +295,9 @@ typedef struct plugrad_backend {
   plugrad_status (*wait)(plugrad_stream* stream, plugrad_stream* other, uint64_t* number);
   // Waits for all submitted. DEVICE_ERROR: fills *failure and clears it; the stream takes work again. [stream-serial]
   plugrad_status (*sync)(plugrad_stream* stream, plugrad_failure* failure);
+
+  uint32_t unnamed_use;  // PLUGRAD_ONLY_BY_NAME, ...
+  uint32_t reserved;     // 0
 } plugrad_backend;
 
 static_assert(sizeof(void*) == 8, "plugrad needs 64-bit addresses");
@@ -294,7 +306,7 @@ static_assert(sizeof(plugrad_op) == 64 && sizeof(plugrad_kernel) == 24 && sizeof
 static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sgd) == 24 && sizeof(plugrad_adam) == 40, "layout");
 static_assert(sizeof(plugrad_place) == 32 && sizeof(plugrad_copy) == 88 && sizeof(plugrad_failure) == 24, "layout");
 static_assert(sizeof(plugrad_option) == 24 && sizeof(plugrad_options) == 24, "layout");
-static_assert(sizeof(plugrad_device_info) == 168 && sizeof(plugrad_host) == 40 && sizeof(plugrad_backend) == 144, "layout");
+static_assert(sizeof(plugrad_device_info) == 168 && sizeof(plugrad_host) == 40 && sizeof(plugrad_backend) == 152, "layout");
 
 // The one exported symbol. Answers the same static table on every call; never null. host may not be kept from here. [any]
 typedef const plugrad_backend* (*plugrad_backend_entry)(const plugrad_host* host);

@@ -402,7 +402,9 @@ template <class B> const void* find_extension(const char* name) noexcept {
 }
 
 // The function table of a backend: what the macro exports, and what a program that links the backend hands to the host.
-template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "") {
+// unnamed_use: what the host may do on device 0 where the program does not name it.
+template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "",
+                                                           uint32_t unnamed_use = PLUGRAD_ONLY_BY_NAME) {
   static_assert(kOverridden<&B::alloc> == kOverridden<&B::free>, "override alloc and free, or neither");
   return {.struct_size = sizeof(plugrad_backend),
           .revision = PLUGRAD_REVISION,
@@ -422,14 +424,16 @@ template <class B> constexpr plugrad_backend backend_table(const char* name, con
           .stream_create = entry<&B::stream_create>(&Trampolines::stream_create),
           .completed = entry<&B::completed>(&Trampolines::completed),
           .wait = entry<&B::wait>(&Trampolines::wait),
-          .sync = entry<&B::sync>(&Trampolines::sync)};
+          .sync = entry<&B::sync>(&Trampolines::sync),
+          .unnamed_use = unnamed_use,
+          .reserved = 0};
 }
 
 }  // namespace sdk_v0_r0
 }  // namespace plugrad
 #pragma GCC visibility pop
 
-// Once per plugin, at namespace scope: exports Class as the backend `name`.
+// Once per plugin, at namespace scope: exports Class as the backend `name`; further arguments are those of backend_table.
 #define PLUGRAD_EXPORT_BACKEND(Class, name, ...) PLUGRAD_EXPORT_BACKEND_AS(plugrad_backend_v0, Class, name, __VA_ARGS__)
 // The same under another entry, so that several backends can be linked into one program.
 #define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                             \

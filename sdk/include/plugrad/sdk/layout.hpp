@@ -39,7 +39,7 @@ constexpr uint64_t layout_hash(unsigned revision) {
   F(backend, struct_size) F(backend, revision) F(backend, layouts) F(backend, name) F(backend, version) F(backend, count)
   F(backend, open) F(backend, resolve) F(backend, get_extension) F(backend, alloc) F(backend, free)
   F(backend, memory_info) F(backend, pin) F(backend, unpin) F(backend, copy) F(backend, stream_create)
-  F(backend, completed) F(backend, wait) F(backend, sync)
+  F(backend, completed) F(backend, wait) F(backend, sync) F(backend, unnamed_use) F(backend, reserved)
 #undef F
 #undef PLUGRAD_FIELD
   (void)revision;  // revision 1 appends its fields here, behind `if (revision == 0) return h;`
