@@ -71,8 +71,9 @@ def main(arguments):
         for name in sorted({short(u.name) for u in usages}):
             some = [u for u in usages if short(u.name) == name]
             most = max(u.registers or 0 for u in some)
-            print(f"{Path(source).name}: {len(some)} of {name}: up to {most} registers, {max(u.frame or 0 for u in some)} bytes "
-                  f"of stack, {sum(u.spills or 0 for u in some)} of spills")
+            stack, spills = max(u.frame or 0 for u in some), sum(u.spills or 0 for u in some)
+            print(f"{Path(source).name}: {len(some)} of {name}: up to {most} registers, {stack} bytes of stack, "
+                  f"{spills} of spills")
         faults += faults_of(usages)
         elementwise += sum(bool(ELEMENTWISE.search(u.name)) for u in usages)
     for fault in faults:
