@@ -82,7 +82,8 @@ def human(nanoseconds):
 
 def machine():
     fields = {}
-    for line in subprocess.run(["lscpu"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout.splitlines():
+    for line in subprocess.run(["lscpu"], capture_output=True, text=True,
+                               env={**os.environ, "LC_ALL": "C"}).stdout.splitlines():
         key, _, value = line.partition(":")
         fields[key.strip()] = value.strip()
     flags = [name for name in ("avx2", "avx512f") if name in fields.get("Flags", "").split()]

@@ -68,7 +68,7 @@ double seconds_of(const Work& work, Device device) {
 }
 
 double median(std::vector<double>& times) {
-  std::ranges::nth_element(times, times.begin() + std::ptrdiff_t(times.size() / 2));
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
   return times[times.size() / 2];
 }
 

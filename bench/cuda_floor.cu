@@ -40,7 +40,7 @@ bool print_copy(cudaStream_t stream, size_t mebi) {
     cudaStreamSynchronize(stream);
     best = std::min(best, (now() - start) / 20);
   }
-  std::printf("cudaMemcpy %zu MiB\t%.6g\tGB/s\n", mebi, 2e-9 * double(bytes) / best);
+  std::printf("cudaMemcpy %zu MiB\t%.6g\tGB/s\n", mebi, 2e-9 * static_cast<double>(bytes) / best);
   return well(cudaFree(to)) && well(cudaFree(from));
 }
 

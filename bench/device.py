@@ -3,8 +3,8 @@
 
     bench/device.py [--device cuda] [--sizes 1,10000,1000000] [--seconds 0.2]
 
-Prints a table: microseconds on either device (median of rounds taken in turns), and how many times the other one is faster. Without
---device it takes the first GPU, or, where there is none, the plugin `reference`, and says so.
+Prints a table of microseconds on either device, medians of rounds taken in turns, and how many times the other device is
+faster. Without --device it uses the first GPU, or the plugin `reference` where there is none, and says so.
 """
 import argparse
 import statistics
@@ -34,7 +34,8 @@ def rows(n, device):
             build().backward()
         return run
 
-    return [("basic", "a + b", lambda: a + b), ("basic", "a * 2", lambda: a * 2), ("basic", "exp", lambda: a.exp()), ("basic", "sum", lambda: a.sum()),
+    return [("basic", "a + b", lambda: a + b), ("basic", "a * 2", lambda: a * 2), ("basic", "exp", lambda: a.exp()),
+            ("basic", "sum", lambda: a.sum()),
             ("basic", "matmul", lambda: m @ m), ("chained", "10 x (y * b + a)", chain),
             ("backward", "(relu(x) x).sum()", backward(lambda: (x.relu() * x).sum(), x)),
             ("backward", "tanh(m @ w).sum()", backward(lambda: (m @ w).tanh().sum(), w)),
@@ -46,7 +47,8 @@ def value_rows(device):
 
     def expression():
         return (v * w + v).tanh() * 2 - w / v
-    return [("basic", "v + w", lambda: v + w), ("chained", "tanh(v w + v) 2 - w / v", expression), ("backward", "the same, backward", lambda: expression().backward())]
+    return [("basic", "v + w", lambda: v + w), ("chained", "tanh(v w + v) 2 - w / v", expression),
+            ("backward", "the same, backward", lambda: expression().backward())]
 
 
 def seconds_per_call(run, device, budget):

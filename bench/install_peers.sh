@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd; PyTorch, whose
-# libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package brings CUDA.
-# Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
+# Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
+# PyTorch, whose libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package
+# brings CUDA. Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv

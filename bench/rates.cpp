@@ -30,7 +30,7 @@ double seconds_of(const Work& work, Device device) {
   double start = now();
   work();
   device.sync();
-  const int calls = std::clamp(int(kRound / std::max(now() - start, 1e-9)), 1, 2000);
+  const int calls = std::clamp(static_cast<int>(kRound / std::max(now() - start, 1e-9)), 1, 2000);
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     start = now();
@@ -51,8 +51,8 @@ void print_bandwidths(Device d, int64_t most) {
     const int64_t n = mega << 20;
     const Tensor a = plugrad::rand({n}, DType::f32, d), b = plugrad::rand({n}, DType::f32, d);
     const auto rate = [&](const char* name, double arrays, const Work& work) {
-      print(std::string(name) + " " + std::to_string(4 * mega) + " MiB", arrays * 4e-9 * double(n) / seconds_of(work, d),
-            "GB/s");
+      print(std::string(name) + " " + std::to_string(4 * mega) + " MiB",
+            arrays * 4e-9 * static_cast<double>(n) / seconds_of(work, d), "GB/s");
     };
     rate("copy", 2, [&] { (void)plugrad::clone(a); });
     rate("add", 3, [&] { (void)plugrad::add(a, b); });
@@ -72,7 +72,8 @@ void print_products(Device d, const char* name, int64_t most) {
   for (int64_t n = 512; n <= most; n *= 2) {
     const Tensor a = plugrad::rand({n, n}, DType::f32, d), b = plugrad::rand({n, n}, DType::f32, d);
     const double seconds = seconds_of([&] { (void)plugrad::matmul(a, b); }, d);
-    print(std::string(name) + " " + std::to_string(n), 2e-12 * double(n) * double(n) * double(n) / seconds, "TFLOP/s");
+    print(std::string(name) + " " + std::to_string(n),
+          2e-12 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds, "TFLOP/s");
   }
 }
 

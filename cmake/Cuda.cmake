@@ -1,4 +1,5 @@
-# Finds nvcc 12 or newer and enables the language, or says in one line why the CUDA plugin is left out. PLUGRAD_HAS_CUDA tells.
+# Finds nvcc 12 or newer and enables the language, or says in one line why the CUDA plugin is left out. PLUGRAD_HAS_CUDA
+# tells.
 set(PLUGRAD_CUDA AUTO CACHE STRING "the CUDA backend and plugin: AUTO (where nvcc is found), ON, OFF")
 set_property(CACHE PLUGRAD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PLUGRAD_HAS_CUDA OFF)

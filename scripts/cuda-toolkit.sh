@@ -1,7 +1,7 @@
 #!/bin/bash
-# Gets an nvcc where there is none, so that the CUDA plugin can be compiled on any machine: about 300 MB by pip, no root, no GPU.
-# cuda-toolkit.sh [FOLDER], by default build/cuda-toolkit. Prints, as its last line, what cmake then needs:
-#   export CUDACXX=/.../bin/nvcc
+# Downloads nvcc, so that any machine can compile the CUDA plugin: about 300 MB by pip, without root and without a GPU.
+#   cuda-toolkit.sh [FOLDER]    by default build/cuda-toolkit
+# The last line of its output is what cmake needs: export CUDACXX=/.../bin/nvcc
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ folder=$(realpath -m "${1:-build/cuda-toolkit}")
 root=$folder/nvidia/cu${version%%.*}
 nvcc=$root/bin/nvcc
 
-works() {  # whether this nvcc makes an object of a kernel
+works() {  # whether this nvcc compiles a kernel
   local scratch status=0
   scratch=$(mktemp -d)
   echo '__global__ void nothing(int* p) { *p = 0; }' >"$scratch/try.cu"
@@ -23,19 +23,20 @@ works() {  # whether this nvcc makes an object of a kernel
 if [ ! -x "$nvcc" ]; then
   python=${PYTHON:-python3}
   if ! "$python" -m pip --version >/dev/null 2>&1; then
-    echo "cuda-toolkit.sh: $python has no pip (Debian: python3-pip); PYTHON names another" >&2
+    echo "cuda-toolkit.sh: $python has no pip (Debian: python3-pip); set PYTHON to use another one" >&2
     exit 1
   fi
   packages=()
   for part in cuda-nvcc cuda-runtime cuda-cccl cuda-crt nvvm; do packages+=("nvidia-$part==$version.*"); done
-  echo "getting nvcc $version into $folder"
-  "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$folder" "${packages[@]}"
+  echo "downloading nvcc $version into $folder"
+  "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+    --target "$folder" "${packages[@]}"
 fi
-# nvcc looks for its libraries in lib64, the packages have them in lib.
+# nvcc searches lib64 for its libraries; the packages install them in lib.
 if [ ! -e "$root/lib64" ]; then ln -s lib "$root/lib64"; fi
 
 if ! works "$nvcc"; then
-  echo "cuda-toolkit.sh: $nvcc does not compile; remove $folder and run this again" >&2
+  echo "cuda-toolkit.sh: $nvcc cannot compile a kernel; remove $folder and run this again" >&2
   exit 1
 fi
 echo "export CUDACXX=$nvcc"

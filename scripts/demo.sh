@@ -1,6 +1,6 @@
 #!/bin/bash
-# From a bare Debian 12 to a trained network, in one command, as root or through sudo: installs what is missing, builds into
-# build/, trains on Fashion-MNIST on the CPU plugin, and leaves build/demo/ with a checkpoint, a picture and results.json.
+# From a bare Debian 12 to a trained network in one command, as root or through sudo. Installs missing packages, builds into
+# build/, trains on Fashion-MNIST with the CPU plugin, and writes a checkpoint, a picture and results.json to build/demo/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,21 +9,21 @@ scripts/install.sh build data
 mkdir -p build/demo
 log=build/demo/build.log
 echo "building into build/ (the log: $log)"
-# Tests and benchmarks need more packages; a tree that has them configured keeps them.
+# Tests and benchmarks need more packages. A tree that is already configured with them keeps them.
 options=(-DCMAKE_BUILD_TYPE=Release)
 if [ ! -e build/CMakeCache.txt ]; then options+=(-DPLUGRAD_TESTS=OFF -DPLUGRAD_BENCH=OFF); fi
 targets=(plugrad-cli plugrad-conform plugrad-backend-cpu plugrad-backend-reference)
 if ! cmake -G Ninja -B build -S . "${options[@]}" >"$log" 2>&1 ||
    ! cmake --build build --target "${targets[@]}" >>"$log" 2>&1; then
   tail -n 40 "$log" >&2
-  echo "demo.sh: the build failed; the whole log is $log" >&2
+  echo "demo.sh: the build failed; see $log" >&2
   exit 1
 fi
 
 build/bin/plugrad backends
 build/bin/plugrad train --data fashion-mnist --device cpu --out build/demo
 
-field() {  # field NAME: of the results, a line each
+field() {  # field NAME: its value in results.json, which has one field a line
   sed -n "s/^  \"$1\": //p" build/demo/results.json | sed 's/,$//; s/^"//; s/"$//'
 }
 if [ "$(field plugin_mapped)" = null ]; then
@@ -31,13 +31,14 @@ if [ "$(field plugin_mapped)" = null ]; then
   exit 1
 fi
 echo
-awk -v accuracy="$(field test_accuracy)" -v epochs="$(field epochs)" -v seconds="$(field seconds)" -v rate="$(field images_per_second)" 'BEGIN {
+awk -v accuracy="$(field test_accuracy)" -v epochs="$(field epochs)" -v seconds="$(field seconds)" \
+    -v rate="$(field images_per_second)" 'BEGIN {
   printf "test accuracy  %.2f%% after %d epochs\n", 100 * accuracy, epochs
-  printf "time           %.1f s, reading the data included; %d images/s\n", seconds, rate
+  printf "time           %.1f s, which includes reading the data; %d images/s\n", seconds, rate
 }'
 echo "device         $(field device): $(field device_description)"
 echo "plugin         $(field plugin)"
-echo "as the process had it mapped:"
+echo "mapped into the process:"
 echo "  $(field plugin_mapping)"
 echo "picture        build/demo/loss.svg"
 echo "try            build/bin/plugrad eval --checkpoint build/demo/checkpoint.safetensors"

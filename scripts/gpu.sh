@@ -1,18 +1,18 @@
 #!/bin/bash
-# Everything that needs a GPU, on a machine that has one and nothing else: no network, no toolkit, no packages.
-#   gpu.sh pack [FOLDER]                builds, and puts the plugins (sm_90 and PTX), programs and tests with the libraries they
-#                                       need into FOLDER (build/gpu-pack by default); less than 40 MB
+# Runs everything that needs a GPU on a machine that has only a GPU: no network, no toolkit, no packages.
+#   gpu.sh pack [FOLDER]                builds, and copies the plugins (sm_90 and PTX), programs, tests and their
+#                                       libraries into FOLDER (build/gpu-pack by default); less than 40 MB
 #   FOLDER/gpu.sh run quick             conformance, the tests, a training
 #   FOLDER/gpu.sh run sanitize          the same kernels under compute-sanitizer
-#   FOLDER/gpu.sh run bench             the CPU beside the GPU, and the GPU beside PyTorch eager, where python3 has torch
-# A run ends within 8 minutes and leaves FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for bench/results/. Exit status: 0 all well,
-# 1 something failed, 2 bad usage, 77 there is no GPU. PLUGRAD_CUBLAS names cuBLAS, where it is not found.
+#   FOLDER/gpu.sh run bench             the CPU beside the GPU, and the GPU beside PyTorch eager where python3 has torch
+# A run ends within 8 minutes and writes FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for bench/results/.
+# Exit status: 0 success, 1 something failed, 2 bad usage, 77 there is no GPU. Set PLUGRAD_CUBLAS where cuBLAS is not found.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 limit=40000000 seconds=470 no_gpu=77
 
 usage() {
-  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -23,7 +23,7 @@ programs=(plugrad plugrad-conform)
 benches=(bench_crossover bench_rates bench_cuda_floor)
 data=/usr/share/datasets/fashion-mnist
 
-# Beside the C library and its loader, which belong to the machine.
+# All but the C library and its loader, which belong to the machine.
 libraries_of() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*|libplugrad)\.so'
@@ -41,8 +41,8 @@ pack() {
   build=${PLUGRAD_GPU_BUILD:-build-gpu}
   # Without OpenBLAS, which alone would be 25 MB.
   cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual" -DPLUGRAD_BLAS=OFF
-  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda plugrad-backend-cpu \
-    plugrad-backend-reference "${benches[@]}" "${tests[@]}"
+  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda \
+    plugrad-backend-cpu plugrad-backend-reference "${benches[@]}" "${tests[@]}"
 
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib/plugrad/plugins-v0"
@@ -59,22 +59,22 @@ pack() {
   cp "$here/gpu.sh" bench/rates_torch.py "$folder/"
   git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"
   pack_data "$folder"
-  tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib  # a third of the size, and every machine has gzip
+  tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib  # a third of the size; every machine has gzip
   rm -r "$folder/bin" "$folder/lib"
 
   size=$(du -sb "$folder" | cut -f1)
   echo "$folder: $((size / 1000000)) MB"
   if [ "$size" -ge "$limit" ]; then
-    echo "gpu.sh: that is more than $((limit / 1000000)) MB" >&2
+    echo "gpu.sh: the pack is larger than $((limit / 1000000)) MB" >&2
     exit 1
   fi
 }
 
-# The images compress better than their own packing does.
+# xz compresses the images better than their own gzip does.
 pack_data() {
   local file
   if [ ! -d "$data" ] || ! command -v xz >/dev/null; then
-    echo "left out: Fashion-MNIST, which wants $data (Debian: dataset-fashion-mnist) and xz"
+    echo "left out: Fashion-MNIST, which needs $data (Debian: dataset-fashion-mnist) and xz"
     return
   fi
   mkdir -p "$1/data"
@@ -87,35 +87,41 @@ left() { echo $((deadline - $(date +%s))); }
 
 say() { echo "$*" | tee -a "$report"; }
 
-# A step of the report: its name, how it ended, and the end of what it printed.
+# Runs a step and reports its name, its result, and the end of its output.
 step() {  # step NAME COMMAND ...
   local name=$1 status=0 started log=$scratch/log
   shift
   started=$(date +%s)
   if [ "$(left)" -lt 5 ]; then
-    say "- $name: not run, the time is over"
+    say "- $name: not run, the time is up"
     failed=1
     return
   fi
   timeout "$(left)" "$@" >"$log" 2>&1 || status=$?
-  if [ "$status" = 0 ]; then say "- $name: well, $(($(date +%s) - started)) s"
+  if [ "$status" = 0 ]; then say "- $name: passed, $(($(date +%s) - started)) s"
   else
     failed=1
-    say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: the time was over)"
+    say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: the time was up)"
   fi
-  { echo; echo '```'; echo "$*" | sed "s|$here/||g; s|$scratch/||g"; tail -n "${lines:-6}" "$log" | cut -c1-200; echo '```'; echo; } >>"$report"
+  {
+    echo; echo '```'
+    echo "$*" | sed "s|$here/||g; s|$scratch/||g"
+    tail -n "${lines:-6}" "$log" | cut -c1-200
+    echo '```'; echo
+  } >>"$report"
 }
 
-# cuBLAS where the loader finds it, in a toolkit, or among PyTorch's files.
+# Finds cuBLAS in a toolkit or among PyTorch's files, where the loader does not find it.
 find_cublas() {
-  local folder file
+  local folder file of_torch
   if [ -n "${PLUGRAD_CUBLAS:-}" ]; then return; fi
+  of_torch='import sys; print(*(p + "/nvidia/" + d + "/lib" for p in sys.path if p for d in ("cu13", "cu12", "cublas")))'
   for folder in "${CUDA_HOME:-/nowhere}/lib64" /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib \
-    $(python3 -c 'import sys; print("\n".join(p + "/nvidia/" + d + "/lib" for p in sys.path if p for d in ("cu13", "cu12", "cublas")))' 2>/dev/null); do
+    $(python3 -c "$of_torch" 2>/dev/null); do
     for file in "$folder"/libcublas.so.1[23]; do
       if [ -e "$file" ]; then
         export PLUGRAD_CUBLAS=$file
-        # It needs libcublasLt, which lies beside it.
+        # libcublas needs libcublasLt, which lies beside it.
         export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
         return
       fi
@@ -127,7 +133,7 @@ demand_gpu() {
   local why
   if "$here/bin/plugrad" devices 2>/dev/null | grep -q '^cuda:0'; then return; fi
   why=$("$here/bin/plugrad" backends --verbose 2>&1 | sed -n '/backend-cuda\.so/,$s/^ *reason *//p' | head -n 1) || true
-  echo "gpu.sh: no GPU here: ${why:-the plugin does not say why}" >&2
+  echo "gpu.sh: no GPU here: ${why:-the plugin gives no reason}" >&2
   exit "$no_gpu"
 }
 
@@ -158,14 +164,14 @@ run_quick() {
   lines=3 step "conformance" "$here/bin/plugrad-conform" --require-tier0 "$plugins/libplugrad-backend-cuda.so"
   export PLUGRAD_TEST_DEVICE=cuda
   for program in "${tests[@]}"; do
-    # The printed golden file stays with the sources.
+    # Print.AsNumPy reads a golden file, which is not in the pack.
     lines=3 step "$program" "$here/bin/$program" --gtest_brief=1 --gtest_filter=-Print.AsNumPy
   done
   step "moons" "$here/bin/plugrad" train --data moons --device cuda:0 --out "$scratch/moons"
   if unpack_data; then
     for device in cpu cuda:0; do
-      lines=3 step "Fashion-MNIST on $device, 3 epochs" "$here/bin/plugrad" train --data fashion-mnist --data-dir "$scratch/data" \
-        --device "$device" --epochs 3 --out "$scratch/fashion-$device"
+      lines=3 step "Fashion-MNIST on $device, 3 epochs" "$here/bin/plugrad" train \
+        --data fashion-mnist --data-dir "$scratch/data" --device "$device" --epochs 3 --out "$scratch/fashion-$device"
       say "  $(grep -E '"(test_accuracy|images_per_second)"' "$scratch/fashion-$device/results.json" | tr -d '\n')"
     done
   else
@@ -179,43 +185,47 @@ run_sanitize() {
     if command -v "$sanitizer" >/dev/null; then break; fi
   done
   if ! command -v "$sanitizer" >/dev/null; then
-    say "- FAILED: no compute-sanitizer (PATH, CUDA_HOME, /usr/local/cuda): it comes with a toolkit"
+    say "- FAILED: no compute-sanitizer in PATH, CUDA_HOME or /usr/local/cuda; CUDA's toolkit contains it"
     failed=1
     return
   fi
-  # What shares memory between threads first: there is not time for every case under every tool.
+  # Kernels that share memory between threads come first: there is no time for every case under every tool.
   for tool in memcheck racecheck synccheck initcheck; do
     for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
-      lines=2 step "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 "$here/bin/plugrad-conform" --only "$op" "$plugin"
+      lines=2 step "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 \
+        "$here/bin/plugrad-conform" --only "$op" "$plugin"
     done
   done
   export PLUGRAD_TEST_DEVICE=cuda
   for op in ADD WHERE CAST COPY ADAM_STEP EXP stream. memory.; do
-    lines=2 step "memcheck $op" "$sanitizer" --tool memcheck --error-exitcode 1 "$here/bin/plugrad-conform" --only "$op" "$plugin"
+    lines=2 step "memcheck $op" "$sanitizer" --tool memcheck --error-exitcode 1 \
+      "$here/bin/plugrad-conform" --only "$op" "$plugin"
   done
 }
 
-# Our figures and PyTorch's, joined by name.
+# Prints our figures and PyTorch's, joined by name.
 compare_rates() {
   say ""
   say "| | plugrad | PyTorch eager | ratio | |"
   say "|---|---|---|---|---|"
   awk -F'\t' 'NR == FNR { peer[$1] = $2; next }
-    { printf "| %s | %s | %s | %s | %s |\n", $1, $2, ($1 in peer) ? peer[$1] : "-", ($1 in peer) ? sprintf("%.2f", $2 / peer[$1]) : "-", $3 }' \
+    { known = $1 in peer
+      ratio = known ? sprintf("%.2f", $2 / peer[$1]) : "-"
+      printf "| %s | %s | %s | %s | %s |\n", $1, $2, known ? peer[$1] : "-", ratio, $3 }' \
     "$scratch/torch" "$scratch/ours" | tee -a "$report"
   say ""
 }
 
 run_bench() {
   : >"$scratch/torch"
-  lines=20 step "what CUDA needs" "$here/bin/bench_cuda_floor"
+  lines=20 step "floor of CUDA itself" "$here/bin/bench_cuda_floor"
   step "rates" bash -c "'$here/bin/bench_rates' cuda:0 >'$scratch/ours'"
   step "rates with TF32" bash -c "PLUGRAD_CUDA_OPTIONS=tf32=1 '$here/bin/bench_rates' cuda:0 tf32 >>'$scratch/ours'"
   if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
     step "rates of PyTorch $(python3 -c 'import torch; print(torch.__version__)')" \
       bash -c "python3 '$here/rates_torch.py' >'$scratch/torch'"
   else
-    say "- left out: PyTorch, python3 has no torch that sees the GPU"
+    say "- left out: PyTorch; python3 has no torch that finds the GPU"
   fi
   compare_rates
   lines=80 step "crossover" "$here/bin/bench_crossover" --device cuda:0 --seconds 0.05
@@ -225,7 +235,7 @@ run() {
   case "${1:-}" in quick | sanitize | bench) ;; *) usage ;; esac
   if [ -e "$here/programs.tar.gz" ] && [ ! -x "$here/bin/plugrad" ]; then tar -C "$here" -xzf "$here/programs.tar.gz"; fi
   if [ ! -x "$here/bin/plugrad" ]; then
-    echo "gpu.sh: run wants a pack: gpu.sh pack FOLDER, then FOLDER/gpu.sh run $1" >&2
+    echo "gpu.sh: run needs a pack: gpu.sh pack FOLDER, then FOLDER/gpu.sh run $1" >&2
     exit 2
   fi
   export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

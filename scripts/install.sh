@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs what is missing to build and test plugrad, on Debian 12 or later; as root or through sudo.
+# Installs the packages that building and testing plugrad needs and that are missing. Debian 12 or later, root or sudo.
 # install.sh [GROUP ...], groups: build test data python bench; all of them by default.
-# Says nothing where nothing is missing; never removes a package.
+# Prints nothing where nothing is missing, and never removes a package.
 set -euo pipefail
 
-# a|b: either will do, the first is installed. Debian's two versions of Boost exclude each other.
+# a|b: either one suffices, and the first is installed. Debian's two versions of Boost conflict.
 declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libopenblas-pthread-dev
     libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
@@ -22,7 +22,7 @@ wanted=()
 for group in "${@:-build test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: no group '$name'; the groups are: build test data python bench" >&2
+      echo "install.sh: there is no group '$name'; the groups are: build test data python bench" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose
@@ -31,7 +31,7 @@ for group in "${@:-build test data python bench}"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "install.sh: this system has no apt. Install these, or what they are called here, then build with cmake:" >&2
+  echo "install.sh: this system has no apt. Install the equivalents of these packages, then build with cmake:" >&2
   echo "  ${wanted[*]}" >&2
   exit 1
 fi
@@ -50,7 +50,7 @@ if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 as_root=(env)
 if [ "$(id -u)" != 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "install.sh: packages are missing, and this is neither root nor is there sudo. As root:" >&2
+    echo "install.sh: packages are missing, and there is neither root nor sudo. Run as root:" >&2
     echo "  apt-get install --no-install-recommends --no-remove ${missing[*]}" >&2
     exit 1
   fi
@@ -61,7 +61,7 @@ apt_get() {
   "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 echo "installing: ${missing[*]}"
-# Package lists may be absent or old: try with those there are, then once more with fresh ones.
+# Package lists may be missing or old: try the present ones, then once more with fresh ones.
 if ! apt-cache show "${missing[@]}" >/dev/null 2>&1 ||
    ! apt_get install --no-install-recommends --no-remove "${missing[@]}" 2>/dev/null; then
   apt_get update

@@ -1,11 +1,11 @@
 #!/bin/bash
 # From a clean machine to a tested tree.
-#   test.sh [quick]  packages, release build, the quick tests (those of the house and of the installed tree among them); the Python
-#                    package from its wheel, installed in build/venv, and its tests
-#   test.sh full     the same and the slower tests; all again under address and undefined-behaviour sanitizers; the parts
-#                    with threads under the thread sanitizer
-#   test.sh long     the same and soaks, hours of them
-# Prints what was left out and why; the last line is ctest's verdict.
+#   test.sh [quick]  installs packages, builds a release, runs the quick tests (also those of the installed tree), builds the
+#                    Python package as a wheel, installs it in build/venv, and runs its tests
+#   test.sh full     the same, and the slower tests; all again under the address and undefined-behaviour sanitizers, and the
+#                    parts with threads under the thread sanitizer
+#   test.sh long     the same, and soak tests, which take hours
+# Prints what was left out and why. The last line is ctest's verdict.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,14 +15,14 @@ case "$level" in
   full) labels='^(quick|full)$' ;;
   long) labels='^(quick|full|long)$' ;;
   *)
-    echo "test.sh: no level '$level'; the levels are: quick full long" >&2
+    echo "test.sh: there is no level '$level'; the levels are: quick full long" >&2
     exit 2
     ;;
 esac
 jobs=$(nproc)
 verdict=
 
-# CMake and its children otherwise fall back on make, which a small machine lacks.
+# CMake would otherwise use make, which a small machine may lack.
 export CMAKE_GENERATOR=Ninja
 
 build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
@@ -37,8 +37,8 @@ build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
   cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# One line for each reason why tests skipped themselves. GoogleTest prints it after "FILE:LINE: Skipped", our scripts after
-# "skipped: "; CTest keeps the output in its log.
+# Prints one line for each reason why tests skipped themselves. GoogleTest prints the reason after "FILE:LINE: Skipped", our
+# scripts after "skipped: "; CTest keeps the output in its log.
 print_skipped() {  # print_skipped LOG
   awk '
     function skip(why) { if (!count[why]++) first[why] = test }
@@ -65,8 +65,8 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
   fi
 }
 
-# The package, from its wheel, in build/venv, and its tests. The core is compiled once more for it, as an installed package has it:
-# a compiler cache, where there is one, answers for most.
+# Installs the Python package from its wheel in build/venv and runs its tests. This compiles the core once more, as an
+# installed package does; a compiler cache saves most of that.
 test_python() {
   local venv=build/venv python=${PYTHON:-/usr/bin/python3} log=build/python.log
   if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
@@ -83,9 +83,9 @@ if command -v ccache >/dev/null; then
   export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
          CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi
-# The same names in both builds, or the cache takes them for other compilers: builds of packages bring their own.
+# Both builds must use the same names, or the cache takes them for different compilers: builds of packages set their own.
 export CC=${CC:-cc} CXX=${CXX:-c++}
-# The CUDA plugin for two architectures where time counts, else for all that nvcc knows.
+# quick compiles the CUDA plugin for two architectures, the other levels for all that nvcc knows.
 if [ "$level" = quick ]; then build release build "-DPLUGRAD_CUDA_ARCHITECTURES=75;90"
 else build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
 run_tests release build -- --label-regex "$labels"
@@ -95,12 +95,12 @@ if [ "$level" != quick ]; then
   build asan build-asan
   run_tests asan build-asan -- --label-regex '^(quick|full)$'
   build tsan build-tsan
-  # The thread sanitizer of gcc 12 cannot place its shadow where the kernel randomises addresses by more than 28 bits.
+  # The thread sanitizer of gcc 12 cannot map its shadow where the kernel randomises more than 28 bits of addresses.
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
-  # What runs on one thread tells it nothing: naive backends, the headers alone, file formats, the tester of plugins on itself.
+  # Code that runs on one thread tells it nothing: naive backends, headers, file formats, plugrad-conform's own tests.
   one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11|cuda-emu)$'
-  # The emulator runs all kernels on one thread at a time: its own tests, and those of memory and threads on it, are enough.
+  # The emulator runs kernels on one thread at a time: its own tests, and those of memory and threads on it, suffice.
   one_thread+='|^Conformance\.cuda_emu|^cuda-emu\.(core|safetensors|training|Hundreds|FashionMnist|Moons|Faults)'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
   run_tests tsan build-tsan "${fixed_addresses[@]}" -- --label-regex '^(quick|full)$' --exclude-regex "$one_thread"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Small ops from Python beside PyTorch, NumPy and micrograd, in one run: rounds in turns, medians, and the spread.
 
-    build/venv/bin/python bench/python/small_ops.py [--peers build-peers/venv] [--rounds 9] [--out bench/results/python-NAME.md]
+    bench/python/small_ops.py [--peers build-peers/venv] [--rounds 9] [--out bench/results/NAME.md]
 
-plugrad runs in this interpreter, PyTorch, NumPy and micrograd in that of --peers (bench/install_peers.sh), each in a process of its own
-that is asked row by row. What is not installed there is left out.
+plugrad runs in this interpreter; PyTorch, NumPy and micrograd run in that of --peers (bench/install_peers.sh). Each library
+has a process of its own, which measures row by row. A library that is not installed there is left out.
 """
 import argparse
 import json
@@ -30,8 +30,10 @@ def plugrad_rows():
     a, b = plugrad.ones((1,)), plugrad.ones((1,))
     x, y = Tensor([1.0]), Tensor([2.0])
     big = plugrad.tensor(numbers)
-    return {"add": lambda: a + b, "add a number": lambda: a + 1.5, "add, recorded": lambda: x + y, "mul and its backward": lambda: (x * y).backward(),
-            "chain of 1000, forward + backward": chain(x, y), "relu": lambda: a.relu(), "a[0]": lambda: a[0], "shape": lambda: a.shape,
+    return {"add": lambda: a + b, "add a number": lambda: a + 1.5, "add, recorded": lambda: x + y,
+            "mul and its backward": lambda: (x * y).backward(),
+            "chain of 1000, forward + backward": chain(x, y), "relu": lambda: a.relu(), "a[0]": lambda: a[0],
+            "shape": lambda: a.shape,
             "2,000,000 numbers from a list": lambda: plugrad.tensor(numbers), "2,000,000 numbers, tolist": big.tolist,
             "moons: a step with Value": moons_step(plugrad.Value, plugrad.MLP)}
 
@@ -43,9 +45,12 @@ def torch_rows():
     numbers = [random.random() for _ in range(2_000_000)]
     a, b = torch.ones(1), torch.ones(1)
     x, y = torch.ones(1, requires_grad=True), torch.full((1,), 2.0, requires_grad=True)
-    return {"add": lambda: a + b, "add a number": lambda: a + 1.5, "add, recorded": lambda: x + y, "mul and its backward": lambda: (x * y).backward(),
-            "chain of 1000, forward + backward": chain(x, y), "relu": lambda: a.relu(), "a[0]": lambda: a[0], "shape": lambda: a.shape,
-            "2,000,000 numbers from a list": lambda: torch.tensor(numbers), "2,000,000 numbers, tolist": torch.tensor(numbers).tolist}
+    return {"add": lambda: a + b, "add a number": lambda: a + 1.5, "add, recorded": lambda: x + y,
+            "mul and its backward": lambda: (x * y).backward(),
+            "chain of 1000, forward + backward": chain(x, y), "relu": lambda: a.relu(), "a[0]": lambda: a[0],
+            "shape": lambda: a.shape,
+            "2,000,000 numbers from a list": lambda: torch.tensor(numbers),
+            "2,000,000 numbers, tolist": torch.tensor(numbers).tolist}
 
 
 def numpy_rows():
@@ -55,7 +60,8 @@ def numpy_rows():
     a, b = numpy.ones(1, dtype="float32"), numpy.ones(1, dtype="float32")
     big = numpy.array(numbers, dtype="float32")
     return {"add": lambda: a + b, "add a number": lambda: a + 1.5, "a[0]": lambda: a[0], "shape": lambda: a.shape,
-            "2,000,000 numbers from a list": lambda: numpy.array(numbers, dtype="float32"), "2,000,000 numbers, tolist": big.tolist}
+            "2,000,000 numbers from a list": lambda: numpy.array(numbers, dtype="float32"),
+            "2,000,000 numbers, tolist": big.tolist}
 
 
 def micrograd_rows():
@@ -126,8 +132,9 @@ class Library:
         self.name, self.rows = name, []
         if not Path(python).exists():
             return
-        self.child = subprocess.Popen([python, __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                      env={**os.environ, "OMP_NUM_THREADS": "1", "PLUGRAD_CPU_OPTIONS": "threads=1"})
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PLUGRAD_CPU_OPTIONS": "threads=1"}
+        self.child = subprocess.Popen([python, __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, env=environment)
         first = self.child.stdout.readline()
         self.version, self.rows = json.loads(first) if first else ("", [])
 
@@ -157,7 +164,8 @@ def text_of(times):
 
 def table(libraries, rounds):
     ours, others = libraries[0], [each for each in libraries[1:] if each.rows]
-    yield "| row | " + " | ".join(f"{each.version} | times faster" if each is not ours else each.version for each in [ours, *others]) + " |"
+    titles = [ours.version, *(f"{each.version} | times faster" for each in others)]
+    yield "| row | " + " | ".join(titles) + " |"
     yield "|---" * (2 + 2 * len(others)) + "|"
     for row in ours.rows:
         times = {each.name: [] for each in [ours, *others] if row in each.rows}
@@ -168,7 +176,8 @@ def table(libraries, rounds):
         cells = [text_of(times[ours.name])]
         for each in others:
             known = times.get(each.name)
-            cells += [text_of(known), f"{statistics.median(known) / statistics.median(times[ours.name]):.1f}"] if known else ["", ""]
+            ratio = f"{statistics.median(known) / statistics.median(times[ours.name]):.1f}" if known else ""
+            cells += [text_of(known) if known else "", ratio]
         yield f"| {row} | " + " | ".join(cells) + " |"
 
 
@@ -182,10 +191,12 @@ def main():
     if options.serve:
         return serve(options.serve)
     peers = os.path.join(options.peers, "bin/python")
-    libraries = [Library("plugrad", sys.executable), Library("PyTorch", peers), Library("NumPy", peers), Library("micrograd", peers)]
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    lines = [f"{processor}, Python {platform.python_version()}, one thread, processor time, load {os.getloadavg()[0]:.1f} at the start; medians of {options.rounds} rounds in turns "
-             "(least to most)", ""]
+    libraries = [Library("plugrad", sys.executable), Library("PyTorch", peers), Library("NumPy", peers),
+                 Library("micrograd", peers)]
+    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                     platform.machine())
+    lines = [f"{processor}, Python {platform.python_version()}, one thread, processor time, "
+             f"load {os.getloadavg()[0]:.1f} at the start; medians of {options.rounds} rounds in turns (least to most)", ""]
     lines += table(libraries, options.rounds)
     print("\n".join(lines))
     if options.out:
