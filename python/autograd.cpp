@@ -1,4 +1,4 @@
-// Modes, gradients as a function, and pictures of graphs.
+// Recording modes, gradients as a function, and graphs as DOT text.
 #include <python/binding.hpp>
 
 #include <plugrad/autograd/draw.hpp>
@@ -18,7 +18,7 @@ std::vector<Tensor> tensors_of(const nb::object& given) {
   return nb::cast<std::vector<Tensor>>(nb::list(given));
 }
 
-// None stands for 1.
+// None means ones.
 std::vector<Tensor> seeds_of(const nb::object& given) {
   if (given.is_none()) return {};
   if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
@@ -39,15 +39,16 @@ nb::object gradients(const nb::object& outputs, const nb::object& inputs, const 
 }  // namespace
 
 void bind_autograd(nb::module_& m) {
-  // A guard per entered block; the package makes context managers of them.
+  // One guard for each entered block; plugrad/_modes.py makes context managers of them.
   nb::class_<NoGrad>(m, "_NoGrad").def("__init__", [](NoGrad* self) { new (self) NoGrad; });
   nb::class_<EnableGrad>(m, "_EnableGrad").def("__init__", [](EnableGrad* self) { new (self) EnableGrad; });
   m.def("grad_enabled", &grad_enabled, "Whether ops are recorded on this thread.");
   m.def("grad", gradients, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
         nb::arg("retain_graph") = false, nb::arg("create_graph") = false, nb::arg("allow_unused") = false,
-        "The gradients of the sum of outputs for each of inputs, as a tuple, without touching any `.grad`.\n\n"
-        "grad_outputs: one of each output's shape; 1 where None. create_graph: the gradients can be differentiated again.\n"
-        "allow_unused: None instead of a ValueError for an input that no output depends on.");
+        "Returns the gradients of the sum of the outputs for each input, as a tuple. Changes no `.grad`.\n\n"
+        "grad_outputs: one tensor of each output's shape, or None for ones. create_graph: the gradients can be\n"
+        "differentiated again.\n"
+        "allow_unused: returns None, instead of raising ValueError, for an input that no output depends on.");
   m.def(
       "backward",
       [](const nb::object& outputs, const nb::object& seeds, bool retain_graph, bool create_graph) {
@@ -55,7 +56,7 @@ void bind_autograd(nb::module_& m) {
         unlocked([&] { backward(roots, starts, {retain_graph, create_graph}); });
       },
       nb::arg("outputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = false,
-      nb::arg("create_graph") = false, "backward from several tensors in one pass.");
+      nb::arg("create_graph") = false, "Runs backward from several tensors in one pass.");
   m.def(
       "_dot",
       [](const Tensor& root, const std::string& direction, size_t limit) {

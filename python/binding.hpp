@@ -1,4 +1,4 @@
-// What the parts of the module share: parameters as Python people write them, errors, and the global interpreter lock (GIL).
+// What the parts of the module share: parameters as Python writes them, errors, and the global interpreter lock (GIL).
 #pragma once
 #include <plugrad/plugrad.hpp>
 
@@ -20,11 +20,11 @@ namespace nb = nanobind;
 
 // --- Errors.
 
-// Sets the Python error that stands for the exception in flight: ValueError for what does not fit, IndexError, MemoryError, OSError,
-// NotImplementedError for what a device cannot do, else RuntimeError.
+// Sets the Python error for the exception in flight: ValueError for arguments that do not fit, IndexError, MemoryError,
+// OSError, NotImplementedError for what a device cannot do, else RuntimeError.
 void set_error(const std::exception_ptr& error) noexcept;
 
-// Runs what a slot of a type does; an exception becomes Python's, and the slot answers `failed`.
+// Runs the body of a type's slot. Turns an exception into Python's and returns `failed`.
 template <class Result, class Body> Result guarded(Result failed, Body&& body) noexcept {
   try {
     return body();
@@ -36,28 +36,28 @@ template <class Result, class Body> Result guarded(Result failed, Body&& body) n
 
 // --- The GIL.
 
-// Below so many elements an op takes less time than another thread needs to take the lock.
+// An op on fewer elements takes less time than another thread needs to acquire the lock.
 constexpr int64_t kLong = 8192;
 
 inline bool is_long(const Tensor& x) { return x.defined() && x.count() >= kLong; }
 inline bool is_long(const std::vector<Tensor>&) { return true; }
-// A shape of a factory, or a list of dims: it may hold -1, and more than there is memory for.
+// A factory's shape or a list of dims: it may hold -1, or extents that no memory suffices for.
 inline bool is_long(const Shape& shape) {
   double count = 1;
-  for (const int64_t extent : shape) count *= double(extent);
-  return count >= double(kLong);
+  for (const int64_t extent : shape) count *= static_cast<double>(extent);
+  return count >= static_cast<double>(kLong);
 }
 template <class T> bool is_long(const T&) { return false; }
 
-// The lock is let go while it lives. A thread that wants it back while the interpreter ends gets pthread_exit from Python, which must
-// not unwind through functions that throw nothing: it waits for the end of the process instead.
+// Releases the lock for its lifetime. Python ends a thread that asks for the lock while the interpreter shuts down with
+// pthread_exit, which must not unwind through noexcept functions: such a thread waits for the end of the process instead.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
   ~Unlocked() {
     try {
       PyEval_RestoreThread(state_);
-    } catch (...) {  // nothing else comes out of it
+    } catch (...) {  // only that forced unwinding arrives here
       for (;;) pause();
     }
   }
@@ -74,24 +74,25 @@ template <class F> auto unlocked(F f) {
   return f();
 }
 
-// --- Parameters. What conversion may throw is done in the body of a function, where Python sees it; casters only keep it.
+// --- Parameters. A caster only keeps the object: the function's body converts it, so that Python sees what conversion
+// throws.
 
 // A Device, a name, or None for the default one.
 struct DeviceLike {
   nb::object given;
   Device get() const;
 };
-// The device that a name means. Throws RuntimeError with the reason where there is none.
+// Returns the device of that name. Throws Error, with the reason, where there is none.
 Device named_device(const std::string& name);
-// Looks for plugins in directories that other packages announce, once, before the first device is asked for.
+// Adds the plugin directories that other packages announce; once, before the first device is asked for.
 void search_entry_points();
 
-// A DType as an object of Python's: nanobind would make an enumeration of the bare one.
+// A DType as a Python object: nanobind would bind the plain one as an enumeration.
 struct DTypeObject {
   DType value;
 };
 
-// A DType or its name ("f32", "float32"), NumPy's and PyTorch's dtypes, Python's int, float, bool; None where a default is known.
+// A DType or its name ("f32", "float32"), a dtype of NumPy or PyTorch, Python's int, float or bool, or None for the default.
 struct DTypeLike {
   nb::object given;
   std::optional<DType> get() const;
@@ -107,7 +108,7 @@ struct ShapeLike {
 struct NumberLike {
   Number value{0};
 };
-// Whether x is a number and no array: int, float, bool, NumPy's scalars. Never leaves an error set.
+// Whether x is a number and not an array: int, float, bool, a scalar of NumPy. Never leaves an error set.
 bool number_of(PyObject* x, Number& number) noexcept;
 
 // "none", "mean" or "sum".
@@ -116,24 +117,24 @@ struct ReductionLike {
   Reduction get() const;
 };
 
-// A path as Python people give it: str, bytes or os.PathLike.
+// A path: str, bytes or os.PathLike.
 std::string path_of(const nb::object& path);
 
 // --- Tensors.
 
-// The Python type, known once bound.
+// The Python type; null until bind_tensor.
 extern PyTypeObject* tensor_type;
 inline bool is_tensor(PyObject* x) { return Py_TYPE(x) == tensor_type; }
 inline Tensor& tensor_in(PyObject* x) { return *nb::inst_ptr<Tensor>(x); }
-// A new reference to a new object.
+// Returns a new reference to a new object.
 PyObject* new_tensor(Tensor&& tensor);
 inline nb::object wrap(Tensor tensor) { return tensor.defined() ? nb::steal(new_tensor(std::move(tensor))) : nb::none(); }
 
-// Extents as a tuple that equals lists, too.
+// The extents as a tuple that also equals lists.
 nb::object shape_tuple(const Shape& shape);
 
-// A tensor of what Python holds: numbers, nested sequences, arrays by the buffer protocol or DLPack, tensors. Without a dtype,
-// numbers are f32 and arrays keep theirs. from_numbers, if given, tells whether it was built from numbers.
+// Makes a tensor of numbers, nested sequences, arrays (buffer protocol or DLPack) or tensors. Without a dtype, numbers are
+// f32 and arrays keep theirs. Sets *from_numbers, if given, to whether the data were numbers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers = nullptr);
 nb::object to_list(const Tensor& x);
 
@@ -155,7 +156,7 @@ void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 void bind_io(nb::module_& m);
-// The slots of operators and subscripts, ended by a zero.
+// The slots of operators and subscripts; a zero ends the list.
 PyType_Slot* tensor_slots();
 extern PyType_Slot buffer_slots[2];
 
@@ -163,7 +164,7 @@ extern PyType_Slot buffer_slots[2];
 
 namespace nanobind::detail {
 
-// What keeps the object as it came.
+// Keeps the object as it was given.
 template <class Like, class Text> struct keeping_caster {
   NB_TYPE_CASTER(Like, Text::value)
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {

@@ -6,7 +6,7 @@
 
 namespace plugrad::python {
 
-// What the module takes in place of a core parameter, and how it becomes that.
+// The type that the module takes in place of a core parameter, and its conversion to that.
 template <class T> struct Taken {
   using Type = T;
   static const std::decay_t<T>& core(const std::decay_t<T>& x) { return x; }
@@ -38,7 +38,7 @@ template <class T> T given(T&& result) { return std::forward<T>(result); }
 
 template <class R, class... A> auto bound(R (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters) {
-    // Copies: of handles, before the lock is released.
+    // Copies the handles before the lock is released.
     std::tuple<std::decay_t<A>...> arguments{Taken<A>::core(parameters)...};
     const auto call = [&] { return std::apply(function, arguments); };
     const bool is_long_call = std::apply([](const auto&... each) { return (is_long(each) || ...); }, arguments);

@@ -1,4 +1,4 @@
-// Python's numbers, lists and arrays to tensors, and back to lists.
+// Converts Python's numbers, lists and arrays to tensors, and tensors to lists.
 #include <python/binding.hpp>
 
 #include <plugrad/tensor/dlpack.hpp>
@@ -21,13 +21,13 @@ std::string extents_text(const std::vector<int64_t>& extents) {
 
 // --- Nested sequences of numbers.
 
-// The shape that the first elements say; the others are checked while they are read.
+// The shape by the first element of each list. The other elements are checked while they are read.
 std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
   std::vector<int64_t> extents;
   *leaf = nullptr;
   while (is_list(data)) {
     if (extents.size() == PLUGRAD_MAX_RANK)
-      fail("lists nested deeper than " + std::to_string(PLUGRAD_MAX_RANK) + ": no tensor has a higher rank");
+      fail("lists are nested deeper than " + std::to_string(PLUGRAD_MAX_RANK) + ", the highest rank of a tensor");
     extents.push_back(PySequence_Fast_GET_SIZE(data));
     if (!extents.back()) return extents;
     data = PySequence_Fast_GET_ITEM(data, 0);
@@ -36,12 +36,12 @@ std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
   return extents;
 }
 
-// Reads leaves row-major into elements of T.
+// Reads the leaves in row-major order into elements of T.
 template <class T> class Reader {
  public:
   explicit Reader(const std::vector<int64_t>& extents) : extents_(extents) {
     size_t count = 1;
-    for (const int64_t extent : extents) count *= size_t(extent);
+    for (const int64_t extent : extents) count *= static_cast<size_t>(extent);
     elements_.resize(count);
     next_ = elements_.data();
   }
@@ -51,8 +51,8 @@ template <class T> class Reader {
       return;
     }
     if (!is_list(data) || PySequence_Fast_GET_SIZE(data) != extents_[depth]) ragged(data, depth);
-    const Py_ssize_t count = Py_ssize_t(extents_[depth]);
-    // The list is asked anew each time: reading a leaf may run Python code, which may change it.
+    const Py_ssize_t count = static_cast<Py_ssize_t>(extents_[depth]);
+    // The size is read again each time: reading a leaf may run Python code, which may change the list.
     if (depth + 1 < extents_.size()) {
       for (Py_ssize_t i = 0; i < count; ++i) read(item(data, i, depth), depth + 1);
       return;
@@ -77,25 +77,25 @@ template <class T> class Reader {
   static T leaf(PyObject* x) {
     if constexpr (std::is_floating_point_v<T>) {
       if (PyFloat_CheckExact(x)) [[likely]]
-        return T(PyFloat_AS_DOUBLE(x));
+        return static_cast<T>(PyFloat_AS_DOUBLE(x));
     }
     Number number = 0;
     if (is_tensor(x))
       number = tensor_in(x).item<double>();
     else if (!number_of(x, number)) {
-      if (is_list(x)) fail("a list where a number was expected: the lists have no common shape");
-      throw nb::type_error(("[tensor] " + std::string(Py_TYPE(x)->tp_name) + " is no number").c_str());
+      if (is_list(x)) fail("a list stands where a number was expected: the lists have no common shape");
+      throw nb::type_error(("[tensor] " + std::string(Py_TYPE(x)->tp_name) + " is not a number").c_str());
     }
     if constexpr (std::is_same_v<T, uint8_t>)
       return number.real() != 0;
     else if constexpr (std::is_integral_v<T>) {
-      if (number.floating() && number.real() != double(number.integer()))
-        fail("a fraction, " + std::to_string(number.real()) + ", in a tensor of integers");
+      if (number.floating() && number.real() != static_cast<double>(number.integer()))
+        fail(std::to_string(number.real()) + " is not a whole number; a tensor of integers needs one");
       if (!std::in_range<T>(number.integer()))
         fail(std::to_string(number.integer()) + " is out of the range of " + dtype_name(dtype_of_v<T>));
       return static_cast<T>(number.integer());
     } else
-      return T(number.real());
+      return static_cast<T>(number.real());
   }
 
   const std::vector<int64_t>& extents_;
@@ -147,13 +147,13 @@ template <class From, class To> std::vector<char> converted(const std::vector<ch
 std::vector<char> from_halves(const std::vector<char>& raw) {
   std::vector<char> out(raw.size() * 2);
   for (size_t i = 0; i * 2 < raw.size(); ++i) {
-    const float value = float(PyFloat_Unpack2(raw.data() + i * 2, 1));
+    const float value = static_cast<float>(PyFloat_Unpack2(raw.data() + i * 2, 1));
     std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
   }
   return out;
 }
 
-// The elements of a format of the struct module, as one of ours.
+// The dtype for elements in a format of Python's struct module.
 std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<char> raw) {
   const char* code = format ? format : "B";
   if (*code == '@' || *code == '=' || *code == '<') ++code;
@@ -175,7 +175,7 @@ std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<
     case 'B':
     case 'c': return {DType::i64, converted<uint8_t, int64_t>(raw)};
     default:
-      fail("elements of the format '" + std::string(format ? format : "B") + "': floats, whole numbers or bools expected");
+      fail("elements have the format '" + std::string(format ? format : "B") + "'; floats, whole numbers or bools expected");
   }
 }
 
@@ -186,7 +186,7 @@ Tensor from_buffer(PyObject* data, Device device) {
   std::vector<char> raw(static_cast<size_t>(view.len));
   if (PyBuffer_ToContiguous(raw.data(), const_cast<Py_buffer*>(&view), view.len, 'C') < 0) throw nb::python_error();
   const auto [dtype, elements] = elements_of(view.format, std::move(raw));
-  const size_t count = size_t(shape.count());
+  const size_t count = static_cast<size_t>(shape.count());
   return unlocked([&] { return Tensor::from_host(elements.data(), count, dtype, shape, device); });
 }
 
@@ -199,7 +199,7 @@ Tensor fitted(const Tensor& x, std::optional<DType> dtype, Device device) {
   });
 }
 
-// A capsule by DLPack, imported by plugrad.from_dlpack, then copied: the array stays its owner's alone.
+// Imports the array by DLPack and copies it: the tensor shares no memory with the array's owner.
 Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device device) {
   const nb::object imported = nb::module_::import_("plugrad").attr("from_dlpack")(data);
   const Tensor shared = nb::cast<Tensor>(imported);
@@ -249,9 +249,9 @@ PyObject* number_object(uint8_t x) { return PyBool_FromLong(x); }
 
 template <class T> PyObject* nested(const T*& next, const Shape& shape, size_t axis) {
   if (axis == shape.size()) return number_object(*next++);
-  nb::object list = nb::steal(PyList_New(Py_ssize_t(shape[axis])));
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(shape[axis])));
   if (!list.is_valid()) throw nb::python_error();
-  for (Py_ssize_t i = 0; i < Py_ssize_t(shape[axis]); ++i) {
+  for (Py_ssize_t i = 0; i < static_cast<Py_ssize_t>(shape[axis]); ++i) {
     PyObject* each = nested(next, shape, axis + 1);
     if (!each) throw nb::python_error();
     PyList_SET_ITEM(list.ptr(), i, each);
@@ -261,7 +261,7 @@ template <class T> PyObject* nested(const T*& next, const Shape& shape, size_t a
 
 template <class T> nb::object listed(const Tensor& x) {
   const std::vector<T> elements = unlocked([x] {
-    std::vector<T> all(size_t(x.count()));
+    std::vector<T> all(static_cast<size_t>(x.count()));
     x.copy_to_host(all.data());
     return all;
   });

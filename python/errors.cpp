@@ -16,10 +16,10 @@ PyObject* type_for(Code code) {
   }
 }
 
-// Messages may name files whose names are no UTF-8.
+// Messages may name files whose names are not UTF-8.
 void set_text(const Error& error) {
   const std::string text = error.what();
-  PyObject* message = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace");
+  PyObject* message = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
   if (!message) return;
   PyErr_SetObject(type_for(error.code()), message);
   Py_DECREF(message);
@@ -48,7 +48,7 @@ void set_error(const std::exception_ptr& error) noexcept {
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {
-    PyErr_SetString(PyExc_SystemError, "an exception of an unknown type");
+    PyErr_SetString(PyExc_SystemError, "plugrad threw an exception of an unknown type");
   }
 }
 

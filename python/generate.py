@@ -1,6 +1,6 @@
-"""The module's list of ops, from the core's own headers: each function declared in core/include/plugrad/ops becomes a function of
-the package and, where its first parameter is the tensor it works on, a method. Its docstring is what stands beside the declaration,
-and the definition in sdk's ops.def. A declaration that this cannot translate is an error, so that none is left out in silence.
+"""Writes the module's ops from the core's headers. Each function declared in core/include/plugrad/ops becomes a function of
+the package and, where its first parameter is the tensor that it works on, a method. The docstring joins the comment at the
+declaration and the definition in sdk's ops.def. A declaration that this script cannot translate is an error.
 
 generate.py ROOT OUT   writes C++
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 HEADERS = ["elementwise", "factories", "indexing", "matmul", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them"}
-OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they take extents one by one, or dtypes
-NOT_METHODS = {"like", "condition"}  # first parameters that are no subject
+OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
+NOT_METHODS = {"like", "condition"}  # names of first parameters that the function does not work on
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "const std::vector<Tensor>&"}
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std"}
@@ -29,7 +29,7 @@ class Function:
 
 
 def split_parameters(text):
-    """Cuts at commas outside of brackets."""
+    """Splits at commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "<({") - (c in ">)}")
@@ -40,7 +40,7 @@ def split_parameters(text):
 
 
 def parameter(text, where):
-    """(type, name, default or None)"""
+    """Returns (type, name, default or None)."""
     declared, _, default = (part.strip() for part in text.partition("="))
     match = re.fullmatch(r"(.*[&\s])\s*(\w+)", declared)
     if not match or match.group(1).strip() not in PARAMETERS:
@@ -51,7 +51,7 @@ def parameter(text, where):
 
 
 def statements(text):
-    """(comment above, declaration, comment beside) of each PLUGRAD_API function, in order."""
+    """Yields (comment above, declaration, comment beside) for each PLUGRAD_API function, in order."""
     comment, fresh, pending = [], True, ""
     for line in text.splitlines():
         bare = line.strip()
@@ -86,16 +86,17 @@ def read_header(path, functions):
 
 
 def definitions(path):
-    """ops.def: name -> definition, of elementwise ops; those of others speak of operands as kernels see them."""
-    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$', path.read_text(encoding="utf-8"), re.MULTILINE)
+    """Returns name -> definition for the elementwise ops of ops.def. Other definitions name operands as kernels see them."""
+    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$', path.read_text(encoding="utf-8"),
+                      re.MULTILINE)
     return {name.lower(): text for name, text in rows}
 
 
 def docstring(function, defined):
     parts = [f"Element by element: {defined[function.name]}"] if function.name in defined else []
     parts += function.notes + [function.header]
-    for cpp, python in ((" axes", " dims"), ("axis", "dim"), ("undefined tensor", "None"), ("Throws Error (invalid)", "ValueError"),
-                        ("an Error (index_error)", "an IndexError")):
+    for cpp, python in ((" axes", " dims"), ("axis", "dim"), ("undefined tensor", "None"),
+                        ("Throws Error (invalid)", "ValueError"), ("an Error (index_error)", "an IndexError")):
         parts = [part.replace(cpp, python) for part in parts]
     return "\n\n".join(part[0].upper() + part[1:] + ("" if part.endswith((".", ")")) else ".") for part in parts if part)
 

@@ -1,4 +1,4 @@
-// x[key]: whole numbers, slices of any step, None and `...`, as views.
+// x[key] as a view, for whole numbers, slices of any step, None and `...`.
 #include <python/binding.hpp>
 
 namespace plugrad::python {
@@ -6,16 +6,16 @@ namespace {
 
 [[noreturn]] void refuse(PyObject* item) {
   const std::string hint = is_tensor(item) ? ": use where, gather or scatter_add" : "";
-  throw nb::type_error(
-      ("[index] whole numbers, slices, None and ... are indices; " + std::string(Py_TYPE(item)->tp_name) + " is none" + hint)
-          .c_str());
+  throw nb::type_error(("[index] whole numbers, slices, None and ... are indices; " + std::string(Py_TYPE(item)->tp_name) +
+                        " is not one" + hint)
+                           .c_str());
 }
 
 bool is_number(PyObject* item) {
   return !PyBool_Check(item) && PyIndex_Check(item) && (!is_tensor(item) || !tensor_in(item).rank());
 }
 
-// How many axes of x the items of a key use up.
+// How many axes of x the items of a key consume.
 int axes_used(PyObject* const* items, Py_ssize_t count) {
   int used = 0, dots = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -25,7 +25,7 @@ int axes_used(PyObject* const* items, Py_ssize_t count) {
       ++used;
   }
   if (dots > 1)
-    throw Error(Code::index_error, "[index] '...' stands " + std::to_string(dots) + " times: once at most expected");
+    throw Error(Code::index_error, "[index] '...' occurs " + std::to_string(dots) + " times; once at most expected");
   return used;
 }
 

@@ -14,15 +14,15 @@
 namespace plugrad::python {
 namespace {
 
-// Pixels 0 .. 255 as 0 .. 1, in pieces, so that the host never holds all of them as floats twice.
+// Scales pixels from 0 .. 255 to 0 .. 1, piece by piece: the host never holds all of them as floats twice.
 Tensor scaled(const std::vector<uint8_t>& pixels, const Shape& shape, Device device) {
   const NoGrad unrecorded;
   std::vector<float> values(pixels.size());
-  std::ranges::transform(pixels, values.begin(), [](uint8_t p) { return float(p) / 255.0f; });
+  std::ranges::transform(pixels, values.begin(), [](uint8_t p) { return static_cast<float>(p) / 255.0f; });
   return Tensor::from(values, shape, device);
 }
 Tensor labels_of(const std::vector<uint8_t>& labels, Device device) {
-  return Tensor::from(std::vector<int64_t>(labels.begin(), labels.end()), {int64_t(labels.size())}, device);
+  return Tensor::from(std::vector<int64_t>(labels.begin(), labels.end()), {static_cast<int64_t>(labels.size())}, device);
 }
 
 nb::object images(const io::LabelledImages& set, Device device) {
@@ -57,7 +57,7 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
   std::map<std::string, Tensor> all;
   for (const auto& [name, tensor] : tensors) {
     if (!nb::isinstance<nb::str>(name) || !nb::isinstance<Tensor>(tensor))
-      throw nb::type_error("[save] tensors by name expected: {'weight': tensor}");
+      throw nb::type_error("[save] a dict of tensors by name expected: {'weight': tensor}");
     all.emplace(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
   }
   io::Metadata text;
@@ -68,20 +68,23 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
 
 void bind_io(nb::module_& m) {
   m.def("save", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata") = nb::none(),
-        "Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing. OSError with the reason.");
+        "Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing. Raises OSError with the "
+        "reason.");
   m.def(
       "load",
       [](const nb::object& path, const DeviceLike& device) {
         return unlocked([file = path_of(path), where = device.get()] { return io::read_safetensors(file, where).tensors; });
       },
       nb::arg("path"), nb::arg("device") = nb::none(),
-      "The tensors of a safetensors file, by name. OSError where it is missing or damaged. They track no gradient.");
+      "Returns the tensors of a safetensors file by name; they track no gradient. Raises OSError where the file is missing "
+      "or "
+      "damaged.");
   m.def(
       "load_metadata",
       [](const nb::object& path) {
         return unlocked([file = path_of(path)] { return io::read_safetensors_header(file).metadata; });
       },
-      nb::arg("path"), "The map of texts of a safetensors file.");
+      nb::arg("path"), "Returns the map of texts of a safetensors file.");
   m.def("_fashion_mnist", fashion_mnist, nb::arg("directory").none(), nb::arg("device").none());
   m.def("_moons", moons, nb::arg("count"), nb::arg("noise"), nb::arg("seed"), nb::arg("device").none());
   m.def("_read_idx", idx, nb::arg("path"), nb::arg("device").none());

@@ -8,7 +8,8 @@
 namespace plugrad::python {
 namespace {
 
-// Draws from the device's generator, or, with a seed, as it would after manual_seed(seed), and leaves the generator as it was.
+// Calls `make`, which draws from the device's generator. With a seed it draws as after manual_seed(seed), and the generator
+// keeps the state that it had before.
 template <class Make> auto seeded(std::optional<uint64_t> seed, Device device, Make make) {
   if (!seed) return make();
   const GeneratorState before = generator_state(device);
@@ -21,8 +22,10 @@ template <class Make> auto seeded(std::optional<uint64_t> seed, Device device, M
   return make();
 }
 
-// One Value alone, several as a list: as micrograd's layers answer.
-nb::object answer(const std::vector<Value>& out) { return out.size() == 1 ? wrap(out.front()) : nb::object(wrap_all(out)); }
+// One Value alone, several as a list: micrograd's layers return the same.
+nb::object returned(const std::vector<Value>& out) {
+  return out.size() == 1 ? wrap(out.front()) : nb::object(wrap_all(out));
+}
 
 Device device_of(const Neuron& neuron) { return neuron.b.tensor().device(); }
 Device device_of(const Layer& layer) { return layer.neurons.empty() ? default_device() : device_of(layer.neurons.front()); }
@@ -42,16 +45,23 @@ template <class T> void bind_parameters(nb::class_<T>& c) {
 
 template <class T> nb::object call(const T& network, const nb::object& x) {
   const std::vector<Value> in = values_of(x, device_of(network));
-  return answer(network(in));
+  return returned(network(in));
 }
 
 nb::object call_neuron(const Neuron& neuron, const nb::object& x) { return wrap(neuron(values_of(x, device_of(neuron)))); }
-}  // namespace
 
-void bind_networks(nb::module_& m) {
-  nb::class_<Neuron> neuron(m, "Neuron",
-                            "relu(w x + b), or linear, of Values. Weights start uniform in [-1, 1), the bias 0.\n\n"
-                            "seed: for the weights; else the device's generator draws (manual_seed).");
+// The parts of a network as Python sees them: each keeps the network alive.
+template <class T, auto Parts> nb::list parts_of(nb::handle self) {
+  nb::list all;
+  for (auto& each : nb::cast<T&>(self).*Parts) all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
+  return all;
+}
+
+void bind_neuron(nb::module_& m) {
+  nb::class_<Neuron> neuron(
+      m, "Neuron",
+      "relu(w x + b), or without the relu, of Values. Weights start uniform in [-1, 1), the bias at 0.\n\n"
+      "seed: for the weights; without it the device's generator draws them (manual_seed).");
   neuron
       .def(
           "__init__",
@@ -60,14 +70,17 @@ void bind_networks(nb::module_& m) {
             seeded(seed, where, [&] { return new (self) Neuron(nin, nonlin, where); });
           },
           nb::arg("nin"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
-      .def("__call__", call_neuron, nb::arg("x"), "Of as many Values or numbers as there are weights; else ValueError.")
+      .def("__call__", call_neuron, nb::arg("x"),
+           "Takes as many Values or numbers as there are weights; raises ValueError for another count.")
       .def_prop_ro(
           "w", [](const Neuron& n) { return wrap_all(n.w); }, "The weights.")
       .def_prop_ro(
           "b", [](const Neuron& n) { return wrap(n.b); }, "The bias.")
       .def_ro("nonlin", &Neuron::nonlin, "Whether relu comes last.");
   bind_parameters(neuron);
+}
 
+void bind_layer(nb::module_& m) {
   nb::class_<Layer> layer(m, "Layer", "Neurons side by side.");
   layer
       .def(
@@ -78,18 +91,12 @@ void bind_networks(nb::module_& m) {
           },
           nb::arg("nin"), nb::arg("nout"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(),
           nb::arg("seed") = nb::none())
-      .def("__call__", call<Layer>, nb::arg("x"), "A list of Values; one Value where there is one neuron.")
-      .def_prop_ro(
-          "neurons",
-          [](nb::handle self) {
-            nb::list all;
-            for (Neuron& each : nb::cast<Layer&>(self).neurons)
-              all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
-            return all;
-          },
-          "The neurons.");
+      .def("__call__", call<Layer>, nb::arg("x"), "Returns a list of Values, or one Value where there is one neuron.")
+      .def_prop_ro("neurons", parts_of<Layer, &Layer::neurons>, "The neurons.");
   bind_parameters(layer);
+}
 
+void bind_mlp(nb::module_& m) {
   nb::class_<MLP> mlp(m, "MLP", "Layers of nouts neurons, one after another; all but the last end in relu.");
   mlp.def(
          "__init__",
@@ -99,17 +106,17 @@ void bind_networks(nb::module_& m) {
            seeded(seed, where, [&] { return new (self) MLP(nin, nouts, where); });
          },
          nb::arg("nin"), nb::arg("nouts"), nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
-      .def("__call__", call<MLP>, nb::arg("x"), "A list of Values; one Value where the last layer has one neuron.")
-      .def_prop_ro(
-          "layers",
-          [](nb::handle self) {
-            nb::list all;
-            for (Layer& each : nb::cast<MLP&>(self).layers)
-              all.append(nb::cast(&each, nb::rv_policy::reference_internal, self));
-            return all;
-          },
-          "The layers.");
+      .def("__call__", call<MLP>, nb::arg("x"),
+           "Returns a list of Values, or one Value where the last layer has one neuron.")
+      .def_prop_ro("layers", parts_of<MLP, &MLP::layers>, "The layers.");
   bind_parameters(mlp);
+}
+}  // namespace
+
+void bind_networks(nb::module_& m) {
+  bind_neuron(m);
+  bind_layer(m);
+  bind_mlp(m);
 }
 
 }  // namespace plugrad::python

@@ -1,4 +1,4 @@
-// Optimisers, and what modules need of the core.
+// Optimisers, and the parts of the core that modules need.
 #include <python/binding.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -9,7 +9,8 @@ namespace {
 std::vector<Tensor> parameters_of(const nb::object& given) {
   std::vector<Tensor> all;
   for (const nb::handle each : given) {
-    if (!nb::isinstance<Tensor>(each)) throw nb::type_error("[optimizer] tensors expected: model.parameters()");
+    if (!nb::isinstance<Tensor>(each))
+      throw nb::type_error("[optimizer] an iterable of tensors expected, such as model.parameters()");
     all.push_back(nb::cast<Tensor>(each));
   }
   if (all.empty()) throw nb::value_error("[optimizer] no parameters were given");
@@ -31,8 +32,9 @@ void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) 
 template <class T, class Options>
 void construct_adam(T* self, const nb::object& parameters, double lr, const nb::tuple& betas, double eps,
                     double weight_decay) {
-  if (betas.size() != 2) throw nb::value_error("[adam] betas: two numbers expected");
-  new (self) T(parameters_of(parameters), lr, {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+  if (betas.size() != 2) throw nb::value_error("[adam] betas must be two numbers");
+  new (self) static_cast<T>(parameters_of(parameters), lr,
+                            {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
 }
 }  // namespace
 
@@ -50,15 +52,17 @@ void bind_nn(nb::module_& m) {
 }
 
 void bind_optimizers(nb::module_& m) {
-  nb::class_<nn::Optimizer>(m, "Optimizer", "Parameters without a gradient are left as they are.")
+  nb::class_<nn::Optimizer>(m, "Optimizer", "Updates parameters in place. A parameter without a gradient stays as it is.")
       .def(
-          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "One step with the gradients there are.")
+          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "Makes one step with the current gradients.")
       .def("zero_grad", &nn::Optimizer::clear_grad, "Drops the gradients of all parameters.")
       .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate, "The learning rate.")
       .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
-      .def("state_dict", state_of, "What a checkpoint needs beside the parameters, and `steps`: tensors by name.")
-      .def("load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
-           "Takes them back. ValueError naming a tensor that is missing or of another shape; nothing is changed then.");
+      .def("state_dict", state_of, "Returns what a checkpoint needs beside the parameters and `steps`: tensors by name.")
+      .def(
+          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
+          "Restores what state_dict returned. Raises ValueError, which names a tensor that is missing or has another shape; "
+          "nothing is changed then.");
   nb::class_<nn::Sgd, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
       .def(
           "__init__",
@@ -70,7 +74,7 @@ void bind_optimizers(nb::module_& m) {
   nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
       .def("__init__", construct_adam<nn::Adam, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0);
-  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with the weight decay beside the gradient, as torch.optim.AdamW.")
+  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
       .def("__init__", construct_adam<nn::AdamW, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01);
 }

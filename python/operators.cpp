@@ -20,7 +20,7 @@ PyObject* not_implemented() {
   return Py_NotImplemented;
 }
 
-// Calls f on the operands; long ops on copies of the handles, without the GIL.
+// Calls f on the operands. A long op gets copies of the handles and runs without the GIL.
 template <class F> PyObject* apply(const Tensor& a, F f) {
   return new_tensor(is_long(a) ? unlocked([=] { return f(a); }) : f(a));
 }
@@ -28,7 +28,7 @@ template <class F> PyObject* apply(const Tensor& a, const Tensor& b, F f) {
   return new_tensor(is_long(a) || is_long(b) ? unlocked([=] { return f(a, b); }) : f(a, b));
 }
 
-// One of the functions below for two tensors, a tensor and a number, a number and a tensor.
+// Calls one of the functions below: for two tensors, a tensor and a number, or a number and a tensor.
 template <class F> PyObject* binary(PyObject* a, PyObject* b) noexcept {
   return guarded<PyObject*>(nullptr, [=] {
     Number number = 0;
@@ -83,7 +83,7 @@ PyObject* itself(PyObject* x) {
   return x;
 }
 
-// --- In place, where nothing is recorded; else the name is bound to a new tensor, and the old one is as it was.
+// --- In place where nothing is recorded; else the name is bound to a new tensor, and the old one does not change.
 
 bool writes_in_place(const Tensor& a, const Tensor* b) {
   return !grad_enabled() || (!a.requires_grad() && !(b && b->requires_grad()));
@@ -164,7 +164,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   });
 }
 
-// By identity: == compares elements. Sixteen bytes lie between objects at least.
+// By identity, since == compares elements. Objects are at least sixteen bytes apart.
 Py_hash_t hash(PyObject* x) noexcept { return Py_hash_t(reinterpret_cast<uintptr_t>(x) >> 4); }
 
 // --- A tensor of one element as a number.
@@ -193,7 +193,7 @@ PyObject* as_index(PyObject* x) noexcept {
 int as_bool(PyObject* x) noexcept {
   return guarded(-1, [=] {
     const Tensor t = tensor_in(x);
-    return int(unlocked([t] { return t.item<bool>(); }));
+    return static_cast<int>(unlocked([t] { return t.item<bool>(); }));
   });
 }
 

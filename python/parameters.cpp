@@ -25,7 +25,7 @@ bool integer_of(PyObject* x, Number& number) noexcept {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(x, &overflow);
   if (!overflow) {
-    number = Number(int64_t(value));
+    number = Number(static_cast<int64_t>(value));
     return true;
   }
   const double real = PyLong_AsDouble(x);
@@ -53,7 +53,8 @@ std::string known_dtypes() {
   return "one of " + names;
 }
 
-// The name of what came: of a string itself, of NumPy's dtypes and of classes, "torch.float32" without its module.
+// The name of what was given: a string is its own name; NumPy's dtypes and classes have one; "torch.float32" loses its
+// module.
 std::string name_of(nb::handle given) {
   if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
   for (const char* attribute : {"__name__", "name"})
@@ -102,7 +103,7 @@ Reduction ReductionLike::get() const {
   if (name == "mean") return Reduction::mean;
   if (name == "sum") return Reduction::sum;
   if (name == "none") return Reduction::none;
-  throw Error(Code::invalid, "[reduction] '" + name + "': none, mean or sum expected");
+  throw Error(Code::invalid, "[reduction] '" + name + "' is unknown: none, mean or sum expected");
 }
 
 void bind_dtypes(nb::module_& m) {

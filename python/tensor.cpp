@@ -105,7 +105,7 @@ Tensor moved(const Tensor& x, const nb::object& where) {
     }
   }
   const std::optional<DType> dtype = DTypeLike{where}.get();
-  if (!dtype) throw nb::type_error("[to] a device or a dtype expected");
+  if (!dtype) throw nb::type_error("[to] the argument must be a device or a dtype");
   return unlocked([&] { return cast(source, *dtype); });
 }
 
@@ -118,9 +118,9 @@ Tensor cast_to(const Tensor& x, DType dtype) {
 Shape shape_from(const nb::args& extents) {
   ShapeLike shape;
   if (extents.size() == 1) {
-    if (!nb::try_cast(extents[0], shape)) throw nb::type_error("[shape] whole numbers expected");
+    if (!nb::try_cast(extents[0], shape)) throw nb::type_error("[shape] extents must be whole numbers");
   } else if (!nb::try_cast(nb::object(extents), shape)) {
-    throw nb::type_error("[shape] whole numbers expected");
+    throw nb::type_error("[shape] extents must be whole numbers");
   }
   return shape.get();
 }
@@ -149,16 +149,18 @@ void bind_properties(nb::class_<Tensor>& tensor) {
           "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](Tensor& x, bool on) { x.requires_grad_(on); },
-          "Whether it is a leaf with a gradient, or was computed from one. ValueError for integers, and for results of ops.")
+          "Whether it is a leaf with a gradient, or was computed from one. Setting it raises ValueError for integers and "
+          "for "
+          "results of ops.")
       .def_prop_rw(
           "grad", [](const Tensor& x) { return wrap(x.grad()); },
           [](Tensor& x, std::optional<Tensor> grad) { x.set_grad(grad.value_or(Tensor())); },
           nb::for_setter(nb::arg("grad").none()),
-          "The gradient, or None before any. Setting: the same shape, dtype and device.")
+          "The gradient, or None before there is one. A new one must have the same shape, dtype and device.")
       .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether it is not the result of a recorded op.")
       .def_prop_ro(
           "op", [](const Tensor& x) { return x.op_name(); },
-          "The op that made it, as in a picture of the graph; '' for a leaf.");
+          "The name of the op that computed it, as draw_dot shows it; '' for a leaf.");
 }
 
 void bind_gradients(nb::class_<Tensor>& tensor) {
@@ -166,37 +168,38 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
       .def("backward", run_backward, nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
            nb::arg("create_graph") = false,
            "Adds the gradients of this tensor to every leaf that it was computed from.\n\ngradient: of this tensor's shape; "
-           "1 where it has one "
-           "element. ValueError without a graph, or where an earlier call freed it (retain_graph keeps it).")
+           "ones by default, if it has one element. Raises ValueError without a graph, or where an earlier call freed it "
+           "(retain_graph keeps it).")
       .def(
           "requires_grad_",
           [](nb::handle self, bool on) {
             nb::cast<Tensor&>(self).requires_grad_(on);
             return nb::borrow(self);
           },
-          nb::arg("on") = true, "Makes this a leaf with a gradient, or plain. Answers itself.")
-      .def("retain_grad", &Tensor::retain_grad, "Keeps the gradient of a result of an op at the next backward.")
+          nb::arg("on") = true, "Makes this a leaf with a gradient, or one without. Returns itself.")
+      .def("retain_grad", &Tensor::retain_grad, "Makes the next backward keep the gradient of this result of an op.")
       .def(
           "zero_grad", [](Tensor& x) { x.clear_grad(); }, "Drops the gradient.")
-      .def("detach", &Tensor::detach, "The same memory, outside the graph.");
+      .def("detach", &Tensor::detach, "Returns a tensor over the same memory, outside the graph.");
 }
 
 void bind_movers(nb::class_<Tensor>& tensor) {
   tensor
       .def("to", moved, nb::arg("where"),
-           "On another device, or in another dtype; itself where it is that already. Gradients flow back.")
+           "Returns it on another device or in another dtype; itself where nothing changes. Gradients flow back.")
       .def(
-          "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); }, "On the cpu.")
+          "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
+          "Returns it on the cpu.")
       .def(
           "cuda",
           [](const Tensor& x, int64_t index) {
             return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
           },
-          nb::arg("index") = 0, "On a CUDA device. RuntimeError, with the reason, where there is none.")
+          nb::arg("index") = 0, "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
       .def(
           "move_to_",
           [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
-          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handle.")
+          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
       .def(
           "float", [](const Tensor& x) { return cast_to(x, DType::f32); }, "As f32.")
       .def(
@@ -207,19 +210,19 @@ void bind_movers(nb::class_<Tensor>& tensor) {
           "bool", [](const Tensor& x) { return cast_to(x, DType::boolean); }, "As bool: x != 0.");
 }
 
+nb::object copy_into(nb::handle self, const nb::object& source) {
+  Tensor x = nb::cast<Tensor>(self);
+  const Tensor from =
+      nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
+  unlocked([&] { x.copy_(from); });
+  return nb::borrow(self);
+}
+
 void bind_writers(nb::class_<Tensor>& tensor) {
   tensor
-      .def(
-          "copy_",
-          [](nb::handle self, const nb::object& source) {
-            Tensor x = nb::cast<Tensor>(self);
-            const Tensor from =
-                nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
-            unlocked([&] { x.copy_(from); });
-            return nb::borrow(self);
-          },
-          nb::arg("source"),
-          "Writes source's elements in place, broadcast and cast. ValueError while recording, where this wants a gradient.")
+      .def("copy_", copy_into, nb::arg("source"),
+           "Copies source's elements into this tensor, broadcast and cast. Raises ValueError while recording, where this "
+           "tracks a gradient.")
       .def(
           "fill_",
           [](nb::handle self, const NumberLike& value) {
@@ -227,7 +230,7 @@ void bind_writers(nb::class_<Tensor>& tensor) {
             unlocked([&] { x.fill_(value.value); });
             return nb::borrow(self);
           },
-          nb::arg("value"), "Writes one number everywhere, in place.")
+          nb::arg("value"), "Sets every element to one number, in place.")
       .def(
           "add_",
           [](nb::handle self, const Tensor& other, const NumberLike& alpha) {
@@ -246,7 +249,31 @@ void bind_writers(nb::class_<Tensor>& tensor) {
           },
           nb::arg("factor"), "self *= factor, in place.");
 }
-// arange(end), which the core's functions, where parameters are optional from the end on, do not have.
+
+void bind_views(nb::class_<Tensor>& tensor) {
+  tensor
+      .def("reshape", with_shape<reshape>,
+           "Returns another shape of as many elements; one extent may be -1. A view where the strides allow it, else a "
+           "copy.\n\n"
+           "Raises ValueError, which names both shapes, where the counts differ.")
+      .def("view", with_shape<reshape>, "The same as reshape.")
+      .def("permute", with_shape<permute>, "Returns a view with the axes in another order.")
+      .def("expand", with_shape<expand>,
+           "Returns a view with extents of 1 repeated, and axes added in front; -1 keeps an extent.")
+      .def(
+          "flatten", [](const Tensor& x) { return unlocked([x] { return reshape(x, {-1}); }); },
+          "Returns it with one axis.");
+}
+
+nb::object iterate(nb::handle self) {
+  const Tensor& x = nb::cast<Tensor&>(self);
+  if (!x.rank()) throw nb::type_error("[iter] a tensor of rank 0 has no rows to iterate over");
+  nb::list parts;
+  for (int64_t i = 0, n = x.size(0); i < n; ++i) parts.append(wrap(select(x, 0, i)));
+  return nb::iter(parts);
+}
+
+// arange(end). In the core's functions only the last parameters are optional, so it has no such overload.
 void bind_arange(nb::module_& m) {
   m.def(
       "arange",
@@ -258,9 +285,10 @@ void bind_arange(nb::module_& m) {
 }  // namespace
 
 nb::object shape_tuple(const Shape& shape) {
-  PyObject* made = shape_type->tp_alloc(shape_type, Py_ssize_t(shape.size()));
+  PyObject* made = shape_type->tp_alloc(shape_type, static_cast<Py_ssize_t>(shape.size()));
   if (!made) throw nb::python_error();
-  for (size_t i = 0; i < shape.size(); ++i) PyTuple_SET_ITEM(made, Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
+  for (size_t i = 0; i < shape.size(); ++i)
+    PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   return nb::steal(made);
 }
 
@@ -269,12 +297,12 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_arange(m);
   nb::class_<Tensor> tensor(
       m, "Tensor", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
-      "An array of one dtype on one device, with a gradient if wanted.\n\n"
+      "An array of one dtype on one device, with a gradient if asked for.\n\n"
       "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
       "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
       "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs, small ones widened to f32 and i64.\n"
       "requires_grad: True for floating numbers and lists of them, False for arrays, unless given.\n\n"
-      "ValueError for lists without a common shape, and for a shape that does not fit.");
+      "Raises ValueError for lists without a common shape, and for a shape that does not fit.");
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
   tensor.def("__init__", construct, nb::arg("data"), nb::arg("shape") = nb::none(), nb::arg("device") = nb::none(),
              nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = nb::none());
@@ -283,27 +311,14 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_movers(tensor);
   bind_writers(tensor);
   tensor.def("__repr__", text_of)
-      .def("tolist", to_list, "The elements as nested lists of Python's numbers; a number for rank 0. Waits for the device.")
+      .def("tolist", to_list,
+           "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
       .def("item", only_element,
-           "The only element as a number. ValueError unless there is exactly one. Waits for the device.")
+           "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
       .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
       .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
-      .def(
-          "reshape", with_shape<reshape>,
-          "With another shape of as many elements; one extent may be -1. A view where the strides allow it, else a copy.\n\n"
-          "ValueError, naming both shapes, where the counts differ.")
-      .def("view", with_shape<reshape>, "As reshape.")
-      .def("permute", with_shape<permute>, "With the axes in another order; a view.")
-      .def("expand", with_shape<expand>, "With extents of 1 repeated, and axes added in front; -1 keeps an extent. A view.")
-      .def(
-          "flatten", [](const Tensor& x) { return unlocked([x] { return reshape(x, {-1}); }); }, "With one axis.")
-      .def("__iter__", [](nb::handle self) {
-        if (!nb::cast<Tensor&>(self).rank()) throw nb::type_error("[iter] a tensor of rank 0 has no elements to go through");
-        nb::list parts;
-        for (int64_t i = 0, n = nb::cast<Tensor&>(self).size(0); i < n; ++i)
-          parts.append(wrap(select(nb::cast<Tensor&>(self), 0, i)));
-        return nb::iter(parts);
-      });
+      .def("__iter__", iterate);
+  bind_views(tensor);
   return tensor;
 }
 

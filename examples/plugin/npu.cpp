@@ -64,7 +64,7 @@ void matmul(const Call& call) {
     double total = call.accumulates() ? element(out, at) : 0;
     for (int64_t k = 0; k < a.shape[a.rank - 1]; ++k) {
       left[a.rank - 1] = right[b.rank - 2] = k;
-      total += double(element(a, left)) * element(b, right);
+      total += static_cast<double>(element(a, left)) * element(b, right);
     }
     element(out, at) = static_cast<float>(total);
   }

@@ -29,9 +29,11 @@ def main() -> float:
     (images, labels), (test_images, test_labels) = data.fashion_mnist(options.data, device=options.device)
     model = network(options.device)
     optimizer = optim.Adam(model.parameters(), lr=options.rate)
-    history = training.fit(model, images[:options.rows], labels[:options.rows], optimizer, epochs=options.epochs, batch_size=options.batch)
+    history = training.fit(model, images[:options.rows], labels[:options.rows], optimizer, epochs=options.epochs,
+                           batch_size=options.batch)
     share = training.accuracy(model, test_images, test_labels)
-    print(f"{'interrupted; ' if history.interrupted else ''}test accuracy {100 * share:.2f}% on {plugrad.Device(options.device)}")
+    interrupted = "interrupted; " if history.interrupted else ""
+    print(f"{interrupted}test accuracy {100 * share:.2f}% on {plugrad.Device(options.device)}")
     if options.out:
         plugrad.save(model.state_dict(), options.out)
     return share

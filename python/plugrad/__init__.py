@@ -13,25 +13,26 @@ import builtins as _builtins
 from . import _plugrad
 from ._drawing import Dot, draw_dot
 from ._modes import enable_grad, no_grad
-from ._plugrad import *  # noqa: F403  (what the core has, ops that are added to it included)
+from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from . import data, nn, optim, training
 
 __version__ = "0.1.0"
-# `from plugrad import *` leaves Python's own sum, min and the like alone; plugrad.sum is there all the same.
+# `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
 __all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(_builtins, name)}
-                 | {"Dot", "data", "draw_dot", "enable_grad", "is_gpu_available", "nn", "no_grad", "optim", "tensor", "training"})
+                 | {"Dot", "data", "draw_dot", "enable_grad", "is_gpu_available", "nn", "no_grad", "optim", "tensor",
+                    "training"})
 
 
 def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> _plugrad.Tensor:
-    """A copy of numbers, nested lists or an array, as PyTorch makes it: it tracks a gradient only if asked for."""
+    """Copies numbers, nested lists or an array. As in PyTorch, the tensor tracks a gradient only if asked to."""
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def is_gpu_available() -> bool:
-    """Whether there is a GPU, of whatever kind."""
+    """Whether there is a GPU of any kind."""
     return _plugrad.Device.is_gpu_available()
 
 
 def is_available(device: str) -> bool:
-    """Whether there is a device of that name; opens nothing."""
+    """Whether there is a device of that name. Opens nothing."""
     return (device if ":" in device else f"{device}:0") in _plugrad.devices()

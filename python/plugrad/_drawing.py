@@ -1,4 +1,4 @@
-"""Graphs as pictures, where Graphviz is installed."""
+"""Pictures of graphs, drawn by Graphviz."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from . import _plugrad
 
 
 class Dot:
-    """A graph in the language DOT. Shows as a picture in notebooks where Graphviz is installed, else as text."""
+    """A graph in the language DOT. Notebooks show it as a picture where Graphviz is installed, else as text."""
 
     def __init__(self, source: str):
         self.source = source
@@ -16,14 +16,15 @@ class Dot:
         return self.source
 
     def render(self, format: str = "svg") -> bytes:
-        """The picture. RuntimeError where Graphviz is not installed."""
+        """Returns the picture. Raises RuntimeError where Graphviz is not installed."""
         program = shutil.which("dot")
         if program is None:
             raise RuntimeError("[draw_dot] Graphviz is not installed: no program 'dot' was found")
-        return subprocess.run([program, f"-T{format}"], input=self.source.encode(), stdout=subprocess.PIPE, check=True).stdout
+        return subprocess.run([program, f"-T{format}"], input=self.source.encode(), stdout=subprocess.PIPE,
+                              check=True).stdout
 
     def save(self, path) -> None:
-        """Writes the picture (by the suffix: .svg, .png, .pdf), or with the suffix .dot the text."""
+        """Writes the picture in the format of the suffix (.svg, .png, .pdf), or the text for .dot."""
         name = str(path)
         suffix = name.rpartition(".")[2]
         content = self.source.encode() if suffix == "dot" else self.render(suffix)
@@ -41,10 +42,10 @@ class Dot:
 
 
 def draw_dot(root, rankdir: str = "LR", limit: int = 2000) -> Dot:
-    """The graph that a Value or a Tensor was computed by.
+    """Returns the graph that computed a Value or a Tensor.
 
-    rankdir: where the arrows point: LR, TB, RL, BT. ValueError for a graph of more than `limit` nodes. Reads the values: waits for
-    the device.
+    rankdir: the direction of the arrows: LR, TB, RL or BT. Reads the values, and so waits for the device. Raises ValueError
+    for a graph of more than `limit` nodes.
     """
     if isinstance(root, _plugrad.Value):
         return Dot(root._draw(rankdir, limit))

@@ -1,7 +1,7 @@
-"""Plugins of other packages: an entry point of the group `plugrad.plugins` is a function that answers a directory with plugin files.
+"""Plugins of other packages: an entry point of the group `plugrad.plugins` returns a directory with plugins.
 
-They are asked when the first device is, not at import, for such a package may import plugrad itself. PLUGRAD_ENTRY_POINTS=off
-ignores them.
+The entry points are called before the first device is opened, not at import, because such a package may import plugrad
+itself. PLUGRAD_ENTRY_POINTS=off ignores them.
 """
 
 import os
@@ -18,6 +18,7 @@ def directories() -> list[str]:
     for entry in metadata.entry_points(group=GROUP):
         try:
             found.append(os.path.abspath(os.fspath(entry.load()())))
-        except Exception as error:  # a broken package of somebody else's must not keep the cpu from working
-            warnings.warn(f"the plugins of {entry.value} are left out: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
-    return found[::-1]  # each is put in front of those before it
+        except Exception as error:  # somebody else's broken package must not disable the cpu
+            warnings.warn(f"the plugins of {entry.value} are left out: {type(error).__name__}: {error}", RuntimeWarning,
+                          stacklevel=2)
+    return found[::-1]  # each directory is searched before those added earlier

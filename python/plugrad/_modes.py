@@ -1,4 +1,4 @@
-"""Recording on and off, as context managers and decorators."""
+"""Context managers and decorators that switch recording off and on."""
 
 from contextlib import ContextDecorator
 
@@ -7,7 +7,7 @@ from . import _plugrad
 
 class _Mode(ContextDecorator):
     def __init__(self):
-        self._entered = []  # one may be entered again inside itself
+        self._entered = []  # an instance may be entered again inside itself
 
     def __enter__(self):
         self._entered.append(self._guard())
@@ -21,12 +21,12 @@ class _Mode(ContextDecorator):
 
 
 class no_grad(_Mode):
-    """Nothing is recorded on this thread inside: `with no_grad():`, or `@no_grad()` on a function."""
+    """Records nothing on this thread inside `with no_grad():`, or in a function with `@no_grad()`."""
 
     _guard = _plugrad._NoGrad
 
 
 class enable_grad(_Mode):
-    """Recording on again, inside a no_grad."""
+    """Records again inside a no_grad."""
 
     _guard = _plugrad._EnableGrad

@@ -1,4 +1,4 @@
-"""What pickles of tensors name: functions of compiled modules cannot be pickled."""
+"""The function that pickles of tensors name: pickle cannot name functions of compiled modules."""
 
 from . import _plugrad
 

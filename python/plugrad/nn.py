@@ -1,6 +1,6 @@
-"""Modules: functions of tensors with parameters; and losses.
+"""Modules, which are functions of tensors with parameters, and losses.
 
-A class of your own derives from Module, keeps tensors and modules as attributes, and defines forward.
+Your own class derives from Module, stores tensors and modules as attributes, and defines forward.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,13 +9,17 @@ from . import _plugrad
 from ._modes import no_grad
 from ._plugrad import Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax  # noqa: F401
 
-__all__ = ["CrossEntropyLoss", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss", "Module", "Neuron", "ReLU",
-           "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax", "max_margin_loss", "mse_loss", "softmax"]
+__all__ = ["CrossEntropyLoss", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss", "Module",
+           "Neuron", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax", "max_margin_loss",
+           "mse_loss", "softmax"]
 
 
 class Module:
-    """A function of tensors. Its parameters are the leaves with a gradient among its attributes, and those of modules among them, in
-    lists and dicts too."""
+    """A function of tensors with parameters.
+
+    Its parameters are the leaves with a gradient among its attributes, and the parameters of modules among them. Attributes
+    may be lists and dicts of both.
+    """
 
     def forward(self, *arguments):
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
@@ -28,7 +32,7 @@ class Module:
             yield from _flattened(name, value)
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of each parameter, those of modules with the name of the module in front: "0.weight"."""
+        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight"."""
         for name, value in self._members():
             if isinstance(value, Module):
                 yield from value.named_parameters(f"{prefix}{name}.")
@@ -36,7 +40,7 @@ class Module:
                 yield prefix + name, value
 
     def parameters(self) -> list[Tensor]:
-        """All parameters, each once."""
+        """Returns all parameters, each once."""
         found: list[Tensor] = []
         for _, tensor in self.named_parameters():
             if not any(tensor.is_same(other) for other in found):
@@ -49,7 +53,7 @@ class Module:
             tensor.zero_grad()
 
     def to(self, device) -> "Module":
-        """Moves the tensors to a device, inside the same leaves: optimisers keep their handles. Answers itself."""
+        """Moves the tensors to a device inside the same leaves, so that optimisers keep their handles. Returns itself."""
         for _, value in self._members():
             if isinstance(value, Module):
                 value.to(device)
@@ -58,18 +62,18 @@ class Module:
         return self
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by name, as save() takes them: the tensors themselves, outside the graph."""
+        """Returns the parameters by name, for save(): the same memory, outside the graph."""
         return {name: tensor.detach() for name, tensor in self.named_parameters()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Copies values into the parameters. ValueError where names or shapes differ; nothing is changed then."""
+        """Copies values into the parameters. Raises ValueError, and changes nothing, where names or shapes differ."""
         own = dict(self.named_parameters())
         if own.keys() != state.keys():
             missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
             raise ValueError(f"[load_state_dict] missing: {missing}, unknown: {unknown}")
         for name, tensor in own.items():
             if tensor.shape != state[name].shape:
-                raise ValueError(f"[load_state_dict] {name} has shape {tensor.shape}, the one to load {state[name].shape}")
+                raise ValueError(f"[load_state_dict] {name} has shape {tensor.shape}, but the new value {state[name].shape}")
         with no_grad():
             for name, tensor in own.items():
                 tensor.copy_(state[name])
@@ -80,7 +84,7 @@ class Module:
 
 
 def _flattened(name, value):
-    """Tensors and modules in an attribute, with their names."""
+    """Yields the tensors and modules in an attribute, with their names."""
     if isinstance(value, (Module, Tensor)):
         yield name, value
     elif isinstance(value, (list, tuple)):
@@ -94,7 +98,7 @@ def _flattened(name, value):
 class Linear(Module):
     """y = x W^T + b for x (.., in) -> (.., out); weight (out, in), bias (out). Both start uniform in +-1/sqrt(in).
 
-    ValueError for sizes below 1, and for an x whose last extent is not `in`.
+    Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype=None, device=None):
@@ -110,7 +114,7 @@ class Linear(Module):
 
 
 class Sequential(Module):
-    """Modules, or functions, one after another. Parameters are named by position: "0.weight"."""
+    """Calls modules or functions one after another. Parameters are named by position: "0.weight"."""
 
     def __init__(self, *modules):
         self._modules = list(modules)
@@ -136,7 +140,7 @@ class Sequential(Module):
 
 
 class Identity(Module):
-    """x itself."""
+    """Returns x itself."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x
@@ -164,7 +168,7 @@ class Sigmoid(Module):
 
 
 class Softmax(Module):
-    """Shares that add up to 1 along a dim."""
+    """e^x over its sum along a dim: shares that add up to 1."""
 
     def __init__(self, dim: int = -1):
         self.dim = dim
@@ -174,7 +178,7 @@ class Softmax(Module):
 
 
 class Flatten(Module):
-    """(n, ..) -> (n, all the rest)."""
+    """Reshapes (n, ..) to (n, product of the rest)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[0], -1)
@@ -192,18 +196,18 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
         return loss.sum()
     if reduction == "none":
         return loss
-    raise ValueError(f"[loss] reduction '{reduction}': none, mean or sum expected")
+    raise ValueError(f"[loss] reduction '{reduction}' is unknown: none, mean or sum expected")
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - target)^2, of one shape; else ValueError."""
+    """(x - target)^2. Raises ValueError where the shapes differ."""
     if x.shape != target.shape:
         raise ValueError(f"[mse_loss] shapes {x.shape} and {target.shape} differ")
     return _reduced((x - target) ** 2, reduction)
 
 
 def max_margin_loss(scores: Tensor, signs: Tensor, reduction: str = "mean") -> Tensor:
-    """relu(1 - sign * score) for signs of -1 and 1, of one shape; else ValueError."""
+    """relu(1 - sign * score) for signs of -1 and 1. Raises ValueError where the shapes differ."""
     if scores.shape != signs.shape:
         raise ValueError(f"[max_margin_loss] shapes {scores.shape} and {signs.shape} differ")
     return _reduced((1 - signs * scores).relu(), reduction)
@@ -215,7 +219,7 @@ class _Loss(Module):
 
 
 class CrossEntropyLoss(_Loss):
-    """The negative log-likelihood of targets (n), i64, under logits (n, c)."""
+    """The negative log-likelihood of the targets (n), i64, under the logits (n, c)."""
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         return cross_entropy(logits, targets, self.reduction)

@@ -1,4 +1,4 @@
-"""A training loop with a progress bar. Ctrl-C ends it between two steps; what was learnt until then stays."""
+"""A training loop with a progress bar. Ctrl-C ends it between two steps and keeps what was learnt."""
 
 import random
 import sys
@@ -15,10 +15,10 @@ __all__ = ["History", "Progress", "accuracy", "batches", "fit"]
 
 
 class Progress:
-    """A bar on a terminal; elsewhere a line at the end, so that logs stay short. Never in the way of the numbers it shows."""
+    """Draws a bar on a terminal. Elsewhere it prints one line at the end, so that logs stay short."""
 
     WIDTH = 30
-    INTERVAL = 0.1  # seconds between two pictures of it
+    INTERVAL = 0.1  # seconds between two drawings
 
     def __init__(self, total: int, label: str = "", file=None, enabled: bool = True):
         self._total, self._label, self._file = max(total, 1), label, file or sys.stderr
@@ -27,7 +27,7 @@ class Progress:
         self._live = enabled and hasattr(self._file, "isatty") and self._file.isatty()
 
     def update(self, text: str = "", steps: int = 1) -> None:
-        """So many steps further; text stands behind the bar."""
+        """Advances by `steps`. The text follows the bar."""
         self._done += steps
         self._text = text
         now = time.monotonic()
@@ -58,16 +58,16 @@ class Progress:
 
 @dataclass
 class History:
-    """What a run left: a loss for each epoch, the mean of its batches; whether Ctrl-C ended it."""
+    """The results of a run: the mean loss of each epoch, and whether Ctrl-C ended the run."""
 
     losses: list[float] = field(default_factory=list)
     interrupted: bool = False
 
 
 def batches(count: int, size: int | None, shuffle: random.Random | None = None) -> Iterator[list[int] | range]:
-    """Indices 0 .. count - 1 in groups of `size`, shuffled if there is something to shuffle with; the last may be smaller."""
+    """Yields the indices 0 .. count - 1 in groups of `size`, shuffled if `shuffle` is given; the last may be smaller."""
     if size is not None and size < 1:
-        raise ValueError(f"[batches] size {size}: at least 1 expected")
+        raise ValueError(f"[batches] size {size} is too small: at least 1 expected")
     order: list[int] | range = range(count)
     if shuffle is not None:
         order = list(order)
@@ -84,18 +84,19 @@ def _pick(x: Tensor, indices) -> Tensor:
 def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer, loss=cross_entropy, epochs: int = 1,
         batch_size: int | None = None, shuffle: bool = True, seed: int = 0, progress: bool = True,
         on_epoch: Callable[[int, float], None] | None = None) -> History:
-    """Trains on rows of inputs and targets, in batches; all at once without batch_size.
+    """Trains on rows of inputs and targets, in batches, or on all rows at once without batch_size.
 
-    loss: a function of (model(inputs), targets) with one element. on_epoch: called with the epoch's number and mean loss.
-    Ctrl-C ends the training between two steps: history.interrupted is then set.
+    loss: a function of (model(inputs), targets) that returns one element. on_epoch: called with the number of the epoch and
+    its mean loss. Ctrl-C ends the training between two steps and sets history.interrupted.
     """
     if len(inputs) != len(targets):
-        raise ValueError(f"[fit] {len(inputs)} inputs and {len(targets)} targets")
+        raise ValueError(f"[fit] {len(inputs)} inputs, but {len(targets)} targets")
     generator = random.Random(seed) if shuffle and batch_size is not None else None
     history = History()
     try:
         for epoch in range(epochs):
-            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress, f"epoch {epoch + 1}/{epochs}"))
+            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress,
+                                         f"epoch {epoch + 1}/{epochs}"))
             if on_epoch is not None:
                 on_epoch(epoch, history.losses[-1])
     except KeyboardInterrupt:
@@ -119,7 +120,7 @@ def _epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progr
 
 
 def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, batch_size: int = 1000) -> float:
-    """The share of rows for which the largest of the model's outputs is the label's."""
+    """Returns the share of rows whose largest output is the label's."""
     right = 0
     with no_grad():
         for indices in batches(len(inputs), batch_size):

@@ -29,7 +29,8 @@ def run_python(tmp_path):
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_")}
         if "PYTHONPATH" in environment and "PYTHONPATH" in kept:
             environment["PYTHONPATH"] += os.pathsep + kept["PYTHONPATH"]
-        done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+        done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=timeout,
                               cwd=tmp_path, env=kept | environment)
         if check:
             assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -50,8 +51,10 @@ class NpuPlugin:
         sdk = Path(plugrad.__file__).parent
         text, file = folder / f"{name}.cpp", folder / f"libplugrad-backend-{name}.so"
         text.write_text(source)
-        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{sdk / 'include'}",
-                        str(text), f"-Wl,--version-script={sdk / 'lib/cmake/plugrad/plugin.map'}", "-Wl,-z,defs", "-o", str(file)], check=True)
+        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden",
+                        f"-I{sdk / 'include'}",
+                        str(text), f"-Wl,--version-script={sdk / 'lib/cmake/plugrad/plugin.map'}", "-Wl,-z,defs", "-o",
+                        str(file)], check=True)
         return file
 
 

@@ -43,7 +43,8 @@ def test_cuda_is_asked_about_without_harm():
 
 @pytest.mark.skipif(Device.is_cuda_available(), reason="a CUDA device is here")
 def test_cuda_is_missing_by_name():
-    for ask in (Device.cuda, lambda: Device.cuda(1), lambda: Device("cuda:1"), lambda: Tensor([1.0]).cuda(), lambda: Tensor([1.0]).to("cuda")):
+    for ask in (Device.cuda, lambda: Device.cuda(1), lambda: Device("cuda:1"), lambda: Tensor([1.0]).cuda(),
+                lambda: Tensor([1.0]).to("cuda")):
         with pytest.raises(RuntimeError, match="CUDA"):
             ask()
     with pytest.raises(ValueError):
@@ -65,7 +66,8 @@ def test_no_gpu():
 
 def test_names_of_a_device_called_cuda(run_python, tmp_path, npu_plugin):
     """A plugin that is named cuda tests the naming where there is no such hardware."""
-    source = Path(npu_plugin.source).read_text().replace('"npu", "0.1"', '"cuda", "0.1"').replace("imagined", "two, imagined")
+    source = Path(npu_plugin.source).read_text().replace('"npu", "0.1"', '"cuda", "0.1"')
+    source = source.replace("imagined", "two, imagined")
     npu_plugin.build(source, "cuda", tmp_path)
     out = run_python("""
         from plugrad import Device, Tensor

@@ -32,9 +32,11 @@ def test_the_moons_notebook(root, monkeypatch):
     assert "step 99" in printed and "MLP of [" in printed
 
 
-@pytest.mark.skipif(not Path("/usr/share/datasets/fashion-mnist").is_dir(), reason="Debian's package dataset-fashion-mnist is not installed")
+@pytest.mark.skipif(not Path("/usr/share/datasets/fashion-mnist").is_dir(),
+                    reason="Debian's package dataset-fashion-mnist is not installed")
 def test_fashion_mnist(root, tmp_path):
-    out = run(root / "examples/python/fashion_mnist.py", "--epochs", 2, "--rows", 10000, "--out", tmp_path / "model.safetensors")
+    out = run(root / "examples/python/fashion_mnist.py", "--epochs", 2, "--rows", 10000, "--out",
+              tmp_path / "model.safetensors")
     assert float(re.search(r"test accuracy ([\d.]+)% on cpu", out).group(1)) > 75
     assert (tmp_path / "model.safetensors").stat().st_size > 784 * 256 * 4
 
@@ -43,16 +45,20 @@ def test_a_backend_in_its_own_package(root, tmp_path):
     """Built without network, with the tools that are here; found by its entry point."""
     pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
     source = tmp_path / "examples/python/plugin"
-    for name in ("python/plugin/pyproject.toml", "python/plugin/CMakeLists.txt", "python/plugin/src/plugrad_npu/__init__.py", "plugin/npu.cpp"):
+    for name in ("python/plugin/pyproject.toml", "python/plugin/CMakeLists.txt", "python/plugin/src/plugrad_npu/__init__.py",
+                 "plugin/npu.cpp"):
         target = tmp_path / "examples" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text((root / "examples" / name).read_text())
     site = tmp_path / "site"
-    run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index", "--target", site, source)
-    code = "import plugrad; x = plugrad.Tensor([1.0, 2.0], device='npu'); (x * x).sum().backward(); print(x.grad.tolist(), x.device)"
+    run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index",
+        "--target", site, source)
+    code = ("import plugrad; x = plugrad.Tensor([1.0, 2.0], device='npu'); (x * x).sum().backward(); "
+            "print(x.grad.tolist(), x.device)")
     environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin"}
     assert run("-c", code, env=environment) == "[2.0, 4.0] npu\n"
-    refused = subprocess.run([sys.executable, "-c", code], env=environment | {"PLUGRAD_ENTRY_POINTS": "off"}, capture_output=True, text=True)
+    refused = subprocess.run([sys.executable, "-c", code], env=environment | {"PLUGRAD_ENTRY_POINTS": "off"},
+                             capture_output=True, text=True)
     assert "RuntimeError" in refused.stderr and "npu" in refused.stderr
 
 

@@ -30,7 +30,8 @@ def test_round_trips_share_memory(ours, theirs):
     assert a[1, 2] == 0
 
 
-@pytest.mark.parametrize("view", [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-2], lambda a: a[1:, 1:], lambda a: a[0, 1:2], lambda a: a[:0],
+@pytest.mark.parametrize("view",
+    [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-2], lambda a: a[1:, 1:], lambda a: a[0, 1:2], lambda a: a[:0],
                                   lambda a: numpy.broadcast_to(a[0], (3, 4))[:, 1:]])
 def test_views_share_memory_too(view):
     a = numpy.arange(8.0).reshape(2, 4)
@@ -39,7 +40,8 @@ def test_views_share_memory_too(view):
     assert t.tolist() == b.tolist() and t.shape == b.shape
     u = plugrad.tensor(a)
     if b.flags.writeable:
-        assert numpy.from_dlpack(u.T).tolist() == a.T.tolist() and numpy.asarray(u[::-1, 1:]).tolist() == a[::-1, 1:].tolist()
+        assert numpy.from_dlpack(u.T).tolist() == a.T.tolist()
+        assert numpy.asarray(u[::-1, 1:]).tolist() == a[::-1, 1:].tolist()
         assert t.data_ptr() == address(b) or not t.size
     assert (t + 1).tolist() == (b + 1).tolist()
 
@@ -123,7 +125,8 @@ def test_what_wants_gradients_is_read_only_for_others():
 
 
 def test_numpy_functions_take_tensors():
-    assert numpy.median(plugrad.tensor([1.0, 2.0, 4.0])) == 2 and numpy.concatenate([plugrad.ones((2,)), plugrad.zeros((1,))]).tolist() == [1, 1, 0]
+    assert numpy.median(plugrad.tensor([1.0, 2.0, 4.0])) == 2
+    assert numpy.concatenate([plugrad.ones((2,)), plugrad.zeros((1,))]).tolist() == [1, 1, 0]
     assert numpy.array(plugrad.ones((2,)), dtype="float64").dtype == "float64"
     t = plugrad.ones((2,))
     copied = numpy.array(t)
@@ -131,17 +134,21 @@ def test_numpy_functions_take_tensors():
     assert t.tolist() == [1, 1] and numpy.asarray(t, dtype="f8").dtype == "float64"
 
 
-@pytest.mark.parametrize("dtype, ours", [("float32", "f32"), ("float64", "f64"), ("float16", "f32"), ("int8", "i64"), ("uint8", "i64"),
-                                         ("int16", "i64"), ("int32", "i64"), ("uint32", "i64"), ("int64", "i64"), ("bool", "bool")])
+@pytest.mark.parametrize("dtype, ours",
+                         [("float32", "f32"), ("float64", "f64"), ("float16", "f32"), ("int8", "i64"), ("uint8", "i64"),
+                          ("int16", "i64"), ("int32", "i64"), ("uint32", "i64"), ("int64", "i64"),
+                          ("bool", "bool")])
 def test_arrays_are_copied_by_tensor(dtype, ours):
     a = numpy.array([[0, 1], [1, 0]], dtype=dtype)[:, ::-1]
     t = Tensor(a)
     assert t.dtype == ours and t.tolist() == a.tolist() and not t.requires_grad and t.is_contiguous()
-    assert Tensor(a, dtype="f64").dtype == "f64" and Tensor(a, shape=(4,)).shape == (4,) and Tensor(a, device="reference").tolist() == a.tolist()
+    assert Tensor(a, dtype="f64").dtype == "f64" and Tensor(a, shape=(4,)).shape == (4,)
+    assert Tensor(a, device="reference").tolist() == a.tolist()
     assert Tensor([numpy.float32(1), numpy.int64(2)]).tolist() == [1, 2] and Tensor(numpy.float64(3)).item() == 3
 
 
-@pytest.mark.parametrize("array", [numpy.zeros(2, dtype="complex64"), numpy.zeros(2, dtype="float16"), numpy.zeros(2, dtype="int32")])
+@pytest.mark.parametrize("array",
+                         [numpy.zeros(2, dtype="complex64"), numpy.zeros(2, dtype="float16"), numpy.zeros(2, dtype="int32")])
 def test_dtypes_that_cannot_be_shared(array):
     with pytest.raises(ValueError, match="one of f32, f64, i64, bool"):
         plugrad.from_dlpack(array)
@@ -158,7 +165,8 @@ def test_capsules_old_and_versioned():
     t = plugrad.arange(3)
     assert t.__dlpack_device__() == (1, 0)
     old, new = t.__dlpack__(), t.__dlpack__(max_version=(1, 0))
-    assert '"dltensor"' in repr(old) and '"dltensor_versioned"' in repr(new) and '"dltensor"' in repr(t.__dlpack__(max_version=(0, 8)))
+    assert '"dltensor"' in repr(old) and '"dltensor_versioned"' in repr(new)
+    assert '"dltensor"' in repr(t.__dlpack__(max_version=(0, 8)))
     for capsule in (old, new):
         again = plugrad.from_dlpack(capsule)
         assert again.data_ptr() == t.data_ptr() and "used_" in repr(capsule)

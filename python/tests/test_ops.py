@@ -10,9 +10,12 @@ from plugrad import Tensor
 @pytest.mark.parametrize("op, expected", [
     (lambda a, b: a + b, [5, 10]), (lambda a, b: a - b, [3, 6]), (lambda a, b: a * b, [4, 16]), (lambda a, b: a / b, [4, 4]),
     (lambda a, b: a ** b, [4, 64]), (lambda a, b: a + 1, [5, 9]), (lambda a, b: 1 + a, [5, 9]), (lambda a, b: a - 1, [3, 7]),
-    (lambda a, b: 1 - a, [-3, -7]), (lambda a, b: a * 2.5, [10, 20]), (lambda a, b: 2.5 * a, [10, 20]), (lambda a, b: a / 2, [2, 4]),
-    (lambda a, b: 16 / a, [4, 2]), (lambda a, b: a ** 2, [16, 64]), (lambda a, b: 2 ** b, [2, 4]), (lambda a, b: -a, [-4, -8]),
-    (lambda a, b: +a, [4, 8]), (lambda a, b: abs(-a), [4, 8]), (lambda a, b: a == 4, [True, False]), (lambda a, b: a != 4, [False, True]),
+    (lambda a, b: 1 - a, [-3, -7]), (lambda a, b: a * 2.5, [10, 20]), (lambda a, b: 2.5 * a, [10, 20]),
+    (lambda a, b: a / 2, [2, 4]),
+    (lambda a, b: 16 / a, [4, 2]), (lambda a, b: a ** 2, [16, 64]), (lambda a, b: 2 ** b, [2, 4]),
+    (lambda a, b: -a, [-4, -8]),
+    (lambda a, b: +a, [4, 8]), (lambda a, b: abs(-a), [4, 8]), (lambda a, b: a == 4, [True, False]),
+    (lambda a, b: a != 4, [False, True]),
     (lambda a, b: a < 5, [True, False]), (lambda a, b: a <= 4, [True, False]), (lambda a, b: a > b, [True, True]),
     (lambda a, b: 5 >= a, [True, False]), (lambda a, b: a @ b, 20)])
 def test_operators(op, expected):
@@ -32,7 +35,8 @@ def test_numpy_arrays_beside_a_tensor_are_an_error_and_numbers_are_not():
     for op in (lambda: t + numpy.ones(2), lambda: numpy.ones(2) * t):
         with pytest.raises(TypeError):
             op()
-    assert (t * numpy.float32(2)).tolist() == [2, 4] and (numpy.float64(2) * t).tolist() == [2, 4] and (t + numpy.int64(1)).tolist() == [2, 3]
+    assert (t * numpy.float32(2)).tolist() == [2, 4] and (numpy.float64(2) * t).tolist() == [2, 4]
+    assert (t + numpy.int64(1)).tolist() == [2, 3]
 
 
 def test_huge_and_fractional_numbers():
@@ -65,8 +69,10 @@ T = [[[i * 12 + j * 4 + k for k in range(4)] for j in range(3)] for i in range(2
 
 
 @pytest.mark.parametrize("key", [
-    0, -1, (1, 2), (1, 2, 3), slice(None), slice(0, 1), (slice(None), 1), (slice(None), slice(None, None, 2)), (slice(None), slice(None, None, -1)),
-    (..., 0), (0, ...), (..., slice(3, 0, -2)), (None, 0), (slice(None), None), (..., None), (slice(5, 9),), (slice(-2, None), -1, slice(1, 3)),
+    0, -1, (1, 2), (1, 2, 3), slice(None), slice(0, 1), (slice(None), 1), (slice(None), slice(None, None, 2)),
+    (slice(None), slice(None, None, -1)),
+    (..., 0), (0, ...), (..., slice(3, 0, -2)), (None, 0), (slice(None), None), (..., None), (slice(5, 9),),
+    (slice(-2, None), -1, slice(1, 3)),
     (), ..., None, (slice(None, None, -3), ..., None, 1), slice(10**30, -10**30, -1)], ids=str)
 def test_indexing_is_numpys(key):
     numpy = pytest.importorskip("numpy")
@@ -80,8 +86,10 @@ def test_indexing_is_numpys(key):
     assert x.grad.tolist() == gradient.tolist()
 
 
-@pytest.mark.parametrize("key, error", [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0, 0), IndexError), ((..., ...), IndexError),
-                                        (slice(0, 1, 0), ValueError), (1.0, TypeError), ("a", TypeError), (True, TypeError), ([0, 1], TypeError),
+@pytest.mark.parametrize("key, error",
+                         [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0, 0), IndexError), ((..., ...), IndexError),
+                          (slice(0, 1, 0), ValueError), (1.0, TypeError), ("a", TypeError), (True, TypeError),
+                          ([0, 1], TypeError),
                                         (10**30, IndexError)], ids=str)
 def test_wrong_keys(key, error):
     with pytest.raises(error):
@@ -118,12 +126,16 @@ def test_assignment():
 def test_functions():
     x = plugrad.tensor([[1.0, -2.0], [3.0, 4.0]])
     assert plugrad.sum(x).item() == 6 and x.sum(0).tolist() == [4, 2] and x.sum(dim=(0, 1)).item() == 6
-    assert x.sum(-1, keepdim=True).shape == (2, 1) and x.mean().item() == 1.5 and x.max().item() == 4 and x.min(dim=0).tolist() == [1, -2]
+    assert x.sum(-1, keepdim=True).shape == (2, 1) and x.mean().item() == 1.5 and x.max().item() == 4
+    assert x.min(dim=0).tolist() == [1, -2]
     assert x.argmax(1).tolist() == [0, 1] and x.argmax(1).dtype == "i64"
-    assert plugrad.where(x > 0, x, 0).tolist() == [[1, 0], [3, 4]] and plugrad.where(x > 0, x, -x).tolist() == [[1, 2], [3, 4]]
-    assert plugrad.maximum(x, 0).tolist() == x.relu().tolist() and x.minimum(plugrad.zeros((2,))).tolist() == [[0, -2], [0, 0]]
+    assert plugrad.where(x > 0, x, 0).tolist() == [[1, 0], [3, 4]]
+    assert plugrad.where(x > 0, x, -x).tolist() == [[1, 2], [3, 4]]
+    assert plugrad.maximum(x, 0).tolist() == x.relu().tolist()
+    assert x.minimum(plugrad.zeros((2,))).tolist() == [[0, -2], [0, 0]]
     assert plugrad.cat([x, x], dim=1).shape == (2, 4) and plugrad.stack([x, x, x]).shape == (3, 2, 2)
-    assert x.unsqueeze(0).shape == (1, 2, 2) and x.unsqueeze(0).squeeze().shape == (2, 2) and plugrad.ones((1, 2)).expand(3, -1).shape == (3, 2)
+    assert x.unsqueeze(0).shape == (1, 2, 2) and x.unsqueeze(0).squeeze().shape == (2, 2)
+    assert plugrad.ones((1, 2)).expand(3, -1).shape == (3, 2)
     assert x.permute(1, 0).tolist() == [[1, 3], [-2, 4]] and x.flatten().shape == (4,) and x.select(1, 0).tolist() == [1, 3]
     index = plugrad.tensor([[1], [0]], dtype="i64")
     assert x.gather(1, index).tolist() == [[-2], [3]]
@@ -132,15 +144,19 @@ def test_functions():
     assert x.cast("i64").tolist() == [[1, -2], [3, 4]] and not x.clone().is_same(x)
     assert plugrad.pow(2, plugrad.tensor([3.0])).item() == 8 and plugrad.sub(1, x).tolist() == (1 - x).tolist()
     assert plugrad.broadcast_shapes((2, 1), [3]) == (2, 3)
-    assert plugrad.cross_entropy(plugrad.zeros((2, 4)), plugrad.tensor([0, 3], dtype="i64"), reduction="sum").item() == pytest.approx(2 * math.log(4))
+    assert plugrad.cross_entropy(plugrad.zeros((2, 4)), plugrad.tensor([0, 3], dtype="i64"),
+                                 reduction="sum").item() == pytest.approx(2 * math.log(4))
     for name in ("exp", "log", "tanh", "sigmoid", "sqrt", "abs", "neg", "sign"):
         assert getattr(x, name)().shape == (2, 2) and getattr(plugrad, name)(x).shape == (2, 2)
 
 
 def test_factories():
-    assert plugrad.zeros((2, 3)).tolist() == [[0] * 3] * 2 and plugrad.ones(2).tolist() == [1, 1] and plugrad.full((2,), 7, dtype="i64").tolist() == [7, 7]
-    assert plugrad.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75] and plugrad.arange(5, 0, -2, dtype="i64").tolist() == [5, 3, 1]
-    assert plugrad.zeros_like(plugrad.ones((2,), dtype="f64")).dtype == "f64" and plugrad.ones((1,), device="reference").device == "reference"
+    assert plugrad.zeros((2, 3)).tolist() == [[0] * 3] * 2 and plugrad.ones(2).tolist() == [1, 1]
+    assert plugrad.full((2,), 7, dtype="i64").tolist() == [7, 7]
+    assert plugrad.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75]
+    assert plugrad.arange(5, 0, -2, dtype="i64").tolist() == [5, 3, 1]
+    assert plugrad.zeros_like(plugrad.ones((2,), dtype="f64")).dtype == "f64"
+    assert plugrad.ones((1,), device="reference").device == "reference"
     plugrad.manual_seed(3)
     first = plugrad.rand((100,)).tolist()
     state = plugrad.generator_state()
@@ -197,8 +213,10 @@ def test_a_declaration_that_cannot_be_translated_is_an_error(root, tmp_path, run
     run_python(code, generate, tmp_path, tmp_path / "out.cpp")
     after = (tmp_path / "out.cpp").read_text()
     assert "twice" not in before and after.count('"twice"') == 2 and "Twice x." in after
-    for wrong in ("Tensor odd(const std::map<int, int>& x)", "int odd(const Tensor& x)", "Tensor odd(const Tensor& x, int n = kMany)"):
-        (tmp_path / "core/include/plugrad/ops/new.hpp").write_text(f"#pragma once\nnamespace plugrad {{\nPLUGRAD_API {wrong};\n}}\n")
+    for wrong in ("Tensor odd(const std::map<int, int>& x)", "int odd(const Tensor& x)",
+                  "Tensor odd(const Tensor& x, int n = kMany)"):
+        header = f"#pragma once\nnamespace plugrad {{\nPLUGRAD_API {wrong};\n}}\n"
+        (tmp_path / "core/include/plugrad/ops/new.hpp").write_text(header)
         assert "generate.py" in run_python(code, generate, tmp_path, tmp_path / "out.cpp", check=False).stderr
 
 

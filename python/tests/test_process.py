@@ -52,7 +52,8 @@ def test_errors_do_not_leak():
     a, b = plugrad.zeros((2, 3)), plugrad.zeros((4,))
 
     def fail():
-        for wrong in (lambda: a + b, lambda: a[5], lambda: a + "x", lambda: plugrad.from_dlpack(1), lambda: Tensor([[1], 2]), lambda: Value("x")):
+        for wrong in (lambda: a + b, lambda: a[5], lambda: a + "x", lambda: plugrad.from_dlpack(1), lambda: Tensor([[1], 2]),
+                      lambda: Value("x")):
             with pytest.raises(Exception):
                 wrong()
     for _ in range(200):
@@ -191,7 +192,8 @@ def test_clean_exit_with_live_tensors(run_python):
     done = run_python("""
 import threading, plugrad
 from plugrad import Tensor, Value, MLP
-x = Tensor([[1.0, 2.0]]); y = (x * x).sum(); y.backward(); big = plugrad.ones((1000, 1000)); v = Value(1) + 2; m = MLP(2, [2, 1]); out = m([1, 2])
+x = Tensor([[1.0, 2.0]]); y = (x * x).sum(); y.backward(); big = plugrad.ones((1000, 1000)); v = Value(1) + 2
+m = MLP(2, [2, 1]); out = m([1, 2])
 view = memoryview(big); it = iter(x); modes = plugrad.no_grad().__enter__()
 class Late:
     def __del__(self): x + x
@@ -228,7 +230,8 @@ history = training.fit(model, x, y, optim.SGD(model.parameters(), 0.01), epochs=
 print("interrupted", history.interrupted, flush=True)
 while True: model(x).sum().backward()
 """
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=os.environ)
     try:
         assert child.stdout.readline() == "ready\n"
         time.sleep(0.5)

@@ -102,7 +102,8 @@ def test_strides_and_contiguity():
 
 def test_sizes_are_tuples():
     shape = Tensor([[1, 2, 3]]).shape
-    assert isinstance(shape, tuple) and repr(shape) == "(1, 3)" and hash(shape) == hash((1, 3)) and shape != [1] and shape != (3, 1)
+    assert isinstance(shape, tuple) and repr(shape) == "(1, 3)" and hash(shape) == hash((1, 3)) and shape != [1]
+    assert shape != (3, 1)
     assert [*shape, 5] == [1, 3, 5] and shape[1] == 3 and pickle.loads(pickle.dumps(shape)) == (1, 3)
 
 
@@ -127,7 +128,8 @@ def test_reshape():
 
 
 def test_item():
-    assert Tensor([[2.5]]).item() == 2.5 and isinstance(Tensor([1], dtype="i64").item(), int) and Tensor([True]).item() is True
+    assert Tensor([[2.5]]).item() == 2.5 and isinstance(Tensor([1], dtype="i64").item(), int)
+    assert Tensor([True]).item() is True
     assert float(Tensor([2.5])) == 2.5 and int(Tensor([2.5])) == 2 and bool(Tensor([0.0])) is False
     assert [10, 11, 12][Tensor([1], dtype="i64")] == 11
     with pytest.raises(ValueError, match="one element"):
@@ -185,7 +187,8 @@ def test_to():
     (r * 3).sum().backward()
     assert t.grad.tolist() == [[3, 3]] and t.grad.device == "cpu"
     assert t.to("f64").dtype == "f64" and t.double().dtype == "f64" and t.long().dtype == "i64" and t.bool().dtype == "bool"
-    assert t.float().is_same(t) and t.to(plugrad.f64).dtype == plugrad.f64 and t.to(Device("reference")).device.type == "reference"
+    assert t.float().is_same(t) and t.to(plugrad.f64).dtype == plugrad.f64
+    assert t.to(Device("reference")).device.type == "reference"
     with pytest.raises(ValueError, match=r"cpu:0.*reference:0"):
         t + r
     with pytest.raises(RuntimeError, match="npu"):
@@ -218,7 +221,8 @@ def test_broadcasting():
 def test_in_place():
     t = plugrad.zeros((2, 2))
     assert t.fill_(3) is t and t.tolist() == [[3, 3], [3, 3]]
-    assert t.copy_([1, 2]).tolist() == [[1, 2], [1, 2]] and t.add_(t, alpha=2).tolist() == [[3, 6], [3, 6]] and t.mul_(2).tolist()[0] == [6, 12]
+    assert t.copy_([1, 2]).tolist() == [[1, 2], [1, 2]] and t.add_(t, alpha=2).tolist() == [[3, 6], [3, 6]]
+    assert t.mul_(2).tolist()[0] == [6, 12]
     w = Tensor([1.0])
     with pytest.raises(ValueError, match="NoGrad|recording"):
         w.fill_(2)
@@ -248,8 +252,10 @@ def test_iteration_and_length():
 
 
 def test_pickle():
-    for t in (Tensor([[1.5, 2]]), plugrad.zeros((0, 2)), Tensor([True]), Tensor([2**60], dtype="i64"), Tensor([1.0], device="reference"),
+    for t in (Tensor([[1.5, 2]]), plugrad.zeros((0, 2)), Tensor([True]), Tensor([2**60], dtype="i64"),
+              Tensor([1.0], device="reference"),
               plugrad.arange(6).reshape(2, 3).T):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             again = pickle.loads(pickle.dumps(t, protocol))
-            assert (again.tolist(), again.shape, again.dtype, again.device, again.requires_grad) == (t.tolist(), t.shape, t.dtype, t.device, t.requires_grad)
+            assert (again.tolist(), again.shape, again.dtype) == (t.tolist(), t.shape, t.dtype)
+            assert (again.device, again.requires_grad) == (t.device, t.requires_grad)

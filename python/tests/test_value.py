@@ -39,9 +39,12 @@ def test_its_sanity_check():
 
 
 @pytest.mark.parametrize("op, a, b", [
-    (lambda x: x + 3, 5, 1), (lambda x: 3 + x, 5, 1), (lambda x: x - 3, -1, 1), (lambda x: 3 - x, 1, -1), (lambda x: x * 3, 6, 3),
-    (lambda x: 3 * x, 6, 3), (lambda x: x / 4, 0.5, 0.25), (lambda x: 4 / x, 2, -1), (lambda x: x**3, 8, 12), (lambda x: -x, -2, -1),
-    (lambda x: +x, 2, 1), (lambda x: x.relu(), 2, 1), (lambda x: (x - 5).relu(), 0, 0), (lambda x: x.exp(), math.e**2, math.e**2),
+    (lambda x: x + 3, 5, 1), (lambda x: 3 + x, 5, 1), (lambda x: x - 3, -1, 1), (lambda x: 3 - x, 1, -1),
+    (lambda x: x * 3, 6, 3),
+    (lambda x: 3 * x, 6, 3), (lambda x: x / 4, 0.5, 0.25), (lambda x: 4 / x, 2, -1), (lambda x: x**3, 8, 12),
+    (lambda x: -x, -2, -1),
+    (lambda x: +x, 2, 1), (lambda x: x.relu(), 2, 1), (lambda x: (x - 5).relu(), 0, 0),
+    (lambda x: x.exp(), math.e**2, math.e**2),
     (lambda x: x.log(), math.log(2), 0.5), (lambda x: x.tanh(), math.tanh(2), 1 - math.tanh(2)**2)])
 def test_ops_and_numbers_on_either_side(op, a, b):
     x = Value(2)
