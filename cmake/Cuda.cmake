@@ -1,5 +1,4 @@
-# Finds nvcc 12 or newer and enables the language, or says in one line why the CUDA plugin is left out. PLUGRAD_HAS_CUDA
-# tells.
+# Finds nvcc 12 or newer and enables CUDA, or prints in one line why the CUDA plugin is left out. Sets PLUGRAD_HAS_CUDA.
 set(PLUGRAD_CUDA AUTO CACHE STRING "the CUDA backend and plugin: AUTO (where nvcc is found), ON, OFF")
 set_property(CACHE PLUGRAD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PLUGRAD_HAS_CUDA OFF)
@@ -8,12 +7,12 @@ if(NOT PLUGRAD_CUDA)
   return()
 endif()
 
-# plugrad_cuda_leave_out(REASON): the one line, or an error where the plugin was asked for by name.
+# plugrad_cuda_leave_out(REASON): prints that line, or fails where PLUGRAD_CUDA is ON.
 function(plugrad_cuda_leave_out reason)
   if(PLUGRAD_CUDA STREQUAL "AUTO")
     message(STATUS "left out: CUDA plugin, ${reason}")
   else()
-    message(FATAL_ERROR "the CUDA plugin cannot be built: ${reason}. scripts/cuda-toolkit.sh gets an nvcc; "
+    message(FATAL_ERROR "the CUDA plugin cannot be built: ${reason}. scripts/cuda-toolkit.sh downloads an nvcc; "
                         "-DPLUGRAD_CUDA=OFF builds everything else")
   endif()
 endfunction()
@@ -22,7 +21,8 @@ include(CheckLanguage)
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(PLUGRAD_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(NOT PLUGRAD_NVCC)
-    plugrad_cuda_leave_out("no nvcc (looked in CUDACXX, PATH, CUDA_HOME, /usr/local/cuda; scripts/cuda-toolkit.sh gets one)")
+    plugrad_cuda_leave_out(
+      "no nvcc in CUDACXX, PATH, CUDA_HOME or /usr/local/cuda (scripts/cuda-toolkit.sh downloads one)")
     return()
   endif()
   set(CMAKE_CUDA_COMPILER ${PLUGRAD_NVCC})
@@ -32,7 +32,7 @@ if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75)  # for CMake's try of the compiler; what the plugin is made for stands below
+  set(CMAKE_CUDA_ARCHITECTURES 75)  # for CMake's test of the compiler; the plugin's architectures follow below
 endif()
 check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
@@ -50,7 +50,7 @@ if(NOT PLUGRAD_CUDART_STATIC)
   return()
 endif()
 
-# CMake 3.25 ends at CUDA17, and a target that asks for cxx_std_20 asks for CUDA20 as well.
+# CMake 3.25 knows no dialect after CUDA17, and a target with cxx_std_20 requires CUDA20 too.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -58,7 +58,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 
-# Every architecture from 75 that this nvcc knows, less the embedded ones; and the newest as PTX, for what is newer still.
+# Every architecture from 75 that this nvcc knows, without the embedded ones; and the newest as PTX, for later GPUs.
 function(plugrad_cuda_all_architectures result)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE codes OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REGEX MATCHALL "sm_[0-9]+" codes "${codes}")
@@ -76,12 +76,12 @@ function(plugrad_cuda_all_architectures result)
 endfunction()
 plugrad_cuda_all_architectures(all_architectures)
 set(PLUGRAD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING
-  "what the CUDA plugin is made for, as CMake's CUDA_ARCHITECTURES")
+  "architectures of the CUDA plugin, as in CMake's CUDA_ARCHITECTURES")
 message(STATUS "CUDA plugin: nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${PLUGRAD_CUDA_ARCHITECTURES}")
 set(PLUGRAD_HAS_CUDA ON)
 
-# plugrad_cuda_target(TARGET): how our CUDA sources are compiled. Rounding is written down: fused operations only where the
-# code asks for them.
+# plugrad_cuda_target(TARGET): sets how our CUDA sources are compiled. nvcc may fuse multiply-adds only where the code says
+# so.
 function(plugrad_cuda_target target)
   string(REPLACE ";" " " names "${PLUGRAD_CUDA_ARCHITECTURES}")
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${PLUGRAD_CUDA_ARCHITECTURES}")

@@ -1,18 +1,15 @@
 # Install rules, by component: core, dev, sdk, sdk-tools, tools, and backend-X beside each plugin. Included last.
-# The tree is relocatable: the core finds its plugins beside its own file, packages find themselves by their own path.
+# The tree is relocatable: the core finds its plugins beside its own file, and packages use their own path.
 include(CMakePackageConfigHelpers)
 
-# For authors of plugins; needs no core. A file NAME.cmake of targets includes all NAME-*.cmake beside it, hence -targets.
+# For authors of plugins; it needs no core. CMake's file NAME.cmake includes all NAME-*.cmake beside it, hence -targets.
 install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
 install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
 install(FILES sdk/plugin.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(FILES sdk/ops.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
-if(EXISTS ${PROJECT_SOURCE_DIR}/sdk/template)
-  install(DIRECTORY sdk/template DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT sdk)
-endif()
 
-# The core, and what programs that use it are built with.
+# The core, and the headers for programs that use it.
 if(TARGET plugrad)
   install(TARGETS plugrad EXPORT plugrad-core
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT core NAMELINK_COMPONENT dev)
@@ -21,7 +18,7 @@ if(TARGET plugrad)
   install(DIRECTORY core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 endif()
 
-# The program that checks plugins. plugrad, the other one, is installed by tools/.
+# The program that checks plugins. tools/ installs the other program, plugrad.
 if(TARGET plugrad-conform)
   install(TARGETS plugrad-conform EXPORT plugrad-sdk-tools
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk-tools)
@@ -29,7 +26,7 @@ if(TARGET plugrad-conform)
     COMPONENT sdk-tools)
 endif()
 
-# How others find all this. A file belongs to one component: the package file comes with the SDK, and says what is missing.
+# The package files. Each belongs to one component: plugradConfig.cmake to the SDK; it reports missing components.
 configure_package_config_file(cmake/plugradConfig.cmake.in ${PROJECT_BINARY_DIR}/package/plugradConfig.cmake
   INSTALL_DESTINATION ${PLUGRAD_CMAKEDIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/plugradConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -1,5 +1,5 @@
 # plugrad_add_plugin(NAME sources...): a MODULE libplugrad-backend-NAME.so that exports the entry symbol and nothing else.
-# Used by this tree and, installed, by projects that have only the SDK.
+# This tree uses it and, once it is installed, so do projects that have only the SDK.
 if(NOT DEFINED PLUGRAD_PLUGIN_MAP)
   set(PLUGRAD_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
 endif()
@@ -15,7 +15,7 @@ function(plugrad_add_plugin name)
     LINK_DEPENDS ${PLUGRAD_PLUGIN_MAP})
   target_link_options(plugrad-backend-${name} PRIVATE
     LINKER:--version-script=${PLUGRAD_PLUGIN_MAP} LINKER:--exclude-libs,ALL)
-  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # clang keeps the sanitizers' runtime in the program
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # clang links the sanitizers' runtime into the program only
     target_link_options(plugrad-backend-${name} PRIVATE LINKER:-z,defs)
   endif()
 endfunction()

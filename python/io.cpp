@@ -5,6 +5,7 @@
 #include <plugrad/io/idx.hpp>
 #include <plugrad/io/moons.hpp>
 #include <plugrad/io/safetensors.hpp>
+#include <plugrad/io/shuffle.hpp>
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -77,14 +78,14 @@ void bind_io(nb::module_& m) {
       },
       nb::arg("path"), nb::arg("device") = nb::none(),
       "Returns the tensors of a safetensors file by name; they track no gradient. Raises OSError where the file is missing "
-      "or "
-      "damaged.");
+      "or damaged.");
   m.def(
       "load_metadata",
       [](const nb::object& path) {
         return unlocked([file = path_of(path)] { return io::read_safetensors_header(file).metadata; });
       },
       nb::arg("path"), "Returns the map of texts of a safetensors file.");
+  m.def("_shuffled_rows", &io::shuffled_rows, nb::arg("count"), nb::arg("seed"), nb::arg("epoch"));
   m.def("_fashion_mnist", fashion_mnist, nb::arg("directory").none(), nb::arg("device").none());
   m.def("_moons", moons, nb::arg("count"), nb::arg("noise"), nb::arg("seed"), nb::arg("device").none());
   m.def("_read_idx", idx, nb::arg("path"), nb::arg("device").none());

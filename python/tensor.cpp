@@ -150,8 +150,7 @@ void bind_properties(nb::class_<Tensor>& tensor) {
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](Tensor& x, bool on) { x.requires_grad_(on); },
           "Whether it is a leaf with a gradient, or was computed from one. Setting it raises ValueError for integers and "
-          "for "
-          "results of ops.")
+          "for results of ops.")
       .def_prop_rw(
           "grad", [](const Tensor& x) { return wrap(x.grad()); },
           [](Tensor& x, std::optional<Tensor> grad) { x.set_grad(grad.value_or(Tensor())); },

@@ -24,17 +24,17 @@ bool is_gzip(const std::vector<uint8_t>& bytes, size_t at) {
 
 struct ByteSource::Inflate {
   z_stream stream{};
-  bool at_end = false;  // of a member: a whole file, or one of several in a row
+  bool at_end = false;  // of a gzip member, of which a file may have several
 
   Inflate() {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Error(Code::out_of_memory, "[inflate] no memory for the unpacker");
+    if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Error(Code::out_of_memory, "[inflate] there is no memory for zlib");
   }
   ~Inflate() { inflateEnd(&stream); }
 };
 
 ByteSource::ByteSource(const std::string& path, Packing packing, const std::string& hint) : path_(path) {
-  // Without O_NONBLOCK a FIFO would hang here for ever.
+  // Without O_NONBLOCK, open would block for ever on a FIFO.
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno) + (hint.empty() ? "" : "; " + hint));
   struct stat status {};
@@ -86,14 +86,14 @@ size_t ByteSource::read(void* bytes, size_t count) {
   return done;
 }
 
-// gzip allows several members in a row; anything else after the first is no part of the file.
+// gzip allows several members, one after another. Any other bytes after a member are an error.
 void ByteSource::next_member() {
   if (packed_.size() - next_ < 2) {
     std::vector<uint8_t> kept(packed_.begin() + static_cast<ptrdiff_t>(next_), packed_.end());
     refill();
     packed_.insert(packed_.begin(), kept.begin(), kept.end());
   }
-  if (!is_gzip(packed_, next_)) fail("has other bytes after the end of its gzip stream");
+  if (!is_gzip(packed_, next_)) fail("has extra bytes after its gzip stream");
   inflateReset(&inflate_->stream);
   inflate_->at_end = false;
 }
@@ -108,7 +108,7 @@ size_t ByteSource::inflate(uint8_t* bytes, size_t count) {
   stream.avail_out = static_cast<uInt>(part);
   const int status = ::inflate(&stream, Z_NO_FLUSH);
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-    fail(std::string("is damaged: gzip says ") + (stream.msg ? stream.msg : "that the data are wrong"));
+    fail(std::string("is damaged: gzip says ") + (stream.msg ? stream.msg : "that the data is wrong"));
   }
   next_ = packed_.size() - stream.avail_in;
   inflate_->at_end = status == Z_STREAM_END;

@@ -1,4 +1,4 @@
-// Bytes of a file, unpacked on the way where they are gzip and that is wanted.
+// Reads the bytes of a file, and decompresses gzip on request.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,15 +12,15 @@ enum class Packing { plain, gzip_or_plain };
 // Not thread-safe. Each function throws Error (io_error) that names the path.
 class ByteSource {
  public:
-  // A regular file; `hint` ends the message where there is none.
+  // Opens a regular file. `hint` ends the message where the file does not exist.
   ByteSource(const std::string& path, Packing packing, const std::string& hint = "");
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // Up to count bytes; fewer only at the end.
+  // Reads up to count bytes; fewer only at the end.
   size_t read(void* bytes, size_t count);
-  uint64_t file_bytes() const { return file_bytes_; }  // as they are on disk
+  uint64_t file_bytes() const { return file_bytes_; }  // the size on disk
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
@@ -33,7 +33,7 @@ class ByteSource {
   int descriptor_ = -1;
   uint64_t file_bytes_ = 0;
   std::vector<uint8_t> packed_;
-  size_t next_ = 0;                   // of packed_, what was not used yet
+  size_t next_ = 0;                   // the first unused byte of packed_
   std::unique_ptr<Inflate> inflate_;  // null for a plain file
 };
 

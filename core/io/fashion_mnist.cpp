@@ -13,7 +13,7 @@ std::string locate(const std::string& directory, const std::string& name) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) return path;
   }
-  throw Error(Code::io_error, "[" + directory + "] Fashion-MNIST is not installed there: no " + name +
+  throw Error(Code::io_error, "[" + directory + "] has no Fashion-MNIST: there is no " + name +
                                   ".gz; install it with `apt-get install dataset-fashion-mnist`, or name its directory");
 }
 

@@ -31,8 +31,8 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Process and count make the name unique among those who write now; O_EXCL settles the rest. It begins with a dot: listings
-// and patterns such as *.safetensors pass over a file that a killed process left.
+// Process and count make the name unique among current writers, and O_EXCL excludes the rest. The name begins with a dot, so
+// that listings and patterns such as *.safetensors skip a file that a killed process left.
 std::string temporary_name(const std::string& path, int attempt) {
   static std::atomic<uint64_t> count{0};
   const size_t slash = path.rfind('/');
@@ -41,13 +41,13 @@ std::string temporary_name(const std::string& path, int attempt) {
   return path.substr(0, start) + "." + path.substr(start, NAME_MAX / 2) + "." + mark + ".part";
 }
 
-// File systems without this operation (some network and FUSE ones) say so; there is nothing more to be had from them.
+// Some network and FUSE file systems do not have this operation; no more can be done there.
 bool sync_failed(int descriptor) { return fsync(descriptor) != 0 && errno != EINVAL && errno != ENOTSUP; }
 
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : name_(path), path_(resolve_links(path)) {
-  if (path.empty() || path.back() == '/') refuse(path, "is no name for a file");
+  if (path.empty() || path.back() == '/') refuse(path, "is not the name of a file");
   struct stat old {};
   const bool exists = stat(path_.c_str(), &old) == 0;
   if (exists && !S_ISREG(old.st_mode)) refuse(name_, "cannot be written: it exists and is not a regular file");
@@ -62,7 +62,7 @@ AtomicFile::AtomicFile(const std::string& path) : name_(path), path_(resolve_lin
     temporary_.clear();
     fail("cannot be written: a new file in " + folder_of(path_) + " was refused", error);
   }
-  // Ownership is the new file's; where even the mode is refused, the file is private to its writer, which is the safe side.
+  // The owner is the new file's. If setting the mode fails too, the file stays private to its writer, which is safe.
   if (exists && fchmod(descriptor_, old.st_mode & 07777) != 0) fchmod(descriptor_, 0600);
 }
 
@@ -72,7 +72,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) {
-  refuse(name_, what + ": " + std::strerror(error) + "; what was there before is unchanged");
+  refuse(name_, what + ": " + std::strerror(error) + "; the previous file is unchanged");
 }
 
 void AtomicFile::write(const void* bytes, size_t count) {
@@ -93,7 +93,8 @@ void AtomicFile::commit() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno);
   temporary_.clear();
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder that may be written to but not read: the rename stands, its moment on disk is unknown
+  // a folder that we may write but not read: the rename holds, but when it reaches the disk is unknown
+  if (folder < 0) return;
   const bool failed = sync_failed(folder);
   const int error = errno;
   close(folder);

@@ -41,7 +41,7 @@ int read_rank(ByteSource& source) {
   if (!idx || magic[2] != kUnsignedByte || magic[3] == 0) {
     source.fail("is not an IDX file of unsigned bytes: it begins with " + hex(magic) + ", expected 00 00 08 and the rank");
   }
-  if (magic[3] > PLUGRAD_MAX_RANK) source.fail("has " + std::to_string(magic[3]) + " dimensions, at most 8 are read");
+  if (magic[3] > PLUGRAD_MAX_RANK) source.fail("has " + std::to_string(magic[3]) + " dimensions; at most 8 are supported");
   return magic[3];
 }
 
@@ -75,14 +75,14 @@ IdxArray read_idx(const std::string& path) {
     array.elements.resize(before + part);
     const size_t got = source.read(array.elements.data() + before, part);
     if (got < part) {
-      source.fail("is cut short: its header says " + std::to_string(count) + " elements " + shape_text(array.extents) +
-                  ", it holds " + std::to_string(before + got));
+      source.fail("is cut short: its header promises " + std::to_string(count) + " elements " + shape_text(array.extents) +
+                  ", but it has " + std::to_string(before + got));
     }
   }
   uint8_t beyond = 0;
   if (source.read(&beyond, 1) != 0) {
-    source.fail("goes on after the " + std::to_string(count) + " elements " + shape_text(array.extents) +
-                " that its header says");
+    source.fail("has bytes after the " + std::to_string(count) + " elements " + shape_text(array.extents) +
+                " that its header promises");
   }
   return array;
 }

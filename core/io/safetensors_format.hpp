@@ -1,4 +1,4 @@
-// The names and limits of the format that its reader and its writer share.
+// Names and limits of the format, shared by reader and writer.
 #pragma once
 #include <plugrad/tensor/dtype.hpp>
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A name as a message may show it: escaped, on one line, not too long.
+// A name for messages: escaped, on one line, and not too long.
 std::string quoted(const std::string& name) {
   constexpr size_t kMost = 80;
   std::string text = Json(name.substr(0, kMost)).dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -49,10 +49,10 @@ class HeaderParser {
     fail("tensor " + quoted(name) + " " + what);
   }
 
-  // The parser ends quietly at a zero byte, and keeps the last of equal keys: both are checked here.
+  // The parser stops silently at a zero byte and keeps the last of equal keys, so both are checked here.
   Json parse_json(const std::string& text) const {
     if (text.empty() || text.front() != '{') fail("its header does not begin with '{'");
-    if (text.find('\0') != std::string::npos) fail("its header holds a zero byte");
+    if (text.find('\0') != std::string::npos) fail("its header has a zero byte");
     std::vector<std::set<std::string>> keys;
     const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
       constexpr int kDepth = 4;
@@ -69,14 +69,14 @@ class HeaderParser {
     } catch (const Json::parse_error& error) {
       fail("its header is not JSON in UTF-8 (byte " + std::to_string(error.byte) + ")");
     } catch (const Json::exception&) {
-      fail("its header holds a number that no 64 bits can hold");
+      fail("its header has a number that does not fit into 64 bits");
     }
   }
 
   void read_metadata(const Json& value) {
-    if (!value.is_object()) fail("its __metadata__ is no map");
+    if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail("its metadata " + quoted(key) + " is no text");
+      if (!text.is_string()) fail("its metadata " + quoted(key) + " is not text");
       header_.metadata[key] = text.get<std::string>();
     }
   }
@@ -84,7 +84,7 @@ class HeaderParser {
   TensorEntry read_entry(const std::string& name, const Json& value) const {
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
         !value.contains("data_offsets")) {
-      fail(name, "is not described by exactly dtype, shape and data_offsets");
+      fail(name, "must have exactly the fields dtype, shape and data_offsets");
     }
     TensorEntry entry;
     entry.dtype = read_dtype(name, value["dtype"]);
@@ -110,15 +110,15 @@ class HeaderParser {
   }
 
   Shape read_shape(const std::string& name, const Json& value) const {
-    if (!value.is_array()) fail(name, "has a shape that is no list");
+    if (!value.is_array()) fail(name, "has a shape that is not a list");
     if (value.size() > PLUGRAD_MAX_RANK) {
-      fail(name,
-           "has " + std::to_string(value.size()) + " dimensions, at most " + std::to_string(PLUGRAD_MAX_RANK) + " are read");
+      fail(name, "has " + std::to_string(value.size()) + " dimensions; at most " + std::to_string(PLUGRAD_MAX_RANK) +
+                     " are supported");
     }
     Shape shape;
     for (const Json& extent : value) {
       const bool fits = extent.is_number_unsigned() && extent.get<uint64_t>() <= std::numeric_limits<int64_t>::max();
-      if (!fits) fail(name, "has an extent that is no whole number below 2^63");
+      if (!fits) fail(name, "has an extent that is not a whole number below 2^63");
       shape.push_back(extent.get<int64_t>());
     }
     return shape;
@@ -132,7 +132,7 @@ class HeaderParser {
     }
     uint64_t bytes = static_cast<uint64_t>(item_size(entry.dtype));
     bool overflow = false;
-    // Strides are made of the other extents even where one is 0, so these must not overflow either.
+    // Strides are products of the other extents, even where one extent is 0, so those must not overflow either.
     for (const int64_t extent : entry.shape) {
       overflow |= extent != 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes);
     }
@@ -158,7 +158,7 @@ class HeaderParser {
       next = entry->end;
     }
     if (next != file_bytes_ - header_.data) {
-      fail(std::to_string(file_bytes_ - header_.data - next) + " bytes after its last tensor belong to none");
+      fail(std::to_string(file_bytes_ - header_.data - next) + " bytes after its last tensor belong to no tensor");
     }
   }
 
@@ -177,10 +177,9 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{length_bytes[i]} << (8 * i);
   const auto fail = [&](const std::string& what) { source.fail("is not a valid safetensors file: " + what); };
-  if (!whole) fail("it is shorter than the 8 bytes that begin one");
+  if (!whole) fail("it is shorter than the 8 bytes of its length field");
   if (length > file_bytes - kLengthBytes || length > kMaxHeaderBytes) {
-    fail("it says that its header has " + std::to_string(length) + " bytes, and has " + std::to_string(file_bytes) +
-         " itself");
+    fail("it claims a header of " + std::to_string(length) + " bytes, but the whole file has " + std::to_string(file_bytes));
   }
   std::string text(length, '\0');
   if (source.read(text.data(), length) != length) fail("it ends inside its header");

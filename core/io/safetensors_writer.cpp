@@ -18,7 +18,7 @@ std::vector<Item> in_file_order(const std::string& path, const std::map<std::str
   std::vector<Item> order;
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) throw Error(Code::invalid, "[" + path + "] tensor " + name + " is undefined");
-    if (name == kMetadataKey) throw Error(Code::invalid, "[" + path + "] the name __metadata__ is the format's own");
+    if (name == kMetadataKey) throw Error(Code::invalid, "[" + path + "] the format reserves the name __metadata__");
     order.emplace_back(&name, &tensor);
   }
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const Item& item) { return item_size(item.second->dtype()); });

@@ -5,9 +5,9 @@ target_sources(plugrad PRIVATE
   io/fashion_mnist.cpp
   io/file.cpp
   io/idx.cpp
-  io/loss_plot.cpp
   io/moons.cpp
   io/safetensors_header.cpp
   io/safetensors_reader.cpp
-  io/safetensors_writer.cpp)
+  io/safetensors_writer.cpp
+  io/shuffle.cpp)
 target_link_libraries(plugrad PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)

@@ -1,17 +1,16 @@
 """A training loop with a progress bar. Ctrl-C ends it between two steps and keeps what was learnt."""
 
-import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from . import data
+from . import _plugrad, data
 from ._modes import no_grad
 from ._plugrad import Tensor
 from .nn import cross_entropy
 
-__all__ = ["History", "Progress", "accuracy", "batches", "fit"]
+__all__ = ["History", "Progress", "accuracy", "batches", "fit", "shuffled"]
 
 
 class Progress:
@@ -64,14 +63,16 @@ class History:
     interrupted: bool = False
 
 
-def batches(count: int, size: int | None, shuffle: random.Random | None = None) -> Iterator[list[int] | range]:
-    """Yields the indices 0 .. count - 1 in groups of `size`, shuffled if `shuffle` is given; the last may be smaller."""
+def shuffled(count: int, seed: int, epoch: int) -> list[int]:
+    """Returns a permutation of 0 .. count - 1 that depends on seed and epoch alone; `plugrad train` uses the same ones."""
+    return _plugrad._shuffled_rows(count, seed, epoch)
+
+
+def batches(count: int, size: int | None, order: Sequence[int] | None = None) -> Iterator[Sequence[int]]:
+    """Yields the indices 0 .. count - 1, or those of `order`, in groups of `size`; the last group may be smaller."""
     if size is not None and size < 1:
         raise ValueError(f"[batches] size {size} is too small: at least 1 expected")
-    order: list[int] | range = range(count)
-    if shuffle is not None:
-        order = list(order)
-        shuffle.shuffle(order)
+    order = range(count) if order is None else order
     step = size or max(count, 1)
     for start in range(0, count, step):
         yield order[start:start + step]
@@ -91,11 +92,11 @@ def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, opti
     """
     if len(inputs) != len(targets):
         raise ValueError(f"[fit] {len(inputs)} inputs, but {len(targets)} targets")
-    generator = random.Random(seed) if shuffle and batch_size is not None else None
     history = History()
     try:
         for epoch in range(epochs):
-            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress,
+            order = shuffled(len(inputs), seed, epoch) if shuffle and batch_size is not None else None
+            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, order, progress,
                                          f"epoch {epoch + 1}/{epochs}"))
             if on_epoch is not None:
                 on_epoch(epoch, history.losses[-1])
@@ -104,11 +105,11 @@ def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, opti
     return history
 
 
-def _epoch(model, inputs, targets, optimizer, loss, batch_size, generator, progress, label) -> float:
+def _epoch(model, inputs, targets, optimizer, loss, batch_size, order, progress, label) -> float:
     total, seen = 0.0, 0
     steps = -(-len(inputs) // (batch_size or max(len(inputs), 1)))
     with Progress(steps, label, enabled=progress) as bar:
-        for indices in batches(len(inputs), batch_size, generator):
+        for indices in batches(len(inputs), batch_size, order):
             value = loss(model(_pick(inputs, indices)), _pick(targets, indices))
             optimizer.zero_grad()
             value.backward()

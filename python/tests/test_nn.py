@@ -182,11 +182,11 @@ def test_the_bar_on_a_terminal():
 
 
 def test_batches():
-    import random
     assert [list(b) for b in training.batches(5, 2)] == [[0, 1], [2, 3], [4]]
     assert [list(b) for b in training.batches(3, None)] == [[0, 1, 2]]
-    shuffled = [i for b in training.batches(50, 7, random.Random(1)) for i in b]
-    assert sorted(shuffled) == list(range(50)) != shuffled
+    order = training.shuffled(50, seed=1, epoch=0)
+    assert [i for b in training.batches(50, 7, order) for i in b] == order
+    assert sorted(order) == list(range(50)) != order and order != training.shuffled(50, seed=1, epoch=1)
     with pytest.raises(ValueError):
         list(training.batches(5, 0))
 

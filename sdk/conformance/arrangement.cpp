@@ -31,7 +31,7 @@ class Arranger {
     return !is_output(operand) && (row_.expands() || !has(op_.scalar_inputs(), operand));
   }
 
-  // All operands that may in this placement, then each alone.
+  // First all operands that allow this placement together, then each alone.
   void add_all_and_each(Placement placement, std::vector<Arrangement>& list, bool for_large = false) const {
     Arrangement all = plain();
     for (int k = 0; k < operands(); ++k) put(all, k, placement);
@@ -46,7 +46,7 @@ class Arranger {
     for (int i = 0; op_.works_in_place() && op_.outputs == 1 && i < op_.inputs; ++i) {
       if (question_.in(i) != question_.out() || has(op_.scalar_inputs(), op_.outputs + i) || row_.only_immediates())
         continue;
-      if (question_.accumulates()) continue;  // the output would be read twice, with two meanings
+      if (question_.accumulates()) continue;  // the kernel would read the output twice, with two meanings
       Arrangement a = plain();
       a.in_place = i;
       for (int k = 0; k < operands(); ++k) put(a, k, placement);

@@ -1,4 +1,4 @@
-// How operands lie in memory: the layouts of the columns of the matrix.
+// Layouts of operands in memory: the columns of the matrix.
 #pragma once
 #include <sdk/conformance/problem.hpp>
 
@@ -27,8 +27,8 @@ struct Placement {
 
 struct Arrangement {
   std::vector<Placement> operands;  // outputs, then inputs
-  int in_place = -1;                // the input that the output is
-  bool for_large = false;           // tried with large problems too
+  int in_place = -1;                // the input that shares the output's memory, or -1
+  bool for_large = false;           // also used for large problems
 };
 
 enum class Column : uint8_t { dense, strided, broadcast, negative, immediate, offset, mixed };
@@ -36,14 +36,14 @@ inline constexpr int kColumns = 7;
 inline constexpr std::array<const char*, kColumns> kColumnNames = {"dense",     "strided", "broadcast", "negative",
                                                                    "immediate", "offset",  "mixed"};
 
-// The layout bits of a column, besides those that the op always has; of mixed, the most there can be.
+// The layout bits of a column beyond those that the op always has. For `mixed`, all bits that may occur.
 uint16_t column_bits(Column column);
 
 std::vector<Arrangement> arrangements(Column column, const OpRow& row, const Question& question, Random& random);
 
-// Strides in elements; negative ones are meant from the last element of their axis.
+// Strides in elements. A negative stride counts from the last element of its axis.
 Shape strides_of(const Shape& shape, Form form);
-// The array as it looks through a view of this form: what a zero stride repeats is equal.
+// Returns the array as a view of this form shows it: elements along a zero stride are equal.
 Array seen_through(const Array& array, Form form);
 bool is_broadcast(Form form);
 const char* form_name(Form form);

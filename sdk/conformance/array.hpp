@@ -1,4 +1,4 @@
-// The elements of an operand in host memory, row-major. Values of any dtype are long doubles, which hold them all exactly.
+// The elements of an operand in host memory, row-major. long double represents the values of every dtype exactly.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -23,7 +23,7 @@ struct FloatLimits {
 };
 const FloatLimits& limits_of(uint8_t dtype);
 
-// value in dtype: rounded to nearest even, wrapped where dtype is an integer and value is one.
+// Converts value to dtype: rounds to nearest even; wraps a whole number in an integer dtype.
 long double rounded(uint8_t dtype, long double value);
 int64_t wrapped(uint8_t dtype, int64_t value);
 std::string text_of(uint8_t dtype, long double value);
@@ -32,13 +32,13 @@ class Array {
  public:
   Array() = default;
   Array(uint8_t dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)), count_(count_of(shape_)) {
-    bytes_.resize(count_ * element_size(dtype), std::byte{0xFF});  // NaN in floats: what an op must not build on
+    bytes_.resize(count_ * element_size(dtype), std::byte{0xFF});  // NaN in floats: no op may read it
   }
   uint8_t dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t count() const { return count_; }
   long double get(int64_t i) const;
-  void set(int64_t i, long double value);  // an integer that fits, or a float that is rounded
+  void set(int64_t i, long double value);  // an integer must fit; a float is rounded
   int64_t integer(int64_t i) const { return static_cast<int64_t>(get(i)); }
   std::byte* element(int64_t i) { return bytes_.data() + i * element_size(dtype_); }
   const std::byte* element(int64_t i) const { return bytes_.data() + i * element_size(dtype_); }

@@ -12,15 +12,16 @@ void check_table(Session& session, Tally& tally) {
   const Plugin& plugin = session.plugin;
   for (int call = 0; call < 3; ++call) {
     const plugrad_backend* again = plugin.entry(session.host);
-    tally.check(again == plugin.table, "the entry answers another table on another call: it must be one static table");
+    tally.check(again == plugin.table,
+                "the entry returns a different table on a second call; it must return one static table");
     tally.check(again && !std::memcmp(again, &plugin.first_seen, sizeof *again),
-                "the table changed since the first call: it must be constant");
+                "the table changed since the first call; it must be constant");
   }
   const plugrad_backend& table = *plugin.table;
   tally.check(table.struct_size >= sizeof(plugrad_backend) && table.struct_size % 8 == 0,
               "the table's struct_size is " + std::to_string(table.struct_size) + ", expected a multiple of 8 from " +
                   std::to_string(sizeof(plugrad_backend)));
-  tally.check(table.version != nullptr, "the version is null; an empty string says that there is none");
+  tally.check(table.version != nullptr, "the version is null; return an empty string if there is none");
 }
 
 void check_name(Session& session, Tally& tally) {
@@ -35,10 +36,10 @@ void check_name(Session& session, Tally& tally) {
 }
 
 void check_exports(Session& session, Tally& tally) {
-  if (session.plugin.exports.empty()) return tally.skip("linked in: there is no file that exports symbols");
+  if (session.plugin.exports.empty()) return tally.skip("the plugin is linked in, so no file exports symbols");
   for (const std::string& symbol : session.plugin.exports)
     tally.check(symbol == "plugrad_backend_v0",
-                "exports " + symbol + " besides plugrad_backend_v0: hide it (-fvisibility=hidden and the SDK's plugin.map)");
+                "exports " + symbol + " besides plugrad_backend_v0; hide it (-fvisibility=hidden and the SDK's plugin.map)");
 }
 
 void check_entries(Session& session, Tally& tally) {
@@ -62,13 +63,13 @@ void check_info(Session& session, Tally& tally) {
   tally.check(info.struct_size == sizeof info, "open left struct_size " + std::to_string(info.struct_size) + " in the info");
   tally.check(!(info.capabilities & ~(PLUGRAD_HOST_MEM | PLUGRAD_ASYNC)), "unknown capabilities in the info");
   tally.check(info.alignment && !(info.alignment & (info.alignment - 1)),
-              "the alignment " + std::to_string(info.alignment) + " is no power of two");
-  tally.check(info.name[0] && std::memchr(info.name, 0, sizeof info.name), "the device's name is empty or has no end");
-  tally.check(std::memchr(info.identity, 0, sizeof info.identity), "the device's identity has no end");
+              "the alignment " + std::to_string(info.alignment) + " is not a power of two");
+  tally.check(info.name[0] && std::memchr(info.name, 0, sizeof info.name), "the device's name is empty or not terminated");
+  tally.check(std::memchr(info.identity, 0, sizeof info.identity), "the device's identity is not terminated");
   tally.check(info.numa_node >= -1 && !info.reserved, "numa_node is below -1, or reserved is not 0");
 }
 
-// A later host's info is longer: what this revision does not know stays as it was.
+// The info of a newer host is longer: a plugin of this revision must leave unknown fields unchanged.
 void check_longer_info(Session& session, Tally& tally) {
   struct {
     plugrad_device_info info;
@@ -81,14 +82,14 @@ void check_longer_info(Session& session, Tally& tally) {
   const Outcome outcome =
       attempt("open", [&] { return table.open(session.host, session.settings.device, nullptr, &device, &longer.info); });
   if (device) keep(device);
-  tally.check(outcome.ok(), "open of a host whose device_info is longer answered " + outcome.text());
+  tally.check(outcome.ok(), "open of a host whose device_info is longer returned " + outcome.text());
   tally.check(std::all_of(std::begin(longer.later), std::end(longer.later), [](unsigned char b) { return b == 0x77; }),
               "open wrote beyond the fields of device_info that it knows");
-  tally.check(longer.info.alignment == session.device.info().alignment, "another alignment with a longer device_info");
+  tally.check(longer.info.alignment == session.device.info().alignment, "the alignment differs with a longer device_info");
 }
 
 void check_unknown_option(Session& session, Tally& tally) {
-  struct LongerOption {  // as a later revision's: only the stride tells where the next one is
+  struct LongerOption {  // like a newer revision's: the stride alone locates the next one
     plugrad_option option;
     uint64_t appended;
   } items[2] = {{{sizeof(LongerOption), 0, "no_such_option", "1"}, 7}, {{sizeof(LongerOption), 0, "nor_this_one", "x"}, 7}};
@@ -100,14 +101,14 @@ void check_unknown_option(Session& session, Tally& tally) {
     return session.plugin.table->open(session.host, session.settings.device, &options, &device, &info);
   });
   tally.check(outcome.status == PLUGRAD_INVALID,
-              "open with the unknown option 'no_such_option' answered " + outcome.text() + ", expected INVALID");
+              "open with the unknown option 'no_such_option' returned " + outcome.text() + ", expected INVALID");
   const bool named = outcome.message.find("no_such_option") != std::string::npos;
   tally.check(outcome.ok() || named, "the message about an unknown option does not name it: " + outcome.message);
 }
 
 void check_open_twice(Session& session, Tally& tally) {
   Device again(session.plugin.table, session.host, session.settings.device, session.settings.options);
-  tally.check(again.handle() != session.device.handle(), "open answered the same handle twice");
+  tally.check(again.handle() != session.device.handle(), "open returned the same handle twice");
   Queue queue = again.make_queue(), first = session.device.make_queue();
   const Block block(again, 64), other(session.device, 64);
   const uint64_t sent = 0x0123456789ABCDEF, sent_other = 42;
@@ -116,7 +117,7 @@ void check_open_twice(Session& session, Tally& tally) {
   session.device.upload(first, other.buffer(), 0, &sent_other, sizeof sent_other);
   again.download(queue, &got, block.buffer(), 0, sizeof got);
   session.device.download(first, &got_other, other.buffer(), 0, sizeof got_other);
-  tally.check(got == sent && got_other == sent_other, "two handles of one device do not keep their memory apart");
+  tally.check(got == sent && got_other == sent_other, "two handles of one device share memory");
 }
 
 struct Oddity {
@@ -166,13 +167,13 @@ void check_unknown_questions(Session& session, Tally& tally) {
   for (const Oddity& odd : oddities()) {
     begin_call();
     const plugrad_kernel* kernel = table.resolve(session.device.handle(), &odd.signature);
-    tally.check(!kernel, std::string("resolve answered a kernel for ") + odd.what + ", expected null");
+    tally.check(!kernel, std::string("resolve returned a kernel for ") + odd.what + ", expected null");
     tally.check(!thread_reports().count,
-                std::string("resolve reported something about ") + odd.what + "; it reports nothing");
+                std::string("resolve reported an error about ") + odd.what + "; it must not report");
   }
 }
 
-// A later host's signature is longer, and what it appended says nothing to this plugin.
+// The signature of a newer host is longer: a plugin must ignore the fields that it does not know.
 void check_longer_signature(Session& session, Tally& tally) {
   struct {
     plugrad_signature signature;
@@ -186,12 +187,13 @@ void check_longer_signature(Session& session, Tally& tally) {
   longer.signature.dtypes[0] = longer.signature.dtypes[1] = PLUGRAD_F32;
   const plugrad_kernel* plain = resolve(*session.plugin.table, session.device.handle(), fill, PLUGRAD_IMMEDIATE);
   tally.check(session.plugin.table->resolve(session.device.handle(), &longer.signature) == plain,
-              "resolve answers otherwise to a signature whose struct_size is larger");
+              "resolve returns a different kernel for a signature whose struct_size is larger");
 }
 
 void check_extension(Session& session, Tally& tally) {
   if (!session.plugin.table->get_extension) return tally.skip("the plugin has no extensions");
-  tally.check(!session.plugin.table->get_extension("no.such.extension/1"), "get_extension answers to an unknown name");
+  tally.check(!session.plugin.table->get_extension("no.such.extension/1"),
+              "get_extension returns an extension for an unknown name");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace plugrad::conformance {
 namespace {
 
 void require(const char* what, const Outcome& outcome) {
-  if (!outcome.ok()) throw Breach(std::string(what) + " answered " + outcome.text());
+  if (!outcome.ok()) throw Breach(std::string(what) + " returned " + outcome.text());
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ Device::Device(const plugrad_backend* table, const plugrad_host* host, uint32_t 
   const plugrad_options given{sizeof given, static_cast<uint32_t>(items.size()), sizeof(plugrad_option), items.data()};
   info_.struct_size = sizeof info_;
   require("open", attempt("open", [&] { return table->open(host, index, &given, &handle_, &info_); }));
-  if (!handle_) throw Breach("open answered OK and gave no device");
+  if (!handle_) throw Breach("open returned OK but no device");
   keep(handle_);
 }
 
@@ -38,7 +38,7 @@ plugrad_buffer* Device::alloc(uint64_t bytes) {
   plugrad_buffer* buffer = nullptr;
   const std::scoped_lock lock(serial_);
   require("alloc", attempt("alloc", [&] { return table_->alloc(handle_, bytes, &buffer); }));
-  if (!buffer) throw Breach("alloc answered OK and gave no buffer");
+  if (!buffer) throw Breach("alloc returned OK but no buffer");
   return buffer;
 }
 
@@ -53,7 +53,7 @@ Queue Device::make_queue(uint32_t role) {
   if (!async()) return queue;
   const std::scoped_lock lock(serial_);
   require("stream_create", attempt("stream_create", [&] { return table_->stream_create(handle_, role, &queue.stream); }));
-  if (!queue.stream) throw Breach("stream_create answered OK and gave no stream");
+  if (!queue.stream) throw Breach("stream_create returned OK but no stream");
   keep(queue.stream);
   return queue;
 }

@@ -1,4 +1,4 @@
-// An opened device of the plugin under test, driven through the C table alone.
+// An open device of the plugin under test. All calls go through the C table.
 #pragma once
 #include <sdk/conformance/host.hpp>
 
@@ -10,12 +10,12 @@
 
 namespace plugrad::conformance {
 
-// Devices and streams are never closed. Kept here, they stay reachable, which is what leak checkers ask for.
+// Keeps devices and streams, which are never closed, reachable for leak checkers.
 void keep(void* handle);
 
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
-// A stream with the number of the last submission it accepted. Without ASYNC the stream is null. One thread at a time.
+// A stream, null without ASYNC, with the number of the last submission that it accepted. One thread at a time.
 struct Queue {
   plugrad_stream* stream = nullptr;
   uint64_t last = 0;
@@ -24,7 +24,7 @@ struct Queue {
 // Thread-safe where the contract allows it; calls that are device-serial take the device's lock. Never closed.
 class Device {
  public:
-  // Throws Breach where the device does not open.
+  // Throws Breach if the device cannot be opened.
   Device(const plugrad_backend* table, const plugrad_host* host, uint32_t index, const OptionList& options);
   Device(const Device&) = delete;
 
@@ -34,20 +34,20 @@ class Device {
   bool async() const { return info_.capabilities & PLUGRAD_ASYNC; }
   bool host_memory() const { return info_.capabilities & PLUGRAD_HOST_MEM; }
 
-  // Memory; throws Breach where it cannot be had.
+  // Allocates memory; throws Breach on failure.
   plugrad_buffer* alloc(uint64_t bytes);
   void free(plugrad_buffer* buffer);
 
   Queue make_queue(uint32_t role = PLUGRAD_COMPUTE_STREAM);
-  // Submits; the op or the copy gets the queue's next number, which is spent only where the answer is OK.
+  // Submits an op or a copy with the queue's next number. The number is used up only if the call returns OK.
   Outcome run(Queue& queue, const plugrad_kernel* kernel, plugrad_op op) const;
   Outcome copy(Queue& queue, plugrad_copy copy) const;
-  // Waits for all submitted; without ASYNC there is nothing to wait for.
+  // Waits for everything submitted. Without ASYNC it returns at once.
   Outcome sync(Queue& queue, plugrad_failure* failure = nullptr) const;
 
   plugrad_place place(plugrad_buffer* buffer, uint64_t offset) const;
   plugrad_place host_place(const void* address) const;
-  // These throw Breach where the copy is refused. download waits until the bytes are there.
+  // These throw Breach if the copy is refused. download waits until the bytes have arrived.
   void upload(Queue& queue, plugrad_buffer* to, uint64_t offset, const void* from, uint64_t bytes) const;
   void download(Queue& queue, void* to, plugrad_buffer* from, uint64_t offset, uint64_t bytes) const;
 
@@ -60,7 +60,7 @@ class Device {
 
 plugrad_copy copy_of(const plugrad_place& to, const plugrad_place& from, uint64_t bytes);
 
-// Memory of a device, freed in the end.
+// Owns memory of a device.
 class Block {
  public:
   Block(Device& device, uint64_t bytes) : device_(device), buffer_(device.alloc(bytes)), bytes_(bytes) {}

@@ -25,7 +25,7 @@ Real sign(Real x) {
 struct UnaryRow {
   uint32_t opcode;
   Real1 real;
-  Integer1 integer;  // null where real does for integers as well
+  Integer1 integer;  // null where `real` serves integers as well
   Range range;
 };
 constexpr UnaryRow kUnary[] = {
@@ -55,7 +55,7 @@ Real smaller(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a
 struct BinaryRow {
   uint32_t opcode;
   Real2 real;
-  Integer2 integer;  // null where real does for integers as well
+  Integer2 integer;  // null where `real` serves integers as well
   Range left, right;
   bool any_zero_sign = false;
 };
@@ -90,7 +90,7 @@ constexpr BinaryRow kBinary[] = {
     {PLUGRAD_OP_RELU_BACKWARD, [](Real grad, Real x) { return x <= 0 ? 0 : grad; }, nullptr, {-3, 3}, {-3, 3}},
 };
 
-// Gradients that are products of few terms: within 4 eps of the sum of the terms' absolute values.
+// Gradients that are products of a few terms: the bound is 4 eps times the sum of the terms' absolute values.
 struct GradientRow {
   uint32_t opcode;
   Real2 real;  // of grad and the output y
@@ -118,7 +118,7 @@ template <class Row, size_t N> constexpr bool has(const Row (&rows)[N], uint32_t
   return std::ranges::any_of(rows, [opcode](const Row& row) { return row.opcode == opcode; });
 }
 
-// By opcode: with some sanitizers the addresses of functions are no constants to compare.
+// Compared by opcode: with some sanitizers the address of a function is not a constant expression.
 constexpr bool tables_are_complete() {
   for (const OpInfo& op : kOps) {
     if (op.shape != OpShape::elementwise || op.opcode == PLUGRAD_OP_WHERE) continue;
@@ -135,7 +135,7 @@ Expected evaluated(uint8_t dtype, Real value, double ulps) {
 
 Real wrapped_real(uint8_t dtype, uint64_t value) { return static_cast<Real>(wrapped(dtype, static_cast<int64_t>(value))); }
 
-// Where an input's unremarkable values lie.
+// The range of an input's ordinary values.
 Range range_of(const Question& question, int input) {
   const uint32_t opcode = question.op->opcode;
   if (const UnaryRow* row = find(kUnary, opcode)) return row->range;
@@ -270,7 +270,8 @@ std::vector<Problem> iota_problems(const Question& question, Random& random) {
     const auto& pair = kStartStep[random.below(std::size(kStartStep))];
     for (const Real value : pair) {
       problem.inputs.emplace_back(question.out(), Shape{});
-      const Real whole = is_floating(question.out()) ? value : static_cast<Real>(wrapped(question.out(), int64_t(value)));
+      const Real whole =
+          is_floating(question.out()) ? value : static_cast<Real>(wrapped(question.out(), static_cast<int64_t>(value)));
       problem.inputs.back().set(0, whole);
     }
     list.push_back(std::move(problem));

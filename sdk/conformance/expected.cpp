@@ -27,7 +27,7 @@ bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
   }
   if (std::isinf(value)) return got == value;
   const FloatLimits& limits = limits_of(dtype);
-  if (std::isinf(got)) {  // what rounds to infinity begins half a unit above the largest finite value
+  if (std::isinf(got)) {  // values from half a unit above the largest finite one round to infinity
     const long double overflow = limits.largest * (1 + limits.epsilon / 4);
     return std::signbit(got) == std::signbit(value) && std::fabs(value) + expected.bound >= overflow;
   }
@@ -59,7 +59,7 @@ void Sum::add_product(double a, double b) {
   ++terms_;
   magnitude_ += std::fabs(static_cast<long double>(a) * b);
   const double product = a * b;
-  if (!std::isfinite(product)) return;  // magnitude says that it overflows
+  if (!std::isfinite(product)) return;  // magnitude records the overflow
   accumulate(product);
   accumulate(std::fma(a, b, -product));
 }
@@ -80,7 +80,7 @@ Expected Sum::expected(uint8_t dtype) const {
   const FloatLimits& limits = limits_of(dtype);
   const long double underflow = 4 * terms_ * limits.smallest_denormal;  // of products; sums do not underflow
   Expected expected{value(), sum_factor(dtype, terms_) * magnitude_ + underflow, true, false};
-  // A partial sum may overflow in one order and not in another.
+  // A partial sum may overflow in one order but not in another.
   expected.unspecified = magnitude_ >= limits.largest / 2 && !nan_;
   return expected;
 }

@@ -1,4 +1,4 @@
-// What an element of an output may be, and sums in double-double to compare with.
+// The values that an element of an output may have, and reference sums in double-double.
 #pragma once
 #include <sdk/conformance/array.hpp>
 
@@ -8,12 +8,12 @@ namespace plugrad::conformance {
 
 struct Expected {
   long double value = 0;
-  long double bound = 0;       // 0: to the last bit, sign of zero included
+  long double bound = 0;       // 0: exact, including the sign of zero
   bool any_zero_sign = false;  // 0 and -0 are both right
-  bool unspecified = false;    // anything is: the order of evaluation decides whether it overflows
+  bool unspecified = false;    // any value is right: the order of evaluation decides whether it overflows
 };
 
-// What an output as a whole may be: element by element, or bit by bit.
+// The values that a whole output may have: element by element, or bit by bit.
 struct Expectation {
   std::vector<Expected> elements;
   std::optional<Array> bits;
@@ -22,10 +22,10 @@ struct Expectation {
 // `ulps` units in the last place of value, in a floating dtype.
 long double ulp_bound(uint8_t dtype, long double value, long double ulps);
 
-// Whether got is within what ops.md allows.
+// Whether `got` is within the bounds of ops.md.
 bool acceptable(uint8_t dtype, long double got, const Expected& expected);
 
-// A sum in twice the precision of double, with the sum of the terms' absolute values and what infinities make of it.
+// A sum in twice the precision of double. It also keeps the sum of the terms' absolute values, and handles infinities.
 class Sum {
  public:
   void add(double term);
@@ -33,7 +33,8 @@ class Sum {
   long double value() const;
   long double magnitude() const { return magnitude_; }
   int64_t terms() const { return terms_; }
-  // The sum as an expectation in a floating dtype: eps (16 + 4 log2 n) magnitude, and n eps up to n = 4096.
+  // Returns the sum as an expectation in a floating dtype: the bound is eps (16 + 4 log2 n) magnitude, and n eps magnitude
+  // up to n = 4096.
   Expected expected(uint8_t dtype) const;
 
  private:
@@ -44,7 +45,7 @@ class Sum {
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// eps times what ops.md allows a sum of n terms.
+// eps times the factor that ops.md allows a sum of n terms.
 long double sum_factor(uint8_t dtype, int64_t n);
 
 }  // namespace plugrad::conformance

@@ -1,4 +1,4 @@
-// Failures: indices out of range, on devices with streams and without.
+// Failures: indices out of range, with and without streams.
 #include <sdk/conformance/submission.hpp>
 #include <sdk/conformance/trial.hpp>
 
@@ -12,7 +12,7 @@ void put_index(Problem& problem, uint32_t opcode, long double value, Random& ran
   index.set(random.below(index.count()), value);
 }
 
-// One op with one bad index: INDEX_ERROR, and nothing but its outputs was written.
+// One op with one bad index must fail with INDEX_ERROR and write nothing but its outputs.
 void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long double value) {
   const Question question = question_for(opcode, PLUGRAD_F32);
   const OpRow& row = row_of(opcode);
@@ -37,7 +37,7 @@ void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long doubl
     }
     const Outcome& ran = batch.trials()[0].outcome;
     const plugrad_status status = session.device.async() && ran.ok() ? failure.status : ran.status;
-    tally.check(status == PLUGRAD_INDEX_ERROR, title + " " + text_of(batch.trials()[0]) + ": run answered " + ran.text() +
+    tally.check(status == PLUGRAD_INDEX_ERROR, title + " " + text_of(batch.trials()[0]) + ": run returned " + ran.text() +
                                                    ", sync " + outcome.text() + "; expected INDEX_ERROR");
     batch.verify_surroundings(tally, title);
   }
@@ -60,7 +60,7 @@ bool runnable(Session& session, const Vectors& vectors, Tally& tally) {
   else if (!vectors.lacking().empty())
     tally.skip(vectors.lacking());
   else if (!claimed(session, question_for(PLUGRAD_OP_GATHER, PLUGRAD_F32)))
-    tally.skip("there is no GATHER of f32 to fail");
+    tally.skip("the plugin has no GATHER of f32 that could fail");
   else
     return true;
   return false;
@@ -74,30 +74,30 @@ void check_sync(Session& session, Tally& tally) {
   const Block block(device, vectors.bytes());
   const BadGather bad(session, queue);
   vectors.fill(queue, block.buffer(), 1);
-  tally.check(bad.submit(queue).ok(), "run answered a failure of the very op that it was given, on a stream");
+  tally.check(bad.submit(queue).ok(), "run returned the failure of an op on a stream; only a later call may");
   const uint64_t failed = queue.last;
-  // What is behind it is taken, or refused with DEVICE_ERROR; a refused number comes again.
+  // Later submissions are accepted, or refused with DEVICE_ERROR; a refused number is used again.
   for (int i = 0; i < 20; ++i) {
     const Outcome outcome = vectors.fill(queue, block.buffer(), 2);
     tally.check(outcome.ok() || outcome.status == PLUGRAD_DEVICE_ERROR,
-                "an op behind a failure answered " + outcome.text() + ", expected OK or DEVICE_ERROR");
+                "an op after a failure returned " + outcome.text() + ", expected OK or DEVICE_ERROR");
   }
   float got = 0;
   const Outcome read = device.copy(queue, copy_of(device.host_place(&got), device.place(block.buffer(), 0), sizeof got));
   tally.check(read.status == PLUGRAD_DEVICE_ERROR,
-              "a copy to the host behind a failure answered " + read.text() + ", expected DEVICE_ERROR");
+              "a copy to the host after a failure returned " + read.text() + ", expected DEVICE_ERROR");
   plugrad_failure failure{};
   const Outcome sync = device.sync(queue, &failure);
   tally.check(sync.status == PLUGRAD_DEVICE_ERROR,
-              "sync after a failure answered " + sync.text() + ", expected DEVICE_ERROR");
+              "sync after a failure returned " + sync.text() + ", expected DEVICE_ERROR");
   tally.check(failure.status == PLUGRAD_INDEX_ERROR && failure.first <= failed && failed <= failure.last &&
                   failure.first >= 1 && failure.last <= queue.last,
               "sync says that " + std::to_string(failure.first) + " .. " + std::to_string(failure.last) + " failed with " +
                   status_name(failure.status) + "; op " + std::to_string(failed) + " of " + std::to_string(queue.last) +
                   " failed with INDEX_ERROR");
-  tally.check(device.sync(queue).ok(), "sync does not clear the failure that it answered");
+  tally.check(device.sync(queue).ok(), "sync does not clear the failure that it returned");
   const Outcome after = vectors.fill(queue, block.buffer(), 3);
-  tally.check(after.ok() && vectors.holds(queue, block.buffer(), 3), "a stream takes no work after sync: " + after.text());
+  tally.check(after.ok() && vectors.holds(queue, block.buffer(), 3), "a stream accepts no work after sync: " + after.text());
 }
 
 void check_completed(Session& session, Tally& tally) {
@@ -111,7 +111,7 @@ void check_completed(Session& session, Tally& tally) {
   for (int i = 0; i < 100000000 && number < queue.last; ++i) status = session.plugin.table->completed(queue.stream, &number);
   tally.check(number == queue.last, "completed does not reach the number of an op that failed");
   status = session.plugin.table->completed(queue.stream, &number);
-  tally.check(status == PLUGRAD_DEVICE_ERROR, std::string("completed answers ") + status_name(status) +
+  tally.check(status == PLUGRAD_DEVICE_ERROR, std::string("completed returns ") + status_name(status) +
                                                   " while a failure waits for sync, expected DEVICE_ERROR");
   tally.check(session.device.sync(queue).status == PLUGRAD_DEVICE_ERROR,
               "sync does not answer DEVICE_ERROR after completed did");
@@ -129,9 +129,9 @@ void check_other_stream(Session& session, Tally& tally) {
   bad.submit(queue);
   const Outcome outcome = vectors.fill(other, block.buffer(), 4);
   tally.check(outcome.ok() && vectors.holds(other, block.buffer(), 4) && session.device.sync(other).ok(),
-              "a failure on one stream disturbs another: " + outcome.text());
+              "a failure on one stream affects another: " + outcome.text());
   tally.check(session.device.sync(queue).status == PLUGRAD_DEVICE_ERROR,
-              "sync of another stream took this stream's failure away");
+              "sync of another stream cleared this stream's failure");
 }
 
 }  // namespace

@@ -58,12 +58,12 @@ Outcome end_call(const char* what, plugrad_status status) {
   const Reports& reports = thread_reports();
   if (status == PLUGRAD_OK) return {};
   if (!reports.count)
-    throw Breach(std::string(what) + " answered " + status_name(status) +
+    throw Breach(std::string(what) + " returned " + status_name(status) +
                  " without host->report: report the reason on the calling thread first");
   if (reports.message.empty())
-    throw Breach(std::string(what) + " answered " + status_name(status) + " and reported an empty message");
+    throw Breach(std::string(what) + " returned " + status_name(status) + " and reported an empty message");
   if (reports.status != status)
-    throw Breach(std::string(what) + " answered " + status_name(status) + " but reported " + status_name(reports.status));
+    throw Breach(std::string(what) + " returned " + status_name(status) + " but reported " + status_name(reports.status));
   return {status, reports.message};
 }
 

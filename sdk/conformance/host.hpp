@@ -1,4 +1,4 @@
-// The host that a plugin under test sees, and what the plugin told it.
+// The host that a plugin under test sees, and the reports that the plugin makes to it.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -13,7 +13,7 @@ class Breach : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What host->report was last called with on this thread.
+// The arguments of the last call of host->report on this thread.
 struct Reports {
   uint64_t count = 0;
   plugrad_status status = PLUGRAD_OK;
@@ -21,12 +21,12 @@ struct Reports {
 };
 Reports& thread_reports();
 
-// A host of revision 0 that lives as long as the process. With verbose, the plugin's log goes to standard error.
+// A host of revision 0 that lives as long as the process. With verbose it prints the plugin's log to standard error.
 const plugrad_host* make_host(bool verbose);
 
 const char* status_name(plugrad_status status);
 
-// What a call into the plugin answered.
+// The result of a call into the plugin.
 struct Outcome {
   plugrad_status status = PLUGRAD_OK;
   std::string message;  // reported by this call
@@ -35,10 +35,10 @@ struct Outcome {
 };
 
 void begin_call();
-// Throws Breach where status is not OK and nothing was reported since begin_call on this thread.
+// Throws Breach if status is not OK and this thread reported nothing since begin_call.
 Outcome end_call(const char* what, plugrad_status status);
 
-// Calls function and holds it to the rule that a status other than OK is reported first, with a message.
+// Calls function. Throws Breach if it returns a status other than OK without reporting a message first.
 template <class F> Outcome attempt(const char* what, F function) {
   begin_call();
   return end_call(what, function());

@@ -1,4 +1,4 @@
-// A block of device memory and what it must hold: operands with guard bytes between them, byte for byte.
+// A block of device memory with its expected contents, byte for byte: operands with guard bytes between them.
 #pragma once
 #include <sdk/conformance/array.hpp>
 #include <sdk/conformance/device.hpp>
@@ -11,23 +11,23 @@ class Image {
  public:
   explicit Image(uint64_t alignment) : alignment_(alignment) {}
 
-  // Lays an operand out; answers the offset in bytes of its first element. owner comes back in a Stray.
+  // Places an operand and returns the offset of its first element in bytes. A Stray names the owner.
   uint64_t place(const Array& array, const Shape& strides, bool unaligned, bool writable, int owner);
-  // Bytes that may change, with guards around them; answers their offset.
+  // Places bytes that may change, with guards around them, and returns their offset.
   uint64_t reserve(uint64_t bytes, int owner);
 
   void upload(Device& device, Queue& queue);
   void download(Device& device, Queue& queue);
   plugrad_buffer* buffer() const { return block_ ? block_->buffer() : nullptr; }
-  // After download: the elements of an operand.
+  // Returns the elements of an operand, after a download.
   void gather(uint64_t offset, const Shape& strides, Array& array) const;
 
-  struct Stray {  // bytes that changed and should not have
+  struct Stray {  // bytes that changed although no op may write them
     int owner;
     std::string text;
   };
   std::vector<Stray> strays() const;
-  // Whether the bytes that may change did, for one owner.
+  // Whether any of the bytes changed that one owner may write.
   bool touched(int owner) const;
 
  private:

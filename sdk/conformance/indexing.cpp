@@ -103,7 +103,7 @@ void scatter_add_reference(const Question& question, const Problem& problem, Exp
                   [&](int64_t i, int64_t to) { sums[to].add(static_cast<double>(source.get(i))); });
   for (int64_t i = 0; i < before.count(); ++i) {
     expected[0].elements[i] = sums[i].expected(question.out());
-    if (sums[i].terms() == 1) expected[0].elements[i] = {before.get(i), 0, false, false};  // nothing was added to it
+    if (sums[i].terms() == 1) expected[0].elements[i] = {before.get(i), 0, false, false};  // the op added nothing to it
   }
 }
 

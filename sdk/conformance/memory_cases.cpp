@@ -28,7 +28,7 @@ void check_alloc(Session& session, Tally& tally) {
                                                               std::to_string(device.info().alignment));
     const bool again =
         std::any_of(blocks.begin(), blocks.end() - 1, [&](const auto& b) { return b->buffer() == blocks.back()->buffer(); });
-    tally.check(!again, "alloc answered a buffer that is in use");
+    tally.check(!again, "alloc returned a buffer that is already in use");
   }
   Queue queue = device.make_queue();
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -49,12 +49,12 @@ void check_alloc(Session& session, Tally& tally) {
 
 void check_too_much(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
-  if (!table.alloc) return tally.skip("the host allocates");
-  if (kSanitized) return tally.skip("a sanitizer's allocator ends the process instead");
+  if (!table.alloc) return tally.skip("the host allocates this device's memory");
+  if (kSanitized) return tally.skip("a sanitizer's allocator would end the process");
   plugrad_buffer* buffer = nullptr;
   const Outcome outcome = attempt("alloc", [&] { return table.alloc(session.device.handle(), uint64_t{1} << 60, &buffer); });
   tally.check(outcome.status == PLUGRAD_OUT_OF_MEMORY,
-              "alloc of 2^60 bytes answered " + outcome.text() + ", expected OUT_OF_MEMORY");
+              "alloc of 2^60 bytes returned " + outcome.text() + ", expected OUT_OF_MEMORY");
   const Block block(session.device, 64);
   tally.count();
 }
@@ -65,7 +65,7 @@ void check_memory_info(Session& session, Tally& tally) {
   uint64_t available = 0, total = 0;
   const Outcome outcome =
       attempt("memory_info", [&] { return table.memory_info(session.device.handle(), &available, &total); });
-  tally.check(outcome.ok(), "memory_info answered " + outcome.text());
+  tally.check(outcome.ok(), "memory_info returned " + outcome.text());
   tally.check(total > 0 && available <= total,
               "memory_info says " + std::to_string(available) + " free of " + std::to_string(total));
 }
@@ -89,12 +89,12 @@ void check_round_trip(Session& session, Tally& tally) {
     device.upload(queue, block.buffer(), p.to, source.data() + p.from, p.bytes);
     device.download(queue, got.data(), block.buffer(), 0, kBytes);
     tally.check(got == image, "a copy of " + std::to_string(p.bytes) + " bytes from the host to offset " +
-                                  std::to_string(p.to) + " left other bytes than expected");
+                                  std::to_string(p.to) + " wrote wrong bytes");
     std::vector<unsigned char> part(p.bytes + 2, 0xAB), expected = part;
     std::copy_n(image.begin() + p.to, p.bytes, expected.begin() + 1);
     device.download(queue, part.data() + 1, block.buffer(), p.to, p.bytes);
     tally.check(part == expected, "a copy of " + std::to_string(p.bytes) + " bytes from offset " + std::to_string(p.to) +
-                                      " to the host brought other bytes than expected");
+                                      " to the host read wrong bytes");
   }
 }
 
@@ -110,19 +110,19 @@ void check_between_buffers(Session& session, Tally& tally) {
   for (const Piece& p : kPieces) {
     Outcome outcome =
         device.copy(queue, copy_of(device.place(to.buffer(), p.to), device.place(from.buffer(), p.from), p.bytes));
-    tally.check(outcome.ok(), "a copy within the device answered " + outcome.text());
+    tally.check(outcome.ok(), "a copy within the device returned " + outcome.text());
     std::copy_n(source.begin() + p.from, p.bytes, image.begin() + p.to);
-    // Within one buffer as well, apart from each other.
+    // Also within one buffer, in ranges that do not overlap.
     const uint64_t far = kBytes + p.to;
     outcome = device.copy(queue, copy_of(device.place(from.buffer(), far), device.place(from.buffer(), p.from), p.bytes));
-    tally.check(outcome.ok(), "a copy within a buffer answered " + outcome.text());
+    tally.check(outcome.ok(), "a copy within a buffer returned " + outcome.text());
     std::copy_n(source.begin() + p.from, p.bytes, source.begin() + far);
   }
   device.download(queue, got.data(), to.buffer(), 0, kBytes);
-  tally.check(got == image, "copies from buffer to buffer at odd offsets left other bytes than expected");
+  tally.check(got == image, "copies from buffer to buffer at odd offsets wrote wrong bytes");
   got.resize(source.size());
   device.download(queue, got.data(), from.buffer(), 0, got.size());
-  tally.check(got == source, "copies within a buffer at odd offsets left other bytes than expected");
+  tally.check(got == source, "copies within a buffer at odd offsets wrote wrong bytes");
 }
 
 void check_large_copy(Session& session, Tally& tally) {
@@ -134,9 +134,9 @@ void check_large_copy(Session& session, Tally& tally) {
   device.upload(queue, block.buffer(), 1, sent.data(), sent.size());
   const Outcome outcome =
       device.copy(queue, copy_of(device.place(other.buffer(), 0), device.place(block.buffer(), 1), sent.size()));
-  tally.check(outcome.ok(), "a copy of 9 MiB within the device answered " + outcome.text());
+  tally.check(outcome.ok(), "a copy of 9 MiB within the device returned " + outcome.text());
   device.download(queue, got.data(), other.buffer(), 0, got.size());
-  tally.check(got == sent, "9 MiB and 3 bytes did not come back as they were sent");
+  tally.check(got == sent, "9 MiB and 3 bytes changed on the way to the device and back");
 }
 
 void check_pinned(Session& session, Tally& tally) {
@@ -146,7 +146,7 @@ void check_pinned(Session& session, Tally& tally) {
   constexpr uint64_t kBytes = 10007;
   void* address = nullptr;
   const Outcome pinned = attempt("pin", [&] { return table.pin(device.handle(), kBytes, &address); });
-  if (!tally.check(pinned.ok() && address, "pin answered " + pinned.text())) return;
+  if (!tally.check(pinned.ok() && address, "pin returned " + pinned.text())) return;
   Queue queue = device.make_queue();
   const Block block(device, kBytes);
   const std::vector<unsigned char> sent = noise(kBytes, 6);
@@ -156,11 +156,11 @@ void check_pinned(Session& session, Tally& tally) {
   place.kind = PLUGRAD_PINNED;
   place.device = device.handle();
   Outcome outcome = device.copy(queue, copy_of(device.place(block.buffer(), 0), place, kBytes));
-  tally.check(outcome.ok() && device.sync(queue).ok(), "a copy from pinned memory answered " + outcome.text());
+  tally.check(outcome.ok() && device.sync(queue).ok(), "a copy from pinned memory returned " + outcome.text());
   std::fill_n(bytes, kBytes, 0);
   outcome = device.copy(queue, copy_of(place, device.place(block.buffer(), 0), kBytes));
-  tally.check(outcome.ok() && device.sync(queue).ok(), "a copy to pinned memory answered " + outcome.text());
-  tally.check(std::equal(sent.begin(), sent.end(), bytes), "pinned memory did not come back as it was sent");
+  tally.check(outcome.ok() && device.sync(queue).ok(), "a copy to pinned memory returned " + outcome.text());
+  tally.check(std::equal(sent.begin(), sent.end(), bytes), "pinned memory changed on the way to the device and back");
   table.unpin(device.handle(), address);
 }
 
@@ -169,7 +169,7 @@ void check_across_devices(Session& session, Tally& tally) {
   const uint32_t second = session.settings.device == 0 ? 1 : 0;
   Device other(session.plugin.table, session.host, second, session.settings.options);
   Device& device = session.device;
-  if (!session.plugin.table->copy) return tally.skip("the host copies");
+  if (!session.plugin.table->copy) return tally.skip("the host makes this device's copies");
   constexpr uint64_t kBytes = 5003;
   Queue queue = device.make_queue(), other_queue = other.make_queue();
   const Block from(device, kBytes), to(other, kBytes);
@@ -181,12 +181,12 @@ void check_across_devices(Session& session, Tally& tally) {
   const Outcome outcome =
       device.copy(queue, copy_of(other.place(to.buffer(), 1), device.place(from.buffer(), 0), kBytes - 1));
   tally.check(outcome.ok() || outcome.status == PLUGRAD_UNSUPPORTED,
-              "a copy across devices answered " + outcome.text() + ", expected OK or UNSUPPORTED");
+              "a copy across devices returned " + outcome.text() + ", expected OK or UNSUPPORTED");
   tally.check(device.sync(queue).ok(), "sync after a copy across devices failed");
   other.download(other_queue, got.data(), to.buffer(), 0, kBytes);
   std::vector<unsigned char> expected = before;
   if (outcome.ok()) std::copy_n(sent.begin(), kBytes - 1, expected.begin() + 1);
-  tally.check(got == expected, "a copy across devices left other bytes than expected");
+  tally.check(got == expected, "a copy across devices wrote wrong bytes");
 }
 
 }  // namespace

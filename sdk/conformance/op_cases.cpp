@@ -1,4 +1,4 @@
-// The matrix: every op that is claimed, in every dtype and every class of layouts.
+// The matrix: every op that the plugin claims, in every dtype and every class of layouts.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/session.hpp>
@@ -15,7 +15,7 @@ constexpr auto kAll = [] {
   return all;
 }();
 
-// The dtypes an op is defined for, a question each, with these dtypes for its free letters.
+// One question for each combination of dtypes that an op is defined for, with these dtypes for its free letters.
 std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first, std::span<const uint8_t> second) {
   std::vector<Question> list;
   const std::string letters = op.operands;
@@ -53,7 +53,8 @@ std::string class_text(uint16_t layout) {
   return text.empty() ? "DENSE" : text;
 }
 
-// A kernel that serves a class serves every subset; FILL, COPY and CAST serve every class; answers never change.
+// A kernel that serves a class must serve every subset. FILL, COPY and CAST must serve every class. The result never
+// changes.
 void check_answers(const Session& session, Tally& tally, const Question& question) {
   const auto answer = [&](uint16_t layout) {
     return resolve(session.device.table(), session.device.handle(), question, layout);
@@ -66,7 +67,7 @@ void check_answers(const Session& session, Tally& tally, const Question& questio
       tally.check(kernel, text_of(question) + ": resolve declines the class " + class_text(layout) +
                               "; FILL, COPY and CAST must serve every class");
     if (!kernel) continue;
-    tally.check(kernel == answer(layout), text_of(question) + ": resolve gives another kernel when asked again");
+    tally.check(kernel == answer(layout), text_of(question) + ": resolve returns a different kernel when asked again");
     tally.check(kernel->struct_size >= sizeof(plugrad_kernel) && !kernel->reserved && kernel->run,
                 text_of(question) + ": a kernel has struct_size " + std::to_string(kernel->struct_size) + ", reserved " +
                     std::to_string(kernel->reserved) + " or no run function");
@@ -82,13 +83,13 @@ void check_answers(const Session& session, Tally& tally, const Question& questio
 std::vector<Trial> trials_of(const Session& session, const Question& question, Column column) {
   const OpRow& row = row_of(question.op->opcode);
   uint64_t seed = session.settings.seed;
-  for (const uint64_t part : {uint64_t{question.op->opcode}, uint64_t(question.flags), uint64_t(column),
-                              uint64_t{question.out()}, uint64_t{question.dtypes.back()}})
+  for (const uint64_t part : {uint64_t{question.op->opcode}, static_cast<uint64_t>(question.flags),
+                              static_cast<uint64_t>(column), uint64_t{question.out()}, uint64_t{question.dtypes.back()}})
     seed = seed * 0x9E3779B97F4A7C15u + part;
   Random random(seed);
   const uint16_t always = row.only_immediates() ? PLUGRAD_IMMEDIATE : 0;
   const uint16_t wanted = column_bits(column) | always;
-  // Large problems are for kernels that split their work; more layouts of them for one dtype are enough.
+  // Large problems test kernels that split their work. Testing more layouts of them for one dtype suffices.
   const bool large_too = column <= Column::strided || question.dtypes.back() == PLUGRAD_F32;
   std::vector<Trial> list;
   for (Problem& problem : row.problems(question, random)) {
@@ -120,7 +121,8 @@ void check_op(Session& session, Tally& tally, const OpInfo& op) {
       }
       for (int column = 0; column < kColumns; ++column)
         if (row.cells[column] == Cell::blank)
-          tally.fail(text_of(question) + ": no case for the class " + kColumnNames[column] + " although it is served");
+          tally.fail(text_of(question) + ": there is no case for the class " + kColumnNames[column] +
+                     " although the plugin serves it");
       session.matrix.push_back(std::move(row));
     }
   }
@@ -161,7 +163,7 @@ Cell check_cell(Session& session, Tally& tally, const Question& question, Column
     Batch batch(session.device, queue, row, question, kernel);
     for (Trial& trial : trials) batch.add(std::move(trial));
     const Outcome outcome = batch.run();
-    if (!outcome.ok()) tally.fail(title + ": sync answered " + outcome.text());
+    if (!outcome.ok()) tally.fail(title + ": sync returned " + outcome.text());
     declined = batch.verify(tally, title);
   } catch (const Breach& breach) {
     tally.fail(title + ": " + breach.what());

@@ -47,7 +47,7 @@ Expectations expectations(const OpRow& row, const Question& question, const Prob
   Expectations list;
   for (const Array& output : problem.outputs) list.push_back({std::vector<Expected>(output.count()), {}});
   row.reference(question, problem, list);
-  const bool sums = row.reference == sum_reference || row.reference == matmul_reference;  // these add the terms themselves
+  const bool sums = row.reference == sum_reference || row.reference == matmul_reference;  // their references add terms
   if (!question.accumulates() || sums) return list;
   const Array& before = problem.outputs[0];
   for (int64_t i = 0; i < before.count(); ++i) {

@@ -1,4 +1,4 @@
-// One row per op of ops.def: problems to pose, and the reference that solves them in higher precision.
+// One row per op of ops.def: its problems, and the reference that solves them in higher precision.
 #pragma once
 #include <sdk/conformance/problem.hpp>
 

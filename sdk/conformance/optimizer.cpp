@@ -18,7 +18,7 @@ Array scalar(uint8_t dtype, long double value) {
   return array;
 }
 
-// A value and the sum of the absolute values of the terms it was made of.
+// A value, and the sum of the absolute values of its terms.
 struct Termed {
   long double value, terms;
 };
@@ -108,7 +108,7 @@ void adam_reference(const Question& question, const Problem& problem, Expectatio
     const Termed square = {g.value * g.value, g.terms * g.terms};
     const Termed v = s.beta2 * exactly(problem.outputs[2].get(i)) + (1 - s.beta2) * square;
     const long double scale = rate / c1 / (std::sqrt(v.value / c2) + s.epsilon);
-    // The root halves v's relative error, which cancellation in g may have raised.
+    // The root halves the relative error of v, which cancellation in g may have increased.
     const Termed step = {scale * m.value, std::fabs(scale) * m.terms * std::max(1.0L, v.terms / v.value)};
     expected[0].elements[i] = within(question.out(), p - step);
     expected[1].elements[i] = within(question.out(), m);

@@ -27,15 +27,15 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-// As a host does it: the hashes of the smaller of the two revisions must be equal.
+// Checks as a host does: the hashes of the older of the two revisions must be equal.
 void require_agreement(const plugrad_backend* table, const std::string& source) {
-  if (!table) throw Unloadable(source + ": the entry answered null; it must answer the plugin's table");
+  if (!table) throw Unloadable(source + ": the entry returned null; it must return the plugin's table");
   if (!table->layouts) throw Unloadable(source + ": the table's layouts are null; they must hold revision + 1 hashes");
   const uint32_t revision = std::min<uint32_t>(table->revision, PLUGRAD_REVISION);
   if (table->layouts[revision] != plugrad_layouts[revision])
     throw Unloadable(source + ": its layout hash of revision " + std::to_string(revision) + " is " +
                      hex(table->layouts[revision]) + ", expected " + hex(plugrad_layouts[revision]) +
-                     ": it was built against another abi.h; build it again with this SDK");
+                     ": it was built with a different abi.h; rebuild it with this SDK");
   if (table->struct_size < sizeof(plugrad_backend))
     throw Unloadable(source + ": the table's struct_size is " + std::to_string(table->struct_size) + ", expected at least " +
                      std::to_string(sizeof(plugrad_backend)));
@@ -54,7 +54,7 @@ std::string read_file(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw Unloadable(path + ": no such file");
   if (!fs::is_regular_file(status))
-    throw Unloadable(path + ": not a regular file; the path of a plugin's file was expected");
+    throw Unloadable(path + ": not a regular file; expected the path of a plugin's file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Unloadable(path + ": cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
@@ -93,7 +93,7 @@ std::vector<std::string> exported_symbols(const std::string& path) {
     throw Unloadable(path + ": not a shared object (no ELF header)");
   const auto header = record<Elf64_Ehdr>(path, bytes, 0);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine || header.e_type != ET_DYN)
-    throw Unloadable(path + ": a shared object of another machine: ELF machine " + std::to_string(header.e_machine) +
+    throw Unloadable(path + ": a shared object for a different machine: ELF machine " + std::to_string(header.e_machine) +
                      ", expected " + std::to_string(kMachine));
   require_whole(path, bytes, header);
   std::vector<std::string> names;

@@ -8,27 +8,27 @@
 
 namespace plugrad::conformance {
 
-// The plugin cannot be used at all; what() is one line that says why.
+// The plugin cannot be used at all. what() is one line with the reason.
 class Unloadable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 struct Plugin {
-  std::string source;  // the path, or where the table comes from
+  std::string source;  // the path, or the origin of the table
   plugrad_backend_entry entry;
   const plugrad_backend* table;
-  plugrad_backend first_seen;        // the table at its first call, to find a table that changes
+  plugrad_backend first_seen;        // a copy of the table at the first call, to detect changes
   std::vector<std::string> exports;  // what the file exports; empty for a linked plugin
 };
 
-// Loads the file and leaves it loaded for ever. Throws Unloadable.
+// Loads the file and never unloads it. Throws Unloadable.
 Plugin load_plugin(const std::string& path, const plugrad_host* host);
-// The same for an entry that is linked in. Throws Unloadable.
+// Does the same for a linked entry. Throws Unloadable.
 Plugin linked_plugin(plugrad_backend_entry entry, const std::string& source, const plugrad_host* host);
 
-// The names of the symbols that an ELF file of this machine defines for others. Throws Unloadable where the file is none,
-// or is cut short: the system's loader may die of such a file.
+// Returns the names of the symbols that an ELF file exports. Throws Unloadable if it is not an ELF file of this machine, or
+// is cut short: the system's loader may crash on such a file.
 std::vector<std::string> exported_symbols(const std::string& path);
 
 }  // namespace plugrad::conformance

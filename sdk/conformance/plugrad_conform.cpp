@@ -40,7 +40,7 @@ conformance::OptionList key_values(const std::vector<std::string>& texts) {
   conformance::OptionList list;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    if (equals == 0 || equals == text.npos) throw po::error("--option " + text + ": key=value was expected");
+    if (equals == 0 || equals == text.npos) throw po::error("--option " + text + ": expected key=value");
     list.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return list;
@@ -53,12 +53,12 @@ Request parsed(int argc, char** argv) {
   request.shown.add_options()("help,h", po::bool_switch(&request.help), "show this help")(
       "list", po::bool_switch(&request.list), "list the cases")("json", po::bool_switch(&request.json), "print JSON")(
       "only", po::value(&s.only)->value_name("NAME"),
-      "one op (EXP), one case (memory.alloc), or all that begin so (stream.)")("seed", po::value(&s.seed)->value_name("N"),
-                                                                               "of the random values (1)")(
+      "one op (EXP), one case (memory.alloc), or all with this prefix (stream.)")(
+      "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
       "device", po::value(&s.device)->value_name("N"), "the number of the device (0)")(
       "option", po::value(&options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
-      "require-tier0", po::bool_switch(&s.require_tier0), "what is missing of tier 0 is a failure")(
-      "verbose,v", po::bool_switch(&s.verbose), "more lines about failures, and the plugin's log");
+      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
+      "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
   po::options_description all;
   all.add(request.shown).add_options()("file", po::value(&request.file));
   po::positional_options_description positional;
@@ -68,7 +68,7 @@ Request parsed(int argc, char** argv) {
   po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
   po::notify(values);
   s.options = key_values(options);
-  if (request.file.empty() && !request.help && !request.list) throw po::error("the path of a plugin's file was expected");
+  if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
   return request;
 }
 
@@ -81,7 +81,7 @@ void write(const conformance::Summary& summary, bool json) {
     write_json(std::cout, summary);
   else
     write_text(std::cout, summary);
-  std::cout.flush();  // while the process is sure to live: leak checkers and plugins' own threads may end it early
+  std::cout.flush();  // leak checkers and a plugin's own threads may end the process before its regular flush
 }
 
 void run_cases(conformance::Session& session, conformance::Summary& summary) {
@@ -111,10 +111,10 @@ int check(const Request& request) {
   if (!table.count || !table.open || !table.resolve)
     throw conformance::Unloadable(request.file + ": count, open or resolve is null in the table");
   const conformance::Counted counted = count_devices(plugin, host);
-  if (!counted.outcome.ok()) throw conformance::Breach("count answered " + counted.outcome.text());
+  if (!counted.outcome.ok()) throw conformance::Breach("count returned " + counted.outcome.text());
   if (counted.devices == 0) {
     if (counted.reason.empty())
-      throw conformance::Breach("count answered 0 devices without a reason: report one with PLUGRAD_OK");
+      throw conformance::Breach("count returned 0 devices without a reason: report one with PLUGRAD_OK");
     summary.no_device = counted.reason;
     write(summary, request.json);
     return kGood;

@@ -1,4 +1,4 @@
-// An op with its operands, apart from any layout: what is to be computed, and what must come out.
+// An op with its operands, independent of layouts: what to compute, and the expected result.
 #pragma once
 #include <sdk/conformance/expected.hpp>
 #include <sdk/conformance/values.hpp>
@@ -7,7 +7,7 @@
 
 namespace plugrad::conformance {
 
-// What is asked of the plugin, but for the layout class.
+// What resolve is asked, without the layout class.
 struct Question {
   const OpInfo* op;
   std::vector<uint8_t> dtypes;  // outputs, then inputs
@@ -22,10 +22,10 @@ const plugrad_kernel* resolve(const plugrad_backend& table, plugrad_device* devi
                               uint16_t layout);
 
 struct Problem {
-  std::vector<Array> outputs;  // what they hold before: NaN and the like, save where the op reads them
+  std::vector<Array> outputs;  // contents before the op: NaN and the like, except where the op reads them
   std::vector<Array> inputs;
   std::vector<std::byte> attributes;
-  bool large = false;  // tried in few layouts only
+  bool large = false;  // tested in few layouts only
 
   template <class T> void set_attributes(const T& value) {
     attributes.resize(sizeof value);
@@ -53,10 +53,10 @@ struct OpRow {
   bool expands() const { return op().shape == OpShape::update; }
 };
 
-// The row of an opcode; there is one for each op of ops.def.
+// Returns the row of an opcode. Each op of ops.def has one.
 const OpRow& row_of(uint32_t opcode);
 
-// reference, and what ACCUMULATE adds to it.
+// Calls the row's reference, and adds the previous output for ACCUMULATE.
 Expectations expectations(const OpRow& row, const Question& question, const Problem& problem);
 
 }  // namespace plugrad::conformance

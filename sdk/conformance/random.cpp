@@ -11,7 +11,8 @@ namespace {
 long double uniform_element(uint8_t dtype, uint64_t seed, uint64_t offset, uint64_t i) {
   const uint64_t per_counter = dtype == PLUGRAD_F32 ? 4 : 2;
   const uint64_t c = offset + i / per_counter;
-  const PhiloxCounter words = philox({uint32_t(c), uint32_t(c >> 32), 0, 0}, {uint32_t(seed), uint32_t(seed >> 32)});
+  const PhiloxCounter words = philox({static_cast<uint32_t>(c), static_cast<uint32_t>(c >> 32), 0, 0},
+                                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   if (dtype == PLUGRAD_F32) return (words[i % 4] >> 8) * 0x1p-24L;
   const uint64_t low = words[2 * (i % 2)], high = words[2 * (i % 2) + 1];
   return static_cast<long double>((high << 32 | low) >> 11) * 0x1p-53L;

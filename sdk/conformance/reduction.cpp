@@ -58,7 +58,7 @@ Shape reduced(const Reduction& reduction) {
   return shape;
 }
 
-// NaN is larger and smaller than anything.
+// NaN wins against every value, for MAX and MIN.
 bool beats(long double value, long double best, bool largest) {
   if (std::isnan(best)) return false;
   return std::isnan(value) || (largest ? value > best : value < best);
@@ -93,7 +93,8 @@ void sum_reference(const Question& question, const Problem& problem, Expectation
   std::vector<Expected>& elements = expected[0].elements;
   if (is_floating(question.out())) {
     std::vector<Sum> sums(elements.size());
-    for_each_reduced(x.shape(), before.shape(), [&](int64_t to, int64_t i, int64_t) { sums[to].add(double(x.get(i))); });
+    for_each_reduced(x.shape(), before.shape(),
+                     [&](int64_t to, int64_t i, int64_t) { sums[to].add(static_cast<double>(x.get(i))); });
     for (size_t i = 0; i < sums.size(); ++i) {
       if (question.accumulates()) sums[i].add(static_cast<double>(before.get(i)));
       elements[i] = sums[i].expected(question.out());

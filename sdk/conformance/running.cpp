@@ -10,7 +10,7 @@
 namespace plugrad::conformance {
 namespace {
 
-// Plain memory: a signal handler may read nothing else.
+// A plain array: a signal handler may read nothing else.
 char running[256];
 
 void write_out(const char* text) { [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, text, std::strlen(text)); }

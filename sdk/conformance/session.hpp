@@ -1,4 +1,4 @@
-// One plugin's device under test, what is wanted of the run, and the matrix that it fills.
+// A run: the plugin's device under test, the settings, and the matrix of results.
 #pragma once
 #include <sdk/conformance/arrangement.hpp>
 #include <sdk/conformance/device.hpp>
@@ -28,7 +28,7 @@ struct Session {
   const Plugin& plugin;
   const plugrad_host* host;
   const Settings& settings;
-  uint32_t devices;  // how many the plugin counts
+  uint32_t devices;  // as the plugin's count returned
   Device& device;
   std::vector<MatrixRow> matrix = {};
 };
@@ -48,19 +48,19 @@ std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
 std::vector<Case> op_cases();
 
-// Runs a case; a breach of the contract that ends it is a failure.
+// Runs a case. A Breach ends it and counts as a failure.
 void run_case(const Case& one, Session& session, Tally& tally);
 
-// Whether the plugin has a kernel at all for this question: for dense operands, or for immediates where there are no others.
+// Whether the plugin has a kernel for this question: for dense operands, or for immediates if the op takes only those.
 bool claimed(const Session& session, const Question& question);
 Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags = 0);
-// Poses the problems of one cell, compares, and says what the cell is. The tally is this cell's alone.
+// Runs the problems of one cell and returns the cell's result. The tally belongs to this cell alone.
 Cell check_cell(Session& session, Tally& tally, const Question& question, Column column, Queue& queue);
 
-// What of tier 0 the plugin lacks for f32, with i64 indices and bool masks.
+// Returns the ops of tier 0 that the plugin lacks for f32, with i64 indices and bool masks.
 std::vector<std::string> missing_of_tier0(const Session& session);
 
-// What count answers: the number of devices, and where there are none, the reason.
+// The result of count: the number of devices, or the reason why there are none.
 struct Counted {
   Outcome outcome;
   uint32_t devices = 0;

@@ -35,7 +35,7 @@ template <class Visit> void for_each_line(const Shape& shape, int32_t axis, Visi
   }
 }
 
-// ln sum e^x over a line, its maximum, and whether the line has values for which there is none.
+// ln sum e^x over a line, its maximum, and whether a value of the line makes it undefined.
 struct LogSumExp {
   long double value, maximum, largest_term;
   bool undefined;
@@ -59,7 +59,7 @@ long double term_bound(uint8_t dtype, long double largest) {
   return 16 * limits_of(dtype).epsilon * std::max(1.0L, largest);
 }
 
-// Logits of several magnitudes; special values in some.
+// Logits of several magnitudes, some with special values.
 Array logits(uint8_t dtype, const Shape& shape, int kind, Random& random) {
   if (kind == 0) return random_array(dtype, shape, {-5, 5}, random);
   if (kind == 1) return random_array(dtype, shape, {-500, 500}, random);
@@ -77,7 +77,7 @@ std::vector<Problem> log_softmax_problems(const Question& question, Random& rand
       if (problem.large && kind != 0) continue;
       problem.outputs.emplace_back(question.out(), r.shape);
       problem.inputs.push_back(logits(question.out(), r.shape, kind, random));
-      if (kind == 3) {  // some lines of -inf alone
+      if (kind == 3) {  // some lines with nothing but -inf
         Array& x = problem.inputs[0];
         for_each_line(r.shape, r.axis, [&](const std::vector<int64_t>& line, int64_t i) {
           for (const int64_t j : line)
@@ -143,7 +143,7 @@ std::vector<Problem> cross_entropy_problems(const Question& question, Random& ra
       problem.large = count_of(shape) > 10000;
       for (int k = 0; k < 2; ++k) problem.outputs.emplace_back(question.out(), Shape{shape[0]});
       Array x = logits(question.out(), shape, kind, random);
-      for (int64_t i = 0; i < x.count(); ++i)  // ops.md leaves rows open whose lse is infinite
+      for (int64_t i = 0; i < x.count(); ++i)  // ops.md does not define rows whose lse is infinite
         if (x.get(i) == HUGE_VALL || (x.get(i) == -HUGE_VALL && i % shape[1] == 0)) x.set(i, 1);
       problem.inputs.push_back(std::move(x));
       problem.inputs.push_back(index_array({shape[0]}, shape[1], random));

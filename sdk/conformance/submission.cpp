@@ -19,9 +19,9 @@ Vectors::Vectors(Session& session, int64_t count)
       fill_(find(session, PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE)),
       add_(find(session, PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE)) {
   if (!fill_)
-    lacking_ = "there is no FILL of f32";
+    lacking_ = "the plugin has no FILL of f32";
   else if (!add_)
-    lacking_ = "there is no ADD of f32 and an immediate";
+    lacking_ = "the plugin has no ADD of f32 and an immediate";
 }
 
 plugrad_view Vectors::view(plugrad_buffer* buffer) const {
@@ -54,7 +54,7 @@ Outcome Vectors::submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opc
   op.views = pointers.data();
   op.outputs = 1;
   op.inputs = static_cast<uint16_t>(views.size() - 1);
-  if (kernel->workspace && kernel->workspace(kernel, &op)) throw Breach("FILL and ADD want no workspace");
+  if (kernel->workspace && kernel->workspace(kernel, &op)) throw Breach("FILL and ADD must not need a workspace");
   return session_.device.run(queue, kernel, op);
 }
 
@@ -102,7 +102,8 @@ Outcome BadGather::submit(Queue& queue) const {
   op.attributes = &axis;
   op.outputs = 1;
   op.inputs = 2;
-  if (kernel_->workspace && kernel_->workspace(kernel_, &op)) throw Breach("a GATHER of one element wants no workspace");
+  if (kernel_->workspace && kernel_->workspace(kernel_, &op))
+    throw Breach("a GATHER of one element must not need a workspace");
   return session_.device.run(queue, kernel_, op);
 }
 

@@ -1,4 +1,4 @@
-// Single ops for the cases about streams: filling and adding one, on f32 vectors that begin a buffer.
+// Single ops for the cases about streams: FILL and ADD of 1 on an f32 vector at the start of a buffer.
 #pragma once
 #include <sdk/conformance/session.hpp>
 
@@ -7,12 +7,12 @@ namespace plugrad::conformance {
 class Vectors {
  public:
   Vectors(Session& session, int64_t count);
-  // Why the cases that need these ops cannot run; empty where they can.
+  // Why the cases that need these ops cannot run; empty if they can.
   const std::string& lacking() const { return lacking_; }
 
   Outcome fill(Queue& queue, plugrad_buffer* buffer, float value) const;
   Outcome add_one(Queue& queue, plugrad_buffer* buffer) const;  // in place
-  // Reads the vector through the queue and says whether every element is value.
+  // Reads the vector through the queue. Returns whether every element equals value.
   bool holds(Queue& queue, plugrad_buffer* buffer, float value) const;
   uint64_t bytes() const { return count_ * sizeof(float); }
 

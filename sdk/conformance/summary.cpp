@@ -39,7 +39,8 @@ void write_matrix(std::ostream& out, const std::vector<MatrixRow>& matrix) {
     for (const Cell cell : row.cells) out << std::setw(10) << cell_text(cell);
     out << "\n";
   }
-  out << "ok: as sdk/ops.md has it; -: declined, the host makes dense copies; FAIL: see below; .: this op never has such "
+  out << "ok: as sdk/ops.md defines; -: declined, so the host makes dense copies; FAIL: see below; .: this op never has "
+         "such "
          "operands\n";
 }
 
@@ -94,7 +95,7 @@ void write_failures(std::ostream& out, const Summary& summary) {
   for (const Found& found : summary.found) {
     for (const std::string& line : found.tally.lines()) out << "FAIL " << found.name << ": " << line << "\n";
     const uint64_t more = found.tally.failures() - found.tally.lines().size();
-    if (more) out << "FAIL " << found.name << ": and " << more << " more (--verbose shows more)\n";
+    if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
   }
 }
 
@@ -115,7 +116,7 @@ uint64_t Summary::failures() const {
 void write_text(std::ostream& out, const Summary& summary) {
   out << summary.plugin << ": backend '" << summary.backend << "' " << summary.version << "\n";
   if (!summary.session) {
-    out << "loads, no device: " << summary.no_device << "\n";
+    out << "loads, but has no device: " << summary.no_device << "\n";
     return;
   }
   out << "device: " << summary.device << "\n\n";

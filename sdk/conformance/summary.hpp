@@ -1,4 +1,4 @@
-// What a run found, as text and as JSON.
+// The results of a run, as text and as JSON.
 #pragma once
 #include <sdk/conformance/session.hpp>
 
@@ -17,9 +17,9 @@ struct Summary {
   std::string plugin, backend, version, device;
   std::string no_device;  // the reason why there is no device
   const Session* session = nullptr;
-  std::deque<Found> found;  // one per case that was run
+  std::deque<Found> found;  // one per case that ran
   std::vector<std::string> missing_of_tier0;
-  bool whole = true;  // all cases were run
+  bool whole = true;  // whether all cases ran
 
   uint64_t cases() const;
   uint64_t failures() const;

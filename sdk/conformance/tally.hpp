@@ -1,4 +1,4 @@
-// What one case found.
+// The results of one case.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -7,11 +7,11 @@
 
 namespace plugrad::conformance {
 
-// Thread-safe: a case may count from several threads.
+// Thread-safe: a case may count on several threads.
 class Tally {
  public:
   explicit Tally(size_t lines_kept = 20) : lines_kept_(lines_kept) {}
-  // Counts a check; where it is not good, a failure with this line too.
+  // Counts a check. If it is not good, also counts a failure with this line. Returns good.
   bool check(bool good, const std::string& line) {
     const std::scoped_lock lock(mutex_);
     ++cases_;
@@ -26,7 +26,7 @@ class Tally {
     const std::scoped_lock lock(mutex_);
     note(line);
   }
-  // Adds what another tally found.
+  // Adds the results of another tally.
   void absorb(const Tally& other) {
     const std::scoped_lock lock(mutex_);
     cases_ += other.cases_;
@@ -34,13 +34,13 @@ class Tally {
     failures_ += other.failures_ - other.lines_.size();
     skips_.insert(skips_.end(), other.skips_.begin(), other.skips_.end());
   }
-  // Says why something is not checked.
+  // Records why something is not checked.
   void skip(const std::string& reason) {
     const std::scoped_lock lock(mutex_);
     skips_.push_back(reason);
   }
 
-  // To be read when no other thread counts any longer.
+  // Read these only after other threads have stopped counting.
   uint64_t cases() const { return cases_; }
   uint64_t failures() const { return failures_; }
   const std::vector<std::string>& lines() const { return lines_; }

@@ -1,4 +1,4 @@
-// Calls from several threads at once, and the same bits on each run.
+// Calls from several threads at once, and determinism.
 #include <sdk/conformance/session.hpp>
 #include <sdk/conformance/trial.hpp>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 4;
 
-// Any thread may run any kernel: without streams at the same time, with streams each on its own.
+// Any thread may run any kernel at any time; with streams, each thread uses its own.
 void check_kernels(Session& session, Tally& tally) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -30,7 +30,7 @@ void check_kernels(Session& session, Tally& tally) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (!tally.cases()) tally.skip("none of the ops for this case is there");
+  if (!tally.cases()) tally.skip("the plugin has none of the ops for this case");
 }
 
 void check_resolve(Session& session, Tally& tally) {
@@ -47,7 +47,8 @@ void check_resolve(Session& session, Tally& tally) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { answers[t] = ask(); });
   for (std::thread& thread : threads) thread.join();
-  for (const auto& list : answers) tally.check(list == answers[0], "resolve answers otherwise to several threads at once");
+  for (const auto& list : answers)
+    tally.check(list == answers[0], "resolve returns different kernels to several threads at once");
 }
 
 void check_memory(Session& session, Tally& tally) {
@@ -62,7 +63,7 @@ void check_memory(Session& session, Tally& tally) {
           std::vector<unsigned char> got(sent.size());
           session.device.upload(queue, block.buffer(), 0, sent.data(), sent.size());
           session.device.download(queue, got.data(), block.buffer(), 0, got.size());
-          tally.check(got == sent, "threads that copy at the same time disturb each other");
+          tally.check(got == sent, "copies of several threads at the same time interfere");
         }
       } catch (const Breach& breach) {
         tally.fail(breach.what());
@@ -72,7 +73,7 @@ void check_memory(Session& session, Tally& tally) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// With DETERMINISTIC, two runs give the same bits.
+// With DETERMINISTIC, two runs must give the same bits.
 void check_deterministic(Session& session, Tally& tally) {
   Queue queue = session.device.make_queue();
   for (const uint32_t opcode : {PLUGRAD_OP_SUM, PLUGRAD_OP_MATMUL, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_LOG_SOFTMAX}) {
@@ -92,11 +93,11 @@ void check_deterministic(Session& session, Tally& tally) {
       for (int again = 0; again < 3; ++again) {
         batch.run();
         tally.check(batch.results(batch.trials()[0])[0].bytes() == first[0].bytes(),
-                    text_of(question) + " " + text_of(batch.trials()[0]) + ": other bits on another run");
+                    text_of(question) + " " + text_of(batch.trials()[0]) + ": a second run gives different bits");
       }
     }
   }
-  if (!tally.cases()) tally.skip("no kernel answers to DETERMINISTIC");
+  if (!tally.cases()) tally.skip("no kernel serves DETERMINISTIC");
 }
 
 }  // namespace

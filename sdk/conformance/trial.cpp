@@ -20,7 +20,7 @@ uint16_t layout_bits(const Shape& shape, const Shape& strides) {
 uint64_t immediate_bits(const Array& array, bool perturbed) {
   const long double value = array.get(0);
   if (!is_floating(array.dtype())) return static_cast<uint64_t>(static_cast<int64_t>(value));
-  // A double that the kernel has to round, near enough to give the same float.
+  // A double that rounds to the same float, so that the kernel has to round it.
   const double given =
       array.dtype() == PLUGRAD_F32 && perturbed ? static_cast<double>(value) * (1 + 1e-9) : static_cast<double>(value);
   return __builtin_bit_cast(uint64_t, given);
@@ -35,7 +35,7 @@ plugrad_view blank_view(const Array& array, uint16_t layout) {
   return view;
 }
 
-// The value of a scalar in every element of a shape.
+// Repeats a scalar's value in every element of a shape.
 Array expanded(const Array& scalar, const Shape& shape) {
   Array array(scalar.dtype(), shape);
   for (int64_t i = 0; i < array.count(); ++i) array.set(i, scalar.get(0));
@@ -88,7 +88,7 @@ Batch::Batch(Device& device, Queue& queue, const OpRow& row, const Question& que
 Batch::~Batch() {
   try {
     device_.sync(queue_);
-  } catch (const Breach&) {  // whoever submitted has been told already
+  } catch (const Breach&) {  // the caller of submit got this Breach already
   }
 }
 
@@ -158,7 +158,7 @@ void Batch::submit(Trial& trial) {
     op.workspace_offset = trial.workspace_offset;
     op.workspace_bytes = trial.workspace_bytes;
   }
-  std::vector<plugrad_view> views = trial.views;  // consumed on return: what the kernel was given is then overwritten
+  std::vector<plugrad_view> views = trial.views;  // a copy: run consumes the views, which are then overwritten
   std::vector<const plugrad_view*> pointers;
   for (const plugrad_view& view : views) pointers.push_back(&view);
   std::vector<std::byte> attributes = trial.problem.attributes;

@@ -8,7 +8,7 @@
 
 namespace plugrad::conformance {
 
-// A problem in an arrangement: the values are what the kernel sees through its views.
+// A problem in an arrangement. The values are those that the kernel sees through its views.
 struct Trial {
   Problem problem;
   Arrangement arrangement;
@@ -29,20 +29,20 @@ struct Trial {
 Trial laid_out(const OpRow& row, const Question& question, const Problem& problem, const Arrangement& arrangement,
                uint64_t alignment);
 
-// Runs trials of one kernel. Outputs, inputs and workspaces lie in three buffers, uploaded and downloaded whole.
+// Runs trials of one kernel. Outputs, inputs and workspaces occupy three buffers, which are uploaded and downloaded whole.
 class Batch {
  public:
   Batch(Device& device, Queue& queue, const OpRow& row, const Question& question, const plugrad_kernel* kernel);
-  ~Batch();  // waits, so that nothing in flight uses the buffers that are freed
+  ~Batch();  // waits, so that no submission uses a freed buffer
   Batch(const Batch&) = delete;
   void add(Trial trial);
   bool empty() const { return trials_.empty(); }
 
-  // Uploads, submits all, waits and downloads. The answer is that of the last wait, DEVICE_ERROR included.
+  // Uploads, submits all, waits and downloads. Returns the result of the last wait, including DEVICE_ERROR.
   Outcome run(plugrad_failure* failure = nullptr);
-  // Compares every output, and every byte that is none. Answers how many trials were declined by run.
+  // Compares every output and every byte outside the outputs. Returns how many trials run declined.
   int verify(Tally& tally, const std::string& title);
-  // Only that nothing but outputs was written: for ops that failed.
+  // For ops that failed: checks only that nothing but outputs was written.
   void verify_surroundings(Tally& tally, const std::string& title) const;
 
   const std::deque<Trial>& trials() const { return trials_; }
@@ -50,7 +50,7 @@ class Batch {
 
  private:
   void place(Trial& trial, int index);
-  void prepare();  // once: buffers into the views, and room for workspaces
+  void prepare();  // once: sets the views' buffers and allocates workspaces
   void submit(Trial& trial);
   plugrad_op op_of(const Trial& trial) const;
   bool compare(const Trial& trial, Tally& tally, const std::string& title) const;
@@ -65,7 +65,7 @@ class Batch {
   bool prepared_ = false;
 };
 
-// What the trial is, for a line about a failure.
+// Describes the trial, for a line about a failure.
 std::string text_of(const Trial& trial);
 
 }  // namespace plugrad::conformance

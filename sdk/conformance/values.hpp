@@ -1,4 +1,4 @@
-// Values to test with: special ones, random bits, random numbers of a range.
+// Values for tests: special ones, random bits, random numbers of a range.
 #pragma once
 #include <sdk/conformance/array.hpp>
 
@@ -18,24 +18,24 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// NaN, infinities, -0, denormals, extremes and the neighbours of limits; for integers the extremes and their neighbours.
+// NaN, infinities, -0, denormals, extremes and their neighbours; for integers, extremes and their neighbours.
 const std::vector<long double>& specials(uint8_t dtype);
 inline constexpr int64_t kCrossExtent = 36;  // at least as many as any dtype has special values
 
-// Where the unremarkable values of an input lie.
+// The range of an input's ordinary values.
 struct Range {
   double low = -10, high = 10;
 };
 
-long double draw_in(uint8_t dtype, Range range, Random& random);     // of the range
+long double draw_in(uint8_t dtype, Range range, Random& random);     // from the range
 long double draw_wide(uint8_t dtype, Random& random);                // any bits
-long double draw_mixed(uint8_t dtype, Range range, Random& random);  // of the range, any bits or a special one
+long double draw_mixed(uint8_t dtype, Range range, Random& random);  // from the range, any bits, or a special value
 
 Array random_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
 Array mixed_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
-// Every special value, or as operand `digit` of `operands` every pair of them, then mixed.
+// Every special value or, as operand `digit` of `operands`, every pair of them; then mixed values.
 Array crossed_array(uint8_t dtype, const Shape& shape, Range range, int digit, int operands, Random& random);
-// Mostly of the range, one in `rarity` special.
+// Values from the range; one in `rarity` is special.
 Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t rarity, Random& random);
 Array index_array(const Shape& shape, int64_t extent, Random& random);
 

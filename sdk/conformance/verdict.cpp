@@ -1,4 +1,4 @@
-// The comparing half of Batch: what came out against what must.
+// The half of Batch that compares results with expectations.
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ bool Batch::compare(const Trial& trial, Tally& tally, const std::string& title) 
 }
 
 int Batch::verify(Tally& tally, const std::string& title) {
-  verify_surroundings(tally, title);  // first: what strays may be why values are wrong
+  verify_surroundings(tally, title);  // first, because a stray write may be the reason for wrong values
   int declined = 0;
   for (size_t t = 0; t < trials_.size(); ++t) {
     const Trial& trial = trials_[t];
@@ -96,9 +96,9 @@ int Batch::verify(Tally& tally, const std::string& title) {
     } else if (trial.outcome.status == PLUGRAD_UNSUPPORTED || trial.outcome.status == PLUGRAD_OUT_OF_MEMORY) {
       ++declined;
       if (outputs_.touched(static_cast<int>(t)))
-        tally.fail(title + " " + text_of(trial) + ": run answered " + trial.outcome.text() + ", yet it wrote to its output");
+        tally.fail(title + " " + text_of(trial) + ": run returned " + trial.outcome.text() + ", but wrote to its output");
     } else {
-      tally.fail(title + " " + text_of(trial) + ": run answered " + trial.outcome.text());
+      tally.fail(title + " " + text_of(trial) + ": run returned " + trial.outcome.text());
     }
   }
   return declined;

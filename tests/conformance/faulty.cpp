@@ -157,10 +157,12 @@ void uniform(const Call& call) {
   const auto offset = static_cast<uint64_t>(value_at<int64_t>(call.in(1), 0));
   for (int64_t i = 0; i < call.out().count; ++i) {
     const uint64_t c = offset + i / 4;
-    uint32_t w[4] = {uint32_t(c), uint32_t(c >> 32), 0, 0}, k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+    uint32_t w[4] = {static_cast<uint32_t>(c), static_cast<uint32_t>(c >> 32), 0, 0}, k0 = static_cast<uint32_t>(seed),
+             k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < (kBug == Bug::wrong_philox ? 9 : 10); ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
       const uint64_t a = uint64_t{0xD2511F53u} * w[0], b = uint64_t{0xCD9E8D57u} * w[2];
-      const uint32_t next[4] = {uint32_t(b >> 32) ^ w[1] ^ k0, uint32_t(b), uint32_t(a >> 32) ^ w[3] ^ k1, uint32_t(a)};
+      const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ w[1] ^ k0, static_cast<uint32_t>(b),
+                                static_cast<uint32_t>(a >> 32) ^ w[3] ^ k1, static_cast<uint32_t>(a)};
       std::copy_n(next, 4, w);
     }
     at<float>(call.out(), i) = static_cast<float>(w[i % 4] >> 8) * 0x1p-24f;

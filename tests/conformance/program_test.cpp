@@ -57,13 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"wrong_philox", "UNIFORM", "UNIFORM f32,i64,i64 [dense]"},
         Planted{"no_report", "contract.unknown_option", "without host->report"},
         Planted{"null_alloc", "contract.entries", "one of alloc and free is null"},
-        Planted{"changes_table", "contract.table", "the entry answers another table"},
+        Planted{"changes_table", "contract.table", "the entry returns a different table"},
         Planted{"changes_input", "ADD", "input: "}, Planted{"unchecked_index", "failure.indices", "expected INDEX_ERROR"},
         Planted{"copy_declines", "COPY", "FILL, COPY and CAST must serve every class"},
         Planted{"subset_declined", "EXP", "declines its subset STRIDED"},
         Planted{"ignores_accumulate", "SUM", "SUM f32,f32 +accumulate [dense]"}, Planted{"loose_bool", "LT", "got=255"},
         Planted{"in_place", "EXP", "in place of input 0"}, Planted{"large_workspace", "SUM", "workspace: "},
-        Planted{"unknown_dtype", "contract.unknown_questions", "resolve answered a kernel for dtype 200"},
+        Planted{"unknown_dtype", "contract.unknown_questions", "resolve returned a kernel for dtype 200"},
         Planted{"keeps_attributes", "GATHER", "GATHER f32,f32,i64 [dense]"},
         Planted{"silent_no_device", "contract.table", "0 devices without a reason"},
         Planted{"crashes", "EXP", "FAIL op.EXP f32,f32 [dense]: the process was ended by SIGSEGV"},
@@ -112,7 +112,7 @@ TEST(Conform, FindsNothingInASoundPlugin) {
   const Said said = with_bug("sound", {});
   EXPECT_EQ(said.status, 0) << said.text;
   EXPECT_TRUE(contains(said.text, " 0 failures")) << said.text;
-  EXPECT_TRUE(contains(said.text, "missing:")) << "a plugin of few ops is no complete tier 0\n" << said.text;
+  EXPECT_TRUE(contains(said.text, "missing:")) << "a plugin with few ops does not complete tier 0\n" << said.text;
 }
 
 TEST(Conform, CountsWhatTier0LacksOnRequest) {
@@ -124,7 +124,7 @@ TEST(Conform, CountsWhatTier0LacksOnRequest) {
 TEST(Conform, TakesAPluginWithoutDeviceAndWithReason) {
   const Said said = with_bug("no_device", {});
   EXPECT_EQ(said.status, 0);
-  EXPECT_TRUE(contains(said.text, "loads, no device: no accelerator on the bus")) << said.text;
+  EXPECT_TRUE(contains(said.text, "loads, but has no device: no accelerator on the bus")) << said.text;
 }
 
 TEST(Conform, RefusesAForeignTable) {
@@ -165,10 +165,10 @@ void expect_refused(const std::vector<std::string>& arguments, const std::string
 }
 
 TEST(Conform, RefusesBadUsage) {
-  expect_refused({}, "the path of a plugin's file was expected");
+  expect_refused({}, "expected the path of a plugin's file");
   expect_refused({"--no-such-option", kFaulty}, "--no-such-option");
   expect_refused({"--only", "NOSUCHOP", kFaulty}, "no case has that name");
-  expect_refused({"--option", "threads", kFaulty}, "key=value was expected");
+  expect_refused({"--option", "threads", kFaulty}, "expected key=value");
   expect_refused({"--device", "7", kFaulty}, "the plugin has 1 devices");
 }
 
@@ -177,7 +177,7 @@ TEST(Conform, RefusesFilesThatAreNoPlugin) {
   fs::create_directories(folder);
   std::ifstream whole(kFaulty, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(whole), {}};
-  std::ofstream(folder / "text.so") << "no shared object, just text that is longer than a header would be: 0123456789";
+  std::ofstream(folder / "text.so") << "not a shared object, but text that is longer than a header: 0123456789";
   std::ofstream(folder / "cut.so", std::ios::binary) << bytes.substr(0, bytes.size() / 3);
   std::string foreign = bytes;
   foreign[18] = 0x28;  // e_machine: 32-bit ARM
@@ -186,7 +186,7 @@ TEST(Conform, RefusesFilesThatAreNoPlugin) {
   expect_refused({(folder / "missing.so").string()}, "no such file");
   expect_refused({(folder / "text.so").string()}, "no ELF header");
   expect_refused({(folder / "cut.so").string()}, "cut short");
-  expect_refused({(folder / "foreign.so").string()}, "of another machine");
+  expect_refused({(folder / "foreign.so").string()}, "for a different machine");
   expect_refused({(folder / "fifo.so").string()}, "not a regular file");
   expect_refused({folder.string()}, "not a regular file");
   expect_refused({kFolder + "/libplugrad-no-entry.so"}, "exports no plugrad_backend_v0");

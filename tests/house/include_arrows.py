@@ -41,7 +41,6 @@ TESTED = PUBLIC + ["tests", "tests/*", "tools", "sdk/conformance", "backends/*/p
 # X/public is what lies in an include directory of X, X/inner the rest. {0} and {1} are what the row's stars stood for.
 RULES = [
     ("sdk/include", SDK, STANDARD),
-    ("sdk/template", SDK, STANDARD),
     ("sdk/conformance", PUBLIC + ["sdk/conformance"], MACHINE | {"program_options"}),
     ("core/all", PUBLIC, set()),
     ("core/runtime", SDK + ["core/runtime/*"], MACHINE | {"dll"}),

@@ -1,4 +1,4 @@
-"""The installed tree, moved away from where it was installed: programs, packages, a consumer, a plugin of somebody else's.
+"""Tests the installed tree after moving it: programs, packages, a consumer, and a third-party plugin.
 
 install_test.py BUILD, after a build of everything. Environment: CMAKE, CXX.
 """
@@ -15,11 +15,11 @@ CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
 COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-reference"]
 sys.path.insert(0, str(SOURCE / "tests/house"))
-import binaries  # noqa: E402  (what holds in the build tree holds in the installed one)
+import binaries  # noqa: E402  (the checks of the build tree hold for the installed one too)
 
 
 def environment(**more):
-    """A user's: nothing that points to plugins or libraries, and the generator that is surely there."""
+    """A user's environment: it names neither plugins nor libraries, and uses a generator that is installed."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_") and key != "LD_LIBRARY_PATH"}
     return {**kept, "CMAKE_GENERATOR": "Ninja", "CXX": CXX, **more}
 
@@ -50,7 +50,7 @@ class InstalledTree(unittest.TestCase):
         cls.plugins = cls.library / "plugrad/plugins-v0"
 
     def build_example(self, name, prefix):
-        """Configures and builds one of examples/ against an installed prefix alone; the build folder."""
+        """Configures and builds one of examples/ against an installed prefix alone. Returns the build folder."""
         folder = self.scratch / f"{name}-{prefix.name}"
         if not folder.exists():
             run(CMAKE, "-S", SOURCE / "examples" / name, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}",
@@ -59,7 +59,7 @@ class InstalledTree(unittest.TestCase):
         return folder
 
     def installed_devices(self):
-        """Those that need no hardware."""
+        """Returns the devices that need no hardware."""
         return [name for name in ("cpu", "reference") if (self.plugins / f"libplugrad-backend-{name}.so").exists()]
 
     def test_every_file_belongs_to_one_component(self):

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// For its life, files end at so many bytes, and writing beyond that is an error of the call.
+// During its lifetime files have a maximal size, and a write beyond it fails.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -65,7 +65,7 @@ TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNothingElse) {
   {
     const FileSizeLimit limit(4096);
     const std::string message = io_error_of([&] { io::write_file(path, std::string(100000, 'x')); });
-    expect_mentions(message, "[" + path + "] cannot be written: File too large; what was there before is unchanged");
+    expect_mentions(message, "[" + path + "] cannot be written: File too large; the previous file is unchanged");
   }
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(scratch.names(), Names{"a"});
@@ -90,8 +90,8 @@ TEST(AtomicFile, PlacesThatTakeNoFileAreNamed) {
   expect_mentions(io_error_of([&] { io::write_file(scratch.path("no/such/a"), "x"); }), "No such file or directory");
   expect_mentions(io_error_of([&] { io::write_file(scratch.folder(), "x"); }), "is not a regular file");
   expect_mentions(io_error_of([&] { io::write_file("/dev/full", "x"); }), "is not a regular file");
-  expect_mentions(io_error_of([&] { io::write_file("", "x"); }), "is no name for a file");
-  expect_mentions(io_error_of([&] { io::write_file(scratch.path("sub/"), "x"); }), "is no name for a file");
+  expect_mentions(io_error_of([&] { io::write_file("", "x"); }), "is not the name of a file");
+  expect_mentions(io_error_of([&] { io::write_file(scratch.path("sub/"), "x"); }), "is not the name of a file");
   const std::string file = scratch.write("a", "old");
   expect_mentions(io_error_of([&] { io::write_file(file + "/b", "x"); }), "Not a directory");
   EXPECT_EQ(scratch.names(), Names{"a"});

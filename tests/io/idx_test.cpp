@@ -26,7 +26,7 @@ TEST(Idx, PlainAndPackedFilesReadAlike) {
   }
 }
 
-// Larger than the reader's buffers.
+// An array that is larger than the reader's buffers.
 TEST(Idx, LongFilesReadWhole) {
   const Scratch scratch;
   const std::string bytes = idx_bytes({3000, 80, 80});
@@ -53,9 +53,9 @@ TEST(Idx, MalformedFilesAreRefusedWithTheReason) {
       {"empty", "", "ends inside its header"},
       {"half a magic", good.substr(0, 3), "ends inside its header"},
       {"half a header", good.substr(0, 9), "ends inside its header"},
-      {"no elements", good.substr(0, 16), "header says 160 elements (10, 4, 4), it holds 0"},
+      {"no elements", good.substr(0, 16), "header promises 160 elements (10, 4, 4), but it has 0"},
       {"one short", good.substr(0, good.size() - 1), "it holds 159"},
-      {"one more", good + "x", "goes on after the 160 elements"},
+      {"one more", good + "x", "has bytes after the 160 elements"},
       {"wrong magic", "\x89PNG" + good.substr(4), "begins with 89 50 4e 47"},
       {"text", "hello, world\n", "begins with 68 65 6c 6c"},
       {"floats", idx_header({10}, 0x0d) + std::string(40, 'x'), "holds float32"},
@@ -69,9 +69,9 @@ TEST(Idx, MalformedFilesAreRefusedWithTheReason) {
       {"packed, wrong length", flipped(packed, packed.size() - 2), "gzip says incorrect length check"},
       {"packed, more bytes", packed + "garbage", "after the end of its gzip stream"},
       {"packed, one more byte", packed + "g", "after the end of its gzip stream"},
-      {"packed, longer inside", gzip(good + "x"), "goes on after"},
-      {"packed, then another", packed + packed, "goes on after"},
-      {"a bomb", idx_header({2, 2}) + std::string(1 << 20, 'x'), "goes on after"},
+      {"packed, longer inside", gzip(good + "x"), "has bytes after"},
+      {"packed, then another", packed + packed, "has bytes after"},
+      {"a bomb", idx_header({2, 2}) + std::string(1 << 20, 'x'), "has bytes after"},
   };
   const Scratch scratch;
   for (const BadIdx& row : rows) {
@@ -92,7 +92,7 @@ TEST(Idx, EveryTruncationAndEveryDamagedByteOfAPackedFileIsSurvived) {
     EXPECT_THROW(io::read_idx(path), Error) << size;
   }
   for (size_t i = 0; i < packed.size(); ++i) {
-    // Bytes 3 to 9 of gzip's header are flags, time and system, some of which mean nothing to a reader.
+    // Bytes 3 to 9 of gzip's header are flags, time and system, some of which a reader ignores.
     if (i >= 3 && i < 10) continue;
     const std::string path = scratch.write("flipped", flipped(packed, i));
     EXPECT_THROW(io::read_idx(path), Error) << i;

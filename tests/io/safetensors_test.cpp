@@ -69,7 +69,7 @@ TEST(Safetensors, ViewsAreWrittenAsTheyRead) {
   EXPECT_EQ(file.tensors.at("r").to_vector<float>(), (std::vector<float>{3, 1, 6, 4}));
 }
 
-// Byte by byte what the format's own library writes for these tensors.
+// The bytes that the format's own library writes for these tensors.
 TEST(Safetensors, TheBytesAreThoseOfTheFormat) {
   const Scratch scratch;
   const Device device = default_device();
@@ -103,7 +103,7 @@ TEST(Safetensors, FilesOfOtherWritersAreRead) {
   EXPECT_EQ(file.tensors.at("a").to_vector<float>(), (std::vector<float>{1, 2}));
   EXPECT_EQ(file.tensors.at("z").to_vector<uint8_t>(), (std::vector<uint8_t>{1}));
   EXPECT_TRUE(io::read_safetensors(scratch.write("b", file_of("{}")), default_device()).tensors.empty());
-  // A length that begins with gzip's two marks is no gzip file.
+  // A length that begins with the two magic bytes of gzip does not make a gzip file.
   std::string padded = "{}";
   padded.resize(0x8b1f, ' ');
   EXPECT_TRUE(io::read_safetensors_header(scratch.write("c", file_of(padded))).tensors.empty());
@@ -131,19 +131,19 @@ std::vector<BadFile> bad_frames() {
       {"empty", "", "shorter than the 8 bytes"},
       {"seven bytes", "1234567", "shorter than the 8 bytes"},
       {"no header", length_bytes(0), "does not begin with '{'"},
-      {"header beyond the file", length_bytes(100) + "{}", "its header has 100 bytes, and has 10 itself"},
-      {"header of 2^64 - 1 bytes", length_bytes(UINT64_MAX) + "{}", "its header has 18446744073709551615 bytes"},
-      {"header of 2^63 bytes", length_bytes(uint64_t{1} << 63) + "{}", "its header has 9223372036854775808 bytes"},
+      {"header beyond the file", length_bytes(100) + "{}", "it claims a header of 100 bytes, but the whole file has 10"},
+      {"header of 2^64 - 1 bytes", length_bytes(UINT64_MAX) + "{}", "it claims a header of 18446744073709551615 bytes"},
+      {"header of 2^63 bytes", length_bytes(uint64_t{1} << 63) + "{}", "it claims a header of 9223372036854775808 bytes"},
       {"data cut", file_of(good, data.substr(1)), "lies at bytes 0 .. 8, but there are 7"},
       {"data missing", file_of(good), "but there are 0"},
-      {"trailing garbage", file_of(good, data + "x"), "1 bytes after its last tensor belong to none"},
+      {"trailing garbage", file_of(good, data + "x"), "1 bytes after its last tensor belong to no tensor"},
       {"garbage after no tensor", file_of("{}", "x"), "1 bytes after its last tensor"},
       {"a blank first", file_of(" " + good, data), "does not begin with '{'"},
       {"a list", file_of("[1]"), "does not begin with '{'"},
       {"not JSON", file_of("{nonsense}"), "not JSON in UTF-8 (byte"},
       {"cut JSON", file_of(good.substr(0, 20), data), "not JSON in UTF-8"},
       {"text after JSON", file_of(good + "{}", data), "not JSON in UTF-8"},
-      {"a zero byte after JSON", file_of(good + std::string("\0x", 2), data), "holds a zero byte"},
+      {"a zero byte after JSON", file_of(good + std::string("\0x", 2), data), "has a zero byte"},
       {"not UTF-8", file_of("{" + entry("\xff\xfe", "F32", "[2]", "[0,8]") + "}", data), "not JSON in UTF-8"},
       {"overlong UTF-8", file_of("{" + entry("\xc0\x80", "F32", "[2]", "[0,8]") + "}", data), "not JSON in UTF-8"},
       {"a key twice", file_of("{" + entry("x", "F32", "[2]", "[0,8]") + "," + entry("x", "F32", "[2]", "[0,8]") + "}", data),
@@ -152,10 +152,10 @@ std::vector<BadFile> bad_frames() {
        "\"dtype\" twice"},
       {"an escaped key twice", file_of(R"({"__metadata__":{"a":"1","\u0061":"2"}})"), "\"a\" twice"},
       {"nested deeply", file_of("{\"x\":" + std::string(100000, '[') + "}"), "nested too deeply"},
-      {"metadata a list", file_of(R"({"__metadata__":[]})"), "__metadata__ is no map"},
-      {"metadata a number", file_of(R"({"__metadata__":{"k":1}})"), "metadata \"k\" is no text"},
+      {"metadata a list", file_of(R"({"__metadata__":[]})"), "__metadata__ is not a map"},
+      {"metadata a number", file_of(R"({"__metadata__":{"k":1}})"), "metadata \"k\" is not text"},
       {"a huge number", file_of(R"({"x":{"dtype":"F32","shape":[1e999],"data_offsets":[0,8]}})", data),
-       "no 64 bits can hold"},
+       "does not fit into 64 bits"},
   };
 }
 
@@ -175,11 +175,11 @@ std::vector<BadFile> bad_entries() {
       {"size overflows", one("F32", "[4611686018427387904, 4]", "[0,8]", data), "more than 2^63"},
       {"count wraps to the size", one("F64", "[2305843009213693953]", "[0,8]", data), "more than 2^63"},
       {"overflow behind a zero", one("F32", "[0,9223372036854775807,9223372036854775807]", "[0,0]", ""), "more than 2^63"},
-      {"extent of 2^63", one("F32", "[9223372036854775808]", "[0,8]", data), "no whole number below 2^63"},
-      {"negative extent", one("F32", "[-2]", "[0,8]", data), "no whole number below 2^63"},
-      {"fractional extent", one("F32", "[2.0]", "[0,8]", data), "no whole number below 2^63"},
+      {"extent of 2^63", one("F32", "[9223372036854775808]", "[0,8]", data), "not a whole number below 2^63"},
+      {"negative extent", one("F32", "[-2]", "[0,8]", data), "not a whole number below 2^63"},
+      {"fractional extent", one("F32", "[2.0]", "[0,8]", data), "not a whole number below 2^63"},
       {"rank 9", one("F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]", data), "9 dimensions"},
-      {"shape a number", one("F32", "2", "[0,8]", data), "a shape that is no list"},
+      {"shape a number", one("F32", "2", "[0,8]", data), "a shape that is not a list"},
       {"offsets swapped", one("F32", "[2]", "[8,0]", data), "lies at bytes 8 .. 0"},
       {"offsets beyond", one("F32", "[2]", "[8,16]", data), "but there are 8"},
       {"offsets of 2^64 - 1", one("F32", "[2]", "[18446744073709551608,18446744073709551615]", data), "but there are 8"},
@@ -191,10 +191,10 @@ std::vector<BadFile> bad_entries() {
       {"an overlap", two("[0,4]", "[0,4]", 4), "overlaps the one before it"},
       {"a part overlap", two("[0,4]", "[2,6]", 6), "overlaps the one before it"},
       {"a field more", file_of(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})", data),
-       "by exactly dtype"},
-      {"a field less", file_of(R"({"x":{"dtype":"F32","shape":[2]}})", data), "by exactly dtype"},
-      {"another field", file_of(R"({"x":{"dtype":"F32","shape":[2],"offsets":[0,8]}})", data), "by exactly dtype"},
-      {"no map", file_of(R"({"x":5})"), "by exactly dtype"},
+       "exactly the fields dtype"},
+      {"a field less", file_of(R"({"x":{"dtype":"F32","shape":[2]}})", data), "exactly the fields dtype"},
+      {"another field", file_of(R"({"x":{"dtype":"F32","shape":[2],"offsets":[0,8]}})", data), "exactly the fields dtype"},
+      {"no map", file_of(R"({"x":5})"), "exactly the fields dtype"},
       {"a name that must be escaped", file_of(R"({"a\nb":5})"), R"(tensor "a\nb")"},
       {"a bool of 2", one("BOOL", "[8]", "[0,8]", "\1\1\1\1\1\1\1\2"), "neither 0 nor 1"},
   };
@@ -224,7 +224,7 @@ TEST(Safetensors, EveryTruncationIsRefused) {
   }
 }
 
-// What a damaged header says may still be valid; it must then fit the file, and never crash.
+// A damaged header may still be valid, and must then fit the file. It must never crash the reader.
 TEST(Safetensors, DamagedBytesAreRefusedOrConsistent) {
   const Scratch scratch;
   io::write_safetensors(scratch.path("a"), {{"x", arange(0, 5, 1, DType::f32, default_device())}}, {{"k", "v"}});

@@ -1,4 +1,4 @@
-// A folder for one test, and what tests do with files in it.
+// A folder for the files of one test.
 #pragma once
 #include <plugrad/runtime/error.hpp>
 
@@ -35,7 +35,7 @@ class Scratch {
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }
-  // Names of all that lies in the folder.
+  // Returns the names of all files in the folder.
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) found.insert(entry.path().filename().string());
@@ -51,7 +51,7 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The message of the Error (io_error) that an action throws; a failure of the test where it throws none.
+// Returns the message of the Error (io_error) that an action throws. Fails the test if it throws none.
 template <class Action> std::string io_error_of(Action action) {
   try {
     action();

@@ -1,4 +1,4 @@
-// The demo's network on several devices: 50 steps of batch 32 have the same losses.
+// The demo's network has the same losses on several devices: 50 steps with batches of 32.
 #include <plugrad/runtime/runtime.hpp>
 #include <tools/train/trainer.hpp>
 
@@ -37,10 +37,10 @@ class FashionMnistOn : public testing::Test {
   }
 };
 
-// Uniforms are the same bits everywhere, so the weights are; sums differ in their order, and Adam divides by small numbers.
+// Uniforms, and so the weights, are the same bits on each device. Sums differ in order, and Adam divides by small numbers.
 TEST_F(FashionMnistOn, ReferenceHasTheLossesOfTheCpu) { expect_close(losses_on("cpu"), losses_on("reference"), 2e-3); }
 
-// sim computes with reference's kernels: the same bits, through other memory, streams and copies.
+// sim uses the kernels of reference: the same bits, by way of different memory, streams and copies.
 TEST_F(FashionMnistOn, SimHasTheLossesOfReference) {
   const std::string file = std::string(PLUGRAD_TEST_PLUGINS) + "/libplugrad-backend-sim.so";
   if (!has_device("sim")) load_plugin(file);

@@ -1,4 +1,4 @@
-// What can go wrong around a run: one line, status 1, and no file damaged.
+// Each failure around a run ends with one line on stderr and status 1, and damages no file.
 #include <tests/io/idx_bytes.hpp>
 #include <tests/tools/process.hpp>
 
@@ -12,7 +12,7 @@
 namespace plugrad::test {
 namespace {
 
-// The last line: what came before it is progress.
+// The last line of stderr; the lines before it show progress.
 Outcome last_line_of(Outcome outcome) {
   const size_t before = outcome.err.rfind('\n', outcome.err.size() - 2);
   if (before != std::string::npos) outcome.err.erase(0, before + 1);
@@ -36,7 +36,7 @@ TEST(Failure, WhatCannotBeReadOrFoundIsNamed) {
   expect_complaint(idx(text, labels), 1, "[" + text + "] is not an IDX file");
   expect_complaint(idx(images, scratch.write("nine", idx_bytes({9}))), 1, "holds 9 labels");
   EXPECT_FALSE(std::filesystem::exists(scratch.path("run")));
-  expect_complaint(train({"--data", "moons", "--out", images}), 1, "[" + images + "] cannot be made");
+  expect_complaint(train({"--data", "moons", "--out", images}), 1, "[" + images + "] cannot be created");
   expect_complaint(train({"--data", "moons", "--out", "/proc"}), 1, "[/proc/checkpoint.safetensors] cannot be written");
 }
 
@@ -73,8 +73,8 @@ TEST(Failure, AFileThatIsNoCheckpointIsRefused) {
       {scratch.path("absent"), "No such file"},
       {cut, "is not a valid safetensors file"},
       {scratch.write("corrupt", corrupt), "is not a valid safetensors file: its header is not JSON"},
-      {plain, "is no checkpoint of plugrad train: its metadata have no 'format'"},
-      {scratch.write("renamed", renamed), "is no checkpoint of plugrad train: its config is no configuration"},
+      {plain, "is not a checkpoint of plugrad train: its metadata have no 'format'"},
+      {scratch.write("renamed", renamed), "is not a checkpoint of plugrad train: its config is not a configuration"},
   };
   for (const auto& [path, words] : rows) {
     SCOPED_TRACE(path);
@@ -83,7 +83,7 @@ TEST(Failure, AFileThatIsNoCheckpointIsRefused) {
   }
 }
 
-// The first part of the run fits below the limit, its next checkpoint does not.
+// The first part of the run stays below the limit; its next checkpoint does not.
 TEST(Failure, ADiskThatFillsUpWhileSavingLeavesTheOldCheckpoint) {
   const Scratch scratch;
   ASSERT_EQ(train({"--data", "moons", "--steps", "40", "--out", scratch.path("run")}).status, 0);

@@ -52,7 +52,7 @@ TEST(Interrupt, TheInterruptedRunGoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(read_file(checkpoint), read_file(scratch.path("whole/checkpoint.safetensors")));
 }
 
-// A step of this network takes naive loops many seconds: the process is inside it when the signals come.
+// A step of this network takes naive loops many seconds, so the signals arrive during a step.
 TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
   const Scratch scratch;
   Process process({"train", "--data", "moons", "--device", "reference", "--hidden", "4096,4096", "--batch", "1000", "--out",

@@ -21,7 +21,7 @@ TEST(Backends, EachViewNamesThePluginAndItsFile) {
   }
   const std::string verbose = plugrad_run({"backends", "--verbose"}).out;
   expect_mentions(verbose, "stage    ready");
-  expect_mentions(verbose, "searched, in this order:\n");
+  expect_mentions(verbose, "searched in this order:\n");
   expect_mentions(verbose, std::string("  ") + PLUGRAD_PLUGINS + "\n");
 }
 
@@ -47,7 +47,7 @@ TEST(Devices, TextAndJsonNameTheDeviceAndItsPlugin) {
   EXPECT_EQ(found->at("capabilities").at(0), "host-memory");
 }
 
-// The CUDA plugin loads everywhere. Where it finds no GPU, it says so in one line, and whoever asks for one is told.
+// The CUDA plugin loads everywhere. Where it finds no GPU, its reason is one line, which `train --device cuda:0` repeats.
 TEST(Devices, AskingForAGpuThatIsNotThereSaysWhyAndWhatThereIs) {
   const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
   const auto cuda = std::ranges::find_if(json.at("plugins"), [](const Json& record) {

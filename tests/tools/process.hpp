@@ -1,4 +1,4 @@
-// The program plugrad as its users meet it: words in, a status and two streams out.
+// Runs the program plugrad as users do: words in, a status and two streams out.
 #pragma once
 #include <tests/io/scratch.hpp>
 
@@ -13,16 +13,16 @@ namespace plugrad::test {
 
 struct Outcome {
   int status = -1;  // the exit status
-  int signal = 0;   // what ended it instead
+  int signal = 0;   // the signal that ended it, or 0
   std::string out, err;
 };
 
 struct Setting {
-  rlim_t file_size = RLIM_INFINITY;  // the longest file that it may write
-  std::string standard_output = {};  // a file instead of what Outcome::out shows
+  rlim_t file_size = RLIM_INFINITY;  // limits the files that it writes
+  std::string standard_output = {};  // a file to write to instead of Outcome::out
 };
 
-// A process that runs. It is killed where the test ends before it does.
+// A running process. The destructor kills it.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& words, const Setting& setting = {});
@@ -31,7 +31,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const;
-  // Waits until the condition holds; a failure of the test where the process ends or a minute passes first.
+  // Waits until the condition holds. Fails the test if the process ends, or a minute passes, before that.
   void wait_until(const std::function<bool()>& condition);
   bool running();
   Outcome wait();
@@ -44,12 +44,12 @@ class Process {
   int wait_status_ = 0;
 };
 
-// Runs plugrad with these words to its end.
+// Runs plugrad with these words and waits for its end.
 Outcome plugrad_run(const std::vector<std::string>& words, const Setting& setting = {});
-// Runs `plugrad train` on a device that computes in its tests.
+// Runs `plugrad train` on the reference device, unless the words name another one.
 Outcome train(std::vector<std::string> words, const Setting& setting = {});
 
-// That it ended with this status, said nothing on stdout, and one line on stderr that begins with "plugrad: ".
+// Expects this status, nothing on stdout, and one line on stderr that begins with "plugrad: " and contains the words.
 void expect_complaint(const Outcome& outcome, int status, const std::string& words);
 
 }  // namespace plugrad::test

@@ -65,7 +65,7 @@ TEST(Train, EvalAgreesWithTheResults) {
   EXPECT_TRUE(text.out.starts_with("loss ")) << text.out;
 }
 
-// Ten classes, each a bright row of its own.
+// Ten classes; the images of each have a different bright row.
 struct Stripes {
   explicit Stripes(const Scratch& scratch) {
     constexpr uint32_t kCount = 200, kSide = 10;
@@ -100,7 +100,7 @@ TEST(Train, FilesOfOnesOwnAreLearned) {
   const Outcome both = train(options + test + Words{"--out", scratch.path("both")});
   ASSERT_EQ(both.status, 0) << both.err;
   EXPECT_EQ(Json::parse(both.out).at("test_accuracy"), 1.0);
-  // A file without the upper classes is judged by the same network.
+  // The same network evaluates a file without the upper classes.
   const std::string few = scratch.write("few", idx_header({2, 10, 10}) + read_file(stripes.images).substr(16, 200));
   const std::string few_labels = scratch.write("few-labels", idx_header({2}) + std::string("\0\1", 2));
   const Outcome judged = plugrad_run({"eval", "--checkpoint", scratch.path("both/checkpoint.safetensors"), "--images", few,

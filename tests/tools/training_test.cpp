@@ -1,15 +1,10 @@
-#include <tools/train/shuffle.hpp>
 #include <tools/train/trainer.hpp>
 
 #include <tests/io/scratch.hpp>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <map>
-#include <numeric>
 
 namespace plugrad::test {
 namespace {
@@ -22,29 +17,6 @@ TrainingConfig small_moons() {
   TrainingConfig config = training::default_config("moons");
   config.epochs = 2;
   return config;
-}
-
-TEST(Shuffle, IsAPermutationThatFollowsFromSeedAndEpoch) {
-  const std::vector<int64_t> rows = training::shuffled_rows(1000, 1, 0);
-  std::vector<int64_t> sorted = rows, all(1000);
-  std::ranges::sort(sorted);
-  std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(sorted, all);
-  EXPECT_EQ(rows, training::shuffled_rows(1000, 1, 0));
-  EXPECT_NE(rows, training::shuffled_rows(1000, 1, 1));
-  EXPECT_NE(rows, training::shuffled_rows(1000, 2, 0));
-  EXPECT_TRUE(training::shuffled_rows(0, 1, 0).empty());
-}
-
-// The first positions of many shuffles: each of 6 orders of 3 rows about equally often (chi-squared, 5 degrees, p = 1e-6).
-TEST(Shuffle, IsUnbiased) {
-  constexpr int kShuffles = 6000;
-  std::map<std::vector<int64_t>, int> counts;
-  for (int epoch = 0; epoch < kShuffles; ++epoch) ++counts[training::shuffled_rows(3, 7, epoch)];
-  ASSERT_EQ(counts.size(), 6u);
-  double sum = 0;
-  for (const auto& [order, count] : counts) sum += std::pow(count - kShuffles / 6.0, 2) / (kShuffles / 6.0);
-  EXPECT_LT(sum, 36);
 }
 
 TEST(Config, JsonReadsBackAndOtherTextIsRefused) {

@@ -1,4 +1,4 @@
-// The commands of the program. Each takes the words after its name and answers the exit status.
+// The commands of the program. Each takes the words after its name and returns the exit status.
 #pragma once
 #include <tools/plugrad/options.hpp>
 

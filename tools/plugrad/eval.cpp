@@ -20,7 +20,7 @@ struct Verdict {
   std::string data, device;
 };
 
-// Files of one's own are judged themselves; else the set's test part.
+// Evaluates given files as they are, and a data set's test part otherwise.
 Verdict judge(const std::string& checkpoint, const po::variables_map& values) {
   const training::CheckpointOrigin origin = training::read_origin(checkpoint);
   training::TrainingConfig config = origin.config;
@@ -46,7 +46,7 @@ Verdict judge(const std::string& checkpoint, const po::variables_map& values) {
 
 int eval_command(const Arguments& arguments) {
   po::options_description own;
-  own.add_options()("checkpoint", po::value<std::string>()->value_name("FILE"), "what plugrad train wrote");
+  own.add_options()("checkpoint", po::value<std::string>()->value_name("FILE"), "a file that plugrad train wrote");
   add_data_options(own, false);
   own.add_options()("device", po::value<std::string>()->value_name("NAME"),
                     "where to compute (the device it was trained on)");
@@ -55,7 +55,7 @@ int eval_command(const Arguments& arguments) {
   if (values["help"].as<bool>()) {
     print_help(
         {"plugrad eval --checkpoint FILE [--data NAME] [options]",
-         "Prints the loss and the accuracy of a network on the test set of what it was trained on, or on other data.",
+         "Prints the loss and accuracy of a network on the test set of its data set, or on other data.",
          "  plugrad eval --checkpoint plugrad-run/checkpoint.safetensors\n"
          "  plugrad eval --checkpoint run/checkpoint.safetensors --data idx --images x.idx.gz --labels y.idx.gz --json\n"},
         options);

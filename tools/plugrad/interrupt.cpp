@@ -3,7 +3,7 @@
 namespace plugrad::tool {
 namespace {
 
-// A handler may touch nothing else.
+// A signal handler may write nothing else.
 volatile std::sig_atomic_t pending_signal = 0;
 
 extern "C" void note_signal(int signal) {

@@ -1,17 +1,17 @@
-// Ctrl-C while something is worth saving.
+// Turns Ctrl-C into a flag, so that the program can save its work.
 #pragma once
 #include <csignal>
 
 namespace plugrad::tool {
 
-// While it lives, the first SIGINT or SIGTERM only sets a mark; the second one ends the process as usual.
+// During its lifetime the first SIGINT or SIGTERM only sets a flag. The second one ends the process as usual.
 class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
-  // The signal that came, or 0.
+  // Returns the signal that arrived, or 0.
   static int pending();
 
  private:

@@ -40,7 +40,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 void print_searched() {
-  std::cout << "searched, in this order:\n";
+  std::cout << "searched in this order:\n";
   for (const std::string& directory : plugin_directories()) std::cout << "  " << directory << "\n";
 }
 
@@ -99,11 +99,12 @@ std::string memory_text(const Device& device) {
 
 int backends_command(const Arguments& arguments) {
   po::options_description own;
-  own.add_options()("verbose,v", po::bool_switch(), "every file that was looked at, how far it came, and why not further");
+  own.add_options()("verbose,v", po::bool_switch(),
+                    "every file that was considered, its last stage, and why it went no further");
   const po::options_description options = with_common(own);
   const po::variables_map values = parse_options("plugrad backends", arguments, options);
   if (values["help"].as<bool>()) {
-    print_help({"plugrad backends [--verbose] [--json]", "Shows the backends that were found as plugins.",
+    print_help({"plugrad backends [--verbose] [--json]", "Lists the backends that were found as plugins.",
                 "  plugrad backends\n  plugrad backends --verbose\n"
                 "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"},
                options);
@@ -128,7 +129,7 @@ int devices_command(const Arguments& arguments) {
   const po::options_description options = with_common({});
   const po::variables_map values = parse_options("plugrad devices", arguments, options);
   if (values["help"].as<bool>()) {
-    print_help({"plugrad devices [--json]", "Opens the devices that plugins bring and shows them.",
+    print_help({"plugrad devices [--json]", "Opens and lists the devices of all plugins.",
                 "  plugrad devices\n  plugrad devices --json | jq -r '.devices[].name'\n"},
                options);
     return 0;
@@ -151,7 +152,7 @@ int devices_command(const Arguments& arguments) {
   } else if (rows.size() > 1) {
     print_table(rows);
   } else {
-    std::cout << "no device; plugrad backends --verbose says where plugins were looked for\n";
+    std::cout << "no device; plugrad backends --verbose lists the directories that were searched\n";
   }
   return failed ? 1 : 0;
 }

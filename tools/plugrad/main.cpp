@@ -1,4 +1,4 @@
-// plugrad: shows what devices there are, and trains and judges networks on them.
+// plugrad: lists devices, and trains and evaluates networks on them.
 #include <plugrad/sdk/abi.h>
 #include <tools/plugrad/commands.hpp>
 
@@ -22,8 +22,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"backends", "the plugins that were found, and why others were not taken", plugrad::tool::backends_command},
-    {"devices", "the devices that they bring", plugrad::tool::devices_command},
+    {"backends", "the plugins that were found, and why others were refused", plugrad::tool::backends_command},
+    {"devices", "the devices of these plugins", plugrad::tool::devices_command},
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
 };
@@ -58,7 +58,8 @@ int dispatch(Arguments arguments) {
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
   const bool json = std::erase(arguments, "--json") > 0;
-  if (arguments.empty()) throw UsageError("no command; expected one of backends, devices, train, eval (see plugrad --help)");
+  if (arguments.empty())
+    throw UsageError("there is no command; expected one of backends, devices, train, eval (see plugrad --help)");
   const std::string first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return print_program_help();
   if (first == "--version") return print_version(json);
@@ -81,7 +82,7 @@ int complain(const std::exception& error, int status) {
 }  // namespace
 
 int main(int count, char** words) {
-  // Past a limit on file sizes the write shall fail, with a message and the old file intact, not the process.
+  // Beyond a limit on file sizes a write must fail, with a message and the old file intact, instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = dispatch(Arguments(words + 1, words + count));

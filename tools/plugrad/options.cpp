@@ -8,7 +8,7 @@ namespace plugrad::tool {
 namespace po = boost::program_options;
 namespace {
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -58,8 +58,8 @@ po::options_description with_common(const po::options_description& own) {
   constexpr unsigned kLine = 110;
   po::options_description all("options", kLine, kLine / 2);
   for (const auto& option : own.options()) all.add(option);
-  all.add_options()("json", po::bool_switch(), "print one JSON object (to stdout; all else goes to stderr)");
-  all.add_options()("help,h", po::bool_switch(), "print this");
+  all.add_options()("json", po::bool_switch(), "print one JSON object to stdout; everything else goes to stderr");
+  all.add_options()("help,h", po::bool_switch(), "print this text");
   return all;
 }
 
@@ -67,7 +67,7 @@ po::variables_map parse_options(const std::string& command, const Arguments& arg
                                 const po::options_description& options) {
   const std::string see = " (see " + command + " --help)";
   try {
-    // Guessing would take --e for --epochs today and for something else tomorrow.
+    // No abbreviations: --e could mean --epochs today and another option tomorrow.
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     const auto parsed = po::command_line_parser(arguments).options(options).style(style).run();
     for (const auto& option : parsed.options) {

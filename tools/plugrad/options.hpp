@@ -1,4 +1,4 @@
-// Options of the program and its commands: parsing, help, and mistakes answered in one line.
+// Parses the options of the program and its commands, and prints help; a mistake gets one line.
 #pragma once
 #include <boost/program_options.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace plugrad::tool {
 
-// What is wrong with the command line; one line. The program ends with status 2.
+// A mistake in the command line, described in one line. The program ends with status 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -17,14 +17,14 @@ class UsageError : public std::runtime_error {
 
 using Arguments = std::vector<std::string>;
 
-// A command's face.
+// What --help prints for a command.
 struct Usage {
   std::string line;  // "plugrad devices [--json]"
   std::string summary;
   std::string examples;  // indented lines
 };
 
-// The options' description with --json and --help, which every command has.
+// Returns the command's own options, with --json and --help, which every command has.
 boost::program_options::options_description with_common(const boost::program_options::options_description& own);
 // Throws UsageError, with the closest match for an unknown option.
 boost::program_options::variables_map parse_options(const std::string& command, const Arguments& arguments,

@@ -1,4 +1,4 @@
-// How far a training run is: a bar on a terminal, a line per epoch elsewhere. To stderr.
+// Shows the progress of a training run on stderr: a bar on a terminal, else a line for each epoch.
 #pragma once
 #include <tools/train/trainer.hpp>
 
@@ -11,13 +11,13 @@ namespace plugrad::tool {
 
 class Progress {
  public:
-  // last_step: where this run will end.
+  // last_step: the step at which this run ends.
   Progress(const training::Trainer& trainer, int64_t last_step);
-  // After some steps. Draws the bar anew, at most ten times a second, and prints the line of an epoch that ended.
+  // Call it after some steps. Redraws the bar, at most ten times a second, and prints the line of an epoch that ended.
   void update();
-  // Removes the bar: what is printed next begins a line of its own.
+  // Removes the bar, so that the next output begins on its own line.
   void clear();
-  // Samples of this run per second of it, evaluation and saving included.
+  // Samples per second in this run, including evaluation and saving.
   double samples_per_second() const;
   double seconds() const;
 

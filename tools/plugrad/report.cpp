@@ -1,6 +1,6 @@
 #include <tools/plugrad/report.hpp>
 
-#include <plugrad/io/loss_plot.hpp>
+#include <tools/train/loss_plot.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON knows no NaN and no infinity.
+// JSON has neither NaN nor infinity.
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// As exact as the value's type, with a decimal point in every locale.
+// Keeps every digit of the value's type, with a decimal point in every locale.
 template <class T> std::string text_of(T value) {
   char text[64];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -81,7 +81,7 @@ std::string losses_csv(const training::History& history) {
 }
 
 std::string loss_svg(const training::Trainer& trainer, const training::Evaluation& evaluation) {
-  io::LossPlot plot;
+  training::LossPlot plot;
   char accuracy[64];
   std::snprintf(accuracy, sizeof accuracy, ", %s accuracy %.2f%%", trainer.has_test() ? "test" : "training",
                 100 * evaluation.accuracy);
@@ -93,7 +93,7 @@ std::string loss_svg(const training::Trainer& trainer, const training::Evaluatio
   const training::History& history = trainer.history();
   for (size_t i = 0; i < history.losses.size(); ++i) plot.loss.push_back({static_cast<int64_t>(i + 1), history.losses[i]});
   for (const training::Evaluation& row : history.evaluations) plot.accuracy.push_back({row.step, row.accuracy});
-  return io::loss_plot_svg(plot);
+  return training::loss_plot_svg(plot);
 }
 
 }  // namespace plugrad::tool

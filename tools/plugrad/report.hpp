@@ -1,4 +1,4 @@
-// What a training run leaves behind, beside its checkpoint.
+// The files that a training run writes beside its checkpoint.
 #pragma once
 #include <tools/train/trainer.hpp>
 
@@ -9,15 +9,15 @@
 namespace plugrad::tool {
 
 struct RunSummary {
-  training::Evaluation evaluation;  // of the network as it is now
-  double seconds = 0;               // of this process, from reading the data on
-  double training_seconds = 0;      // of these, the loop: steps, evaluations, checkpoints
+  training::Evaluation evaluation;  // of the final network
+  double seconds = 0;               // of this process, including reading the data
+  double training_seconds = 0;      // of the loop alone: steps, evaluations, checkpoints
   double samples_per_second = 0;    // in the loop
   int64_t resumed_from = 0;         // a step, or 0
   bool interrupted = false;
 };
 
-// The line of /proc/self/maps in which the kernel shows the code of a file in this process; nothing where there is none.
+// Returns the line of /proc/self/maps for a file's code in this process, or nothing if the file is not mapped.
 std::optional<std::string> mapping_of(const std::string& path);
 
 std::string results_json(const training::Trainer& trainer, const RunSummary& summary);

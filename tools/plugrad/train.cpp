@@ -48,7 +48,7 @@ class Session {
     last_step_ = request.steps > 0 ? std::min(request.steps, trainer_.total_steps()) : trainer_.total_steps();
     std::error_code error;
     std::filesystem::create_directories(request.out, error);
-    if (error) throw Error(Code::io_error, "[" + request.out + "] cannot be made: " + error.message());
+    if (error) throw Error(Code::io_error, "[" + request.out + "] cannot be created: " + error.message());
     const io::AtomicFile fails_early_where_nothing_can_be_written(path("checkpoint.safetensors"));
   }
 
@@ -59,8 +59,8 @@ class Session {
     finish();
     if (request_.json) std::cout << results_json(trainer_, summary_);
     if (!summary_.interrupted) return 0;
-    std::cerr << "interrupted after step " << trainer_.step() << "; all is saved, go on with:\n  " << resume_command()
-              << "\n";
+    std::cerr << "interrupted after step " << trainer_.step() << "; everything is saved; continue with:\n  "
+              << resume_command() << "\n";
     constexpr int kSignalled = 128;
     return kSignalled + InterruptGuard::pending();
   }
@@ -82,13 +82,13 @@ class Session {
       std::cerr << "resumed after step " << trainer_.step() << " of " << trainer_.total_steps() << "\n";
   }
 
-  // How many steps until a checkpoint is due; the end of an epoch is another reason for one.
+  // How many steps remain until the next checkpoint. The end of an epoch writes one too.
   int64_t until_checkpoint() const {
     const int64_t every = request_.checkpoint_every;
     return std::min(last_step_ - trainer_.step(), every > 0 ? every - trainer_.step() % every : last_step_);
   }
 
-  // An epoch of a few milliseconds is not worth the wait for a disk.
+  // An epoch of a few milliseconds does not justify a wait for the disk.
   bool checkpoint_due(double seconds_since_last) const {
     if (request_.checkpoint_every > 0) return trainer_.step() % request_.checkpoint_every == 0;
     return trainer_.step() % trainer_.steps_per_epoch() == 0 && seconds_since_last >= 1;
@@ -147,7 +147,7 @@ int train_command(const Arguments& arguments) {
     print_help(
         {"plugrad train [--data NAME] [--device NAME] [options]",
          "Trains a network of linear layers with ReLU between them, by Adam with a cosine schedule. Progress goes to\n"
-         "stderr. Ctrl-C saves and says how to go on; a second one ends at once.",
+         "stderr. Ctrl-C saves and prints how to continue; a second one ends at once.",
          kExamples},
         options);
     return 0;

@@ -19,7 +19,7 @@ std::vector<int64_t> parse_widths(const std::string& text) {
     const auto [stop, error] = std::from_chars(next, end, width);
     constexpr int64_t kMost = 1 << 20;
     if (error != std::errc{} || width < 1 || width > kMost || (stop != end && *stop != ',')) {
-      throw UsageError("--hidden '" + text + "' is no list of widths; expected for example 512,512, or none");
+      throw UsageError("--hidden '" + text + "' is not a list of widths; expected, for example, 512,512, or none");
     }
     widths.push_back(width);
     if (stop == end) return widths;
@@ -47,7 +47,7 @@ void apply_network_options(const po::variables_map& values, training::TrainingCo
   if (!(config.rate > 0) || !std::isfinite(config.rate)) throw UsageError("--rate must be above 0");
 }
 
-// Other batches or shuffles would make the steps already done those of another run.
+// With other batches or another order, the steps already made would belong to a different run.
 void check_same_run(const training::TrainingConfig& before, const training::TrainingConfig& now) {
   const auto check = [](const std::string& option, auto was, auto is) {
     if (was != is) throw UsageError(option + " cannot change when a run is resumed; this one has " + std::to_string(was));
@@ -61,12 +61,12 @@ void check_same_run(const training::TrainingConfig& before, const training::Trai
 void add_data_options(po::options_description& options, bool training) {
   auto add = options.add_options();
   const auto text = [] { return po::value<std::string>(); };
-  add("data", text()->value_name("NAME"), "fashion-mnist, moons (points in the plane), or idx (files of your own)");
+  add("data", text()->value_name("NAME"), "fashion-mnist, moons (points in the plane), or idx (your own files)");
   add("data-dir", text()->value_name("DIR"), "where fashion-mnist's four files are, if not where Debian puts them");
   add("images", text()->value_name("FILE"), "idx: images of unsigned bytes (n, rows, columns), plain or .gz");
   add("labels", text()->value_name("FILE"), "idx: their labels (n)");
   if (!training) return;
-  add("test-images", text()->value_name("FILE"), "idx: images to judge by; without them: the training images");
+  add("test-images", text()->value_name("FILE"), "idx: images for evaluation (the training images)");
   add("test-labels", text()->value_name("FILE"), "idx: their labels");
 }
 
@@ -95,19 +95,19 @@ po::options_description train_options() {
   add_data_options(options, true);
   auto add = options.add_options();
   const auto whole = [] { return po::value<int64_t>()->value_name("N"); };
-  add("device", po::value<std::string>()->value_name("NAME"), "cpu (default), or another one that plugrad devices shows");
+  add("device", po::value<std::string>()->value_name("NAME"), "cpu (default), or another one from plugrad devices");
   add("hidden", po::value<std::string>()->value_name("N,N,..."),
       "widths of the hidden layers (512,512; moons: 16,16), or none");
-  add("epochs", whole(), "how often all samples are seen (10; moons: 100)");
+  add("epochs", whole(), "passes over all samples (10; moons: 100)");
   add("batch", whole(), "samples per step (256; moons: 32)");
   add("rate", po::value<double>()->value_name("R"), "Adam's learning rate at the start; falls to 0 (1e-3; moons: 1e-2)");
-  add("seed", whole(), "of weights and shuffles (1)");
+  add("seed", whole(), "seed of weights and of the order of samples (1)");
   add("steps", whole(), "stop after this many steps, as if interrupted there");
   add("out", po::value<std::string>()->value_name("DIR"),
       "where checkpoint.safetensors, losses.csv, loss.svg and results.json go; replaced where they exist (plugrad-run; "
       "with --resume: the checkpoint's folder)");
   add("checkpoint-every", whole(), "steps between checkpoints (at the end of each epoch, at most one a second)");
-  add("resume", po::value<std::string>()->value_name("FILE"), "go on from a checkpoint, with its options");
+  add("resume", po::value<std::string>()->value_name("FILE"), "continue from a checkpoint, with its options");
   return options;
 }
 

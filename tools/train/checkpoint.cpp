@@ -20,7 +20,7 @@ constexpr int64_t kEvaluationColumns = 3;  // step, loss, accuracy
 
 const std::string& metadata_text(const std::string& path, const io::Metadata& metadata, const std::string& key) {
   const auto entry = metadata.find(key);
-  if (entry == metadata.end()) fail(path, "is no checkpoint of plugrad train: its metadata have no '" + key + "'");
+  if (entry == metadata.end()) fail(path, "is not a checkpoint of plugrad train: its metadata have no '" + key + "'");
   return entry->second;
 }
 
@@ -29,12 +29,12 @@ template <class T> T metadata_number(const std::string& path, const io::Metadata
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < T{0}) {
-    fail(path, "is no checkpoint of plugrad train: its " + key + " is '" + text + "'");
+    fail(path, "is not a checkpoint of plugrad train: its " + key + " is '" + text + "'");
   }
   return value;
 }
 
-// The shortest text that reads back as the same number.
+// The shortest text that converts back to the same number.
 std::string exact_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -52,7 +52,7 @@ std::vector<nn::NamedTensor> prefixed(const std::string& prefix, std::vector<nn:
 
 std::string kind(const Tensor& tensor) { return std::string(dtype_name(tensor.dtype())) + " " + tensor.shape().text(); }
 
-// That the file has each of the wanted tensors in the wanted shape, and no others of that prefix.
+// Throws unless the file has each wanted tensor in its shape, and no others with that prefix.
 void check_tensors(const std::string& path, const io::Safetensors& file, const std::vector<nn::NamedTensor>& wanted,
                    const std::string& prefix) {
   std::set<std::string> names;
@@ -60,14 +60,15 @@ void check_tensors(const std::string& path, const io::Safetensors& file, const s
     names.insert(name);
     const auto found = file.tensors.find(name);
     if (found == file.tensors.end())
-      fail(path, "is of another model: it has no tensor " + name + ", expected " + kind(tensor));
+      fail(path, "belongs to a different model: it has no tensor " + name + ", expected " + kind(tensor));
     if (kind(found->second) != kind(tensor)) {
-      fail(path, "is of another model: tensor " + name + " is " + kind(found->second) + ", expected " + kind(tensor));
+      fail(path,
+           "belongs to a different model: tensor " + name + " is " + kind(found->second) + ", expected " + kind(tensor));
     }
   }
   for (const auto& [name, tensor] : file.tensors) {
     if (name.starts_with(prefix) && !names.contains(name)) {
-      fail(path, "is of another model: its tensor " + name + ", " + kind(tensor) + ", has no place in this one");
+      fail(path, "belongs to a different model: this one has no tensor " + name + ", " + kind(tensor));
     }
   }
 }
@@ -90,7 +91,7 @@ History read_history(const std::string& path, const io::Safetensors& file, int64
   if (losses == file.tensors.end() || evaluations == file.tensors.end() || losses->second.dtype() != DType::f32 ||
       losses->second.shape() != Shape{step} || evaluations->second.dtype() != DType::f64 ||
       evaluations->second.rank() != 2 || evaluations->second.size(1) != kEvaluationColumns) {
-    fail(path, "is no checkpoint of plugrad train: its history does not have " + std::to_string(step) + " steps");
+    fail(path, "is not a checkpoint of plugrad train: its history does not have " + std::to_string(step) + " steps");
   }
   History history{losses->second.to_vector<float>(), {}};
   const std::vector<double> rows = evaluations->second.to_vector<double>();
@@ -133,7 +134,8 @@ void Trainer::load(const std::string& path) {
   check_tensors(path, file, prefixed("optimizer.", optimizer_->state()), "optimizer.");
   const auto samples = metadata_number<int64_t>(path, file.metadata, "samples");
   if (samples != train_.count()) {
-    fail(path, "was trained on " + std::to_string(samples) + " samples, these data have " + std::to_string(train_.count()));
+    fail(path,
+         "was trained on " + std::to_string(samples) + " samples, but this data set has " + std::to_string(train_.count()));
   }
   const auto steps = metadata_number<int64_t>(path, file.metadata, "step");
   const GeneratorState generator{metadata_number<uint64_t>(path, file.metadata, "generator_seed"),
@@ -161,7 +163,7 @@ CheckpointOrigin read_origin(const std::string& path) {
   try {
     origin.config = config_from_json(metadata_text(path, metadata, "config"));
   } catch (const Error& error) {
-    fail(path, std::string("is no checkpoint of plugrad train: its config ") + error.what());
+    fail(path, std::string("is not a checkpoint of plugrad train: its config ") + error.what());
   }
   origin.device = metadata_text(path, metadata, "device");
   origin.step = metadata_number<int64_t>(path, metadata, "step");

@@ -29,7 +29,7 @@ TrainingConfig config_from_json(const std::string& text) {
   try {
     return nlohmann::json::parse(text).get<TrainingConfig>();
   } catch (const nlohmann::json::exception&) {
-    throw Error(Code::io_error, "is no configuration of plugrad train");
+    throw Error(Code::io_error, "is not a configuration of plugrad train");
   }
 }
 

@@ -1,4 +1,4 @@
-// What a training run is: all that decides its numbers, and nothing else.
+// The configuration of a training run: everything that determines its numbers, and nothing else.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@ namespace plugrad::training {
 
 struct TrainingConfig {
   std::string data = "fashion-mnist";  // "fashion-mnist", "moons" or "idx"
-  std::string directory;               // of fashion-mnist; empty for where Debian puts it
+  std::string directory;               // of fashion-mnist; empty: where Debian installs it
   std::string images, labels;          // of idx
   std::string test_images, test_labels;
   std::vector<int64_t> hidden = {512, 512};  // widths of the hidden layers
@@ -19,7 +19,7 @@ struct TrainingConfig {
   friend bool operator==(const TrainingConfig&, const TrainingConfig&) = default;
 };
 
-// What suits that data. Throws Error (invalid), which lists the names, for another one.
+// Returns the defaults for that data set. Throws Error (invalid), which lists the known names, for any other.
 TrainingConfig default_config(const std::string& data);
 
 std::string config_to_json(const TrainingConfig& config);

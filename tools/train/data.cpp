@@ -58,16 +58,16 @@ Data image_data(io::LabelledImages train, const std::string& test_name, io::Labe
   data.test = to_samples(std::move(test));
   if (data.test.features != data.train.features) {
     throw Error(Code::io_error, "[" + test_name + "] has images of " + std::to_string(data.test.features) +
-                                    " pixels, those for training have " + std::to_string(data.train.features));
+                                    " pixels, but the training images have " + std::to_string(data.train.features));
   }
   if (classes_of(data.test) > data.outputs) {
     throw Error(Code::io_error, "[" + test_name + "] has the label " + std::to_string(classes_of(data.test) - 1) +
-                                    ", those for training end at " + std::to_string(data.outputs - 1));
+                                    ", but the training labels end at " + std::to_string(data.outputs - 1));
   }
   return data;
 }
 
-// The rows first .. first + count as the network takes them.
+// The rows [first, first + count) as the network reads them.
 std::vector<float> normalised(const Samples& samples, const std::array<float, 256>& table, int64_t first, int64_t count) {
   const auto begin = static_cast<size_t>(first * samples.features), size = static_cast<size_t>(count * samples.features);
   std::vector<float> values(size);
@@ -77,7 +77,7 @@ std::vector<float> normalised(const Samples& samples, const std::array<float, 25
   return values;
 }
 
-// In pieces, so that the host never holds a second copy of all as floats.
+// Uploads piece by piece, so that the host never holds all samples as floats.
 Tensor upload(const Samples& samples, const Normalisation& normalisation, Device device) {
   std::array<float, 256> table{};
   for (size_t i = 0; i < table.size(); ++i) {

@@ -1,4 +1,4 @@
-// Samples on the host, as they come from files, and on a device, as a network takes them.
+// Samples on the host, as files store them, and on a device, as a network reads them.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 #include <tools/train/config.hpp>
@@ -18,27 +18,27 @@ struct Samples {
   std::vector<int64_t> labels;  // count
 };
 
-// A network with one output is trained as a maximum-margin classifier of the labels 0 and 1; else by cross entropy.
+// A network with one output is trained with the maximum-margin loss on the labels 0 and 1, any other with cross entropy.
 enum class Objective { cross_entropy, max_margin };
 
 struct Data {
   Samples train, test;
-  bool has_test = false;  // else test is empty, and networks are judged by train
+  bool has_test = false;  // false: test is empty, and networks are evaluated on train
   Objective objective = Objective::cross_entropy;
   int64_t outputs = 0;  // of the network
 };
 
-// Reads or makes what the configuration names. Throws Error (io_error) as the readers of plugrad/io do.
+// Reads or generates the data that the configuration names. Throws Error (io_error) as the readers of plugrad/io do.
 Data load_data(const TrainingConfig& config);
 
-// Pixels enter the network as (pixel / 255 - mean) / deviation; points as they are.
+// Pixels enter the network as (pixel / 255 - mean) / deviation, points unchanged.
 struct Normalisation {
   double mean = 0, deviation = 1;
 };
 // Mean and standard deviation of all pixels.
 Normalisation normalisation_of(const Samples& samples);
 
-// Samples on a device, all of them, uploaded once.
+// All samples on a device, uploaded once.
 class DeviceSamples {
  public:
   DeviceSamples(const Samples& samples, const Normalisation& normalisation, Objective objective, Device device);
@@ -47,9 +47,9 @@ class DeviceSamples {
     Tensor inputs;   // (n, features), f32
     Tensor targets;  // (n): i64 classes, or f32 of -1 and 1 for max_margin
   };
-  // Those with these numbers, in this order.
+  // Returns the samples with these numbers, in this order.
   Batch gather_rows(std::span<const int64_t> rows) const;
-  // Those from first to last, the latter excluded; views.
+  // Returns views of the samples in [first, last).
   Batch range(int64_t first, int64_t last) const;
   int64_t count() const { return count_; }
 

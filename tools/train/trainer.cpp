@@ -1,12 +1,12 @@
 #include <tools/train/trainer.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/io/shuffle.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/generator.hpp>
-#include <tools/train/shuffle.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -82,7 +82,7 @@ int64_t Trainer::parameter_count() const {
 Tensor Trainer::train_step() {
   if (shuffled_epoch_ != epoch()) {
     shuffled_epoch_ = epoch();
-    rows_ = shuffled_rows(train_.count(), config_.seed, shuffled_epoch_);
+    rows_ = io::shuffled_rows(train_.count(), config_.seed, shuffled_epoch_);
   }
   const int64_t first = step() % steps_per_epoch() * config_.batch;
   const int64_t count = std::min(config_.batch, train_.count() - first);
@@ -95,7 +95,7 @@ Tensor Trainer::train_step() {
   return loss.detach();
 }
 
-// Reading a loss waits for the device: many are read at once.
+// Reading a loss waits for the device, so many are read at once.
 void Trainer::flush(std::vector<Tensor>& pending, std::vector<float>& losses) {
   if (pending.empty()) return;
   for (const float loss : stack(pending).to_vector<float>()) {

@@ -18,35 +18,36 @@ struct Evaluation {
   double loss = 0, accuracy = 0;
 };
 
-// What was seen on the way; part of a checkpoint.
+// The measurements of a run; part of a checkpoint.
 struct History {
   std::vector<float> losses;            // of each step, before its update
   std::vector<Evaluation> evaluations;  // one at the end of each epoch
 };
-// The mean of the last 50 losses, or of those there are; NaN where there is none.
+// The mean of the last 50 losses, or of fewer if there are fewer; NaN if there is none.
 double recent_loss(const History& history);
 
-// Linear layers with ReLU between them, on a device; weights come from its generator.
+// Linear layers with ReLU between them, on a device, whose generator draws the weights.
 std::shared_ptr<nn::Sequential> make_mlp(int64_t inputs, const std::vector<int64_t>& hidden, int64_t outputs, Device device);
 // The mean loss of outputs (n, k) under targets (n); one element.
 Tensor mean_loss(const Tensor& outputs, const Tensor& targets, Objective objective);
 
-// Mean loss and accuracy over all samples, unrecorded; step is left 0.
+// Returns mean loss and accuracy over all samples, with step 0. Records no graph.
 Evaluation evaluate(const nn::Module& network, const DeviceSamples& samples, Objective objective);
 
 // A network, its optimiser and its place in the data. Equal configurations, data and devices give equal numbers, whether a
 // run is unbroken or was resumed. Not thread-safe.
 class Trainer {
  public:
-  // Seeds the device's generator. Data is not kept. Throws Error (invalid) for sizes that make no network.
+  // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes of which no network can be
+  // made.
   Trainer(TrainingConfig config, const Data& data, Device device);
 
-  // Up to count steps, fewer at the end of an epoch or when stop() answers true after one. Their losses. The device is asked
-  // only now and then. At the end of an epoch the network is evaluated.
+  // Makes up to count steps and returns their losses. Ends early at the end of an epoch, where it evaluates the network, and
+  // when stop() returns true after a step. Waits for the device only now and then.
   std::vector<float> run_epoch_steps(int64_t count, const std::function<bool()>& stop = {});
-  // Exactly count steps, or what is left of the run.
+  // Makes count steps, or all that are left of the run.
   std::vector<float> run_steps(int64_t count);
-  // Mean loss and accuracy on the test set; on the training set where there is none.
+  // Returns mean loss and accuracy on the test set, or on the training set if there is no test set.
   Evaluation evaluate() const;
 
   int64_t step() const { return optimizer_->steps(); }
@@ -61,10 +62,10 @@ class Trainer {
   Device device() const { return device_; }
   bool has_test() const { return judged_ != nullptr; }
 
-  // Writes a checkpoint, atomically. Throws Error (io_error).
+  // Writes a checkpoint atomically. Throws Error (io_error).
   void save(const std::string& path) const;
-  // Takes all of it back from a checkpoint of an equal network on the same data. Throws Error (io_error), which names the
-  // tensor and both shapes where the network is another; nothing is changed then.
+  // Restores everything from a checkpoint of an equal network on the same data. For a different network it throws Error
+  // (io_error), which names the tensor and both shapes, and changes nothing.
   void load(const std::string& path);
 
  private:
@@ -77,7 +78,7 @@ class Trainer {
   int64_t outputs_;
   Objective objective_;
   DeviceSamples train_;
-  std::unique_ptr<DeviceSamples> judged_;  // null where that is the training set
+  std::unique_ptr<DeviceSamples> judged_;  // null: the training set
   std::shared_ptr<nn::Sequential> network_;
   std::unique_ptr<nn::Adam> optimizer_;
   History history_;
@@ -85,16 +86,16 @@ class Trainer {
   std::vector<int64_t> rows_;  // of that epoch
 };
 
-// What a checkpoint says of the run that wrote it.
+// What a checkpoint records about the run that wrote it.
 struct CheckpointOrigin {
   TrainingConfig config;
   std::string device;
   int64_t step = 0, outputs = 0;
   Normalisation normalisation;
 };
-// Throws Error (io_error) for a file that is none of plugrad train's.
+// Throws Error (io_error) for a file that plugrad train did not write.
 CheckpointOrigin read_origin(const std::string& path);
-// Takes the parameters alone from a checkpoint, as Trainer::load does.
+// Restores only the parameters from a checkpoint, as Trainer::load does.
 void load_network(const std::string& path, const nn::Sequential& network, Device device);
 
 }  // namespace plugrad::training

@@ -1,4 +1,4 @@
-// Files that are either the old one or the new one, whole, whatever happens in between.
+// Files that are replaced atomically: after a crash either the whole old file or the whole new one exists.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
@@ -8,11 +8,11 @@
 
 namespace plugrad::io {
 
-// A file that appears under its name only with commit(): written beside it under another name, synced, renamed, and its
-// folder synced. Without commit() nothing is left behind. Symbolic links are followed: what they point to is replaced, and
-// keeps its permissions. A process with a limit on file sizes must ignore SIGXFSZ to get the error instead of the signal.
+// A file that appears under its name only at commit(): it is written beside that name under another one, synced and renamed,
+// and its folder is synced. Without commit() no file remains. It follows symbolic links: their target is replaced and keeps
+// its permissions. A process with a limit on file sizes must ignore SIGXFSZ to get the error instead of the signal.
 // Not thread-safe; different processes may write one path: the last to commit wins.
-// Each function throws Error (io_error), which names the path, the system's reason, and what became of the old file.
+// Each function throws Error (io_error), which names the path, the system's reason, and the state of the old file.
 class PLUGRAD_API AtomicFile {
  public:
   // The folder must exist; the path must be free or a regular file.
@@ -29,11 +29,11 @@ class PLUGRAD_API AtomicFile {
 
   std::string name_;       // as the caller wrote it, for messages
   std::string path_;       // with links resolved
-  std::string temporary_;  // empty once it is gone
+  std::string temporary_;  // empty once it is renamed or removed
   int descriptor_ = -1;
 };
 
-// The whole of a file in one call.
+// Writes a whole file in one call.
 PLUGRAD_API void write_file(const std::string& path, std::string_view contents);
 
 }  // namespace plugrad::io

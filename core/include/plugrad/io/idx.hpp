@@ -1,4 +1,4 @@
-// IDX, the format of MNIST and its kin; plain or compressed with gzip.
+// IDX, the format of MNIST and similar data sets; plain or compressed with gzip.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
@@ -15,7 +15,7 @@ struct IdxArray {
 };
 
 // Reads one file. Throws Error (io_error) for a file that is missing, cut short, damaged, longer than its header says, or
-// holds something else than an array of unsigned bytes. Memory grows with what the file holds, not with what it claims.
+// not an array of unsigned bytes. Memory use grows with the file's contents, not with the size that its header claims.
 PLUGRAD_API IdxArray read_idx(const std::string& path);
 
 // Images with a class each.
@@ -25,8 +25,8 @@ struct LabelledImages {
   std::vector<uint8_t> labels;  // count
 };
 
-// Reads a pair of files: images (n, rows, columns) and labels (n). Throws as read_idx, and where the ranks or counts do not
-// fit or there is no image.
+// Reads a pair of files: images (n, rows, columns) and labels (n). Throws as read_idx, and where ranks or counts do not
+// match or there is no image.
 PLUGRAD_API LabelledImages read_labelled_images(const std::string& images, const std::string& labels);
 
 }  // namespace plugrad::io

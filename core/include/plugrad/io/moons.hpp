@@ -1,4 +1,4 @@
-// Two interleaving half circles: the smallest data set that no straight line divides.
+// Two interleaving half circles: a small data set that no straight line separates.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 

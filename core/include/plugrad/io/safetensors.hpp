@@ -10,7 +10,7 @@ namespace plugrad::io {
 
 using Metadata = std::map<std::string, std::string>;
 
-// What a file says of one tensor.
+// A file's entry for one tensor.
 struct TensorEntry {
   DType dtype = DType::f32;
   Shape shape;
@@ -32,10 +32,11 @@ struct Safetensors {
 // demands: length of the header, JSON in UTF-8, no key twice, the dtypes of dtypes.def, at most 8 extents, tensors that
 // fill the rest of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
-// Reads the tensors too, onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor 1.
+// Reads the header, and the tensors onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor
+// 1.
 PLUGRAD_API Safetensors read_safetensors(const std::string& path, Device device = default_device());
-// Writes a file, atomically (see file.hpp); waits for the devices. The largest elements come first, so that all are
-// aligned; else in the order of their names: equal contents give equal files. Throws Error (io_error), and Error (invalid)
+// Writes a file atomically (see file.hpp); waits for the devices. Tensors are ordered by decreasing element size, so that
+// all are aligned, and then by name: equal contents give equal files. Throws Error (io_error), and Error (invalid)
 // for an undefined tensor, the name "__metadata__", or text that is not UTF-8.
 PLUGRAD_API void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
                                    const Metadata& metadata = {});

@@ -1,4 +1,4 @@
-#include <plugrad/io/loss_plot.hpp>
+#include <tools/train/loss_plot.hpp>
 
 #include <gtest/gtest.h>
 
@@ -43,14 +43,14 @@ size_t count_of(const std::string& text, const std::string& words) {
   return count;
 }
 
-io::LossPlot sample(int64_t steps) {
-  io::LossPlot plot{"a title", "a subtitle", {}, {{steps / 2, 0.8}, {steps, 0.9}}};
+training::LossPlot sample(int64_t steps) {
+  training::LossPlot plot{"a title", "a subtitle", {}, {{steps / 2, 0.8}, {steps, 0.9}}};
   for (int64_t i = 1; i <= steps; ++i) plot.loss.push_back({i, 2.3 / std::sqrt(static_cast<double>(i))});
   return plot;
 }
 
 TEST(LossPlot, HasAxesCurvesAndLabels) {
-  const std::string svg = io::loss_plot_svg(sample(500));
+  const std::string svg = training::loss_plot_svg(sample(500));
   expect_well_formed(svg);
   EXPECT_EQ(count_of(svg, "<polyline"), 3u);
   EXPECT_EQ(count_of(svg, "<circle"), 2u);
@@ -61,10 +61,10 @@ TEST(LossPlot, HasAxesCurvesAndLabels) {
 }
 
 TEST(LossPlot, TextIsEscaped) {
-  io::LossPlot plot = sample(10);
+  training::LossPlot plot = sample(10);
   plot.title = "<script>alert(\"&\")</script>";
   plot.subtitle = "a\nb";
-  const std::string svg = io::loss_plot_svg(plot);
+  const std::string svg = training::loss_plot_svg(plot);
   expect_well_formed(svg);
   EXPECT_EQ(count_of(svg, "<script>"), 0u);
   EXPECT_EQ(count_of(svg, "&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;"), 2u);
@@ -73,7 +73,7 @@ TEST(LossPlot, TextIsEscaped) {
 
 TEST(LossPlot, OddDataStillMakeAPicture) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
-  const io::LossPlot plots[] = {{},
+  const training::LossPlot plots[] = {{},
                                 {"one", "", {{1, 0.5}}, {}},
                                 {"zero", "", {{1, 0}, {2, 0}}, {{2, 0}}},
                                 {"not finite", "", {{1, nan}, {2, infinity}, {3, 1}}, {{3, nan}}},
@@ -81,9 +81,9 @@ TEST(LossPlot, OddDataStillMakeAPicture) {
                                 {"tiny", "", {{1, 1e-300}, {2, 1e-308}}, {}},
                                 {"huge", "", {{1, 1e300}, {2, 1}}, {}},
                                 {"negative", "", {{1, -1}, {2, -2}}, {}}};
-  for (const io::LossPlot& plot : plots) {
+  for (const training::LossPlot& plot : plots) {
     SCOPED_TRACE(plot.title);
-    const std::string svg = io::loss_plot_svg(plot);
+    const std::string svg = training::loss_plot_svg(plot);
     expect_well_formed(svg);
     EXPECT_EQ(count_of(svg, "nan"), 0u);
     EXPECT_EQ(count_of(svg, "inf"), 0u);
@@ -91,12 +91,14 @@ TEST(LossPlot, OddDataStillMakeAPicture) {
   }
 }
 
-TEST(LossPlot, ALongRunIsNoLargerThanThePictureCanShow) { EXPECT_LT(io::loss_plot_svg(sample(1000000)).size(), 100000u); }
+TEST(LossPlot, ALongRunIsNoLargerThanThePictureCanShow) {
+  EXPECT_LT(training::loss_plot_svg(sample(1000000)).size(), 100000u);
+}
 
 TEST(LossPlot, TheLocaleChangesNothing) {
-  const std::string before = io::loss_plot_svg(sample(100));
+  const std::string before = training::loss_plot_svg(sample(100));
   if (!std::setlocale(LC_NUMERIC, "de_DE.UTF-8")) GTEST_SKIP() << "no locale with a decimal comma is installed";
-  const std::string after = io::loss_plot_svg(sample(100));
+  const std::string after = training::loss_plot_svg(sample(100));
   std::setlocale(LC_NUMERIC, "C");
   EXPECT_EQ(before, after);
 }

@@ -1,4 +1,4 @@
-#include <plugrad/io/loss_plot.hpp>
+#include <tools/train/loss_plot.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -6,15 +6,15 @@
 #include <cstddef>
 #include <string_view>
 
-namespace plugrad::io {
+namespace plugrad::training {
 namespace {
 
-// The frame of the axes within the picture.
+// The picture's size, and the frame of the axes in it.
 constexpr double kWidth = 880, kHeight = 480, kLeft = 70, kRight = 810, kTop = 84, kBottom = 416;
 constexpr const char* kLossColour = "#2563a8";
 constexpr const char* kAccuracyColour = "#c2571a";
 
-// The same in every locale, unlike printf: SVG knows only the decimal point.
+// Unlike printf, independent of the locale: SVG has only the decimal point.
 std::string number(double value, std::chars_format format = std::chars_format::fixed, int precision = 1) {
   char text[400];
   const auto end = std::to_chars(text, text + sizeof text, value, format, precision).ptr;
@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // XML has no control characters
+      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // XML 1.0 allows no control characters
     }
   }
   return out;
@@ -60,7 +60,7 @@ std::vector<PlotPoint> finite(const std::vector<PlotPoint>& points) {
   return kept;
 }
 
-// At most kPoints means of neighbours: what a picture of this width can show.
+// Replaces groups of neighbours by their means: a picture of this width cannot show more than kPoints.
 std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points) {
   constexpr size_t kPoints = 1200;
   const size_t group = (points.size() + kPoints - 1) / kPoints;
@@ -75,20 +75,20 @@ std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points) {
   return kept;
 }
 
-// The mean over a window of about a fiftieth of the run around each point: it does not lag behind.
+// The mean over a window around each point, about a fiftieth of the run: a centred window does not lag behind.
 std::vector<PlotPoint> smoothed(std::vector<PlotPoint> points) {
   const size_t half = points.size() / 100;
   std::vector<double> sums = {0};
   for (const PlotPoint& point : points) sums.push_back(sums.back() + point.value);
   for (size_t i = 0; i < points.size(); ++i) {
-    // At the steep start the same on both sides, so that the curve is not pulled down.
+    // Equally long on both sides: at the steep start a longer right side would pull the curve down.
     const size_t left = std::min(half, i), right = std::min(left, points.size() - 1 - i);
     points[i].value = (sums[i + right + 1] - sums[i - left]) / static_cast<double>(left + right + 1);
   }
   return points;
 }
 
-// The first losses tower over the rest: the axis ends above nearly all of them.
+// The axis ends above 99 % of the losses, because the first ones are far larger than the rest.
 double top_of(const std::vector<PlotPoint>& loss) {
   if (loss.empty()) return 1;
   std::vector<double> values;
@@ -199,4 +199,4 @@ std::string loss_plot_svg(const LossPlot& plot) {
   return out + "</svg>\n";
 }
 
-}  // namespace plugrad::io
+}  // namespace plugrad::training
