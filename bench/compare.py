@@ -15,12 +15,12 @@ from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Big allocations are then kept instead of being returned to the system at once: no page fault for each.
+# glibc then keeps large allocations instead of returning them to the system, which saves page faults.
 KEEP_PAGES = "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=68719476736"
 
 
 class Contestant:
-    """A program with a prefix before its rows' names."""
+    """A program, and the prefix of its rows' names."""
 
     def __init__(self, title, program, prefix, **environment):
         self.title, self.program, self.prefix, self.environment = title, program, prefix, environment
@@ -38,7 +38,7 @@ class Contestant:
                 for name in listed if name.startswith(self.prefix + "/")]
 
     def measure(self, rows, seconds, threads):
-        """One round of these rows, of those that there are."""
+        """Measures one round of these rows, as far as the program has them."""
         names = "|".join(re.escape(row) for row in rows)
         output = self.run([f"--benchmark_filter=^{self.prefix}/({names})/real_time$", "--benchmark_format=json",
                            f"--benchmark_min_time={seconds}", f"--benchmark_min_warmup_time={seconds / 2}"], threads)
@@ -53,7 +53,7 @@ class Contestant:
         return statistics.median(self.times[row]) if row in self.times else None
 
     def spread(self, row):
-        """How far apart the rounds are, relative to the median."""
+        """The range of the rounds, relative to the median."""
         return (max(self.times[row]) - min(self.times[row])) / self.median(row)
 
 
@@ -119,20 +119,20 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build directory")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.05, help="how long a row runs at least, a round")
-    parser.add_argument("--rows", default="", help="a regular expression: only rows that it is found in")
+    parser.add_argument("--seconds", type=float, default=0.05, help="how long a row runs at least in each round")
+    parser.add_argument("--rows", default="", help="a regular expression that selects rows")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     options = parser.parse_args()
     found = contestants(options.build)
     rows = [row for row in found[0].rows(options.threads) if re.search(options.rows, row)]
-    groups = {}  # what is measured in one start of a program
+    groups = {}  # the rows that one start of a program measures
     for row in rows:
         groups.setdefault(row.rpartition("/")[0], []).append(row)
     if not rows:
         sys.exit(f"compare.py: no row of plugrad on the device cpu matches '{options.rows}'")
     for number in range(options.rounds):
         for group in groups.values():
-            # The order turns with the rounds, so that nobody always runs on the machine that another warmed up.
+            # The order rotates with the rounds, so that no program always runs after the same other one.
             for contestant in found[number % len(found):] + found[:number % len(found)]:
                 contestant.measure(group, options.seconds, options.threads)
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
