@@ -1,4 +1,4 @@
-// From how many elements on a device beats the CPU: each op alone, from its submission until the device is done.
+// Finds the number of elements from which a device is faster than the CPU. Times each op from submission until completion.
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Settings {
   double seconds = 0.2;
 };
 
-// One op on tensors that are made once: what is measured, again and again.
+// One op on fixed tensors, which is timed repeatedly.
 using Work = std::function<void()>;
 struct Row {
   const char* name;
@@ -76,7 +76,7 @@ struct Figures {
   double cpu, device;  // seconds
 };
 
-// In turns, so that what disturbs the machine disturbs both. Nothing where memory does not suffice.
+// Measures both in turns, so that a disturbance affects both. Returns nothing where memory does not suffice.
 std::optional<Figures> measure(const Row& row, int64_t n, Device cpu, Device device, double seconds) {
   constexpr size_t kLeast = 5;
   try {

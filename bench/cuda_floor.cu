@@ -1,4 +1,4 @@
-// What CUDA itself needs, for the figures of bench/rates.cpp to stand beside: the launch of an empty kernel, a copy on the
+// The cost of CUDA itself, to compare the figures of bench/rates.cpp with: the launch of an empty kernel, and a copy on the
 // device.
 #include <cuda_runtime.h>
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The CPU beside another device, both synchronised: basic, chained, backward and mixed expressions, on tensors and on Value.
+"""Compares the CPU with another device, both synchronised: basic, chained, backward and mixed expressions, on tensors and
+on Value.
 
     bench/device.py [--device cuda] [--sizes 1,10000,1000000] [--seconds 0.2]
 
@@ -15,7 +16,7 @@ from plugrad import Device, Value
 
 
 def rows(n, device):
-    """(group, name, function) for tensors of n elements on a device."""
+    """Returns (group, name, function) for tensors of n elements on a device."""
     side = max(1, int(n**0.5))
     a, b = plugrad.rand((n,), device=device) + 0.5, plugrad.rand((n,), device=device) + 0.5
     m = plugrad.rand((side, side), device=device)

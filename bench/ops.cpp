@@ -1,4 +1,4 @@
-// plugrad on each device whose plugin is installed as a file: cpu, and reference for the small sizes.
+// Benchmarks plugrad with built plugin files: cpu, and reference for the small sizes.
 #include <bench/rows.hpp>
 #include <plugrad/plugrad.hpp>
 
@@ -58,7 +58,7 @@ std::function<void()> Plugrad::training_step(bool adam) const {
   };
 }
 
-// The build is part of a figure: this core, its plugin's file and its threads go into the context of the output.
+// A figure depends on the build: the output's context names this core, the plugin's file and its threads.
 void add_device(const std::string& name, const Limits& limits) {
   if (!plugrad::has_device(name)) {
     std::cerr << "left out: device " << name << ", which no plugin brings\n";

@@ -1,4 +1,4 @@
-// The same rows in libtorch.
+// Benchmarks libtorch with the same rows.
 #include <bench/rows.hpp>
 
 #include <torch/torch.h>

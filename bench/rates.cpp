@@ -1,5 +1,5 @@
-// What a device does in a second when its queue is full: a line a figure, "NAME<tab>VALUE<tab>UNIT", as bench/rates_torch.py
-// prints them for PyTorch. Higher is better, save for the cost of a call.
+// Measures the rates of a device with a full queue. Prints a line for each, "NAME<tab>VALUE<tab>UNIT", as
+// bench/rates_torch.py does for PyTorch. Higher is better, except for the cost of a call.
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr double kRound = 0.1;  // seconds
 
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-// Seconds of one call in a full queue: the best round's, so that others on the machine count for little.
+// Seconds of one call in a full queue, in the best round, which other work on the machine disturbs least.
 double seconds_of(const Work& work, Device device) {
   for (int i = 0; i < 3; ++i) work();
   device.sync();
@@ -77,7 +77,7 @@ void print_products(Device d, const char* name, int64_t most) {
   }
 }
 
-// Of the calling thread alone: the queue is never full.
+// Only the time of the calling thread: the queue is never full.
 void print_call(Device d) {
   const Tensor a = plugrad::rand({1}, DType::f32, d), b = plugrad::rand({1}, DType::f32, d);
   constexpr int kCalls = 200;
@@ -92,7 +92,7 @@ void print_call(Device d) {
   print("call of add", best * 1e9, "ns");
 }
 
-// Fashion-MNIST's network and batch, on numbers of its shape that are on the device already.
+// Fashion-MNIST's network and batch, on random data of its shape that is already on the device.
 void print_steps(Device d) {
   using namespace plugrad::nn;
   const auto layer = [&](int64_t in, int64_t out) { return std::make_shared<Linear>(in, out, true, DType::f32, d); };

@@ -1,4 +1,4 @@
-"""The figures of bench/rates.cpp for PyTorch eager on the first GPU, a line each: NAME, tab, VALUE, tab, UNIT."""
+"""Measures the rates of bench/rates.cpp for PyTorch eager on the first GPU. Prints lines of NAME, tab, VALUE, tab, UNIT."""
 import time
 
 import torch

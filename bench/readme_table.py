@@ -77,7 +77,8 @@ def table(cpp, python):
     """The text between the comments."""
     lines = ["| CPU, one thread, f32; medians | plugrad | peer | peer / plugrad |", "|---|---|---|---|"]
     lines += [*lines_of(Results(cpp), CPP_ROWS), *lines_of(Results(python), PYTHON_ROWS)]
-    return "\n".join(lines) + f"\n\nMachine: {Results(cpp).machine}. All rows and their spread: [C++]({cpp}), [Python]({python}).\n"
+    lines += ["", f"Machine: {Results(cpp).machine}. All rows and their spread: [C++]({cpp}), [Python]({python}).", ""]
+    return "\n".join(lines)
 
 
 def main():

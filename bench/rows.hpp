@@ -1,4 +1,4 @@
-// The rows of the benchmark, written once for every library, so that each does the same work under the same name.
+// The rows of the benchmark, written once for all libraries, so that rows of the same name do the same work.
 // A library L has: Tensor; uniform(shape, low, high); leaf(tensor); clear_grad, backward, add, mul, relu, exp, tanh,
 // pow(x, number), sum, transpose, matmul; training_step(adam), a function that makes one step.
 #pragma once
@@ -13,11 +13,11 @@
 
 namespace plugrad_bench {
 
-// Layers of the network that is trained, and images a step.
+// The layers of the trained network, and the images per step.
 inline constexpr int64_t kLayers[] = {784, 512, 512, 10};
 inline constexpr int64_t kBatch = 256;
 
-// What a device is asked to do: a naive one is not asked for hours of work.
+// The rows of a device: a naive one skips rows that would take hours.
 struct Limits {
   int64_t elements = 10'000'000;
   int64_t matmul = 2048;
@@ -41,12 +41,12 @@ template <class L> class Rows {
  private:
   Rows(std::string prefix, const L& library) : prefix_(std::move(prefix)), library_(library) {}
 
-  // body(state) is called with fresh tensors made inside it.
+  // Calls body(state), which creates its own tensors.
   template <class Body> void row(const std::string& name, Body body) const {
     benchmark::RegisterBenchmark((prefix_ + "/" + name).c_str(), body)->UseRealTime();
   }
 
-  // One op of one element: what dispatch, recording and the graph cost.
+  // Ops on one element: the cost of dispatch, recording and the graph.
   void add_single_elements() const {
     row("add/1", [l = library_](benchmark::State& state) {
       const Tensor a = l.uniform({1}, 0, 1), b = l.uniform({1}, 0, 1);
@@ -98,7 +98,7 @@ template <class L> class Rows {
     unary("sum", n, -1, 1, [](const L& l, const Tensor& x) { return l.sum(x); });
   }
 
-  // Squares of about n elements: a transposed operand, and a forward and backward pass.
+  // Square matrices of about n elements: a transposed operand, and a forward and a backward pass.
   void add_compound(int64_t n) const {
     const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(n))));
     row("add_transposed/" + std::to_string(n), [l = library_, side](benchmark::State& state) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small ops from Python beside PyTorch, NumPy and micrograd, in one run: rounds in turns, medians, and the spread.
+"""Compares small ops in Python with PyTorch, NumPy and micrograd in one run: rounds in turns, medians, and the spread.
 
     bench/python/small_ops.py [--peers build-peers/venv] [--rounds 9] [--out bench/results/NAME.md]
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "tests/fixtures"
 
 
-# --- What is measured: the same work by each library, under one name. A row answers (function, calls of it in one, or None).
+# --- The rows: each library does the same work under one name. A row returns (function, calls of it in one, or None).
 
 def plugrad_rows():
     import plugrad
@@ -81,7 +81,7 @@ def chain(x, y):
 
 
 def moons_step(Value, MLP):
-    """A step of micrograd's demo, as its notebook has it."""
+    """A step of micrograd's demo, as in its notebook."""
     start = json.loads((FIXTURES / "moons_micrograd.json").read_text())
     model = MLP(2, [16, 16, 1])
     for parameter, number in zip(model.parameters(), start["parameters"]):
@@ -105,7 +105,7 @@ LIBRARIES = {"plugrad": plugrad_rows, "PyTorch": torch_rows, "NumPy": numpy_rows
 # --- Measuring.
 
 def seconds(run, budget=0.05):
-    """Per call, in a loop as long as the budget; the time of the loop itself is taken off."""
+    """Seconds per call, in a loop that fills the budget. Subtracts the time of the loop itself."""
     calls = 1
     while True:
         taken = timed(run, calls)
@@ -118,7 +118,7 @@ def seconds(run, budget=0.05):
 
 
 def timed(run, calls):
-    """By the processor's clock, which stands still while others have the processor: each library has one thread."""
+    """Reads the processor's clock, which stops while other processes run. Each library has one thread."""
     start = time.process_time()
     for _ in range(calls):
         run()
@@ -126,7 +126,7 @@ def timed(run, calls):
 
 
 class Library:
-    """One library in an interpreter of its own."""
+    """One library, in its own interpreter."""
 
     def __init__(self, name, python):
         self.name, self.rows = name, []

@@ -1,4 +1,4 @@
-// consumer [DEVICE]: teaches a small network the exclusive or, on any device there is.
+// consumer [DEVICE]: trains a small network on the exclusive or, on any device.
 #include <plugrad/plugrad.hpp>
 
 #include <iostream>
@@ -7,14 +7,14 @@ using namespace plugrad;
 
 namespace {
 
-// How far the network is off, squared and averaged.
+// The mean squared error of the network.
 Tensor error_of(const nn::Module& network, const Tensor& inputs, const Tensor& wanted) {
   const Tensor miss = network(inputs) - wanted;
   return mean(miss * miss);
 }
 
 int teach(const Device& device) {
-  // The weights start on a device that has random numbers; the network then moves.
+  // The weights are drawn on a device that has random numbers; then the network moves.
   set_default_device(has_device("cpu") ? "cpu" : "reference");
   manual_seed(1);
   nn::Sequential network({std::make_shared<nn::Linear>(2, 8), nn::tanh(), std::make_shared<nn::Linear>(8, 1)});

@@ -1,5 +1,5 @@
-// A backend in one file: the f32 kernels that a small network is trained with, in host memory, so that the host allocates.
-// Ops that are missing here the host makes of those that are; what it cannot make is an error that names op and device.
+// A backend in one file: the f32 kernels that training a small network needs, in host memory, which the host allocates.
+// The host composes missing ops of these; an op that it cannot compose is an error that names op and device.
 #include <plugrad/sdk/backend.hpp>
 
 #include <cmath>
@@ -10,7 +10,7 @@ using plugrad::Call;
 using plugrad::kernel;
 using Index = std::array<int64_t, PLUGRAD_MAX_RANK>;
 
-// The coordinates of row-major element i among rank extents.
+// Computes the coordinates of row-major element i among rank extents.
 Index coordinates(int64_t i, const int64_t* shape, int rank) {
   Index index{};
   for (int axis = rank - 1; axis >= 0; i /= shape[axis--]) index[axis] = i % shape[axis];
@@ -23,7 +23,7 @@ float& element(const plugrad_view& view, const Index& index) {
   return plugrad::data<float>(view)[offset];
 }
 
-// A number beside a tensor comes without memory.
+// A number beside a tensor is an operand without memory.
 float value(const plugrad_view& view, const Index& index) {
   return plugrad::is_immediate(view) ? plugrad::immediate<float>(view) : element(view, index);
 }
@@ -38,7 +38,7 @@ template <auto Function> void map(const Call& call) {
   }
 }
 
-// Each element of out sums over the axes where out has extent 1.
+// Sums over the axes where out has extent 1.
 void sum(const Call& call) {
   const plugrad_view &out = call.out(), &x = call.in(0);
   int64_t reduced[PLUGRAD_MAX_RANK];
@@ -55,7 +55,7 @@ void sum(const Call& call) {
   }
 }
 
-// (.., m, k) x (.., k, n); transposed operands come as strided views.
+// (.., m, k) x (.., k, n); a transposed operand is a strided view.
 void matmul(const Call& call) {
   const plugrad_view &out = call.out(), &a = call.in(0), &b = call.in(1);
   for (int64_t i = 0; i < out.count; ++i) {

@@ -1,7 +1,7 @@
-"""The program in the README: the first C++ block there, and the block after it, which is what it prints.
+"""Extracts the README's program: its first C++ block, and the block after it, which is the expected output.
 
 readme_example.py README OUT           writes the program
-readme_example.py --run README BINARY  runs it, and fails where it prints something else
+readme_example.py --run README BINARY  runs it, and fails if it prints something else
 """
 import re
 import subprocess
