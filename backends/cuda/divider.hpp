@@ -39,7 +39,8 @@ struct WideDivider {
 #ifdef __CUDA_ARCH__
     const uint64_t high = __umul64hi(n, magic);
 #else
-    const auto high = static_cast<uint64_t>(static_cast<unsigned __int128>(n) * magic >> 64);
+    __extension__ using Wide = unsigned __int128;
+    const auto high = static_cast<uint64_t>(static_cast<Wide>(n) * magic >> 64);
 #endif
     return (high + n) >> shift;
   }

@@ -1,5 +1,7 @@
 #include <core/runtime/native.hpp>
 
+#include <core/runtime/local.hpp>
+
 #include <atomic>
 #include <memory>
 #include <utility>
