@@ -45,9 +45,11 @@ __global__ void __launch_bounds__(kBlock)
       const Turn<T, V> turn(lines.team, from, n);
       Held<T, V> held;
       held.load(turn, x, reach.at[1], lines.stride[1]);
+      const bool has_target = target >= from && target - from < turn.end;
+      const uint32_t target_place = has_target ? static_cast<uint32_t>(target - from) : UINT32_MAX;
       turn.each([&](int k, uint32_t place) {
         const A probability = std::exp(static_cast<A>(held[k]) - lse);
-        held[k] = static_cast<T>(grad * (probability - (turn.from + place == target ? A(1) : A(0))));
+        held[k] = static_cast<T>(grad * (probability - (place == target_place ? A(1) : A(0))));
       });
       held.store(turn, out + reach.at[0], lines.stride[0]);
     }

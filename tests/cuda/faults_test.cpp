@@ -86,6 +86,16 @@ TEST_F(FaultsDeathTest, TheOptionMemoryIsALimit) {
   }, "code 3: .*cuda-emu:0. out of memory: 14680064 bytes wanted, .*at most 33554432 by the option memory");
 }
 
+TEST_F(FaultsDeathTest, ASumOfManyElementsIsOneLaunch) {
+  expect("", [] {
+    const Tensor x = some(4 * kMebi);
+    Device("cuda-emu").sync();
+    const uint64_t before = simt::launches();
+    demand(total(x) == 4.0f * kMebi, "four mebi of ones");
+    demand(simt::launches() == before + 1, "one launch");
+  }, "all went well");
+}
+
 TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {
   expect("", [] {
     const Tensor x = some(10);
