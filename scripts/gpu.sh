@@ -18,7 +18,7 @@ usage() {
 
 # --- pack
 
-tests=(core_test cuda_random_programs_test runtime_memory_test demo_nn_test)
+tests=(core_test cuda_random_programs_test cuda_sizes_test runtime_memory_test demo_nn_test)
 programs=(plugrad plugrad-conform)
 benches=(bench_crossover bench_rates bench_cuda_floor)
 data=/usr/share/datasets/fashion-mnist

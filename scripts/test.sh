@@ -99,9 +99,10 @@ if [ "$level" != quick ]; then
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
   # Code that runs on one thread tells it nothing: naive backends, headers, file formats, plugrad-conform's own tests.
-  one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11|cuda-emu)$'
+  one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11|cuda-emu.*)$'
   # The emulator runs kernels on one thread at a time: its own tests, and those of memory and threads on it, suffice.
-  one_thread+='|^Conformance\.cuda_emu|^cuda-emu\.(core|safetensors|training|Hundreds|FashionMnist|Moons|Faults)'
+  one_thread+='|^Conformance\.cuda_emu|^cuda-emu\.(core|large|tiles|safetensors|training|Hundreds|FashionMnist)'
+  one_thread+='|^cuda-emu\.(Moons|Faults|Neighbours)'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
   run_tests tsan build-tsan "${fixed_addresses[@]}" -- --label-regex '^(quick|full)$' --exclude-regex "$one_thread"
 else

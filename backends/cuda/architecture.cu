@@ -4,6 +4,8 @@
 
 #include <plugrad/sdk/backend.hpp>
 
+#include <algorithm>
+
 // The architectures that the plugin was compiled for, as the build wrote them.
 #ifndef PLUGRAD_CUDA_ARCHITECTURES
 #define PLUGRAD_CUDA_ARCHITECTURES "unknown"
@@ -16,6 +18,12 @@ __global__ void trial_kernel(int* nothing) {
   if (nothing) *nothing = 0;
 }
 
+// What CUDA returns where it has no code for a device, or none that it can compile.
+constexpr cudaError_t kNoCode[] = {
+    cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorInvalidKernelImage,
+    cudaErrorInvalidPtx,             cudaErrorUnsupportedPtxVersion, cudaErrorJitCompilerNotFound,
+};
+
 }  // namespace
 
 // Asking for a kernel's occupancy loads its code: from PTX, where the device is newer than all of it.
@@ -26,8 +34,7 @@ int demand_architecture(int device) {
   const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, trial_kernel, 256, 0);
   if (error == cudaSuccess) return properties.multiProcessorCount;
   cudaGetLastError();
-  if (status_of(error) == PLUGRAD_DEVICE_LOST || status_of(error) == PLUGRAD_OUT_OF_MEMORY)
-    check(error, "opening the device");
+  if (!std::ranges::count(kNoCode, error)) check(error, "opening the device");
   throw BackendError(PLUGRAD_UNSUPPORTED, std::string(properties.name) + " has compute capability " +
                                               std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                                               ", and this plugin has code for " PLUGRAD_CUDA_ARCHITECTURES " only (" +

@@ -12,8 +12,7 @@
 namespace plugrad::cuda {
 namespace {
 
-constexpr uint64_t kAlignment = 256;           // cudaMalloc's own
-constexpr uint64_t kBlasWorkspace = 32 << 20;  // what NVIDIA asks for on the largest devices
+constexpr uint64_t kAlignment = 256;  // cudaMalloc's own
 
 using Table = Rows (*)();
 constexpr Table kTables[] = {arithmetic_rows, function_rows, comparison_rows, copy_rows,          update_rows,
@@ -26,28 +25,38 @@ CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
   options.allow({"memory", "flush_to_zero", "tf32", "deterministic"});
-  options.integer("memory", 0, 0, INT64_MAX);  // the host, which asks for memory, keeps to it
+  options.integer("memory", 0, 0, INT64_MAX);  // the core, which asks for memory, keeps to it
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals, at no cost
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
-  select();
+  if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
+  const CallScope scope(index_);
   info_.alignment = kAlignment;
   describe_device(index_, info_);
   multiprocessors_ = demand_architecture(index_);
+  cuda::check(cudaStreamCreateWithFlags(&probe_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (const Table rows : kTables)
     for (const KernelRow& row : rows()) rows_.push_back(row);
 }
 
 DeviceCount CudaBackend::count() { return count_devices(); }
 
+// An error that a kernel has left behind comes back from every later call; all others are of their call alone, such as those
+// of another library's graph capture, and the device goes on.
 void CudaBackend::fail(cudaError_t error, const char* what) {
-  try {
-    cuda::check(error, what);
-  } catch (const BackendError& met) {
-    if (met.status() == PLUGRAD_DEVICE_LOST) lose(met.what());
-    throw;
-  }
-  throw BackendError(PLUGRAD_INTERNAL, std::string(what) + ": no error");
+  cudaGetLastError();
+  const std::string message = std::string(what) + ": " + describe(error);
+  if (status_of(error) == PLUGRAD_OUT_OF_MEMORY || answers()) throw BackendError(status_of(error), message);
+  if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, message + "; " + kForked);
+  lose(message + "; the device is lost for this process. PLUGRAD_SYNC=1 reports a failure at the op itself");
+  throw_lost();
+}
+
+bool CudaBackend::answers() const noexcept {
+  const RelaxedScope scope;
+  const cudaError_t answer = cudaStreamQuery(probe_);
+  cudaGetLastError();
+  return answer == cudaSuccess || answer == cudaErrorNotReady;
 }
 
 void CudaBackend::lose(const std::string& why) {
@@ -63,20 +72,29 @@ void CudaBackend::throw_lost() {
 
 // --- Memory. On a lost device nothing is freed, and nothing is said.
 
+template <class F> void CudaBackend::release(F f) noexcept {
+  if (lost()) return;
+  try {
+    const CallScope scope(index_);
+    if (f() != cudaSuccess) cudaGetLastError();
+  } catch (const BackendError&) {
+    return;  // the device cannot be selected: nothing of it is left to free
+  }
+}
+
 plugrad_buffer* CudaBackend::alloc(uint64_t bytes) {
-  select();
+  const CallScope scope(index_);
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes), "cudaMalloc");
   return static_cast<plugrad_buffer*>(memory);
 }
 
 void CudaBackend::free(plugrad_buffer* buffer) noexcept {
-  if (lost()) return;
-  if (cudaFree(buffer) != cudaSuccess) cudaGetLastError();
+  release([buffer] { return cudaFree(buffer); });
 }
 
 void CudaBackend::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) {
-  select();
+  const CallScope scope(index_);
   size_t now = 0, all = 0;
   check(cudaMemGetInfo(&now, &all), "cudaMemGetInfo");
   free_bytes = now;
@@ -84,22 +102,21 @@ void CudaBackend::memory_info(uint64_t& free_bytes, uint64_t& total_bytes) {
 }
 
 void* CudaBackend::pin(uint64_t bytes) {
-  select();
+  const CallScope scope(index_);
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
   return memory;
 }
 
 void CudaBackend::unpin(void* address) noexcept {
-  if (lost()) return;
-  if (cudaFreeHost(address) != cudaSuccess) cudaGetLastError();
+  release([address] { return cudaFreeHost(address); });
 }
 
 // --- Streams.
 
 std::unique_ptr<Stream> CudaBackend::stream_create(uint32_t role) {
   if (lost()) throw_lost();
-  select();
+  const CallScope scope(index_);
   auto stream = std::make_unique<CudaStream>(*this);
   if (role == PLUGRAD_COPY_STREAM) return stream;
   const std::lock_guard lock(blas_mutex_);
@@ -119,11 +136,15 @@ void CudaBackend::wait(Stream& stream, Stream& other, uint64_t& number) {
 }
 
 void CudaBackend::sync(Stream& stream, plugrad_failure& failure) {
-  select();
+  const CallScope scope(index_);
   static_cast<CudaStream&>(stream).sync(failure);
 }
 
 // --- cuBLAS.
+
+void CudaBackend::warn(const std::string& message) const {
+  host_->log(host_, PLUGRAD_WARNING, (PLUGRAD_CUDA_NAME ": " + message).c_str());
+}
 
 void CudaBackend::open_blas() {
   const std::lock_guard lock(blas_mutex_);
@@ -131,14 +152,23 @@ void CudaBackend::open_blas() {
   std::string why;
   blas_ = Blas::open(why);
   if (!blas_) {
-    host_->log(host_, PLUGRAD_INFO, (PLUGRAD_CUDA_NAME ": " + why).c_str());
+    static std::atomic<bool> is_said{false};  // one warning for all devices
+    if (!is_said.exchange(true)) warn(why);
     return;
   }
-  select();
+  const CallScope scope(index_);
   for (CudaStream* stream : streams_) give_blas(*stream);
 }
 
-void CudaBackend::give_blas(CudaStream& stream) { stream.blas = blas_->handle(stream.handle(), kBlasWorkspace); }
+void CudaBackend::give_blas(CudaStream& stream) {
+  auto handle = blas_->handle(stream.handle());
+  if (!handle)
+    return warn("cuBLAS does not start, or there is no memory for its workspace of " +
+                std::to_string(Blas::workspace_bytes() >> 20) +
+                " MiB. Our own kernel multiplies matrices, several times slower");
+  stream.blas = handle.get();
+  blas_handles_.push_back(std::move(handle));
+}
 
 namespace {
 

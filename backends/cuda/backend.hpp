@@ -39,7 +39,6 @@ class CudaBackend final : public Backend, public NativeStreams {
   void notify(Stream& stream, uint64_t number, Notice notice) override;
 
   int index() const { return index_; }
-  void select() const { select_device(index_); }
   int multiprocessors() const { return multiprocessors_; }
   bool tf32() const { return tf32_; }
   bool deterministic() const { return deterministic_; }
@@ -48,7 +47,7 @@ class CudaBackend final : public Backend, public NativeStreams {
   // For ever; why is what the call said that met the failure first.
   void lose(const std::string& why);
   [[noreturn]] void throw_lost();
-  // As plugrad::cuda::check; takes note of the device's loss.
+  // As plugrad::cuda::check, and finds out whether the device is lost. The device is selected.
   void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess) [[unlikely]]
       fail(error, what);
@@ -58,8 +57,15 @@ class CudaBackend final : public Backend, public NativeStreams {
 
  private:
   [[noreturn]] void fail(cudaError_t error, const char* what);
+  bool answers() const noexcept;
+  template <class F> void release(F f) noexcept;
+  void enable_peer(int peer);
+  void copy_between(const plugrad_copy& copy, cudaStream_t stream);
+  void warn(const std::string& message) const;
   void give_blas(CudaStream& stream);  // blas_mutex_ held
   void order_streams(cudaStream_t earlier, cudaStream_t later);
+
+  static constexpr int kPeers = 64;
 
   const plugrad_host* host_;
   int index_, multiprocessors_ = 1;
@@ -69,9 +75,12 @@ class CudaBackend final : public Backend, public NativeStreams {
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_why_;
+  cudaStream_t probe_ = nullptr;          // no work is ever submitted to it
+  std::atomic<bool> peers_[kPeers] = {};  // devices whose memory this one was given access to, or cannot have
 
   std::mutex blas_mutex_;
   std::unique_ptr<const Blas> blas_;
+  std::vector<std::unique_ptr<const BlasHandle>> blas_handles_;
   bool blas_tried_ = false;
   std::vector<CudaStream*> streams_;
   Watchers watchers_;

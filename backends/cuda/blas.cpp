@@ -3,18 +3,48 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <vector>
+#include <filesystem>
+
+// A build may bring the one file that it takes for cuBLAS, as the emulator's does.
+#ifndef PLUGRAD_CUDA_CUBLAS
+#define PLUGRAD_CUDA_CUBLAS nullptr
+#endif
 
 namespace plugrad::cuda {
 namespace {
 
-// The file that the variable names, alone; else the usual names, then the usual folder.
-std::vector<std::string> candidates() {
-  if (const char* named = secure_getenv("PLUGRAD_CUBLAS")) return {named};
-  std::vector<std::string> names;
-  for (const char* folder : {"", "/usr/local/cuda/lib64/"})
-    for (const int major : {13, 12}) names.push_back(folder + std::string("libcublas.so.") + std::to_string(major));
-  return names;
+namespace fs = std::filesystem;
+
+// Where the wheels of nvidia-cublas put the library, below the site-packages of a Python.
+constexpr const char* kInSitePackages[] = {
+    "nvidia/cu13/lib/libcublas.so.13",
+    "nvidia/cublas/lib/libcublas.so.13",
+    "nvidia/cublas/lib/libcublas.so.12",
+};
+
+void add_wheels(const fs::path& site_packages, std::vector<std::string>& found) {
+  std::error_code ignored;
+  for (const char* file : kInSitePackages)
+    if (const fs::path candidate = site_packages / file; fs::exists(candidate, ignored)) found.push_back(candidate);
+}
+
+// The plugin itself may be part of a wheel. Only folders of packages count: anybody may write to others above it, as to
+// /tmp.
+void add_beside_plugin(std::vector<std::string>& found) {
+  Dl_info own{};
+  if (!dladdr(reinterpret_cast<void*>(&add_wheels), &own) || !own.dli_fname) return;
+  std::error_code failed;
+  for (fs::path folder = fs::absolute(own.dli_fname, failed); folder.has_relative_path(); folder = folder.parent_path())
+    if (folder.filename() == "site-packages" || folder.filename() == "dist-packages") add_wheels(folder, found);
+}
+
+// The environment that the shell has activated.
+void add_prefix(const char* variable, std::vector<std::string>& found) {
+  const char* prefix = secure_getenv(variable);
+  if (!prefix || prefix[0] != '/') return;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(prefix) / "lib", failed))
+    if (entry.path().filename().string().starts_with("python3")) add_wheels(entry.path() / "site-packages", found);
 }
 
 template <class F> bool find(void* library, const char* name, F& function) {
@@ -22,40 +52,74 @@ template <class F> bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
+// cuBLAS needs libcublasLt of the same version. The loader does not look for it beside cuBLAS, but takes what is loaded.
+void* open_library(const std::string& name) {
+  const size_t folder_end = name.rfind('/');
+  if (folder_end == std::string::npos) return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (name[0] != '/') return nullptr;
+  std::string lt = name;
+  if (const size_t at = lt.find("libcublas.", folder_end); at != std::string::npos) {
+    lt.insert(at + std::string("libcublas").size(), "Lt");
+    dlopen(lt.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 }  // namespace
 
+// The variable names the file, and then no other one counts.
+std::vector<std::string> cublas_candidates() {
+  constexpr const char* brought = PLUGRAD_CUDA_CUBLAS;
+  if (const char* named = secure_getenv("PLUGRAD_CUBLAS")) return {named};
+  if (brought) return {brought};
+  std::vector<std::string> found = {"libcublas.so.13", "libcublas.so.12"};
+  add_beside_plugin(found);
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add_prefix(variable, found);
+  for (const char* file : {"libcublas.so.13", "libcublas.so.12"})
+    found.push_back(std::string("/usr/local/cuda/lib64/") + file);
+  return found;
+}
+
 std::unique_ptr<const Blas> Blas::open(std::string& why) {
-#ifdef PLUGRAD_SIMT
-  why = "no cuBLAS: it knows nothing of the emulator's memory";
-  return nullptr;
-#endif
-  why = "no cuBLAS:";
-  for (const std::string& name : candidates()) {
+  why = "no cuBLAS; looked for";
+  for (const std::string& name : cublas_candidates()) {
     why += " " + name;
-    void* library =
-        name.find('/') == std::string::npos || name[0] == '/' ? dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    void* library = open_library(name);
     if (!library) continue;
     auto blas = std::make_unique<Blas>();
     if (find(library, "cublasCreate_v2", blas->create) && find(library, "cublasSetStream_v2", blas->set_stream) &&
         find(library, "cublasSetWorkspace_v2", blas->set_workspace) && find(library, "cublasGemmEx", blas->gemm) &&
-        find(library, "cublasGemmStridedBatchedEx", blas->gemm_strided_batched))
+        find(library, "cublasGemmStridedBatchedEx", blas->gemm_strided_batched) &&
+        find(library, "cublasGemmBatchedEx", blas->gemm_batched))
       return blas;
     why += " (lacks a function)";
   }
-  why += "; matrix products are slower by our own kernel. PLUGRAD_CUBLAS names the file, with its absolute path";
+  why +=
+      ". Our own kernel multiplies matrices, several times slower. Install cuBLAS with `pip install nvidia-cublas` or the "
+      "CUDA toolkit, or set PLUGRAD_CUBLAS to the absolute path of libcublas.so.13 or .12";
   return nullptr;
 }
 
-cublas::Handle Blas::handle(cudaStream_t stream, uint64_t workspace_bytes) const {
+uint64_t Blas::workspace_bytes() {
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  constexpr uint64_t kMebibyte = 1 << 20;
+  return major < 9 ? 4 * kMebibyte : major < 12 ? 32 * kMebibyte : 12 * kMebibyte;
+}
+
+std::unique_ptr<const BlasHandle> Blas::handle(cudaStream_t stream) const {
+  const uint64_t workspace_size = workspace_bytes();
   cublas::Handle made = nullptr;
-  void* workspace = nullptr;
+  void* memory = nullptr;
   if (create(&made) != cublas::kSuccess) return nullptr;
-  if (cudaMalloc(&workspace, workspace_bytes) != cudaSuccess) {
+  if (cudaMalloc(&memory, workspace_size + BlasHandle::kPointerBytes) != cudaSuccess) {
     cudaGetLastError();
     return nullptr;
   }
   if (set_stream(made, stream) != cublas::kSuccess) return nullptr;
-  return set_workspace(made, workspace, workspace_bytes) == cublas::kSuccess ? made : nullptr;
+  if (set_workspace(made, memory, workspace_size) != cublas::kSuccess) return nullptr;
+  return std::make_unique<const BlasHandle>(BlasHandle{made, static_cast<char*>(memory) + workspace_size});
 }
 
 }  // namespace plugrad::cuda

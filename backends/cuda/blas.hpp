@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace plugrad::cuda {
 
@@ -26,21 +27,41 @@ using GemmStridedBatched = Status (*)(Handle, int transpose_a, int transpose_b, 
                                       const void* a, int type_a, int lda, long long stride_a, const void* b, int type_b,
                                       int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
                                       long long stride_c, int batches, int compute, int algorithm);
+// The matrices of a batch by arrays of pointers in device memory.
+using GemmBatched = Status (*)(Handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha,
+                               const void* const* a, int type_a, int lda, const void* const* b, int type_b, int ldb,
+                               const void* beta, void* const* c, int type_c, int ldc, int batches, int compute,
+                               int algorithm);
 }  // namespace cublas
+
+// The files that may be cuBLAS, the preferred one first.
+std::vector<std::string> cublas_candidates();
+
+// cuBLAS for one stream, and the device memory that it needs there: nothing is allocated later.
+struct BlasHandle {
+  static constexpr int kPointers = 1024;  // matrices of each operand in one call by pointers
+  static constexpr uint64_t kPointerBytes = 3 * kPointers * sizeof(void*);
+
+  cublas::Handle handle;
+  char* pointers;  // kPointerBytes of device memory
+};
 
 class Blas {
  public:
-  // The library, or null where there is none; why then says where it was looked for.
+  // The library, or null where there is none; why then says where it was looked for, and what to do.
   static std::unique_ptr<const Blas> open(std::string& why);
 
-  // A handle that works on one stream, with workspace of its own: nothing is allocated later. Null where that fails.
-  cublas::Handle handle(cudaStream_t stream, uint64_t workspace_bytes) const;
+  // Bytes of workspace that NVIDIA advises for the selected device.
+  static uint64_t workspace_bytes();
+  // A handle that works on one stream of the selected device. Null where cuBLAS or the device's memory refuses it.
+  std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;
 
   cublas::Create create = nullptr;
   cublas::SetStream set_stream = nullptr;
   cublas::SetWorkspace set_workspace = nullptr;
   cublas::Gemm gemm = nullptr;
   cublas::GemmStridedBatched gemm_strided_batched = nullptr;
+  cublas::GemmBatched gemm_batched = nullptr;
 };
 
 }  // namespace plugrad::cuda

@@ -2,26 +2,38 @@
 
 #include <plugrad/sdk/backend.hpp>
 
-#include <algorithm>
-#include <iterator>
+#include <unistd.h>
+
+#include <atomic>
 
 namespace plugrad::cuda {
 namespace {
 
-// Nothing but the call itself has failed. Of all others one has to assume the worst: CUDA's list grows.
-constexpr cudaError_t kOfTheCall[] = {
-    cudaErrorInvalidValue,           cudaErrorInvalidConfiguration,  cudaErrorInvalidDevice,
-    cudaErrorInvalidMemcpyDirection, cudaErrorInvalidDevicePointer,  cudaErrorInvalidDeviceFunction,
-    cudaErrorNoKernelImageForDevice, cudaErrorInvalidResourceHandle, cudaErrorLaunchOutOfResources,
-    cudaErrorNotSupported,
-};
+// Whether a device's primary context exists. Only the driver's own interface can tell.
+bool has_context(int device) {
+  using State = int (*)(int device, unsigned* flags, int* active);
+  static const State state = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    const char* const name = "cuDevicePrimaryCtxGetState";
+#if CUDART_VERSION >= 12050
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 7000, cudaEnableDefault, &result);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess) cudaGetLastError();
+    return error == cudaSuccess ? reinterpret_cast<State>(found) : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return state && state(device, &flags, &active) == 0 && active;
+}
 
 }  // namespace
 
 plugrad_status status_of(cudaError_t error) {
   if (error == cudaSuccess || error == cudaErrorNotReady) return PLUGRAD_OK;
-  if (error == cudaErrorMemoryAllocation) return PLUGRAD_OUT_OF_MEMORY;
-  return std::ranges::count(kOfTheCall, error) ? PLUGRAD_INTERNAL : PLUGRAD_DEVICE_LOST;
+  return error == cudaErrorMemoryAllocation ? PLUGRAD_OUT_OF_MEMORY : PLUGRAD_INTERNAL;
 }
 
 std::string describe(cudaError_t error) {
@@ -31,17 +43,29 @@ std::string describe(cudaError_t error) {
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  const plugrad_status status = status_of(error);
-  std::string message = std::string(what) + ": " + describe(error);
-  if (status == PLUGRAD_DEVICE_LOST)
-    message += "; the device is lost for this process. PLUGRAD_SYNC=1 reports a failure at the op itself";
-  throw BackendError(status, message);
+  throw BackendError(status_of(error), std::string(what) + ": " + describe(error));
 }
 
-void select_device(int device) {
+bool was_forked() noexcept {
+  static std::atomic<pid_t> process{0};
+  const pid_t self = getpid();
+  pid_t first = 0;
+  return !process.compare_exchange_strong(first, self) && first != self;
+}
+
+DeviceScope::DeviceScope(int device) {
   int now = -1;
   check(cudaGetDevice(&now), "cudaGetDevice");
-  if (now != device) check(cudaSetDevice(device), "cudaSetDevice");
+  if (now == device) [[likely]]
+    return;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  before_ = now;
+}
+
+DeviceScope::~DeviceScope() {
+  if (before_ < 0) [[likely]]
+    return;
+  if (has_context(before_) && cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();
 }
 
 }  // namespace plugrad::cuda

@@ -1,114 +1,138 @@
-// Matrix products of any layout by tiles in shared memory: where there is no cuBLAS, and for what it does not take.
-#include <backends/cuda/product.hpp>
+// The plan of a matrix product: which calls of cuBLAS compute it, or that our own kernel does.
+#include <backends/cuda/matmul.hpp>
+
 #include <backends/cuda/rows.hpp>
 
-#include <cmath>
+#include <array>
+#include <utility>
 
 namespace plugrad::cuda {
 namespace {
 
-constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a block has kTile x kTile results, a thread kEach x kEach of them
-constexpr int kAcross = kTile / kEach;
-static_assert(kAcross * kAcross == kBlock);
-constexpr int kFlush = 16;  // tiles along k whose products are summed before they are added to the rest: accuracy
+// Calls of cuBLAS for one op. Beyond that the matrices are passed by pointers, whose upload costs about as much as some
+// calls.
+constexpr int64_t kMostCalls = 8;
 
-struct Tiles {
-  Product p;
-  uint64_t across, of_one, all;  // tiles of a row, of a matrix, of the batch
+Matrix matrix_of(const plugrad_view& view) {
+  return {data<char>(view), stride_of(view, view.rank - 2), stride_of(view, view.rank - 1)};
+}
+
+// A matrix as BLAS knows it: contiguous rows, or contiguous columns, and the rest at least as far apart as they are long.
+struct Plain {
+  bool serves, is_transposed;
+  int leading;
 };
 
-// One operand's tile, kDepth along k and kTile along the other axis: neighbouring threads along whichever is closer.
-template <class T>
-__device__ void load_tile(T (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
-                          int64_t first_k, int64_t k, int64_t k_stride) {
-  const bool along_k = k_stride == 1;
-#pragma unroll
-  for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock) {
-    const int depth = along_k ? i % kDepth : i / kTile, place = along_k ? i / kDepth : i % kTile;
-    const bool is_there = first + place < extent && first_k + depth < k;
-    tile[depth][place] = is_there ? from[(first + place) * stride + (first_k + depth) * k_stride] : T(0);
+bool is_plain(int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  return (columns == 1 || column == 1) && (rows == 1 || row >= columns) && std::max(row, columns) < INT32_MAX;
+}
+
+Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
+  if (is_plain(matrix.row, matrix.column, rows, columns))
+    return {true, false, static_cast<int>(rows == 1 ? columns : matrix.row)};
+  if (is_plain(matrix.column, matrix.row, columns, rows))
+    return {true, true, static_cast<int>(columns == 1 ? rows : matrix.column)};
+  return {false, false, 0};
+}
+
+// One and zero, of the type in which cuBLAS computes.
+struct Factors {
+  const void *one, *zero;
+};
+constexpr float kOne32 = 1, kZero32 = 0;
+constexpr double kOne64 = 1, kZero64 = 0;
+
+// What all calls of one product have in common. BLAS counts columns first: to it our matrices are transposed, and
+// (a b)^T = b^T a^T.
+struct BlasCall {
+  const Submission& submission;
+  const BlasHandle& own;
+  const Product& p;
+  Plain a, b, c;
+  int type, compute;
+  int64_t size;  // of an element
+
+  const Blas& blas() const { return *submission.backend().blas(); }
+  int m() const { return static_cast<int>(p.m); }
+  int n() const { return static_cast<int>(p.n); }
+  int k() const { return static_cast<int>(p.k); }
+  int turn_a() const { return a.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; }
+  int turn_b() const { return b.is_transposed ? cublas::kTranspose : cublas::kNoTranspose; }
+  Factors factors() const { return type == cublas::kFloat64 ? Factors{&kOne64, &kZero64} : Factors{&kOne32, &kZero32}; }
+  const void* alpha() const { return factors().one; }
+  const void* beta() const { return p.adds ? factors().one : factors().zero; }
+  char* c_at(const Reach<3>& at) const { return p.c.base + at.at[0] * size; }
+  char* a_at(const Reach<3>& at) const { return p.a.base + at.at[1] * size; }
+  char* b_at(const Reach<3>& at) const { return p.b.base + at.at[2] * size; }
+
+  // The matrices from number first on along the innermost axis of the batch.
+  cublas::Status by_strides(int64_t first, int batches) const;
+  // The matrices from number first on, wherever they are.
+  cublas::Status by_pointers(int64_t first, int batches) const;
+};
+
+cublas::Status BlasCall::by_strides(int64_t first, int batches) const {
+  const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first));
+  if (batches == 1)
+    return blas().gemm(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), b_at(at), type, b.leading, a_at(at), type,
+                       a.leading, beta(), c_at(at), type, c.leading, compute, cublas::kDefaultAlgorithm);
+  return blas().gemm_strided_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), b_at(at), type, b.leading,
+                                     p.batch.stride[2][0], a_at(at), type, a.leading, p.batch.stride[1][0], beta(), c_at(at),
+                                     type, c.leading, p.batch.stride[0][0], batches, compute, cublas::kDefaultAlgorithm);
+}
+
+cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
+  std::array<char*, 3 * BlasHandle::kPointers> pointers;
+  for (int i = 0; i < batches; ++i) {
+    const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first + i));
+    pointers[i] = b_at(at);
+    pointers[batches + i] = a_at(at);
+    pointers[2 * batches + i] = c_at(at);
   }
+  submission.stream().upload(own.pointers, reinterpret_cast<const char*>(pointers.data()), 3 * batches * sizeof(char*));
+  const auto inputs = reinterpret_cast<const void* const*>(own.pointers);
+  const auto outputs = reinterpret_cast<void* const*>(own.pointers) + 2 * batches;
+  return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading, inputs + batches,
+                             type, a.leading, beta(), outputs, type, c.leading, batches, compute, cublas::kDefaultAlgorithm);
 }
 
-template <class T> struct Results { T at[kEach][kEach]; };
+// Whether cuBLAS takes the batch as few runs of matrices that ascend evenly.
+bool is_in_few_runs(const Walk<3>& batch, int64_t run) {
+  if (!batch.rank) return true;
+  const bool ascends = batch.stride[0][0] > 0 && batch.stride[1][0] >= 0 && batch.stride[2][0] >= 0;
+  return ascends && run < INT32_MAX && static_cast<int64_t>(batch.count) / run <= kMostCalls;
+}
 
-template <class T>
-__device__ void add_products(const T (&a)[kDepth][kTile + 4], const T (&b)[kDepth][kTile + 4], Results<T>& sums) {
-  const int y = threadIdx.x / kAcross * kEach, x = threadIdx.x % kAcross * kEach;
-#pragma unroll
-  for (int depth = 0; depth < kDepth; ++depth) {
-    T row[kEach], column[kEach];
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      row[i] = a[depth][y + i];
-      column[i] = b[depth][x + i];
-    }
-#pragma unroll
-    for (int i = 0; i < kEach; ++i)
-#pragma unroll
-      for (int j = 0; j < kEach; ++j) sums.at[i][j] = std::fma(row[i], column[j], sums.at[i][j]);
+// By cuBLAS, or false where it is absent or refuses: nothing is submitted then.
+bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dtype, bool tf32) {
+  const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
+  if (!own || std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
+  const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
+  if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
+  const bool wide = dtype == PLUGRAD_F64;
+  const int compute = wide ? cublas::kCompute64 : tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32;
+  const BlasCall call{submission, *own,    p,
+                      a,          b,       c,
+                      wide ? cublas::kFloat64 : cublas::kFloat32,
+                      compute,    static_cast<int64_t>(element_size(dtype))};
+  const int64_t run = p.batch.rank ? p.batch.extent[0] : 1, count = static_cast<int64_t>(p.batch.count);
+  const bool in_runs = is_in_few_runs(p.batch, run);
+  const int64_t most = in_runs ? run : BlasHandle::kPointers;
+  for (int64_t first = 0; first < count; first += most) {
+    const int batches = static_cast<int>(std::min(most, count - first));
+    const cublas::Status status = in_runs ? call.by_strides(first, batches) : call.by_pointers(first, batches);
+    submission.launched();
+    if (status == cublas::kSuccess) continue;
+    if (first == 0) return false;
+    throw BackendError(PLUGRAD_INTERNAL, "cuBLAS returned status " + std::to_string(status));
   }
+  return true;
 }
-
-template <class T> __device__ void flush(Results<T>& sums, Results<T>& totals) {
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      totals.at[i][j] += sums.at[i][j];
-      sums.at[i][j] = 0;
-    }
-}
-
-template <class T> __device__ void store(const Product& p, T* c, int64_t row, int64_t column, const Results<T>& totals) {
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      if (row + i >= p.m || column + j >= p.n) continue;
-      T& place = c[(row + i) * p.c.row + (column + j) * p.c.column];
-      place = p.adds ? place + totals.at[i][j] : totals.at[i][j];
-    }
-}
-
-template <class T> __global__ void __launch_bounds__(kBlock) matmul_kernel(const __grid_constant__ Tiles t) {
-  __shared__ T a[kDepth][kTile + 4], b[kDepth][kTile + 4];
-  const Product& p = t.p;
-  for (uint64_t i = blockIdx.x; i < t.all; i += gridDim.x) {
-    const uint64_t matrix = i / t.of_one, inside = i - matrix * t.of_one;
-    const auto row = static_cast<int64_t>(inside / t.across * kTile),
-               column = static_cast<int64_t>(inside % t.across * kTile);
-    const Reach<3> reach = p.batch.reach(matrix);
-    const T* const left = reinterpret_cast<const T*>(p.a.base) + reach.at[1];
-    const T* const right = reinterpret_cast<const T*>(p.b.base) + reach.at[2];
-    Results<T> sums{}, totals{};
-    int filled = 0;
-    for (int64_t depth = 0; depth < p.k; depth += kDepth) {
-      load_tile(a, left, row, p.m, p.a.row, depth, p.k, p.a.column);
-      load_tile(b, right, column, p.n, p.b.column, depth, p.k, p.b.row);
-      __syncthreads();
-      add_products(a, b, sums);
-      __syncthreads();
-      if (++filled % kFlush == 0) flush(sums, totals);
-    }
-    flush(sums, totals);
-    store(p, reinterpret_cast<T*>(p.c.base) + reach.at[0], row + threadIdx.x / kAcross * kEach,
-          column + threadIdx.x % kAcross * kEach, totals);
-  }
-}
-
-uint64_t tiles_of(int64_t extent) { return (static_cast<uint64_t>(extent) + kTile - 1) / kTile; }
 
 template <class T> void matmul(const Call& call, const Submission& submission) {
-  static Occupancy occupancy;
   const Product product(call);
   const bool tf32 = (call.op().flags & PLUGRAD_TF32) || submission.backend().tf32();
-  if (multiply_by_blas(submission, product, dtype_of<T>, tf32)) return;
-  const uint64_t across = tiles_of(product.n), of_one = across * tiles_of(product.m);
-  const Tiles tiles{product, across, of_one, of_one * product.batch.count};
-  const auto kernel = matmul_kernel<T>;
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles.all, occupancy), kBlock, 0, submission.handle(), tiles);
-  submission.launched();
+  if (!multiply_by_blas(submission, product, dtype_of<T>, tf32)) multiply_by_tiles<T>(submission, product);
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
@@ -117,6 +141,37 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T
 constexpr auto kRows = rows(kFloating);
 
 }  // namespace
+
+Product::Product(const Call& call) : adds(call.accumulates()) {
+  const plugrad_view &left = call.in(0), &right = call.in(1), &out = call.out();
+  m = out.shape[out.rank - 2];
+  n = out.shape[out.rank - 1];
+  k = left.shape[left.rank - 1];
+  a = matrix_of(left);
+  b = matrix_of(right);
+  c = matrix_of(out);
+  for (int d = out.rank - 3; d >= 0; --d)
+    batch.add(out.shape[d], {stride_of(out, d), stride_of(left, d), stride_of(right, d)});
+  if (n > 1 && c.column != 1 && (c.row == 1 || m == 1)) transpose();
+  fold();
+  batch.close();
+}
+
+// (a b)^T = b^T a^T, so that the output's rows are contiguous.
+void Product::transpose() {
+  std::swap(m, n);
+  std::swap(a, b);
+  for (Matrix* matrix : {&a, &b, &c}) std::swap(matrix->row, matrix->column);
+  for (uint32_t d = 0; d < batch.rank; ++d) std::swap(batch.stride[1][d], batch.stride[2][d]);
+}
+
+// Left operands that follow each other evenly, over one right operand, are one tall left operand.
+void Product::fold() {
+  if (batch.rank != 1 || batch.stride[2][0] != 0 || m == 1) return;
+  if (batch.stride[1][0] != m * a.row || batch.stride[0][0] != m * c.row) return;
+  m *= batch.extent[0];
+  batch = {};
+}
 
 Rows matmul_rows() { return kRows; }
 

@@ -40,7 +40,7 @@ void* CudaBackend::native_handle(Stream& stream) { return own(stream).handle(); 
 void CudaBackend::wait_native(Stream& stream, uint64_t number, void* native) {
   CudaStream& s = own(stream);
   s.demand_sound();
-  select();
+  const CallScope scope(index_);
   order_streams(static_cast<cudaStream_t>(native), s.handle());
   s.submitted(number);
 }
@@ -48,7 +48,7 @@ void CudaBackend::wait_native(Stream& stream, uint64_t number, void* native) {
 void CudaBackend::signal_native(Stream& stream, uint64_t number, void* native) {
   CudaStream& s = own(stream);
   s.demand_sound();
-  select();
+  const CallScope scope(index_);
   order_streams(s.handle(), static_cast<cudaStream_t>(native));
   s.submitted(number);
 }
@@ -63,7 +63,7 @@ void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
                        "notice of number " + std::to_string(number) + " of a stream that was given " + std::to_string(last));
   uint64_t done = 0;
   if (completed(stream, done) == PLUGRAD_DEVICE_LOST || done >= number) return notice();
-  select();
+  const CallScope scope(index_);
   Event event;
   check(cudaEventRecord(event.get(), s.handle()), "cudaEventRecord");
   watchers_.of(s).add(std::move(event), last, notice);
@@ -120,7 +120,7 @@ void Watcher::work() {
 bool Watcher::over(const Pending& pending) noexcept {
   CudaBackend& backend = stream_.backend();
   try {
-    backend.select();
+    const CallScope scope(backend.index());
     backend.check(cudaEventSynchronize(pending.event.get()), "cudaEventSynchronize");
   } catch (...) {
     return backend.lost();

@@ -49,6 +49,7 @@ void write_uuid(const cudaUUID_t& uuid, char* text, size_t size) {
 }  // namespace
 
 DeviceCount count_devices() noexcept {
+  if (was_forked()) return {0, kForked};
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error == cudaSuccess && devices > 0) return {static_cast<uint32_t>(devices), {}};

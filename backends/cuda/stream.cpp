@@ -8,9 +8,9 @@
 namespace plugrad::cuda {
 namespace {
 
-cudaEvent_t make_event() {
+cudaEvent_t make_event(CudaBackend& backend) {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  backend.check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
   return event;
 }
 
@@ -24,16 +24,32 @@ std::string failure_message(FailureWord::Word word) {
 
 }  // namespace
 
-// All that later calls need is made here: events, and pinned memory, whose allocation waits for the device.
+// What later calls need is made here, because allocating pinned memory waits for the device.
 CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  for (Recorded& mark : ring_) mark.event = make_event();
-  check(cudaMalloc(&counters_, kCounters * sizeof *counters_), "counters of a stream");
-  check(cudaMemsetAsync(counters_, 0, kCounters * sizeof *counters_, stream_), "counters of a stream");
+  backend.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  for (Recorded& mark : ring_) mark.event = make_event(backend);
+  make_slots(small_, kSlotBytes);
+  void *word = nullptr, *claim = nullptr;
+  backend.check(cudaMallocHost(&word, sizeof(FailureWord::Word)), "pinned memory of a stream");
+  failure_.attach(static_cast<FailureWord::Word*>(word));
+  backend.check(cudaMalloc(&claim, sizeof(FailureWord::Word)), "device memory of a stream");
+  claim_ = static_cast<FailureWord::Word*>(claim);
+  unclaim();
+  backend.check(cudaMalloc(&counters_, kCounters * sizeof *counters_), "counters of a stream");
+  backend.check(cudaMemsetAsync(counters_, 0, kCounters * sizeof *counters_, stream_), "counters of a stream");
+}
+
+void CudaStream::make_slots(Slots& slots, uint64_t bytes) {
   void* pinned = nullptr;
-  check(cudaMallocHost(&pinned, kSlots * kSlotBytes + 64), "pinned memory of a stream");
-  for (uint32_t i = 0; i < kSlots; ++i) slots_[i] = {static_cast<char*>(pinned) + i * kSlotBytes, make_event()};
-  failure_.attach(reinterpret_cast<FailureWord::Word*>(static_cast<char*>(pinned) + kSlots * kSlotBytes));
+  backend_.check(cudaMallocHost(&pinned, kSlots * bytes), "pinned memory of a stream");
+  for (uint32_t i = 0; i < kSlots; ++i) slots.all[i] = {static_cast<char*>(pinned) + i * bytes, make_event(backend_)};
+  slots.bytes = bytes;
+}
+
+// FailureWord::kNone has all bits set.
+void CudaStream::unclaim() {
+  static_assert(FailureWord::kNone == ~FailureWord::Word(0));
+  backend_.check(cudaMemsetAsync(claim_, 0xff, sizeof(FailureWord::Word), stream_), "cudaMemset");
 }
 
 void CudaStream::demand_sound() const {
@@ -44,10 +60,26 @@ void CudaStream::demand_sound() const {
 
 // --- Copies to and from plain host memory. The driver would wait for the whole stream before it takes such a source.
 
+// Large uploads have slots of their own, so that a copy is long beside what its submission costs. Where the machine refuses
+// to pin so much memory, the small ones serve.
+CudaStream::Slots& CudaStream::slots_for(uint64_t bytes) {
+  if (bytes <= kSlots * kSlotBytes || large_refused_) return small_;
+  if (large_.bytes) return large_;
+  try {
+    make_slots(large_, kLargeSlotBytes);
+    return large_;
+  } catch (const BackendError& error) {
+    if (error.status() == PLUGRAD_DEVICE_LOST) throw;
+    large_refused_ = true;
+    return small_;
+  }
+}
+
 void CudaStream::upload(char* to, const char* from, uint64_t bytes) {
-  for (uint64_t at = 0; at < bytes; at += kSlotBytes) {
-    const uint64_t part = std::min(kSlotBytes, bytes - at);
-    Slot& slot = slots_[next_slot_++ % kSlots];
+  Slots& slots = slots_for(bytes);
+  for (uint64_t at = 0; at < bytes; at += slots.bytes) {
+    const uint64_t part = std::min(slots.bytes, bytes - at);
+    Slot& slot = slots.all[slots.next++ % kSlots];
     backend_.check(cudaEventSynchronize(slot.is_free), "upload");
     std::memcpy(slot.bytes, from + at, part);
     backend_.check(cudaMemcpyAsync(to + at, slot.bytes, part, cudaMemcpyHostToDevice, stream_), "upload");
@@ -58,7 +90,7 @@ void CudaStream::upload(char* to, const char* from, uint64_t bytes) {
 // Small results, which programs wait for at each step, come by a pinned slot: the driver is slower for plain memory.
 void CudaStream::download(char* to, const char* from, uint64_t bytes) {
   const bool small = bytes <= kSlotBytes;
-  Slot& slot = slots_[next_slot_ % kSlots];
+  Slot& slot = small_.all[small_.next % kSlots];
   if (small) backend_.check(cudaEventSynchronize(slot.is_free), "download");
   char* const target = small ? slot.bytes : to;
   backend_.check(cudaMemcpyAsync(target, from, bytes, cudaMemcpyDeviceToHost, stream_), "download");
@@ -102,7 +134,7 @@ void CudaStream::drained() {
 plugrad_status CudaStream::completed(uint64_t& number) noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    backend_.select();
+    const CallScope scope(backend_.index());
     backend_.check(advance(), "cudaEventQuery");
     if (head_ == tail_ && done_ < submitted_.load(std::memory_order_acquire)) {
       record();
@@ -119,24 +151,24 @@ plugrad_status CudaStream::completed(uint64_t& number) noexcept {
   return failure_.load() == FailureWord::kNone ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;  // after the events
 }
 
-// The lock is let go before stream waits: recorded anew meanwhile, the event stands for more.
+// The lock is released before stream waits: an event that is recorded anew meanwhile covers more work, never less.
 void CudaStream::make_wait(cudaStream_t stream, uint64_t& number) {
   if (!number || number > submitted_.load(std::memory_order_acquire))
     throw BackendError(PLUGRAD_INVALID, "wait for number " + std::to_string(number) + " of a stream that was given " +
                                             std::to_string(submitted_.load()));
   cudaEvent_t event = nullptr;
+  const CallScope scope(backend_.index());
   {
     const std::lock_guard lock(mutex_);
     if (done_ >= number) {
       number = done_;
       return;
     }
-    backend_.select();
     const Recorded& mark = record();
     number = mark.number;
     event = mark.event;
   }
-  check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+  backend_.check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
 }
 
 void CudaStream::sync(plugrad_failure& failure) {
@@ -145,6 +177,7 @@ void CudaStream::sync(plugrad_failure& failure) {
   drained();
   const FailureWord::Word word = failure_.clear();
   if (word == FailureWord::kNone) return;
+  unclaim();
   failure.status = PLUGRAD_INDEX_ERROR;
   failure.first = failure.last = FailureWord::number(word);
   throw BackendError(PLUGRAD_DEVICE_ERROR, failure_message(word));

@@ -11,8 +11,7 @@
 
 namespace plugrad::cuda {
 
-// What kernels write into pinned memory where they met an index out of range: the op's number and its opcode. The lowest
-// word is that of the first op.
+// What kernels write into pinned memory when they meet an index out of range: the op's number and its opcode.
 class FailureWord {
  public:
   using Word = unsigned long long;
@@ -31,10 +30,11 @@ class FailureWord {
 };
 
 class CudaBackend;
+struct BlasHandle;
 
 class CudaStream final : public Stream {
  public:
-  static constexpr uint64_t kSlotBytes = 64 << 10;
+  static constexpr uint64_t kSlotBytes = 64 << 10, kLargeSlotBytes = 2 << 20;
   static constexpr uint32_t kCounters = 1024;
 
   explicit CudaStream(CudaBackend& backend);  // the device is selected
@@ -43,6 +43,7 @@ class CudaStream final : public Stream {
   FailureWord::Word* failure_word() const { return failure_.address(); }
   // Device memory for kernels whose blocks count each other: kCounters words, which are 0 between kernels.
   uint32_t* counters() const { return counters_; }
+  FailureWord::Word* failure_claim() const { return claim_; }
 
   // Throws DEVICE_LOST or DEVICE_ERROR where something earlier failed.
   void demand_sound() const;
@@ -61,8 +62,8 @@ class CudaStream final : public Stream {
   // [stream-serial]
   void sync(plugrad_failure& failure);
 
-  // The handle of cuBLAS for this stream, or null. Set once, from any thread.
-  std::atomic<void*> blas{nullptr};
+  // cuBLAS for this stream, or null. Set once, from any thread.
+  std::atomic<const BlasHandle*> blas{nullptr};
 
  private:
   static constexpr uint32_t kEvents = 32, kSlots = 4;
@@ -71,6 +72,20 @@ class CudaStream final : public Stream {
     uint64_t number = 0;
   };
 
+  // Pinned memory on its way to the device, in turn: each slot is free once its event has passed.
+  struct Slot {
+    char* bytes = nullptr;
+    cudaEvent_t is_free = nullptr;
+  };
+  struct Slots {
+    std::array<Slot, kSlots> all;
+    uint64_t bytes = 0;  // of each; 0: not made
+    uint32_t next = 0;
+  };
+
+  void unclaim();
+  void make_slots(Slots& slots, uint64_t bytes);
+  Slots& slots_for(uint64_t bytes);
   Recorded& record();              // mutex_ held
   cudaError_t advance() noexcept;  // mutex_ held
   void drained();
@@ -79,6 +94,7 @@ class CudaStream final : public Stream {
   cudaStream_t stream_ = nullptr;
   FailureWord failure_;
   uint32_t* counters_ = nullptr;
+  FailureWord::Word* claim_ = nullptr;  // in device memory; see IndexReport
   std::atomic<uint64_t> submitted_{0};
 
   std::mutex mutex_;  // never held over a call that waits for the device
@@ -86,12 +102,8 @@ class CudaStream final : public Stream {
   uint32_t head_ = 0, tail_ = 0;
   uint64_t done_ = 0;
 
-  struct Slot {
-    char* bytes = nullptr;
-    cudaEvent_t is_free = nullptr;
-  };
-  std::array<Slot, kSlots> slots_;
-  uint32_t next_slot_ = 0;
+  Slots small_, large_;  // large: made by the first upload that needs them
+  bool large_refused_ = false;
 };
 
 }  // namespace plugrad::cuda

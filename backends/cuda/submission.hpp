@@ -12,14 +12,18 @@ namespace plugrad::cuda {
 
 inline constexpr int kBlock = 256;  // threads of a block
 
-// Where a kernel writes that it met an index out of range.
+// Where a kernel reports an index out of range. Ops of a stream run one after the other, so the thread that claims the word
+// in device memory belongs to the first op that fails. That thread alone writes to pinned memory, by a store that the whole
+// system sees, as every volatile store: an atomic operation on host memory would need a bus that carries them.
 struct IndexReport {
-  FailureWord::Word* word;
+  FailureWord::Word* claim;   // device memory
+  FailureWord::Word* report;  // pinned memory
   FailureWord::Word value;
 
-  // Ops of a stream run one after the other, so nearly always the first look tells that it is known already.
   __device__ void operator()() const {
-    if (*static_cast<volatile FailureWord::Word*>(word) > value) atomicMin(word, value);
+    if (*static_cast<volatile FailureWord::Word*>(claim) != FailureWord::kNone) return;
+    if (atomicCAS(claim, FailureWord::Word{FailureWord::kNone}, value) == FailureWord::kNone)
+      *static_cast<volatile FailureWord::Word*>(report) = value;
   }
 };
 
@@ -43,16 +47,16 @@ class Occupancy {
 
 class Submission {
  public:
-  explicit Submission(const Call& call) : call_(call), stream_(call.stream<CudaStream>()), backend_(stream_.backend()) {
+  explicit Submission(const Call& call)
+      : call_(call), stream_(call.stream<CudaStream>()), backend_(stream_.backend()), scope_(backend_.index()) {
     stream_.demand_sound();
-    backend_.select();
   }
 
   CudaStream& stream() const { return stream_; }
   CudaBackend& backend() const { return backend_; }
   cudaStream_t handle() const { return stream_.handle(); }
   IndexReport index_report() const {
-    return {stream_.failure_word(), FailureWord::pack(call_.op().number, call_.op().opcode)};
+    return {stream_.failure_claim(), stream_.failure_word(), FailureWord::pack(call_.op().number, call_.op().opcode)};
   }
   bool is_deterministic() const { return (call_.op().flags & PLUGRAD_DETERMINISTIC) || backend_.deterministic(); }
 
@@ -76,6 +80,7 @@ class Submission {
   const Call& call_;
   CudaStream& stream_;
   CudaBackend& backend_;
+  DeviceScope scope_;
 };
 
 // What a kernel row runs: Function(call, submission) launches.

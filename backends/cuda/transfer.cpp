@@ -15,20 +15,33 @@ void demand_places(const plugrad_copy& copy) {
     throw BackendError(PLUGRAD_UNSUPPORTED, "a copy between two places that are no device's");
 }
 
-cudaError_t copy_between(const plugrad_copy& copy, cudaStream_t stream) {
-  const int to = backend_of<CudaBackend>(copy.to.device).index(), from = backend_of<CudaBackend>(copy.from.device).index();
-  if (to == from) return cudaMemcpyAsync(address(copy.to), address(copy.from), copy.bytes, cudaMemcpyDeviceToDevice, stream);
-  return cudaMemcpyPeerAsync(address(copy.to), to, address(copy.from), from, copy.bytes, stream);
+}  // namespace
+
+// The driver copies through host memory between devices that have no access to each other, and a refusal changes nothing
+// else: so whatever the answer is, it is asked for once.
+void CudaBackend::enable_peer(int peer) {
+  if (peer >= kPeers || peers_[peer].exchange(true)) return;
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, index_, peer) == cudaSuccess && can) cudaDeviceEnablePeerAccess(peer, 0);
+  cudaGetLastError();
 }
 
-}  // namespace
+void CudaBackend::copy_between(const plugrad_copy& copy, cudaStream_t stream) {
+  const int to = backend_of<CudaBackend>(copy.to.device).index(), from = backend_of<CudaBackend>(copy.from.device).index();
+  if (to == from) {
+    check(cudaMemcpyAsync(address(copy.to), address(copy.from), copy.bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+    return;
+  }
+  enable_peer(to == index_ ? from : to);
+  check(cudaMemcpyPeerAsync(address(copy.to), to, address(copy.from), from, copy.bytes, stream), "copy between devices");
+}
 
 // A number is taken once everything of its copy is submitted; that of a download once the bytes are good.
 void CudaBackend::copy(Stream* stream, const plugrad_copy& copy) {
   demand_places(copy);
   auto& s = static_cast<CudaStream&>(*stream);
   s.demand_sound();
-  select();
+  const CallScope scope(index_);
   char *const to = address(copy.to), *const from = address(copy.from);
   if (copy.from.kind == PLUGRAD_HOST)
     s.upload(to, from, copy.bytes);
@@ -39,7 +52,7 @@ void CudaBackend::copy(Stream* stream, const plugrad_copy& copy) {
   else if (copy.to.kind == PLUGRAD_PINNED)
     check(cudaMemcpyAsync(to, from, copy.bytes, cudaMemcpyDeviceToHost, s.handle()), "download");
   else
-    check(copy_between(copy, s.handle()), "copy");
+    copy_between(copy, s.handle());
   s.submitted(copy.number);
 }
 

@@ -3,6 +3,11 @@
 #include <cublas_v2.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <type_traits>
 
@@ -38,15 +43,22 @@ using cublasGemmStridedBatchedExType = cublasStatus_t (*)(cublasHandle_t, cublas
                                                           cudaDataType, int, long long, int, cublasComputeType_t,
                                                           cublasGemmAlgo_t);
 
-// The header has overloads of both: these are the functions themselves.
+using cublasGemmBatchedExType = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                                   const void*, const void* const[], cudaDataType, int, const void* const[],
+                                                   cudaDataType, int, const void*, void* const[], cudaDataType, int, int,
+                                                   cublasComputeType_t, cublasGemmAlgo_t);
+
+// The header has overloads of these: these are the functions themselves.
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmExType>(&cublasGemmEx)), cublasGemmExType>);
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmStridedBatchedExType>(&cublasGemmStridedBatchedEx)),
                              cublasGemmStridedBatchedExType>);
+static_assert(std::is_same_v<decltype(static_cast<cublasGemmBatchedExType>(&cublasGemmBatchedEx)), cublasGemmBatchedExType>);
 static_assert(Agree<cublas::Create, decltype(&cublasCreate_v2)>::value);
 static_assert(Agree<cublas::SetStream, decltype(&cublasSetStream_v2)>::value);
 static_assert(Agree<cublas::SetWorkspace, decltype(&cublasSetWorkspace_v2)>::value);
 static_assert(Agree<cublas::Gemm, cublasGemmExType>::value);
 static_assert(Agree<cublas::GemmStridedBatched, cublasGemmStridedBatchedExType>::value);
+static_assert(Agree<cublas::GemmBatched, cublasGemmBatchedExType>::value);
 static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
               !Agree<cublas::Create, decltype(&cublasSetStream_v2)>::value);
 
@@ -69,7 +81,8 @@ TEST(Cublas, IsOpenedWithAllItsFunctionsWhereItIs) {
   std::string why;
   const auto blas = Blas::open(why);
   if (!blas) GTEST_SKIP() << why;
-  EXPECT_TRUE(blas->create && blas->set_stream && blas->set_workspace && blas->gemm && blas->gemm_strided_batched);
+  EXPECT_TRUE(blas->create && blas->set_stream && blas->set_workspace && blas->gemm && blas->gemm_strided_batched &&
+              blas->gemm_batched);
 }
 
 TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {
@@ -78,8 +91,30 @@ TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {
     std::string why;
     EXPECT_EQ(Blas::open(why), nullptr) << name;
     EXPECT_NE(why.find(name), std::string::npos) << why;
-    EXPECT_NE(why.find("our own kernel"), std::string::npos) << why;
+    EXPECT_NE(why.find("Our own kernel"), std::string::npos) << why;
+    EXPECT_NE(why.find("pip install nvidia-cublas"), std::string::npos) << why;
   }
+}
+
+// The wheels of NVIDIA, in the environment that the shell has activated; its own order is the newer version first.
+TEST(Cublas, IsLookedForInThePackagesOfPython) {
+  namespace fs = std::filesystem;
+  const fs::path prefix = fs::path(testing::TempDir()) / ("plugrad-cublas-" + std::to_string(getpid()));
+  const fs::path packages = prefix / "lib/python3.11/site-packages";
+  for (const char* file : {"nvidia/cu13/lib/libcublas.so.13", "nvidia/cublas/lib/libcublas.so.12"}) {
+    fs::create_directories((packages / file).parent_path());
+    std::ofstream(packages / file) << "no library";
+  }
+  const auto found = [&](const char* file) { return std::ranges::count(cublas_candidates(), (packages / file).string()); };
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const Environment named(variable, prefix.c_str());
+    EXPECT_EQ(found("nvidia/cu13/lib/libcublas.so.13"), 1) << variable;
+    EXPECT_EQ(found("nvidia/cublas/lib/libcublas.so.12"), 1) << variable;
+    const Environment relative(variable, "lib");
+    EXPECT_EQ(found("nvidia/cu13/lib/libcublas.so.13"), 0) << "a relative prefix";
+  }
+  EXPECT_EQ(found("nvidia/cu13/lib/libcublas.so.13"), 0);
+  fs::remove_all(prefix);
 }
 
 }  // namespace

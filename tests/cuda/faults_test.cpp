@@ -1,52 +1,9 @@
 // What goes wrong on a device, as a program sees it: through the core, with the backend linked in, so that the test can tell
 // the emulator what to break. Each case is a process of its own.
-#include <plugrad/backends/cuda.hpp>
-#include <plugrad/ops/elementwise.hpp>
-#include <plugrad/ops/factories.hpp>
-#include <plugrad/ops/reduce.hpp>
-#include <plugrad/runtime/runtime.hpp>
-#include <simt/control.hpp>
-
-#include <gtest/gtest.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
+#include <tests/cuda/faults.hpp>
 
 namespace plugrad::test {
 namespace {
-
-constexpr int64_t kMebi = 1 << 18;  // f32 elements in 1 MiB
-
-// Prints what f threw, for the test to match; then the process ends as any program does.
-[[noreturn]] void report(const char* settings, const std::function<void()>& f) {
-  setenv("PLUGRAD_SIMT", settings, 1);
-  const PluginRecord record = add_backend(plugrad_cuda_backend(host()));
-  std::fprintf(stderr, "%u devices, %s\n", record.devices, record.reason.c_str());
-  try {
-    f();
-    std::fprintf(stderr, "all went well\n");
-  } catch (const Error& error) {
-    std::fprintf(stderr, "code %d: %s\n", int(error.code()), error.what());
-  }
-  std::exit(0);
-}
-void demand(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
-  std::_Exit(1);
-}
-Tensor some(int64_t n, float value = 1) { return full({n}, value, DType::f32, Device("cuda-emu")); }
-float total(const Tensor& x) { return sum(x).item<float>(); }
-
-class FaultsDeathTest : public testing::Test {
- protected:
-  void SetUp() override { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
-  void TearDown() override { unsetenv("PLUGRAD_SYNC"); }
-  void expect(const char* settings, const std::function<void()>& f, const char* said) {
-    EXPECT_EXIT(report(settings, f), testing::ExitedWithCode(0), said);
-  }
-};
 
 TEST_F(FaultsDeathTest, AFullDeviceGivesBackWhatIsCachedAndGoesOn) {
   expect("memory=64", [] {
@@ -108,6 +65,63 @@ TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {
       throw;
     }
   }, "code 7: .*TANH.*invalid configuration argument");
+}
+
+// Another library's graph capture, code that cannot be compiled, and the rest of what comes of one call.
+TEST_F(FaultsDeathTest, AnErrorThatDoesNotStickIsOfItsCallAlone) {
+  expect(
+      "",
+      [] {
+        const Tensor x = some(10);
+        for (const int error : {3, 46, 218, 219, 220, 221, 222, 223, 500, 900, 901, 902, 903, 904, 905, 906, 907, 908}) {
+          for (const bool allocates : {false, true}) {
+            Device("cuda-emu").sync();
+            simt::inject_error(error, 1);
+            try {
+              allocates ? some(3 * kMebi) : tanh(x);
+            } catch (const Error& refused) {
+              demand(refused.code() == Code::internal, refused.what());
+            }
+            demand(total(tanh(x) * 0 + 1) == 10, "the device goes on");
+          }
+        }
+        simt::inject_error(900, 1);
+        tanh(x);
+      },
+      "code 7: .*TANH.*operation not permitted when stream is capturing");
+}
+
+TEST_F(FaultsDeathTest, AnUploadNeedsNoLargePinnedMemory) {
+  expect(
+      "",
+      [] {
+        const std::vector<float> values(3 * kMebi, 2.0f);
+        Device("cuda-emu").sync();
+        simt::inject(simt::Injection::malloc_fails, 2);  // the tensor's memory, then the large slots
+        demand(total(Tensor::from(values, {3 * kMebi}, Device("cuda-emu"))) == 6.0f * kMebi, "the values are there");
+        demand(total(Tensor::from(values, {3 * kMebi}, Device("cuda-emu"))) == 6.0f * kMebi, "and again");
+      },
+      "all went well");
+}
+
+TEST_F(FaultsDeathTest, AnIndexOutOfRangeIsReportedAndTheNextOneToo) {
+  expect(
+      "",
+      [] {
+        const Device device("cuda-emu");
+        const Tensor x = some(10), wrong = Tensor::from(std::vector<int64_t>{3, 12}, {2}, device);
+        const Tensor right = Tensor::from(std::vector<int64_t>{3, 9}, {2}, device);
+        for (int i = 0; i < 3; ++i) {
+          try {
+            total(gather(x, 0, wrong));
+            demand(false, "the index is found");
+          } catch (const Error& error) {
+            demand(std::string(error.what()).find("index") != std::string::npos, error.what());
+          }
+          demand(total(gather(x, 0, right)) == 2, "the device goes on");
+        }
+      },
+      "all went well");
 }
 
 TEST_F(FaultsDeathTest, AFailedKernelLosesTheDevice) {

@@ -19,7 +19,8 @@ struct Device {
 
   const unsigned index;
   Memory memory;
-  std::atomic<int> lost{cudaSuccess};  // what every call answers since a kernel failed
+  std::atomic<int> lost{cudaSuccess};    // what every call returns since a kernel failed
+  std::atomic<bool> has_context{false};  // a call has used it
   std::mutex mutex;                    // of what follows
   std::vector<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
@@ -30,10 +31,18 @@ struct Device {
 std::vector<Device*>& devices();
 Device& selected();  // of the calling thread
 
-// The calling thread's last error becomes this one, unless it is none. Answers it.
+// Why there are no devices; cudaSuccess where there are some.
+cudaError_t without_device();
+
+// The calling thread's last error becomes this one, unless it is none. Returns it.
 cudaError_t noted(cudaError_t error);
-// What stands in the way of any call to the selected device; noted.
+void forget_error();
+// What stands in the way of a call that asks about devices; noted.
+cudaError_t present();
+// What stands in the way of a call to the selected device, which is in use from then on; noted.
 cudaError_t usable();
+// The same for a call that CUDA refuses while another thread captures a graph.
+cudaError_t usable_beside_captures();
 
 // Writes it to stderr and keeps it for last_fault.
 void report_fault(const std::string& text);

@@ -1,11 +1,15 @@
 #include <tests/simt/execution.hpp>
 
+#include <tests/simt/watch.hpp>
+
 #include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 extern "C" {
@@ -17,12 +21,12 @@ namespace simt {
 namespace {
 constexpr int kPoison = 0xff;  // NaN in every floating type, -1 in integers
 constexpr size_t kDynamicMost = 256 << 10;
-constexpr uint64_t kSmall = 8192;            // threads of a launch that runs in several orders
+constexpr uint64_t kSmall = 65536;           // threads of a launch that runs in several orders
+constexpr uint64_t kLateBytes = 64 << 20;    // that fences copy at most, in a run with late writes
 constexpr uint64_t kShuffledBlocks = 65536;  // a larger grid is run forward or in reverse
 constexpr unsigned kSettled = 3;             // runs that touch no new shared memory
 
 std::atomic<uint64_t> launch_count{0}, schedule_count{0};
-bool order_matters = false;  // of the kernel that runs
 char *dynamic_end = nullptr, *dynamic_begin = nullptr;
 
 #ifndef __clang__
@@ -94,7 +98,7 @@ class Run {
       : kernel_(kernel), device_(device), shared_(shared), footprint_(footprint(kernel.function)) {
     gridDim = kernel.grid;
     blockDim = kernel.block;
-    order_matters = false;
+    watch().begin(device);
     set_dynamic(kernel.dynamic_bytes);
   }
   ~Run() { device_.memory.end_log(); }
@@ -110,27 +114,31 @@ class Run {
       for (uint64_t i = 0; i < blocks; ++i) turn[i] = i;
       std::shuffle(turn.begin(), turn.end(), random);
     }
-    for (uint64_t i = 0; i < blocks; ++i)
+    for (uint64_t i = 0; i < blocks; ++i) {
       block(!turn.empty() ? turn[i] : order == Order::forward ? i : blocks - 1 - i);
+      if (late_) late_->block_ends();
+    }
     if (const std::string beside = device_.memory.check_ends(); !beside.empty())
       throw Fault(cudaErrorIllegalAddress, "a thread has written " + beside);
   }
 
-  // Each order starts from the same memory, which is the last one's when this returns.
+  // Each run starts from the same memory, which is the last one's when this returns.
   void in_all_orders() {
     WriteLog& log = write_log();
-    log.count = 0;
-    log.full = false;
+    log.clear();
     device_.memory.begin_log();
     once(Order::forward);
-    std::vector<char> after(log.full ? 0 : log.count * kPage);
-    for (size_t i = 0; !log.full && i < log.count; ++i) std::memcpy(&after[i * kPage], log.pages[i].at, kPage);
-    const size_t written = log.count;
-    for (uint64_t n = 1; n < settings().schedules && !log.full && !order_matters; ++n) {
-      for (size_t i = 0; i < log.count; ++i) std::memcpy(log.pages[i].at, log.pages[i].before, kPage);
+    if (log.full) return;
+    std::vector<char> after(log.count * kPage);
+    for (size_t i = 0; i < log.count; ++i) std::memcpy(&after[i * kPage], log.pages[i].at, kPage);
+    if (wants_late_writes(log)) with_late_writes(log, after);
+    for (uint64_t n = 1; n < settings().schedules && !log.full; ++n) {
+      rewind(log);
       once(n == 1 ? Order::reverse : Order::shuffled);
-      for (size_t i = 0; !log.full && !order_matters && i < log.count; ++i)
-        compare(log.pages[i], i < written ? &after[i * kPage] : log.pages[i].before, n == 1 ? "reverse" : "shuffled");
+      if (log.full) return;
+      compare(log, after,
+              "a race: its threads in forward and in " + std::string(n == 1 ? "reverse" : "shuffled") +
+                  " order leave different values in ");
     }
   }
 
@@ -146,21 +154,42 @@ class Run {
     footprint_.learn(shared_);
   }
 
-  void compare(const WriteLog::Page& page, const char* wanted, const char* order) {
-    const auto differ = std::mismatch(page.at, page.at + kPage, wanted).first;
-    if (differ == page.at + kPage) return;
-    throw Fault(cudaErrorLaunchFailure,
-                "a race: its threads in forward and in " + std::string(order) + " order leave different values in " +
-                    device_.memory.describe(differ));
+  // Blocks meet by atomic operations alone.
+  bool wants_late_writes(const WriteLog& log) const {
+    const uint64_t threads = uint64_t{kernel_.block.x} * kernel_.block.y * kernel_.block.z;
+    return count() > 1 && !watch().atomics.empty() && log.count * kPage * threads * count() <= kLateBytes;
+  }
+
+  void with_late_writes(WriteLog& log, const std::vector<char>& after) {
+    rewind(log);
+    late_.emplace(log);
+    once(Order::forward);
+    late_->launch_ends();
+    late_.reset();
+    compare(log, after, "a missing __threadfence: a block has read too early, or without a fence before, ");
+  }
+
+  static void rewind(const WriteLog& log) {
+    for (size_t i = 0; i < log.count; ++i) std::memcpy(log.pages[i].at, log.pages[i].before, kPage);
+  }
+
+  // After is what the first run left in the pages that it wrote; a later run may write others.
+  void compare(const WriteLog& log, const std::vector<char>& after, const std::string& what) {
+    for (size_t i = 0; i < log.count; ++i) {
+      const char* wanted = (i + 1) * kPage <= after.size() ? &after[i * kPage] : log.pages[i].before;
+      if (const char* differ = first_difference(log.pages[i].at, wanted))
+        throw Fault(cudaErrorLaunchFailure, what + device_.memory.describe(differ));
+    }
   }
 
   const Kernel& kernel_;
   Device& device_;
   SharedRange shared_;
   Footprint& footprint_;
+  std::optional<LateWrites> late_;
 };
 
-// The first launches of each kernel and shape: whatever else is wrong with it shows in the results.
+// The first launches of each kernel and shape, and fewer and fewer of the later ones, whose values may be others.
 bool wants_all_orders(const Kernel& kernel) {
   if (settings().schedules < 2) return false;
   const uint64_t threads =
@@ -169,7 +198,8 @@ bool wants_all_orders(const Kernel& kernel) {
   static auto* seen = new std::unordered_map<const void*, std::map<uint64_t, uint64_t>>;
   const uint64_t shape = (uint64_t{kernel.block.x} << 40) ^ (uint64_t{kernel.block.y} << 52) ^
                          (uint64_t{kernel.grid.x} << 20) ^ (uint64_t{kernel.grid.y} << 10) ^ kernel.grid.z;
-  return (*seen)[kernel.function][shape]++ < settings().repeats;
+  const uint64_t n = ++(*seen)[kernel.function][shape];
+  return n <= settings().repeats || std::has_single_bit(n);
 }
 
 constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::shuffled};
@@ -231,7 +261,6 @@ Refusal refusal(const Kernel& kernel) {
 }
 
 void* dynamic_shared() { return dynamic_begin; }
-void depends_on_order() { order_matters = true; }
 uint64_t launches() { return launch_count; }
 uint64_t schedules() { return schedule_count; }
 

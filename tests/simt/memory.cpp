@@ -32,6 +32,25 @@ WriteLog& write_log() {
   return *log;
 }
 
+void WriteLog::clear() {
+  count = 0;
+  full = false;
+  std::fill_n(slots_, kSlots, uint16_t{0});
+}
+
+const uint16_t* WriteLog::slot(const char* page) const {
+  size_t i = reinterpret_cast<uintptr_t>(page) / kPage % kSlots;
+  while (slots_[i] && pages[slots_[i] - 1].at != page) i = (i + 1) % kSlots;
+  return &slots_[i];
+}
+
+void WriteLog::add(char* page) {
+  const size_t i = static_cast<size_t>(slot(page) - slots_);
+  pages[count].at = page;
+  std::memcpy(pages[count].before, page, kPage);
+  slots_[i] = static_cast<uint16_t>(++count);
+}
+
 Memory::Memory(unsigned device, uint64_t limit) : device_(device), limit_(limit) {
   size_t size = kAddresses;
   base_ = reserve(size);
@@ -172,15 +191,13 @@ bool Memory::note_write(void* address) {
   const Allocation& one = found->second;
   if (page < one.first || page >= one.first + one.pages) return false;
   WriteLog& log = write_log();
-  for (size_t i = 0; i < log.count; ++i)
-    if (log.pages[i].at == page) return false;  // it was opened: this is another fault
+  if (log.has(page)) return false;  // it was opened: this is another fault
   if (log.count == WriteLog::kPages) {
     log.full = true;
     end_log();
     return true;
   }
-  log.pages[log.count].at = page;
-  std::memcpy(log.pages[log.count++].before, page, kPage);
+  log.add(page);
   mprotect(page, kPage, PROT_READ | PROT_WRITE);
   return true;
 }

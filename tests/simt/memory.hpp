@@ -61,9 +61,9 @@ class Memory {
   std::vector<const char*> live_, ragged_;  // ragged: with bytes beside them on their pages
 };
 
-// The pages that were written since begin_log, of all devices.
+// The pages that were written since begin_log, of all devices. A handler of signals fills it, so nothing in it allocates.
 struct WriteLog {
-  static constexpr size_t kPages = 256;
+  static constexpr size_t kPages = 4096;
   struct Page {
     char* at;
     char before[kPage];
@@ -71,6 +71,15 @@ struct WriteLog {
   Page pages[kPages];
   size_t count = 0;
   bool full = false;  // a page more was written: the log says nothing
+
+  void clear();
+  bool has(const char* page) const { return *slot(page); }
+  void add(char* page);
+
+ private:
+  static constexpr size_t kSlots = 4 * kPages;  // a table by addresses
+  const uint16_t* slot(const char* page) const;
+  uint16_t slots_[kSlots];  // the number of a page and 1, or 0
 };
 WriteLog& write_log();
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 using namespace simt;
 
@@ -22,6 +23,13 @@ struct Copy {
 
   size_t to_bytes() const { return to_pitch * (height - 1) + width; }
   size_t from_bytes() const { return from_pitch * (height - 1) + width; }
+  // Of the source.
+  size_t digest() const {
+    size_t all = 0;
+    for (size_t row = 0; row < height; ++row)
+      all = all * 31 + std::hash<std::string_view>()({from + row * from_pitch, width});
+    return all;
+  }
   void run() const {
     for (size_t row = 0; row < height; ++row) std::memcpy(to + row * to_pitch, from + row * from_pitch, width);
   }
@@ -53,10 +61,14 @@ cudaError_t copy(const Copy& c, cudaMemcpyKind kind, cudaStream_t stream) {
       (from && !from->memory.covers(c.from, c.from_bytes())))
     return noted(cudaErrorInvalidValue);
   CUstream_st& queue = stream_of(stream);
-  const bool pageable = (!to && !pinned().covers(c.to, c.to_bytes())) || (!from && !pinned().covers(c.from, c.from_bytes()));
+  const bool from_pinned = !from && pinned().covers(c.from, c.from_bytes());
+  const size_t queued = from_pinned ? c.digest() : 0;
+  const bool pageable = (!to && !pinned().covers(c.to, c.to_bytes())) || (!from && !from_pinned);
   queue.push({[=](SharedRange) {
                 require_live(to, c.to, c.to_bytes(), "writes");
                 require_live(from, c.from, c.from_bytes(), "reads");
+                if (from_pinned && c.digest() != queued)
+                  throw Fault(cudaErrorLaunchFailure, "the source of a copy changed after the copy was queued");
                 c.run();
               },
               to ? to : from ? from : &queue.device, from});
@@ -80,13 +92,14 @@ cudaError_t set(char* to, size_t pitch, int value, size_t width, size_t height, 
 
 cudaError_t finish(cudaError_t error) {
   if (error) return error;
+  if (const cudaError_t unsafe = usable_beside_captures()) return unsafe;
   stream_of(nullptr).drain();
   return usable();
 }
 }  // namespace
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   *address = nullptr;
   if (!bytes) return cudaSuccess;
   if (!injected(Injection::malloc_fails)) *address = selected().memory.allocate(bytes);
@@ -96,6 +109,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 // Waits for the device, as CUDA's does, so that nothing in flight loses its memory.
 cudaError_t cudaFree(void* address) {
   if (!address) return usable();
+  if (const cudaError_t error = usable_beside_captures()) return error;
   Device* device = owner(address);
   if (!device) return noted(devices().empty() ? usable() : cudaErrorInvalidValue);
   std::vector<cudaStream_t> all;
@@ -111,7 +125,7 @@ cudaError_t cudaFree(void* address) {
 cudaError_t cudaMallocHost(void** address, size_t bytes, unsigned flags) { return cudaHostAlloc(address, bytes, flags); }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   *address = injected(Injection::malloc_fails) ? nullptr : std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   if (!*address) return noted(cudaErrorMemoryAllocation);
   std::memset(*address, 0xff, bytes);
@@ -122,7 +136,7 @@ cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
 
 cudaError_t cudaFreeHost(void* address) {
   if (!address) return usable();
-  cudaDeviceSynchronize();
+  if (const cudaError_t error = cudaDeviceSynchronize()) return error;
   {
     const std::lock_guard lock(pinned().mutex);
     if (!pinned().blocks.erase(static_cast<const char*>(address))) return noted(cudaErrorInvalidValue);
@@ -132,7 +146,7 @@ cudaError_t cudaFreeHost(void* address) {
 }
 
 cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   if (!address || !bytes) return noted(cudaErrorInvalidValue);
   if (pinned().covers(address, 1)) return noted(cudaErrorHostMemoryAlreadyRegistered);
   const std::lock_guard lock(pinned().mutex);

@@ -16,6 +16,7 @@ constexpr Key kKeys[] = {
     {"runtime", &Settings::runtime},
     {"capability", &Settings::capability},
     {"memory", &Settings::memory},
+    {"multiprocessors", &Settings::multiprocessors},
     {"schedules", &Settings::schedules},
     {"repeats", &Settings::repeats},
     {"seed", &Settings::seed},

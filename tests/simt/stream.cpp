@@ -45,7 +45,7 @@ using simt::Job;
 using simt::Mark;
 using simt::SharedRange;
 
-CUstream_st::CUstream_st(simt::Device& owner, bool blocks) : device(owner), blocking(blocks) {
+CUstream_st::CUstream_st(simt::Device& owner, bool blocks) : StreamHead{&simt::library()}, device(owner), blocking(blocks) {
   std::thread([this] { work(); }).detach();
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <tests/simt/execution.hpp>
 
+#include <simt/library.hpp>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -24,9 +26,11 @@ struct Job {
   Device *first = nullptr, *second = nullptr;
 };
 
+const Library& library();
+
 }  // namespace simt
 
-struct CUstream_st {
+struct CUstream_st : simt::StreamHead {
  public:
   CUstream_st(simt::Device& owner, bool blocks);
   // Waits for room: a queue holds 1024 jobs.

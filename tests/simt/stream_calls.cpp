@@ -106,13 +106,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return usable();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
   queue.drain();
   return noted(cudaError_t(queue.device.lost.load()));
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
   const bool idle = queue.idle();
   if (queue.device.lost) return noted(cudaError_t(queue.device.lost.load()));
@@ -153,14 +153,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   const auto mark = mark_of(event);
   const bool done = !mark || mark->done.load(std::memory_order_acquire);
   if (event->device->lost) return noted(cudaError_t(event->device->lost.load()));
   return noted(done ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (const cudaError_t error = usable()) return error;
+  if (const cudaError_t error = usable_beside_captures()) return error;
   if (const auto mark = mark_of(event)) mark->wait();
   return noted(cudaError_t(event->device->lost.load()));
 }

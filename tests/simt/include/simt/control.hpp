@@ -12,6 +12,7 @@ struct Settings {
   uint64_t runtime = 13000;  // and of the runtime's
   uint64_t capability = 90;  // of the devices
   uint64_t memory = 4096;    // MiB a device
+  uint64_t multiprocessors = 4;  // of a device: few, so that small tensors make kernels go on to further tiles
   uint64_t schedules = 3;    // orders in which a small launch runs, and which have to agree; 1: one order
   uint64_t repeats = 2;      // how many launches of a kernel and shape run in all of these orders
   uint64_t seed = 1;         // of the shuffled order
@@ -25,6 +26,13 @@ void read_settings(const std::string& text, Settings& into);
 enum class Injection { malloc_fails, launch_refused, launch_faults };
 // The n-th such call from now on fails, once.
 void inject(Injection injection, uint64_t n);
+// The n-th call of the runtime from now on returns this cudaError_t, once; the device goes on.
+void inject_error(int error, uint64_t n);
+// Another library's thread captures a graph in the global mode. The end returns whether nobody has broken the capture.
+void begin_capture_elsewhere();
+bool end_capture_elsewhere();
+// Whether a call has used the device, which takes memory there.
+bool has_context(int device);
 
 // What was found last: names the kernel, block and thread. Empty after clear_fault.
 std::string last_fault();

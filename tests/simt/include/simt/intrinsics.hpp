@@ -2,10 +2,11 @@
 #pragma once
 #include <simt/vectors.hpp>
 
+#include <math.h>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <math.h>
 #include <type_traits>
 
 // Of the GPU thread that runs now. The emulator sets them; a kernel reads them.
@@ -29,8 +30,12 @@ int barrier(int predicate, Vote vote, const char* what, Site site);
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
 int lane();
 void* dynamic_shared();
-// The running kernel's results may depend on the order of its threads: nobody compares them.
-void depends_on_order();
+// An atomic operation on these bytes.
+void note_atomic(void* address, size_t bytes);
+// A sum of floating-point numbers in any order, of this magnitude at most: runs in other orders agree but for roundings.
+void note_sum(void* address, size_t bytes, double magnitude);
+// What the block has written is visible to all from here on.
+void fence();
 [[noreturn]] void trap(const char* what, Site site);
 
 template <class T> uint64_t bits_of(T value) {
@@ -51,6 +56,7 @@ inline int part(int width) { return lane() & ~(width - 1); }
 template <class T, class F> T update(T* address, F f) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  note_atomic(address, sizeof(T));
   auto* word = reinterpret_cast<Bits*>(address);
   Bits seen = __atomic_load_n(word, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(word, &seen, std::bit_cast<Bits>(f(std::bit_cast<T>(seen))), false, __ATOMIC_SEQ_CST,
@@ -116,23 +122,31 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, const char* 
   simt::trap("__trap", {file, line});
 }
 
-// One OS thread runs all GPU threads of a launch, so that fences have nothing to do.
-inline void __threadfence() {}
+// One OS thread runs all GPU threads of a launch: a fence has something to do only where the emulator makes writes late.
+inline void __threadfence() { simt::fence(); }
 inline void __threadfence_block() {}
-inline void __threadfence_system() {}
+inline void __threadfence_system() { simt::fence(); }
 
 // A GPU's addition in global memory takes denormals of float for 0.
 inline float simt_flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 inline float atomicAdd(float* address, float value) {
-  simt::depends_on_order();
-  return simt::update(address, [=](float old) { return simt_flushed(simt_flushed(old) + simt_flushed(value)); });
+  const float seen =
+      simt::update(address, [=](float old) { return simt_flushed(simt_flushed(old) + simt_flushed(value)); });
+  simt::note_sum(address, sizeof seen,
+                 static_cast<double>(std::max({std::abs(seen), std::abs(value), std::abs(seen + value)})));
+  return seen;
 }
 template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) {
-  if constexpr (std::is_floating_point_v<T>) simt::depends_on_order();
-  return simt::update(address, [=](T old) {
-    if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(value));
-    else return old + value;
+  const T seen = simt::update(address, [=](T old) {
+    if constexpr (std::is_integral_v<T>)
+      return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(value));
+    else
+      return old + value;
   });
+  if constexpr (std::is_floating_point_v<T>)
+    simt::note_sum(address, sizeof(T),
+                   static_cast<double>(std::max({std::abs(seen), std::abs(value), std::abs(seen + value)})));
+  return seen;
 }
 template <class T> T atomicMin(T* address, std::type_identity_t<T> value) {
   return simt::update(address, [=](T old) { return value < old ? value : old; });

@@ -1,4 +1,4 @@
-// A batch of matrix products, whoever computes them.
+// A batch of matrix products: what cuBLAS and our own kernel, in product.cu, have in common.
 #pragma once
 #include <backends/cuda/submission.hpp>
 #include <backends/cuda/walk.hpp>
@@ -23,7 +23,7 @@ struct Product {
   void fold();
 };
 
-// By cuBLAS, or false where it is absent or cannot: nothing is submitted then.
-bool multiply_by_blas(const Submission& submission, const Product& product, uint8_t dtype, bool tf32);
+// Multiplies by our own kernel, in any layout.
+template <class T> void multiply_by_tiles(const Submission& submission, const Product& product);
 
 }  // namespace plugrad::cuda

@@ -1,0 +1,15 @@
+// What the stand-in for cuBLAS tells a test.
+#pragma once
+#include <backends/cuda/blas.hpp>
+
+#include <atomic>
+
+namespace plugrad::cuda::checking {
+
+// Calls of each function since the library was loaded.
+struct Calls {
+  std::atomic<int> single{0}, strided{0}, by_pointers{0};
+};
+using CallsFunction = const Calls* (*)();  // plugrad_checking_cublas_calls
+
+}  // namespace plugrad::cuda::checking

@@ -1,0 +1,117 @@
+// Matrix products of the CUDA backend through cuBLAS, of which a stand-in checks every argument: each layout has the right
+// values, and comes by the call that is meant for it.
+#include <plugrad/backends/cuda.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/runtime.hpp>
+#include <simt/control.hpp>
+#include <tests/cublas/checking_cublas.hpp>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace plugrad::test {
+namespace {
+
+using cuda::checking::Calls;
+
+const Calls& calls() {
+  void* library = dlopen(PLUGRAD_CHECKING_CUBLAS, RTLD_NOW | RTLD_LOCAL);
+  const auto function = reinterpret_cast<cuda::checking::CallsFunction>(dlsym(library, "plugrad_checking_cublas_calls"));
+  return *function();
+}
+
+Device device() {
+  static const PluginRecord record = add_backend(plugrad_cuda_backend(host()));
+  return Device("cuda-emu");
+}
+
+// Small integers, so that every sum is exact.
+Tensor counted(const Shape& shape, DType dtype = DType::f32) {
+  std::vector<double> values(static_cast<size_t>(shape.count()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 7 + 3) % 11) - 5;
+  return cast(Tensor::from(values, shape, device()), dtype);
+}
+
+std::vector<double> numbers(const Tensor& x) { return cast(contiguous(x), DType::f64).to_vector<double>(); }
+
+// Both of rank 4, with equal batches.
+std::vector<double> product_of(const Tensor& a, const Tensor& b) {
+  const int64_t batches = a.shape()[0] * a.shape()[1], m = a.shape()[2], k = a.shape()[3], n = b.shape()[3];
+  const std::vector<double> left = numbers(a), right = numbers(b);
+  std::vector<double> result(static_cast<size_t>(batches * m * n));
+  for (int64_t i = 0; i < batches * m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t l = 0; l < k; ++l)
+        result[static_cast<size_t>(i * n + j)] +=
+            left[static_cast<size_t>(i * k + l)] * right[static_cast<size_t>((i / m * k + l) * n + j)];
+  return result;
+}
+
+enum class By { single, strides, pointers, tiles };
+struct Case {
+  const char* name;
+  Shape a, b;            // as they lie in memory
+  Shape a_axes, b_axes;  // as they are multiplied
+  By by;
+};
+
+const Case kCases[] = {
+    {"one", {1, 1, 5, 7}, {1, 1, 7, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, By::single},
+    {"left turned", {1, 1, 7, 5}, {1, 1, 7, 3}, {0, 1, 3, 2}, {0, 1, 2, 3}, By::single},
+    {"right turned", {1, 1, 5, 7}, {1, 1, 3, 7}, {0, 1, 2, 3}, {0, 1, 3, 2}, By::single},
+    {"both turned", {1, 1, 7, 5}, {1, 1, 3, 7}, {0, 1, 3, 2}, {0, 1, 3, 2}, By::single},
+    {"a row", {1, 1, 1, 7}, {1, 1, 7, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, By::single},
+    {"a column", {1, 1, 5, 7}, {1, 1, 7, 1}, {0, 1, 2, 3}, {0, 1, 2, 3}, By::single},
+    {"a batch", {2, 3, 5, 7}, {2, 3, 7, 4}, {0, 1, 2, 3}, {0, 1, 2, 3}, By::strides},
+    {"heads inside", {2, 5, 3, 7}, {2, 7, 3, 4}, {0, 2, 1, 3}, {0, 2, 1, 3}, By::strides},
+    {"many outer batches", {70, 5, 2, 7}, {70, 7, 2, 4}, {0, 2, 1, 3}, {0, 2, 1, 3}, By::pointers},
+    {"more than one call takes", {600, 2, 2, 3}, {600, 3, 2, 4}, {0, 2, 1, 3}, {0, 2, 1, 3}, By::pointers},
+    {"no contiguous axis", {1, 5, 7, 2}, {1, 7, 4, 2}, {0, 3, 1, 2}, {0, 3, 1, 2}, By::tiles},
+};
+
+class Matmul : public testing::TestWithParam<Case> {};
+
+TEST_P(Matmul, HasTheRightValuesByTheRightCall) {
+  const Case& c = GetParam();
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor a = permute(counted(c.a, dtype), c.a_axes), b = permute(counted(c.b, dtype), c.b_axes);
+    const int single = calls().single, strided = calls().strided, by_pointers = calls().by_pointers;
+    const Tensor got = matmul(a, b);
+    EXPECT_EQ(numbers(got), product_of(a, b));
+    EXPECT_EQ(calls().single - single > 0, c.by == By::single);
+    EXPECT_EQ(calls().strided - strided > 0, c.by == By::strides);
+    EXPECT_EQ(calls().by_pointers - by_pointers > 0, c.by == By::pointers);
+  }
+  EXPECT_EQ(simt::last_fault(), "");
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, Matmul, testing::ValuesIn(kCases), [](const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name;
+  for (char& c : name) c = c == ' ' ? '_' : c;
+  return name;
+});
+
+TEST(MatmulOfBatches, MatricesOfABatchAreSkippedAndRepeated) {
+  const Tensor a = slice(counted({1, 40, 5, 7}), 1, 0, 40, 2), b = expand(counted({1, 1, 7, 4}), {1, 20, 7, 4});
+  const int strided = calls().strided;
+  EXPECT_EQ(numbers(matmul(a, b)), product_of(a, b));
+  EXPECT_EQ(calls().strided - strided, 1);
+}
+
+// What the driver counts and the core does not.
+TEST(MatmulOfBatches, WorkspaceOfCublasIsInThePhysicalMemory) {
+  const Device d = device();
+  const Tensor x = counted({3, 3});
+  d.sync();
+  (void)matmul(x, x);
+  const auto [free_bytes, total] = d.physical_memory();
+  EXPECT_GE(total - free_bytes - d.memory().reserved, uint64_t{32} << 20);
+}
+
+}  // namespace
+}  // namespace plugrad::test
