@@ -106,8 +106,8 @@ Tensor& Tensor::requires_grad_(bool on) {
     throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) +
                                    ": only leaves can be changed; detach() it");
   if (on && !is_floating(dtype()))
-    throw Error(Code::invalid,
-                std::string("[requires_grad_] a ") + dtype_name(dtype()) + " tensor has no gradient: a floating dtype expected");
+    throw Error(Code::invalid, std::string("[requires_grad_] a ") + dtype_name(dtype()) +
+                                   " tensor has no gradient: a floating dtype expected");
   if (on && !impl_->node) impl_->node = new_node(impl_->view);
   if (!on) impl_->node = {};
   return *this;

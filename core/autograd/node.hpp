@@ -121,6 +121,9 @@ enum Mode : uint32_t {
 };
 inline bool recording() { return local().mode & kRecording; }
 
+// Throws Error (invalid) where the graph, or an expanded view, forbids to write x in place.
+void require_writable(const Tensor& x, const char* what);
+
 // A node for a tensor of this shape.
 Ref<Node> new_node(const plugrad_view& view);
 // Gives out a node: edges to the operands that want a gradient, and what their gradients use.

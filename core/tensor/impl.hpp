@@ -76,8 +76,6 @@ Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
 
-// Throws Error (invalid) where the graph, or an expanded view, forbids to write x in place.
-void require_writable(const Tensor& x, const char* what);
 // Raises the version of what is about to be written, once nothing but the kernel can fail any more.
 inline void raise_version(Tensor& x) { ++storage_of(x)->version; }
 // Throws Error (invalid) for an undefined tensor.

@@ -3,6 +3,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import rooms
 from include_arrows import violations
 
 # Files that includes may name; their contents do not matter.
@@ -65,6 +66,55 @@ FORBIDDEN = [
     ("core/shapes/shape.cpp", "<vector>"),  # a room that no rule names
     ("stray.cpp", "<vector>"),
 ]
+
+
+# Texts of a file, and the name from above that is found in it; None where there is none.
+NAMES = [
+    ("core/runtime/local.hpp", "struct Tensor;", "Tensor"),
+    ("core/include/plugrad/runtime/device.hpp", "class Node;", "Node"),
+    ("core/tensor/impl.hpp", "void show(const Value& v);", "Value"),
+    ("core/autograd/node.hpp", "void* face = nullptr;", "face"),
+    ("core/ops/run.cpp", "PyObject* made;", "PyObject"),
+    ("core/nn/value.cpp", "PyObject* made;", "PyObject"),
+    ("core/runtime/stream.cpp", 'open("cpu");', '"cpu"'),
+    ("core/nn/linear.cpp", 'Device("cuda");', '"cuda"'),
+    ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the one that is allowed
+    ("core/autograd/node.cpp", "Node& node_of(const Tensor& x);", None),
+    ("core/nn/value.cpp", "Value::Value(double data) {}", None),
+    ("core/runtime/local.hpp", "// A Tensor, a Value and Python: words, and \"cpu\" among them.", None),
+    ("core/runtime/stream.cpp", 'log("cpu is slow, says Python");', None),
+    ("tools/main.cpp", 'Device("cpu");', None),
+]
+
+# Files, and where the definition is that another room's header declares; None where all is well.
+HEADERS = [
+    ({"core/autograd/sum.hpp": "Tensor sum_to(const Tensor& x, const Shape& shape);\n",
+      "core/ops/reduce.cpp": "\nTensor sum_to(const Tensor& a,\n              const Shape& b) {\n}\n"},
+     "core/ops/reduce.cpp:2: "),
+    ({"core/include/plugrad/tensor/tensor.hpp": "PLUGRAD_API void show(Tensor x, int digits = f(1, 2));\n",
+      "core/nn/show.cpp": "[[gnu::noinline]] void show(Tensor x, int digits) {}\n"}, "core/nn/show.cpp:1: "),
+    ({"core/autograd/sum.hpp": "Tensor sum_to(const Tensor& x, const Shape& shape);\n",
+      "core/autograd/sum.cpp": "Tensor sum_to(const Tensor& x, const Shape& shape) {\n}\n",
+      "core/ops/reduce.cpp": "Tensor sum_to(const Tensor& x, int axis) {\n}\n"}, None),  # another overload
+    ({"core/include/plugrad/ops/views.hpp": "Tensor reshape(const Tensor& x);\n",
+      "core/ops/views.cpp": "Tensor reshape(const Tensor& x) {\n}\n",
+      "core/nn/value.cpp": "void f() {\n  return reshape(x);\n}\n"}, None),  # a call
+]
+
+
+class Rooms(unittest.TestCase):
+    def test_names_from_above_are_found(self):
+        for file, text, name in NAMES:
+            with self.subTest(file=file, text=text):
+                found = rooms.violations({file: f"// first\n{text}\n"})
+                self.assertEqual([line.split(" is ")[0] for line in found], [f"{file}:2: {name}"] if name else [])
+
+    def test_a_header_that_another_room_implements_is_found(self):
+        for texts, place in HEADERS:
+            with self.subTest(place=place):
+                found = rooms.violations(texts)
+                self.assertEqual(len(found), 1 if place else 0, found)
+                self.assertTrue(not place or found[0].startswith(place), found)
 
 
 class IncludeArrows(unittest.TestCase):

@@ -10,11 +10,12 @@ MUL = "{ return mul(grad, x); }"
 # A declaration, and what the compiler says of it; None where it is right.
 CASES = [
     ("constexpr auto g = gradient<kInput0>([](const Tensor& grad, const Tensor& x) " + MUL + ");", None),
-    ("constexpr auto g = gradient([](const Tensor& grad, const Tensor& x) " + MUL + ");", "parameters behind grad are the uses"),
+    ("constexpr auto g = gradient([](const Tensor& grad, const Tensor& x) " + MUL + ");",
+     "parameters behind grad are the uses"),
     ("constexpr auto g = gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x) " + MUL + ");",
      "parameters behind grad are the uses"),
-    ("Tensor f(const Tensor& a, const Tensor& b) { constexpr auto g = gradient([&](const Tensor& grad) { return mul(grad, b); });"
-     " return a; }", "captures nothing"),
+    ("Tensor f(const Tensor& a, const Tensor& b) { constexpr auto g = gradient([&](const Tensor& grad) { "
+     "return mul(grad, b); }); return a; }", "captures nothing"),
     ("Tensor f(const Tensor& a) { static constexpr auto kRule = rule(\"f\", gradient<kInput1>([](const Tensor& grad, "
      "const Tensor& x) " + MUL + ")); return differentiable(kRule, a, a); }", "an input that is no operand"),
     ("Tensor f(const Tensor& a) { static constexpr auto kRule = rule(\"f\", gradient<kPayload>([](const Tensor& grad, int) "
@@ -27,8 +28,8 @@ CASES = [
 def compile_case(root, text):
     source = ("#include <core/autograd/rule.hpp>\nnamespace plugrad {\nTensor mul(const Tensor&, const Tensor&);\n" + text +
               "\n}\n")
-    command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++", "-I" + root, f"-I{root}/core/include",
-               f"-I{root}/sdk/include", "-"]
+    command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++", f"-I{root}",
+               f"-I{root}/core/include", f"-I{root}/sdk/include", "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
 
 

@@ -1,0 +1,121 @@
+"""What rooms of the core know of each other, beyond includes: names of rooms above, and who implements a header."""
+import re
+from pathlib import PurePosixPath
+
+ROOMS = ["runtime", "tensor", "autograd", "ops", "nn"]  # each may know those before it; io stands beside nn
+
+# A name, and the first room that may use it; None: no room of the core may.
+NAMES = {
+    "Tensor": "tensor", "Node": "autograd", "Rule": "autograd", "Payload": "autograd", "kRetaining": "autograd",
+    "Value": "nn", "Neuron": "nn", "Layer": "nn", "LayerMatrix": "nn", "MLP": "nn", "Optimizer": "nn",
+    "face": "nn", "PyObject": None, "Python": None, "python": None,
+}
+# String literals that no room may have: the core learns the names of devices from plugins.
+DEVICES = {'"cpu"', '"cuda"', '"reference"', '"sim"'}
+
+# A file and a name that it may use all the same, and why.
+ALLOWED = {
+    ("core/tensor/impl.hpp", "Node"): "a tensor holds its node, whose type is incomplete there",
+    ("core/runtime/local.hpp", "Node"): "the lists of a thread's free nodes",
+    ("core/runtime/local.hpp", "kRetaining"): "a mode of the thread",
+    ("core/runtime/registry.cpp", '"cpu"'): "the default device, and the host that others fall back to",
+    ("core/runtime/registry.cpp", '"reference"'): "the host that others fall back to",
+    ("core/tensor/dlpack.cpp", '"cpu"'): "a name of the protocol",
+    ("core/tensor/dlpack.cpp", '"cuda"'): "a name of the protocol",
+}
+# A header and a function of it that a room above implements, and why.
+IMPLEMENTED_ABOVE = {
+    ("core/tensor/impl.hpp", "destroy"): "of Node, which is incomplete there",
+}
+
+SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+START = re.compile(r"^(?!return\b|using\b|else\b|typedef\b|#)[A-Za-z_][\w:<>,&* \t]*[\s*&](\w+)\(", re.MULTILINE)
+
+
+def room_of(path):
+    """The room of the core that a file is in, or None."""
+    parts = PurePosixPath(path).parts
+    if parts[:1] != ("core",) or len(parts) < 3:
+        return None
+    return parts[3] if parts[1] == "include" and len(parts) > 4 else parts[1] if len(parts) == 3 else None
+
+
+def without(text, strings):
+    """The text with blanks for comments, and for string literals as well where `strings` is set."""
+    def blank(match):
+        keep = match.group(0).startswith('"') and not strings
+        return match.group(0) if keep else re.sub(r"[^\n]", " ", match.group(0))
+    return SKIPPED.sub(blank, text)
+
+
+def names_from_above(path, text):
+    """One line for each name in the file that its room may not use."""
+    room = room_of(path)
+    if room not in ROOMS:
+        return
+    code, literals = without(text, True), without(text, False)
+    forbidden = {name for name, first in NAMES.items() if first is None or ROOMS.index(first) > ROOMS.index(room)}
+    found = [(m.start(), m.group(0)) for m in re.finditer(r"\b[A-Za-z_]\w*\b", code) if m.group(0) in forbidden]
+    found += [(m.start(), m.group(0)) for m in re.finditer(r'"[^"\n]*"', literals) if m.group(0) in DEVICES]
+    for at, name in sorted(found):
+        if (path, name) not in ALLOWED:
+            yield f"{path}:{text.count(chr(10), 0, at) + 1}: {name} is a name from above the room {room}"
+
+
+def closing(code, opening):
+    """The place of the parenthesis that closes the one at `opening`."""
+    depth = 0
+    for i in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[i], 0)
+        if not depth:
+            return i
+    return len(code)
+
+
+def parameter_types(text):
+    """The types of a list of parameters, without names and defaults."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += {"<": 1, "(": 1, "{": 1, ">": -1, ")": -1, "}": -1}.get(c, 0)
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    types = [re.sub(r"\s+", " ", part.split("=")[0]).strip() for part in parts]
+    return tuple(re.sub(r"(?<=[\w&*>])\s*\b\w+$", "", t) if re.search(r"[\s&*]\w+$", t) else t for t in types)
+
+
+def functions(text):
+    """Free functions at the left margin: (name, types of parameters), whether it is a definition, and its place."""
+    code = re.sub(r"(?m)^\[\[.*?\]\] ", lambda m: "_" * (len(m.group(0)) - 1) + " ", without(text, True))
+    for match in START.finditer(code):
+        end = closing(code, match.end() - 1)
+        rest = re.match(r"\s*(?:const|noexcept|\s)*([;{])", code[end + 1:])
+        if rest:
+            yield (match.group(1), parameter_types(code[match.end():end])), rest.group(1) == "{", match.start()
+
+
+def implemented_above(texts):
+    """One line for each function that is declared in a header of one room and defined in a source of another."""
+    declared = {}
+    for path, text in texts.items():
+        if room_of(path) and path.endswith(".hpp"):
+            for key, defined, _ in functions(text):
+                if not defined and (path, key[0]) not in IMPLEMENTED_ABOVE:
+                    declared.setdefault(key, []).append(path)
+    for path, text in texts.items():
+        if not room_of(path) or not path.endswith(".cpp"):
+            continue
+        for key, defined, at in functions(text):
+            headers = declared.get(key, []) if defined else []
+            if headers and room_of(path) not in {room_of(header) for header in headers}:
+                line = text.count("\n", 0, at) + 1
+                yield f"{path}:{line}: {key[0]} is declared in {headers[0]}, a header of another room"
+
+
+def violations(texts):
+    """All of it, for the files of the repository by their paths."""
+    found = []
+    for path, text in texts.items():
+        found += names_from_above(path, text)
+    return found + list(implemented_above(texts))
