@@ -1,4 +1,4 @@
-// The elementwise functions that are no exact operation: exp, log, tanh, sigmoid, pow.
+// The elementwise functions that are no exact operation: exp, log, tanh, sigmoid, erf, pow.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
@@ -25,6 +25,9 @@ template <> struct Vectors<PLUGRAD_OP_TANH> {
 };
 template <> struct Vectors<PLUGRAD_OP_SIGMOID> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return sigmoid(d, x); }
+};
+template <> struct Vectors<PLUGRAD_OP_ERF> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return erf(d, x); }
 };
 
 template <class F, class T> struct VectorUnary {

@@ -29,6 +29,12 @@ template <> struct Format<float> {
   static constexpr float kExp[] = {0.5f, 0.16666576845993977f, 0.04166655443768594f, 0.008363202971575855f,
                                    0.0013926213466332444f};
   static constexpr float kLog[] = {0.6666666655404201f, 0.4000012221181065f, 0.28550778633191964f, 0.23331614471843498f};
+  // erf(x) / x - 1 in x^2 on [0, 1], and -ln(1 - erf(x)) on [1, kErfEnd], from where on erf(x) is 1.
+  static constexpr float kErfNear[] = {0.128379165727f,    -0.376126258238f,    0.112835851438f,  -0.0268538117393f,
+                                       0.00518832732623f, -0.00080101905488f, 7.85385136572e-5f};
+  static constexpr float kErfFar[] = {-0.00018846703019f, 1.12958030718f,    0.633216406285f,    0.108422088594f,
+                                      -0.0252103323766f,  0.00420528187898f, -0.000441472047272f, 2.16975611369e-5f};
+  static constexpr float kErfEnd = 3.95f;
   static constexpr float kSin[] = {1.5707963219455072f, -0.6459634769234457f, 0.07968020776901875f, -0.0046021176160619f};
   static constexpr float kCos[] = {-1.2337005493730024f, 0.2536694102403683f, -0.020861526786522047f,
                                    0.0009067349223943915f};
@@ -46,6 +52,16 @@ template <> struct Format<double> {
                                     2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08};
   static constexpr double kLog[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
                                     0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
+  static constexpr double kErfNear[] = {0.12837916709551256565,    -0.37612638903183519541,   0.11283791670944184793,
+                                        -0.026866170643111481407,  0.0052239776061186138528,  -0.00085483259293221707276,
+                                        0.00012055293577152761939, -1.4924712307185836806e-5, 1.6447131638251597496e-6,
+                                        -1.6206314289113782329e-7, 1.3710982748678366599e-8,  -7.7794729484268154071e-10};
+  static constexpr double kErfFar[] = {
+      1.8161767786314725149e-6,  1.1283618233487701788,      0.63669674481281069549,     0.10256185658091168638,
+      -0.018730107575585493723,  -0.00075985749501581819792, 0.0022707939769566749982,   -0.0010492101484064269116,
+      0.00030602651367738618974, -6.2214278570773073774e-5,  8.4375352422037476969e-6,   -5.8321545660853360057e-7,
+      -2.5677032669791653512e-8, 1.0317393357919167019e-8,   -9.7394992719099554229e-10, 3.4725751618041984299e-11};
+  static constexpr double kErfEnd = 5.95;
   static constexpr double kSin[] = {1.5707963267948966, -0.6459640975062463, 0.07969262624616692, -0.004681754135314819,
                                     0.0001604411847265753, -3.5988427165242496e-06, 5.691927654951105e-08,
                                     -6.62760087835982e-10};
@@ -131,6 +147,16 @@ template <class D, class V> HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, hn::TFromD<D>(1));
   const V e = exp(d, hn::Neg(hn::Abs(x)));
   return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+// Within 2 ULP. NaN is not below 1, and goes through exp.
+template <class D, class V> HWY_INLINE V erf(D d, V x) {
+  using F = Format<hn::TFromD<D>>;
+  const V size = hn::Abs(x), end = hn::Set(d, F::kErfEnd), one = hn::Set(d, hn::TFromD<D>(1));
+  const V near = hn::MulAdd(x, polynomial(d, hn::Mul(x, x), F::kErfNear), x);
+  const V bounded = hn::IfThenElse(hn::Gt(size, end), end, size);
+  const V far = hn::Sub(one, exp(d, hn::Neg(polynomial(d, bounded, F::kErfFar))));
+  return hn::IfThenElse(hn::Lt(size, one), near, hn::CopySign(far, x));
 }
 
 // x = 2^k (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for a positive normal x; gives f.

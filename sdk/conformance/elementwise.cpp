@@ -41,6 +41,7 @@ constexpr UnaryRow kUnary[] = {
     {PLUGRAD_OP_TANH, [](Real x) { return std::tanh(x); }, nullptr, {-3, 3}},
     {PLUGRAD_OP_RELU, [](Real x) { return x < 0 ? 0 : x; }, nullptr, {-3, 3}},
     {PLUGRAD_OP_SIGMOID, [](Real x) { return 1 / (1 + std::exp(-x)); }, nullptr, {-10, 10}},
+    {PLUGRAD_OP_ERF, [](Real x) { return std::erf(x); }, nullptr, {-4, 4}},
 };
 
 // Where an operand is infinite or NaN the result is exact, and glibc's powl is wrong for an infinite base: pow(-inf, -2^63).

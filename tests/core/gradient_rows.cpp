@@ -111,6 +111,7 @@ Rows function_rows() {
       {"tanh", "Twice", {{4}}, kLow, kHigh, [](const Inputs& x) { return tanh(tanh(x[0]) * x[0]); }},
       {"sigmoid", "Plain", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return sigmoid(x[0]); }},
       {"sigmoid", "Twice", {{4}}, kLow, kHigh, [](const Inputs& x) { return sigmoid(sigmoid(x[0]) * x[0]); }},
+      {"erf", "Plain", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return erf(x[0]); }},
       {"relu", "Plain", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return relu(x[0]); }, {0}},
       {"relu", "Squared", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return relu(x[0]) * x[0]; }, {0}},
       {"cast",

@@ -34,6 +34,8 @@ PLUGRAD_API Tensor log(const Tensor& x);
 PLUGRAD_API Tensor tanh(const Tensor& x);
 PLUGRAD_API Tensor sigmoid(const Tensor& x);
 PLUGRAD_API Tensor relu(const Tensor& x);  // gradient 0 at 0
+// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x; floating dtypes.
+PLUGRAD_API Tensor erf(const Tensor& x);
 
 // Comparisons give bool.
 PLUGRAD_API Tensor eq(const Tensor& a, const Tensor& b);

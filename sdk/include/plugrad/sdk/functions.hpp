@@ -63,6 +63,9 @@ template <> struct Function<PLUGRAD_OP_SIGMOID> {
     return (x < 0 ? e : T(1)) / (1 + e);
   }
 };
+template <> struct Function<PLUGRAD_OP_ERF> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::erf(x); }
+};
 
 template <> struct Function<PLUGRAD_OP_ADD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
