@@ -117,7 +117,7 @@ class Saved {
 // Bits of Local::mode.
 enum Mode : uint32_t {
   kRecording = kFirstMode,  // ops on tensors that want gradients are recorded
-  kRetaining = 2,           // and their nodes keep operands, outputs and gradients: what Value shows
+  kRetaining = 2,           // and their nodes keep operands and gradients, for a reader of the graph
 };
 inline bool recording() { return local().mode & kRecording; }
 

@@ -29,14 +29,15 @@ inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
   return made;
 }
 
+template <class T> concept BecomesOperand = requires(const T& x) { operand(x); };
+template <class T> concept SizedStruct = requires(const T& x) { x.struct_size; };
+
 // One operand of a call: how it lies in memory, and in which storage. It owns neither. A tensor becomes one through its
 // function operand(x).
 struct Operand {
   Operand(const plugrad_view& as, Storage* memory) : view(&as), storage(memory) {}
   Operand(const Immediate& number) : view(&number.view), storage(nullptr) {}
-  template <class T>
-    requires requires(const T& x) { operand(x); }
-  [[gnu::always_inline]] Operand(const T& x) : Operand(operand(x)) {}
+  template <BecomesOperand T> [[gnu::always_inline]] Operand(const T& x) : Operand(operand(x)) {}
 
   const plugrad_view* view;
   Storage* storage;  // null for an immediate
@@ -56,9 +57,7 @@ template <size_t kOutputs, size_t kInputs, class Member>
 // An op's attributes: null, or one of the contract's structs, which begin with their size.
 struct Attributes {
   Attributes() = default;
-  template <class T>
-    requires requires(const T& x) { x.struct_size; }
-  Attributes(const T& x) : block(&x) {}
+  template <SizedStruct T> Attributes(const T& x) : block(&x) {}
   const void* block = nullptr;
 };
 

@@ -16,10 +16,6 @@ DEVICES = {'"cpu"', '"cuda"', '"reference"', '"sim"'}
 # A file and a name that it may use all the same, and why.
 ALLOWED = {
     ("core/tensor/impl.hpp", "Node"): "a tensor holds its node, whose type is incomplete there",
-    ("core/runtime/local.hpp", "Node"): "the lists of a thread's free nodes",
-    ("core/runtime/local.hpp", "kRetaining"): "a mode of the thread",
-    ("core/runtime/registry.cpp", '"cpu"'): "the default device, and the host that others fall back to",
-    ("core/runtime/registry.cpp", '"reference"'): "the host that others fall back to",
     ("core/tensor/dlpack.cpp", '"cpu"'): "a name of the protocol",
     ("core/tensor/dlpack.cpp", '"cuda"'): "a name of the protocol",
 }
