@@ -13,11 +13,11 @@
 //               cudaStreamQuery cudaStreamWaitEvent(s, e, 0) cudaThreadExchangeStreamCaptureMode
 //               cudaEventCreateWithFlags (cudaEventDisableTiming) cudaEventRecord cudaEventQuery cudaEventSynchronize
 //   errors      cudaGetLastError cudaGetErrorString cudaGetErrorName; the codes that error.cpp and architecture.cu name
-//   in kernels  threadIdx blockIdx blockDim gridDim (x, y, z), dim3, __global__ __device__ __host__ __forceinline__ __shared__
-//               __launch_bounds__ __grid_constant__, __syncthreads, __shfl_down_sync __shfl_xor_sync (float, double, int,
-//               long long), __threadfence, atomicAdd (float, double, unsigned, unsigned long long), atomicCAS (unsigned, unsigned
-//               long long), __float_as_uint __uint_as_float __umul64hi, and from the mathematics of CUDA that C++ lacks:
-//               sincospi sincospif
+//   in kernels  threadIdx blockIdx blockDim gridDim (x, y, z), dim3, __global__ __device__ __host__ __forceinline__
+//               __shared__ __launch_bounds__ __grid_constant__, __syncthreads, __shfl_down_sync __shfl_xor_sync (float,
+//               double, int, long long), __threadfence, atomicAdd (float, double, unsigned, unsigned long long), atomicCAS
+//               (unsigned, unsigned long long), __float_as_uint __uint_as_float __umul64hi, and from the mathematics of
+//               CUDA that C++ lacks: sincospi sincospif
 // No kernel reads a vector type of CUDA's: structs with alignas(16) make the same loads.
 #pragma once
 #include <cuda_runtime.h>

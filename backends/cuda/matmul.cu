@@ -92,8 +92,9 @@ cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
   submission.stream().upload(own.pointers, reinterpret_cast<const char*>(pointers.data()), 3 * batches * sizeof(char*));
   const auto inputs = reinterpret_cast<const void* const*>(own.pointers);
   const auto outputs = reinterpret_cast<void* const*>(own.pointers) + 2 * batches;
-  return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading, inputs + batches,
-                             type, a.leading, beta(), outputs, type, c.leading, batches, compute, cublas::kDefaultAlgorithm);
+  return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading,
+                             inputs + batches, type, a.leading, beta(), outputs, type, c.leading, batches, compute,
+                             cublas::kDefaultAlgorithm);
 }
 
 // Whether cuBLAS takes the batch as few runs of matrices that ascend evenly.
@@ -111,10 +112,15 @@ bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dt
   if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
   const bool wide = dtype == PLUGRAD_F64;
   const int compute = wide ? cublas::kCompute64 : tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32;
-  const BlasCall call{submission, *own,    p,
-                      a,          b,       c,
+  const BlasCall call{submission,
+                      *own,
+                      p,
+                      a,
+                      b,
+                      c,
                       wide ? cublas::kFloat64 : cublas::kFloat32,
-                      compute,    static_cast<int64_t>(element_size(dtype))};
+                      compute,
+                      static_cast<int64_t>(element_size(dtype))};
   const int64_t run = p.batch.rank ? p.batch.extent[0] : 1, count = static_cast<int64_t>(p.batch.count);
   const bool in_runs = is_in_few_runs(p.batch, run);
   const int64_t most = in_runs ? run : BlasHandle::kPointers;
