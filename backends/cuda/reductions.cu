@@ -19,19 +19,19 @@ template <class To, class In> struct Sum {
 };
 
 template <class T> struct Extreme {
-  using Accumulator = T;
+  using Accumulator = AccumulatorOf<T>;
   using Out = T;
   static constexpr bool kOrderIsFree = true;
-  __device__ static T take(T x, uint64_t) { return x; }
-  __device__ static void finish(T best, T& out, bool) { out = best; }
+  __device__ static Accumulator take(T x, uint64_t) { return static_cast<Accumulator>(x); }
+  __device__ static void finish(Accumulator best, T& out, bool) { out = static_cast<T>(best); }
 };
 template <class T> struct Max : Extreme<T> {
   using Combine = Maximum;
-  __device__ static T identity() { return kBottom<T>; }
+  __device__ static AccumulatorOf<T> identity() { return kBottom<AccumulatorOf<T>>; }
 };
 template <class T> struct Min : Extreme<T> {
   using Combine = Minimum;
-  __device__ static T identity() { return kTop<T>; }
+  __device__ static AccumulatorOf<T> identity() { return kTop<AccumulatorOf<T>>; }
 };
 
 template <class T> struct Candidate {
@@ -50,12 +50,13 @@ struct Better {
 };
 
 template <class T> struct Argmax {
-  using Accumulator = Candidate<T>;
+  using Value = AccumulatorOf<T>;
+  using Accumulator = Candidate<Value>;
   using Out = int64_t;
   using Combine = Better;
   static constexpr bool kOrderIsFree = false;
-  __device__ static Accumulator identity() { return {INT64_MAX, kBottom<T>}; }
-  __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), {x}}; }
+  __device__ static Accumulator identity() { return {INT64_MAX, {kBottom<Value>}}; }
+  __device__ static Accumulator take(T x, uint64_t index) { return {static_cast<int64_t>(index), {static_cast<Value>(x)}}; }
   __device__ static void finish(const Accumulator& best, int64_t& out, bool) { out = best.index; }
 };
 

@@ -1,7 +1,7 @@
-"""Registers and spills of the CUDA kernels, as ptxas tells them: a spill in an elementwise kernel is a failure.
+"""Registers and spills of the CUDA kernels, as ptxas tells them: a spill in a kernel bound by memory is a failure.
 
 registers.py NVCC ROOT ARCHITECTURE SOURCE...
-An elementwise kernel reads and writes each element once: registers that go to memory and back would double its traffic.
+Such a kernel reads and writes each element once: registers that go to memory and back would add to its traffic.
 """
 import re
 import shutil
@@ -10,7 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ELEMENTWISE = re.compile(r"map_kernel|transpose_kernel|iota_kernel|gather_kernel|random_kernel")
+MEMORY_BOUND = re.compile(
+    r"(map|transpose|iota|gather|scatter|scatter_lines|scatter_blocks|random|softmax|softmax_backward|"
+    r"cross_entropy|cross_entropy_backward)_kernel")
 KERNEL = re.compile(r"\d+([a-z_]*_kernel)")
 FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--resource-usage"]
 
@@ -54,7 +56,7 @@ def short(name):
 
 def faults_of(usages):
     unknown = [f"{short(u.name)}: ptxas says nothing of it" for u in usages if u.registers is None or u.spills is None]
-    return unknown + [f"{u.name}: {u.spills} bytes of spills" for u in usages if u.spills and ELEMENTWISE.search(u.name)]
+    return unknown + [f"{u.name}: {u.spills} bytes of spills" for u in usages if u.spills and MEMORY_BOUND.search(u.name)]
 
 
 def main(arguments):
@@ -64,7 +66,7 @@ def main(arguments):
     nvcc, root, architecture, *sources = arguments
     if not shutil.which(nvcc):
         sys.exit(f"no {nvcc}")
-    faults, elementwise = [], 0
+    faults, bound = [], 0
     for source in sources:
         with tempfile.TemporaryDirectory() as folder:
             usages = compile_one(nvcc, root, architecture, source, folder)
@@ -75,11 +77,11 @@ def main(arguments):
             print(f"{Path(source).name}: {len(some)} of {name}: up to {most} registers, {stack} bytes of stack, "
                   f"{spills} of spills")
         faults += faults_of(usages)
-        elementwise += sum(bool(ELEMENTWISE.search(u.name)) for u in usages)
+        bound += sum(bool(MEMORY_BOUND.search(u.name)) for u in usages)
     for fault in faults:
         print(fault)
-    print(f"sm_{architecture}: {elementwise} elementwise kernels, {len(faults)} faults")
-    return 1 if faults or not elementwise else 0
+    print(f"sm_{architecture}: {bound} kernels bound by memory, {len(faults)} faults")
+    return 1 if faults or not bound else 0
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ class Registers(unittest.TestCase):
                          [("map_kernel", 40, 0, 0), ("reduce_kernel", 64, 8, 0)])
         self.assertEqual(registers.faults_of(usages), [])
 
-    def test_a_spill_of_an_elementwise_kernel_is_a_fault(self):
-        for stores, loads in ((4, 0), (0, 8)):
-            self.assertEqual(len(registers.faults_of(registers.parse(entry("10map_kernelIfE", 8, stores, loads)))), 1)
+    def test_a_spill_of_a_kernel_bound_by_memory_is_a_fault(self):
+        for name in ("10map_kernelIfE", "27log_softmax_backward_kernelIfE", "14scatter_kernelIfE"):
+            for stores, loads in ((4, 0), (0, 8)):
+                self.assertEqual(len(registers.faults_of(registers.parse(entry(name, 8, stores, loads)))), 1)
 
     def test_a_spill_elsewhere_is_only_told(self):
         self.assertEqual(registers.faults_of(registers.parse(entry("13matmul_kernelIdE", 8, 8, 8))), [])
