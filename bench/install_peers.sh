@@ -1,7 +1,14 @@
 #!/bin/bash
+<<<<<<< HEAD
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
 # PyTorch, whose libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package
 # brings CUDA. Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
+=======
+# Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd; PyTorch, whose
+# libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package brings CUDA.
+# With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
+# Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
+>>>>>>> 4b3b2f2 (cpu: matrix products by kernels of our own, without a BLAS)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv
@@ -11,5 +18,12 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
   exit 1
 fi
 if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
+if [ "${1:-}" = blas ]; then
+  libraries=(scipy-openblas32)
+  if [ "$(uname -m)" = x86_64 ]; then libraries+=(mkl onednn); fi
+  "$venv/bin/pip" install --quiet --disable-pip-version-check "${libraries[@]}"
+  find "$PWD/$venv" -name 'libmkl_rt.so.*' -o -name 'libscipy_openblas.so' -o -name 'libdnnl.so.?'
+  exit 0
+fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd
 "$venv/bin/python" -c 'import torch; print("libtorch", torch.__version__, "in", torch.__path__[0])'

@@ -1,244 +1,315 @@
-#include <backends/cpu/matmul.hpp>
+// The inner loops of matrix products: a strip of rows of the output, held in registers, times panels of columns.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/matmul.cpp"
+#include <hwy/foreach_target.h>
 
-#include <backends/cpu/blas.hpp>
-#include <backends/cpu/pool.hpp>
+#include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/product.hpp>
+#include <backends/cpu/rows.hpp>
 #include <backends/cpu/tile.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
-namespace plugrad::cpu {
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kTaskWork = 1 << 20;   // multiplications that are worth a task
-constexpr int64_t kStackBytes = 32768;   // a right operand of this size is transposed on the stack
+// The sums of a strip of rows times a panel of vectors fill the registers, beside a row of the panel and an element of the
+// left operand. Wide panels take the fewest instructions a product; the last columns are multiplied in narrower ones.
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kPanelVectors = 4;
+template <int vectors> constexpr int kRows = vectors == 4 ? 6 : vectors == 2 ? 12 : 14;
+#else
+constexpr int kPanelVectors = 2;
+template <int vectors> constexpr int kRows = 6;
+#endif
+constexpr int64_t kWorthPacking = 4;  // panels, for which a strip's rows are copied side by side
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// One operand of the batch: where its matrices are, in elements.
-template <class T> struct Operand {
-  T* data;
-  int64_t row, column;
-  int64_t batch[PLUGRAD_MAX_RANK];
-
-  Matrix<T> at(int64_t offset) const { return {data + offset, row, column}; }
+// One strip of rows times panels of `vectors` vectors.
+template <class T> struct Strip {
+  int64_t k;
+  Matrix<const T> a;
+  const T* b;
+  int64_t b_row, b_panel, panels;  // elements from one row to the next, from one panel to the next; number of panels
+  T* c;
+  int64_t c_row;
+  int64_t last;  // columns of the last panel that exist
+  bool add, pack;
 };
 
-template <class T> class Product {
- public:
-  Product(const Call& call, Multiply<T> multiply)
-      : multiply_(multiply), accumulates_(call.accumulates()), a_(operand<const T>(call.in(0))),
-        b_(operand<const T>(call.in(1))), c_(operand<T>(call.out())) {
-    const plugrad_view &a = call.in(0), &out = call.out();
-    m_ = out.shape[out.rank - 2];
-    n_ = out.shape[out.rank - 1];
-    k_ = a.shape[a.rank - 1];
-    for (int d = 0; d < out.rank - 2; ++d)
-      append_batch(out.shape[d], step_of(a, d), step_of(call.in(1), d), step_of(out, d));
-    if (is_better_transposed()) transpose();
-    if (n_ == 1) c_.column = 1;
-    fold_batch();
-    plan_copies();
+template <class T> struct Kernel {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  static constexpr int64_t kSize = sizeof(T);
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+  static Tile tile_of(Matrix<const T> x) {
+    return {reinterpret_cast<char*>(const_cast<T*>(x.data)), x.row * kSize, x.column * kSize};
   }
 
-  uint64_t workspace() const { return uint64_t(elements_) * sizeof(T); }
-
-  void run(int threads, char* workspace) {
-    make_copies(threads, reinterpret_cast<T*>(workspace));
-    choose_tiles();
-    const int64_t tiles = down_ * across_, tasks = batches_ * tiles, work = m_ * n_ * k_ / tiles;
-    const int64_t each = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
-    parallel(threads, ceil_div(tasks, each), [&](int64_t task) {
-      for (int64_t t = task * each; t < std::min(tasks, (task + 1) * each); ++t) multiply_tile(t / tiles, t % tiles);
-    });
-    if (scratch_) copy_back(threads);
-  }
-
- private:
-  static int64_t step_of(const plugrad_view& v, int d) { return v.shape[d] == 1 ? 0 : v.strides[d]; }
-  template <class U> static Operand<U> operand(const plugrad_view& v) {
-    return {data<U>(v), step_of(v, v.rank - 2), step_of(v, v.rank - 1), {}};
-  }
-
-  void append_batch(int64_t extent, int64_t a, int64_t b, int64_t c) {
-    if (extent == 1) return;
-    batch_[rank_] = extent;
-    a_.batch[rank_] = a;
-    b_.batch[rank_] = b;
-    c_.batch[rank_++] = c;
-    batches_ *= extent;
-  }
-
-  // Products with a vector are dots of contiguous rows or sums of contiguous rows; others write contiguous rows.
-  bool is_better_transposed() const {
-    if (n_ == 1) return a_.column != 1 && a_.row == 1;
-    if (m_ == 1) return b_.column != 1 && b_.row == 1;
-    return c_.column != 1 && c_.row == 1;
-  }
-
-  // (a b)^T = b^T a^T
-  void transpose() {
-    std::swap(m_, n_);
-    std::swap(a_, b_);
-    for (auto* o : {&a_, &b_}) std::swap(o->row, o->column);
-    std::swap(c_.row, c_.column);
-  }
-
-  // A batch of left operands over one right operand is one tall left operand, where rows follow each other evenly.
-  void fold_batch() {
-    while (rank_ > 0) {
-      const int d = rank_ - 1;
-      const bool even = m_ == 1 || (a_.batch[d] == m_ * a_.row && c_.batch[d] == m_ * c_.row);
-      if (b_.batch[d] != 0 || !even) return;
-      if (m_ == 1) {
-        a_.row = a_.batch[d];
-        c_.row = c_.batch[d];
+  // Adds the products of one panel to sums.
+  template <int rows, int vectors>
+  static HWY_INLINE void accumulate(int64_t k, Matrix<const T> a, const T* b, int64_t b_row, V (&sums)[rows][vectors]) {
+    constexpr int kGroups = (rows + 2) / 3;  // three rows are within reach of one address register
+    const T* left[kGroups];
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) left[g] = a.data + 3 * g * a.row;
+    int64_t i = 0;
+    if (a.column == 1) {
+      for (; i + kUnrolled <= k; i += kUnrolled) {
+#pragma GCC unroll 4
+        for (int u = 0; u < kUnrolled; ++u, b += b_row) add_product<rows, vectors>(left, a.row, u, b, sums);
+        advance<kGroups>(left, kUnrolled);
       }
-      m_ *= batch_[d];
-      batches_ /= batch_[d];
-      --rank_;
+    }
+    for (; i < k; ++i, b += b_row) {
+      add_product<rows, vectors>(left, a.row, 0, b, sums);
+      advance<kGroups>(left, a.column);
+    }
+  }
+  static constexpr int kUnrolled = 4;
+
+  template <int groups> static HWY_INLINE void advance(const T* (&left)[groups], int64_t by) {
+#pragma GCC unroll 8
+    for (int g = 0; g < groups; ++g) {
+      left[g] += by;
+      asm("" : "+r"(left[g]));  // or the compiler keeps a pointer a row, more than there are registers
     }
   }
 
-  // Contiguous rows or columns, the rest at least as far apart as those are long.
-  static bool is_plain(int64_t row, int64_t column, int64_t rows, int64_t columns) {
-    return (columns == 1 || column == 1) && (rows == 1 || row >= columns) && row < INT32_MAX && columns < INT32_MAX;
-  }
-  template <class U> bool is_plain(const Operand<U>& o, int64_t rows, int64_t columns) const {
-    return is_plain(o.row, o.column, rows, columns) || is_plain(o.column, o.row, columns, rows);
-  }
-  bool is_own() const { return m_ * n_ * k_ <= kOwnWork || m_ == 1 || n_ == 1 || std::max({m_, n_, k_}) >= INT32_MAX; }
-  bool fits_stack() const { return k_ * n_ * int64_t(sizeof(T)) <= kStackBytes; }
-
-  template <class U> int64_t distinct(const Operand<U>& o) const {
-    return std::all_of(o.batch, o.batch + rank_, [](int64_t s) { return s == 0; }) ? 1 : batches_;
-  }
-
-  void plan_copies() {
-    const bool own = is_own();
-    copies_a_ = !own && !is_plain(a_, m_, k_);
-    const bool b_serves = own ? n_ == 1 || b_.column == 1 || fits_stack() : is_plain(b_, k_, n_);
-    copies_b_ = !b_serves;
-    scratch_ = c_.column != 1 || (m_ > 1 && c_.row < n_) || c_.row >= INT32_MAX;
-    elements_ = (copies_a_ ? distinct(a_) * m_ * k_ : 0) + (copies_b_ ? distinct(b_) * k_ * n_ : 0) +
-                (scratch_ ? batches_ * m_ * n_ : 0);
+  // Adds the products of one column of the strip, `at` elements from left, and one row of the panel.
+  template <int rows, int vectors, int groups>
+  static HWY_INLINE void add_product(const T* const (&left)[groups], int64_t row, int at, const T* b,
+                                     V (&sums)[rows][vectors]) {
+    const D d;
+    const int64_t wide = lanes();
+    V right[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) right[v] = hn::LoadU(d, b + v * wide);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const V factor = hn::Set(d, (left[r / 3] + (r % 3) * row)[at]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, right[v], sums[r][v]);
+    }
   }
 
-  template <class U> int64_t offset(const Operand<U>& o, int64_t batch) const {
-    int64_t sum = 0;
-    for (int d = rank_ - 1; d >= 0; batch /= batch_[d--]) sum += batch % batch_[d] * o.batch[d];
-    return sum;
+  template <int rows, int vectors>
+  static HWY_INLINE void store(const V (&sums)[rows][vectors], T* c, int64_t c_row, bool add) {
+    const D d;
+    const int64_t wide = lanes();
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v)
+        hn::StoreU(add ? hn::Add(sums[r][v], hn::LoadU(d, c + v * wide)) : sums[r][v], d, c + v * wide);
+      c += c_row;
+      asm("" : "+r"(c));
+    }
   }
 
-  // Copies matrices between an operand and dense memory.
-  template <bool into, class U>
-  void copy(int threads, const Operand<U>& o, T* dense, int64_t rows, int64_t columns, int64_t count) const {
-    constexpr int64_t kSize = sizeof(T), kBand = 32;
-    const int64_t bands = ceil_div(rows, kBand);
-    parallel(threads, count * bands, [&](int64_t task) {
-      const int64_t i = task / bands, first = task % bands * kBand, some = std::min(kBand, rows - first);
-      T* strided = const_cast<T*>(o.data) + (count == 1 ? 0 : offset(o, i)) + first * o.row;
-      T* packed = dense + (i * rows + first) * columns;
-      for (int64_t c = 0; c < columns; c += 64) {
-        const int64_t wide = std::min<int64_t>(64, columns - c);
-        const Tile from{reinterpret_cast<char*>(strided + c * o.column), o.row * kSize, o.column * kSize};
-        const Tile to{reinterpret_cast<char*>(packed + c), columns * kSize, kSize};
-        copy_tile(into ? to : from, into ? from : to, some, wide, kSize);
+  template <int rows, int vectors>
+  static HWY_INLINE void zero(V (&sums)[rows][vectors]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(D());
+  }
+
+  // A panel whose last columns do not exist in c: whole vectors go to a buffer.
+  template <int rows, int vectors> static HWY_NOINLINE void finish(const Strip<T>& s, Matrix<const T> a, const T* b, T* c) {
+    constexpr int64_t kWide = vectors * HWY_MAX_BYTES / kSize;
+    HWY_ALIGN T buffer[rows * kWide] = {};
+    V sums[rows][vectors];
+    zero<rows, vectors>(sums);
+    accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
+    store<rows, vectors>(sums, buffer, kWide, false);
+    for (int r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < s.last; ++j) {
+        T& to = c[r * s.c_row + j];
+        to = s.add ? buffer[r * kWide + j] + to : buffer[r * kWide + j];
       }
-    });
   }
 
-  template <class U> void make_dense(Operand<U>& o, T* dense, int64_t rows, int64_t columns, int64_t count) const {
-    o.data = dense;
-    o.row = columns;
-    o.column = 1;
-    int64_t step = count == 1 ? 0 : rows * columns;
-    for (int d = rank_ - 1; d >= 0; step *= batch_[d--]) o.batch[d] = step;
-  }
-
-  void make_copies(int threads, T* workspace) {
-    if (copies_a_) {
-      const int64_t count = distinct(a_);
-      copy<true>(threads, a_, workspace, m_, k_, count);
-      make_dense(a_, workspace, m_, k_, count);
-      workspace += count * m_ * k_;
+  // Copies the rows of a strip side by side, where they may lie at distances that a cache maps to one place.
+  template <int rows> static HWY_INLINE Matrix<const T> pack_rows(const Strip<T>& s, T* packed) {
+    if (s.a.row == 1) {
+      for (int64_t i = 0; i < s.k; ++i)
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; ++r) packed[i * rows + r] = s.a.data[i * s.a.column + r];
+      return {packed, 1, rows};
     }
-    if (copies_b_) {
-      const int64_t count = distinct(b_);
-      copy<true>(threads, b_, workspace, k_, n_, count);
-      make_dense(b_, workspace, k_, n_, count);
-      workspace += count * k_ * n_;
+    copy_tile({reinterpret_cast<char*>(packed), s.k * kSize, kSize}, tile_of(s.a), rows, s.k, kSize);
+    return {packed, s.k, 1};
+  }
+
+  template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strip<T>& s) {
+    HWY_ALIGN T packed[rows * kDepth<T>];
+    const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
+    const Matrix<const T> a = s.pack ? pack_rows<rows>(s, packed) : s.a;
+    const T* b = s.b;
+    T* c = s.c;
+    for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
+      V sums[rows][vectors];
+      zero<rows, vectors>(sums);
+      accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
+      if (s.add) store<rows, vectors>(sums, c, s.c_row, true);
+      else store<rows, vectors>(sums, c, s.c_row, false);
     }
-    target_ = c_;
-    if (!scratch_) return;
-    if (accumulates_) copy<true>(threads, c_, workspace, m_, n_, batches_);
-    make_dense(target_, workspace, m_, n_, batches_);
+    if (whole < s.panels) finish<rows, vectors>(s, a, b, c);
   }
 
-  void copy_back(int threads) const { copy<false>(threads, c_, target_.data, m_, n_, batches_); }
+  using RunStrip = void (*)(const Strip<T>&);
+  template <int vectors, int... i>
+  static constexpr std::array<RunStrip, sizeof...(i)> strips(std::integer_sequence<int, i...>) {
+    return {run_strip<i + 1, vectors>...};
+  }
 
-  // A product of some size is cut into tiles of the output, whatever the number of threads.
-  void choose_tiles() {
-    const int64_t side = m_ * n_ > (int64_t(1) << 20) ? 512 : 256;
-    down_ = ceil_div(m_, side);
-    across_ = ceil_div(n_, side);
-    while (batches_ * down_ * across_ < 4 && m_ * n_ * k_ / (down_ * across_) > 4 * kTaskWork) {
-      if (m_ / down_ > n_ / across_) down_ *= 2;
-      else across_ *= 2;
+  // m rows in strips of nearly the same height: s is the first of them, but for its number of rows.
+  template <int vectors> static void run_strips(int64_t m, Strip<T> s) {
+    static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
+    s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
+    for (int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>; count > 0; --count) {
+      const int64_t rows = (m + count - 1) / count;
+      kRun[static_cast<size_t>(rows - 1)](s);
+      s.a.data += rows * s.a.row;
+      s.c += rows * s.c_row;
+      m -= rows;
     }
-    rows_ = ceil_div(ceil_div(m_, down_), 16) * 16;
-    columns_ = ceil_div(ceil_div(n_, across_), 16) * 16;
-    down_ = ceil_div(m_, rows_);
-    across_ = ceil_div(n_, columns_);
   }
 
-  void multiply_tile(int64_t batch, int64_t tile) const {
-    const int64_t row = tile / across_ * rows_, column = tile % across_ * columns_;
-    const int64_t m = std::min(rows_, m_ - row), n = std::min(columns_, n_ - column);
-    const Matrix<const T> a = a_.at(offset(a_, batch) + row * a_.row);
-    const Matrix<const T> b = b_.at(offset(b_, batch) + column * b_.column);
-    const Matrix<T> c = target_.at(offset(target_, batch) + row * target_.row + column * target_.column);
-    if (!is_own()) return multiply_by_blas(m, n, a, b, c);
-    if (n_ == 1 || b.column == 1) return multiply_(m, n, k_, a, b, c, accumulates_);
-    alignas(64) T packed[kStackBytes / sizeof(T)];
-    constexpr int64_t kSize = sizeof(T);
-    copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
-              {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
-    multiply_(m, n, k_, a, {packed, n, 1}, c, accumulates_);
+  static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add) {
+    const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
+    Strip<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, wide, add, false};
+    if (panels > 0) run_strips<kPanelVectors>(m, s);
+    if (rest == 0) return;
+    s.b += panels * b.stride;
+    s.c += panels * wide;
+    s.panels = 1;
+    s.last = rest;
+    if (rest <= lanes()) run_strips<1>(m, s);
+    else if (rest <= 2 * lanes()) run_strips<2>(m, s);
+    else run_strips<kPanelVectors>(m, s);
   }
 
-  static BlasMatrix<T> blas_operand(Matrix<const T> x, int64_t rows, int64_t columns) {
-    if (is_plain(x.row, x.column, rows, columns)) return {x.data, std::max(x.row, columns), false};
-    return {x.data, std::max(x.column, rows), true};
+  // The last columns, fewer than a vector: a copy with whole vectors, so that nothing is read beyond the operand.
+  static HWY_NOINLINE void multiply_rest(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
+                                         bool add) {
+    HWY_ALIGN T packed[kDepth<T> * HWY_MAX_BYTES / sizeof(T)];
+    const int64_t wide = lanes();
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < wide; ++j) packed[i * wide + j] = j < n ? b.data[i * b.row + j] : T(0);
+    run_strips<1>(m, {k, a, packed, wide, 0, 1, c.data, c.row, n, add, false});
   }
 
-  void multiply_by_blas(int64_t m, int64_t n, Matrix<const T> a, Matrix<const T> b, Matrix<T> c) const {
-    if constexpr (kHasBlas)
-      blas_multiply(m, n, k_, blas_operand(a, m, k_), blas_operand(b, k_, n), c.data, std::max(c.row, n), accumulates_);
-    else
-      multiply_(m, n, k_, a, b, c, accumulates_);
+  // c (m) = a b for a vector b: each element is a fold of a contiguous row.
+  static void dots(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+    const D d;
+    const int64_t wide = lanes();
+    for (int64_t r = 0; r < m; ++r) {
+      const T* x = a.data + r * a.row;
+      double sum = 0;
+      for (int64_t first = 0; first < k; first += kFold) {
+        const int64_t end = std::min(k, first + kFold);
+        V s = hn::Zero(d), t = s, u = s, v = s;
+        int64_t i = first;
+        for (; i + 4 * wide <= end; i += 4 * wide) {
+          s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
+          t = hn::MulAdd(hn::LoadU(d, x + i + wide), hn::LoadU(d, b.data + i + wide), t);
+          u = hn::MulAdd(hn::LoadU(d, x + i + 2 * wide), hn::LoadU(d, b.data + i + 2 * wide), u);
+          v = hn::MulAdd(hn::LoadU(d, x + i + 3 * wide), hn::LoadU(d, b.data + i + 3 * wide), v);
+        }
+        for (; i + wide <= end; i += wide) s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
+        sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(hn::Add(hn::Add(s, t), hn::Add(u, v))));
+        for (; i < end; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(b.data[i]);
+      }
+      T& to = c.data[r * c.row];
+      to = static_cast<T>(add ? to + sum : sum);
+    }
+  }
+  static constexpr int64_t kFold = 1024;
+
+  static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+    if (n == 1 && a.column == 1 && b.row == 1) return dots(m, k, a, b, c, add);
+    for (int64_t first = 0; first < k; first += kDepth<T>, add = true) {
+      const int64_t depth = std::min(kDepth<T>, k - first);
+      multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c, add);
+    }
   }
 
-  Multiply<T> multiply_;
-  bool accumulates_, copies_a_ = false, copies_b_ = false, scratch_ = false;
-  int64_t m_, n_, k_;
-  int rank_ = 0;
-  int64_t batch_[PLUGRAD_MAX_RANK], batches_ = 1, elements_ = 0;
-  Operand<const T> a_, b_;
-  Operand<T> c_, target_;
-  int64_t down_ = 1, across_ = 1, rows_ = 0, columns_ = 0;
+  // The same for k of at most kDepth.
+  static void multiply_slice(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+    constexpr int kLong = 8;  // vectors: each of b's elements is read once if m is 1, so long rows are better
+    int64_t j = 0;
+    const auto strip = [&](int64_t columns) {
+      const int64_t panels = (n - j) / columns;
+      const Strip<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, columns, add, false};
+      j += panels * columns;
+      return s;
+    };
+    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()));
+    if (n - j >= kPanelVectors * lanes()) run_strips<kPanelVectors>(m, strip(kPanelVectors * lanes()));
+    if (n - j >= 2 * lanes()) run_strips<2>(m, strip(2 * lanes()));
+    if (n - j >= lanes()) run_strips<1>(m, strip(lanes()));
+    if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, add);
+  }
+
+  static constexpr int64_t kAhead = 8;  // rows, as processors do not fetch beyond the page that they read
+
+  // Several panels at a time where b's columns are contiguous: longer runs of memory are read.
+  static void pack(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride) {
+    const D d;
+    const int64_t lane = lanes(), wide = kPanelVectors * lane, whole = b.column == 1 ? n / wide : 0;
+    for (int64_t i = 0; i < k; ++i) {
+      const T* from = b.data + i * b.row;
+      T* to = panels + i * wide;
+      for (int64_t p = 0; p < whole; ++p, from += wide, to += stride)
+        for (int v = 0; v < kPanelVectors; ++v) {
+          hwy::Prefetch(from + kAhead * b.row + v * lane);
+          hn::StoreU(hn::LoadU(d, from + v * lane), d, to + v * lane);
+        }
+    }
+    for (int64_t j = whole * wide; j < n; j += wide) {
+      T* to = panels + j / wide * stride;
+      const int64_t columns = std::min(wide, n - j);
+      if (columns < wide) std::fill(to, to + k * wide, T(0));
+      copy_tile({reinterpret_cast<char*>(to), wide * kSize, kSize}, tile_of({b.data + j * b.column, b.row, b.column}), k,
+                columns, kSize);
+    }
+  }
+
+  static void general(const Call& call) {
+    run_product<T>(call, {kPanelVectors * lanes(), multiply, multiply_panels, pack});
+  }
+
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &c = *op->views[0], &a = *op->views[1], &b = *op->views[2];
+    if (c.rank != 2 || !is_dense(a) || !is_dense(b) || !is_dense(c)) return run_kernel<general>(self, stream, op);
+    const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
+    if (m * k > kSmall || m * n > kSmall || k * n > kSmall) return run_kernel<general>(self, stream, op);
+    multiply(m, n, k, {data<T>(a), k, 1}, {data<T>(b), n, 1}, {data<T>(c), n, 1}, op->flags & PLUGRAD_ACCUMULATE);
+    return PLUGRAD_OK;
+  }
+  static constexpr int64_t kSmall = 4096;  // elements of a matrix: all of them together fit the innermost cache
 };
+
+template <class T> void append(RowList& rows) {
+  KernelRow made = kernel_row(PLUGRAD_OP_MATMUL, kDtype<T>, Kernel<T>::run);
+  made.layouts = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
+  made.flags |= PLUGRAD_ACCUMULATE;
+  rows.push_back(with_workspace<product_workspace<T>>(made));
+}
 
 }  // namespace
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
-template <class T> void run_matmul(const Call& call, Multiply<T> multiply) {
-  Product<T>(call, multiply).run(threads_of(call), call.op().workspace ? call.workspace() : nullptr);
+namespace plugrad::cpu {
+template <> void append_matmul<HWY_TARGET>(RowList& rows) {
+  HWY_NAMESPACE::append<float>(rows);
+  HWY_NAMESPACE::append<double>(rows);
 }
-template <class T> uint64_t matmul_workspace(const Call& call) { return Product<T>(call, nullptr).workspace(); }
-
-template void run_matmul<float>(const Call&, Multiply<float>);
-template void run_matmul<double>(const Call&, Multiply<double>);
-template uint64_t matmul_workspace<float>(const Call&);
-template uint64_t matmul_workspace<double>(const Call&);
-
 }  // namespace plugrad::cpu

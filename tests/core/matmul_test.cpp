@@ -1,6 +1,9 @@
 // Products of matrices, vectors and batches against three nested loops.
 #include <tests/core/expect.hpp>
 
+#include <cmath>
+#include <limits>
+
 namespace plugrad::test {
 namespace {
 struct Product {
@@ -73,6 +76,77 @@ TEST(Matmul, StridedOperands) {
   expect_equal(slice(a, 0, 3, -5, -1), slice(b, 1, 0, 4, 3));
   expect_equal(expand(unsqueeze(slice(a, 0, 0, 1), 0), {3, 5, 6}), b);
   expect_equal(permute(reshape(a, {2, 2, 6}), {1, 0, 2}), expand(b, {2, 6, 4}));
+}
+
+// Small whole numbers, whose sums are exact in any order, so that every path of a kernel has to give the same.
+std::vector<double> wholes(int64_t count, uint64_t seed) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<double>((static_cast<uint64_t>(i) + seed) * 2654435761u / 64 % 7) - 3);
+  return values;
+}
+
+// A batch of rows x columns from row-major values; stored transposed where asked for.
+Tensor matrices(DType dtype, const std::vector<double>& values, int64_t batch, int64_t rows, int64_t columns,
+                bool transposed) {
+  if (!transposed) return of(dtype, values, {batch, rows, columns});
+  std::vector<double> stored(values.size());
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        stored[static_cast<size_t>((b * columns + c) * rows + r)] =
+            values[static_cast<size_t>((b * rows + r) * columns + c)];
+  return permute(of(dtype, stored, {batch, columns, rows}), {0, 2, 1});
+}
+
+struct Size {
+  int64_t batch, m, k, n;
+};
+std::vector<double> product(const Size& s, const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> c(static_cast<size_t>(s.batch * s.m * s.n));
+  for (int64_t row = 0; row < s.batch * s.m; ++row)
+    for (int64_t i = 0; i < s.k; ++i)
+      for (int64_t j = 0; j < s.n; ++j)
+        c[static_cast<size_t>(row * s.n + j)] +=
+            a[static_cast<size_t>(row * s.k + i)] * b[static_cast<size_t>((row / s.m * s.k + i) * s.n + j)];
+  return c;
+}
+
+// Whole and partial strips and panels, several slices of k, more than is packed at a time, distances of a power of two.
+const Size kSizes[] = {{1, 1, 1, 1},     {1, 1, 70, 300},   {1, 3, 1, 130},   {1, 7, 5, 65},     {1, 13, 64, 64},
+                       {1, 15, 9, 33},   {1, 29, 600, 31},  {2, 5, 257, 129}, {1, 37, 300, 500}, {3, 8, 90, 95},
+                       {1, 40, 1, 1000}, {1, 16, 1024, 40}, {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250}};
+
+TEST(Matmul, IsExactForWholeNumbersInAnyLayout) {
+  for (const Size& s : kSizes) {
+    const std::vector<double> left = wholes(s.batch * s.m * s.k, 1), right = wholes(s.batch * s.k * s.n, 5);
+    const std::vector<double> expected = product(s, left, right);
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const int layout : {0, 1, 2, 3}) {
+        const Tensor a = matrices(dtype, left, s.batch, s.m, s.k, layout & 1),
+                     b = matrices(dtype, right, s.batch, s.k, s.n, layout & 2);
+        EXPECT_TRUE(elements(matmul(a, b)) == expected)
+            << dtype << " " << s.batch << " x (" << s.m << ", " << s.k << ", " << s.n << "), layout " << layout;
+      }
+  }
+}
+
+// What lies beside an operand, or pads a copy of it, reaches no element of the output.
+TEST(Matmul, InfinityAndNaNStayInTheirRowsAndColumns) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Size& s : {Size{1, 9, 70, 67}, Size{1, 35, 300, 501}})
+    for (const int layout : {0, 1, 2, 3}) {
+      std::vector<double> left(static_cast<size_t>(s.m * s.k), 1), right(static_cast<size_t>(s.k * s.n), 1);
+      left[static_cast<size_t>((s.m - 1) * s.k + 4)] = infinity;
+      right[static_cast<size_t>(4 * s.n + s.n - 1)] = 0;
+      std::vector<double> expected(static_cast<size_t>(s.m * s.n), static_cast<double>(s.k));
+      for (int64_t row = 0; row < s.m; ++row) expected[static_cast<size_t>(row * s.n + s.n - 1)] -= 1;
+      for (int64_t j = 0; j < s.n; ++j) expected[static_cast<size_t>((s.m - 1) * s.n + j)] = infinity;
+      expected.back() = std::nan("");
+      const Tensor a = matrices(DType::f32, left, 1, s.m, s.k, layout & 1),
+                   b = matrices(DType::f32, right, 1, s.k, s.n, layout & 2);
+      EXPECT_TRUE(close(elements(matmul(a, b)), expected, 0)) << s.m << " rows, layout " << layout;
+    }
 }
 
 TEST(Matmul, BadShapesAreNamed) {

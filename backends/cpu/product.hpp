@@ -1,0 +1,36 @@
+// Batched matrix products in any layout: the plan, which cuts a product into pieces that the kernels of matmul.cpp multiply.
+#pragma once
+#include <backends/cpu/operand.hpp>
+
+namespace plugrad::cpu {
+
+template <class T> struct Matrix {
+  T* data;
+  int64_t row, column;  // elements from one row, and from one column, to the next
+};
+
+// How many products a kernel sums before it adds them to the output. The rows of a strip, of this length, fit the innermost
+// cache of any processor.
+template <class T> inline constexpr int64_t kDepth = 2048 / static_cast<int64_t>(sizeof(T));
+
+// The columns of a right operand, ProductKernels::columns of them a panel, row by row; the last panel ends in zeros.
+template <class T> struct Panels {
+  const T* data;
+  int64_t stride;  // elements from one panel to the next
+};
+
+// The kernels of one instruction set. They run on the calling thread and store a b in c (m x n, contiguous rows), or add it.
+template <class T> struct ProductKernels {
+  int64_t columns;  // of a panel
+  // Columns of b contiguous.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add);
+  // k at most kDepth.
+  void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add);
+  // Copies b (k x n) to panels, one after the other.
+  void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
+};
+
+template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels);
+template <class T> uint64_t product_workspace(const Call& call);
+
+}  // namespace plugrad::cpu

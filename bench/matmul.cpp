@@ -1,0 +1,135 @@
+// Matrix products of the device cpu beside those of other libraries, in turns in one process: a line a size, GFLOP/s in the
+// best round and, in brackets, in the median one. The program removes what the environment says to those libraries, so that
+// each is at its best.
+#include <plugrad/plugrad.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dlfcn.h>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using plugrad::Tensor;
+
+constexpr double kRoundWork = 2e7;  // floating-point operations of a round, at least
+constexpr int kRowMajor = 101, kNoTranspose = 111;
+
+using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using Dnnl = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,
+                     float*, int64_t);
+using Multiply = std::function<void(int64_t n, const float* a, const float* b, float* c)>;
+
+struct Contestant {
+  std::string name;
+  Multiply multiply;
+  std::vector<double> seconds;  // of a product, one a round
+};
+
+// Libraries read their settings when they are loaded, and some before main: so the program starts again without them.
+void clean_environment(char** arguments, int threads) {
+  if (std::getenv("PLUGRAD_BENCH_CLEAN")) return;
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry; ++entry)
+    for (const char* prefix : {"OPENBLAS_", "GOTO_", "OMP_", "MKL_", "BLIS_", "ONEDNN_", "DNNL_", "KMP_"})
+      if (std::strncmp(*entry, prefix, std::strlen(prefix)) == 0)
+        names.emplace_back(*entry, static_cast<size_t>(std::strchr(*entry, '=') - *entry));
+  for (const std::string& name : names) unsetenv(name.c_str());
+  const std::string count = std::to_string(threads);
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) setenv(name, count.c_str(), 1);
+  setenv("PLUGRAD_CPU_OPTIONS", ("threads=" + count).c_str(), 1);
+  setenv("MKL_THREADING_LAYER", threads == 1 ? "SEQUENTIAL" : "GNU", 1);
+  setenv("PLUGRAD_BENCH_CLEAN", "1", 1);
+  execv("/proc/self/exe", arguments);
+}
+
+Contestant open_library(const std::string& file) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw plugrad::Error(plugrad::Code::invalid, dlerror());
+  const std::string name = file.substr(file.rfind('/') + 1);
+  for (const char* function : {"cblas_sgemm", "scipy_cblas_sgemm"})
+    if (const auto gemm = reinterpret_cast<Cblas>(dlsym(library, function)))
+      return {name, [gemm](int64_t n, const float* a, const float* b, float* c) {
+                const int i = static_cast<int>(n);
+                gemm(kRowMajor, kNoTranspose, kNoTranspose, i, i, i, 1, a, i, b, i, 0, c, i);
+              }, {}};
+  if (const auto gemm = reinterpret_cast<Dnnl>(dlsym(library, "dnnl_sgemm")))
+    return {name, [gemm](int64_t n, const float* a, const float* b, float* c) {
+              gemm('N', 'N', n, n, n, 1, a, n, b, n, 0, c, n);
+            }, {}};
+  throw plugrad::Error(plugrad::Code::invalid, "[" + file + "] has neither cblas_sgemm, scipy_cblas_sgemm nor dnnl_sgemm");
+}
+
+// One thread's own time, which others on the machine disturb less; the wall's for several.
+double now(int threads) {
+  timespec time;
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds_of(const std::function<void()>& work, int calls, int threads) {
+  work();
+  const double start = now(threads);
+  for (int i = 0; i < calls; ++i) work();
+  return (now(threads) - start) / calls;
+}
+
+void measure(std::vector<Contestant>& all, int64_t n, int rounds, int threads) {
+  const Tensor a = plugrad::rand({n, n}), b = plugrad::rand({n, n});
+  const std::vector<float> left = a.to_vector<float>(), right = b.to_vector<float>();
+  std::vector<float> out(left.size());
+  const double work = 2 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  const int calls = std::max(1, static_cast<int>(kRoundWork * threads / work));
+  for (Contestant& each : all) each.seconds.clear();
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < all.size(); ++i) {
+      Contestant& each = all[(i + static_cast<size_t>(round)) % all.size()];  // nobody always follows the same one
+      each.seconds.push_back(seconds_of([&] {
+        if (each.multiply) each.multiply(n, left.data(), right.data(), out.data());
+        else (void)plugrad::matmul(a, b);
+      }, calls, threads));
+    }
+  std::printf("%6lld", static_cast<long long>(n));
+  double best_peer = 0, ours = 0;
+  for (Contestant& each : all) {
+    std::sort(each.seconds.begin(), each.seconds.end());
+    const double best = 1e-9 * work / each.seconds.front(), median = 1e-9 * work / each.seconds[each.seconds.size() / 2];
+    (each.multiply ? best_peer : ours) = std::max(each.multiply ? best_peer : ours, best);
+    std::printf("  %14.1f (%6.1f)", best, median);
+  }
+  if (best_peer > 0) std::printf("  %6.3f", ours / best_peer);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || std::atoi(argv[1]) < 1) {
+    std::fprintf(stderr, "usage: bench_matmul THREADS [LIBRARY ...]\n"
+                         "  LIBRARY: a file with cblas_sgemm, scipy_cblas_sgemm or dnnl_sgemm\n");
+    return 2;
+  }
+  const int threads = std::atoi(argv[1]);
+  clean_environment(argv, threads);
+  try {
+    plugrad::set_default_device(plugrad::Device("cpu"));
+    std::vector<Contestant> all{{"plugrad", {}, {}}};
+    for (int i = 2; i < argc; ++i) all.push_back(open_library(argv[i]));
+    std::printf("%6s", "n");
+    for (const Contestant& each : all) std::printf("  %23.23s", each.name.c_str());
+    std::printf("  ours / best\n");
+    constexpr std::pair<int64_t, int> kRows[] = {{64, 300}, {128, 200}, {256, 100}, {512, 40}, {1024, 16}, {2048, 6}};
+    for (const auto& [n, rounds] : kRows) measure(all, n, rounds, threads);
+  } catch (const plugrad::Error& error) {
+    std::fprintf(stderr, "bench_matmul: %s\n", error.what());
+    return 1;
+  }
+}
