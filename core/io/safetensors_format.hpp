@@ -10,6 +10,6 @@ namespace plugrad::io {
 
 inline constexpr std::string_view kMetadataKey = "__metadata__";
 inline constexpr uint64_t kLengthBytes = 8;               // little-endian, before the header
-inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // as the format's own library has it
+inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own library
 
 }  // namespace plugrad::io

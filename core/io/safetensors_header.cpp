@@ -100,13 +100,13 @@ class HeaderParser {
   }
 
   DType read_dtype(const std::string& name, const Json& value) const {
-    if (!value.is_string()) fail(name, "has a dtype that is no text");
+    if (!value.is_string()) fail(name, "has a dtype that is not text");
     std::string known;
     for (const DTypeInfo& info : kDTypes) {
       if (value.get_ref<const std::string&>() == info.name) return static_cast<DType>(info.dtype);
       known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
-    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; these are read: " + known);
+    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; expected one of " + known);
   }
 
   Shape read_shape(const std::string& name, const Json& value) const {

@@ -25,7 +25,7 @@ std::vector<Item> in_file_order(const std::string& path, const std::map<std::str
   return order;
 }
 
-// The header's text, padded with blanks so that the tensors begin at a multiple of 8 bytes.
+// Returns the header's text, padded with blanks so that the tensors begin at a multiple of 8 bytes.
 std::string header_text(const std::string& path, const std::vector<Item>& order, const Metadata& metadata) {
   nlohmann::ordered_json root = nlohmann::ordered_json::object();
   if (!metadata.empty()) root[std::string(kMetadataKey)] = metadata;

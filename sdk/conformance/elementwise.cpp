@@ -20,8 +20,8 @@ Real sign(Real x) {
   return x < 0 ? -1 : x;
 }
 
-// Ops of 0 ULP are rounded once, from a value that double arithmetic gives exactly or correctly rounded: for f32 the
-// second rounding does no harm, since double has more than twice the bits and two.
+// Ops of 0 ULP round once. Double arithmetic gives their value exactly or correctly rounded; rounding again to f32 changes
+// nothing, since double has more than 2 p + 2 bits of f32's p.
 struct UnaryRow {
   uint32_t opcode;
   Real1 real;
@@ -32,7 +32,7 @@ constexpr UnaryRow kUnary[] = {
     {PLUGRAD_OP_NEG, [](Real x) { return -x; }, [](uint64_t x) { return -x; }, {-100, 100}},
     {PLUGRAD_OP_ABS,
      [](Real x) { return std::fabs(x); },
-     [](uint64_t x) { return int64_t(x) < 0 ? -x : x; },
+     [](uint64_t x) { return static_cast<int64_t>(x) < 0 ? -x : x; },
      {-100, 100}},
     {PLUGRAD_OP_SIGN, sign, nullptr, {-3, 3}},
     {PLUGRAD_OP_SQRT, [](Real x) -> Real { return std::sqrt(static_cast<double>(x)); }, nullptr, {0, 100}},
@@ -206,7 +206,7 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     Expected& e = expected[0].elements[i];
     e.value = row.real(grad.get(i), y.get(i));
     e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
-    // Where a product on the way may overflow, the order of the factors decides what comes out.
+    // Where an intermediate product may overflow, the order of the factors decides the result.
     const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
     e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
   }

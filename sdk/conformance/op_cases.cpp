@@ -31,7 +31,7 @@ std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first
   return list;
 }
 
-// The flags that a question may be asked with besides none.
+// The flags that a question may have besides none.
 std::vector<uint32_t> flags_of(const Question& question) {
   std::vector<uint32_t> list = {0};
   if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !question.op->is_in_out(0))

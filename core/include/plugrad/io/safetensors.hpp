@@ -28,8 +28,8 @@ struct Safetensors {
   Metadata metadata;
 };
 
-// Reads and checks the header alone. Throws Error (io_error) for a file that is missing or is not exactly as the format
-// demands: length of the header, JSON in UTF-8, no key twice, the dtypes of dtypes.def, at most 8 extents, tensors that
+// Reads and checks only the header. Throws Error (io_error) for a file that is missing or violates the format: length of
+// the header, JSON in UTF-8, no key twice, the dtypes of dtypes.def, at most 8 extents, tensors that
 // fill the rest of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
 // Reads the header, and the tensors onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor
