@@ -209,8 +209,10 @@ struct Export {
   Py_ssize_t shape[PLUGRAD_MAX_RANK], strides[PLUGRAD_MAX_RANK];
 };
 
+// Null: the struct module has no format for it.
 const char* buffer_format(DType dtype) {
   switch (dtype) {
+    case DType::bf16: return nullptr;
     case DType::f32: return "f";
     case DType::f64: return "d";
     case DType::i32: return "i";
@@ -232,6 +234,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     const Tensor& x = tensor_in(self);
     if (x.device().dlpack_type() != 1)
       return refuse_buffer(view, "[buffer] the host cannot read the memory of this device: call cpu() first");
+    if (!buffer_format(x.dtype()))
+      return refuse_buffer(view, "[buffer] arrays have no format for this dtype: cast it first, to f32 for instance");
     const bool read_only = x.requires_grad();
     if (read_only && (flags & PyBUF_WRITABLE))
       return refuse_buffer(view, "[buffer] a tensor that wants gradients is read-only for others: detach() it");

@@ -43,6 +43,7 @@ struct Name {
 };
 constexpr Name kNames[] = {{"f32", DType::f32},  {"float32", DType::f32},  {"float", DType::f32},
                            {"f64", DType::f64},  {"float64", DType::f64},  {"double", DType::f64},
+                           {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
                            {"i32", DType::i32},  {"int32", DType::i32},
                            {"i64", DType::i64},  {"int64", DType::i64},    {"int", DType::i64},
                            {"long", DType::i64}, {"bool", DType::boolean}, {"bool_", DType::boolean}};
@@ -139,6 +140,7 @@ void bind_dtypes(nb::module_& m) {
     m.attr(each == DType::boolean ? "bool_" : dtype_name(each)) = nb::cast(D{each});
   m.attr("float32") = m.attr("f32");
   m.attr("float64") = m.attr("f64");
+  m.attr("bfloat16") = m.attr("bf16");
   m.attr("int32") = m.attr("i32");
   m.attr("int64") = m.attr("i64");
 }

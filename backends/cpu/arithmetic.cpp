@@ -39,11 +39,11 @@ template <class T> struct Copy {
 };
 
 template <class T> T at_index(int64_t i, const plugrad_view& start, const plugrad_view& step) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
+    return T(uint64_t(element<T>(start)) + uint64_t(i) * uint64_t(element<T>(step)));
+  } else {
     const auto wide = [](const plugrad_view& v) { return is_immediate(v) ? immediate_of<double>(v) : double(*data<T>(v)); };
     return T(wide(start) + double(i) * wide(step));
-  } else {
-    return T(uint64_t(element<T>(start)) + uint64_t(i) * uint64_t(element<T>(step)));
   }
 }
 

@@ -23,14 +23,14 @@ template <class F, class R, class A> struct Unary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A* a = reinterpret_cast<const A*>(p[1]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i])));
   }
   static constexpr Elementwise kKind{1, 1, 0, 1, {sizeof(R), sizeof(A)}, {dense}};
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1];
     if (out.count != 1) return several(self, stream, op);
-    *data<R>(out) = F()(element<A>(a));
+    *data<R>(out) = static_cast<R>(F()(widened(element<A>(a))));
     return PLUGRAD_OK;
   }
   [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,
@@ -51,26 +51,26 @@ template <class F, class R, class A> struct Binary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i]), widened(b[i])));
   }
   static void left(char* const* p, int64_t n, const void*) {  // the left operand is one element
     R* out = reinterpret_cast<R*>(p[0]);
     const A a = *reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F()(a, b[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a), widened(b[i])));
   }
   static void right(char* const* p, int64_t n, const void*) {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), b = *reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = F()(a[i], b);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i]), widened(b)));
   }
   static constexpr Elementwise kKind{1, 2, 0, 1, {sizeof(R), sizeof(A), sizeof(A)}, {dense, left, right}};
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &a = *op->views[1], &b = *op->views[2];
     if (out.count != 1) return several(self, stream, op);
-    *data<R>(out) = F()(element<A>(a), element<A>(b));
+    *data<R>(out) = static_cast<R>(F()(widened(element<A>(a)), widened(element<A>(b))));
     return PLUGRAD_OK;
   }
   [[gnu::noinline]] static plugrad_status several(const plugrad_kernel* self, plugrad_stream* stream,

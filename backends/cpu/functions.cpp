@@ -240,17 +240,53 @@ template <class T> struct Power : Pow<T> {
   }
 };
 
+// A row of a narrow type: widened piece by piece, computed in its wider type, and rounded. Bit i of singles: input i is one
+// element for the whole row.
+template <class T, RowFunction wide, int inputs, unsigned singles = 0>
+void narrow_row(char* const* p, int64_t n, const void* arguments) {
+  constexpr int64_t kPiece = 512;
+  ComputeType<T> pieces[inputs + 1][kPiece];
+  char* q[inputs + 1];
+  for (int k = 0; k <= inputs; ++k) q[k] = reinterpret_cast<char*>(pieces[k]);
+  for (int64_t i = 0; i < n; i += kPiece) {
+    const int64_t some = std::min(kPiece, n - i);
+    for (int k = 1; k <= inputs; ++k) {
+      const bool single = singles >> (k - 1) & 1;
+      const T* x = reinterpret_cast<const T*>(p[k]) + (single ? 0 : i);
+      for (int64_t j = 0; j < (single ? 1 : some); ++j) pieces[k][j] = widened(x[j]);
+    }
+    wide(q, some, arguments);
+    T* out = reinterpret_cast<T*>(p[0]) + i;
+    for (int64_t j = 0; j < some; ++j) out[j] = static_cast<T>(pieces[0][j]);
+  }
+}
+
+template <const Elementwise& kind> struct Rowwise {
+  static void general(const Call& call) { run_elementwise(kind, call); }
+  static constexpr RunFunction run = run_kernel<general>;
+};
+template <class V, class T>
+inline constexpr Elementwise kNarrowUnary{
+    1, 1, 0, 8, {sizeof(T), sizeof(T)}, {narrow_row<T, VectorUnary<V, ComputeType<T>>::dense, 1>}};
+template <class P, class T>
+inline constexpr Elementwise kNarrowPower{1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)},
+                                          {narrow_row<T, P::template row<false, false>, 2>,
+                                           narrow_row<T, P::template row<true, false>, 2, 1>,
+                                           narrow_row<T, P::template row<false, true>, 2, 2>}};
+
+template <class F, class T, bool is_narrow> struct RunOf;
+template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false> : VectorUnary<Vectors<opcode>, T> {};
+template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, false> : Power<T> {};
+template <uint32_t opcode, class T>
+struct RunOf<Function<opcode>, T, true> : Rowwise<kNarrowUnary<Vectors<opcode>, T>> {};
+template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, true> : Rowwise<kNarrowPower<Pow<ComputeType<T>>, T>> {};
+
 struct Maker {
   static constexpr bool makes(const OpInfo& op) { return op.ulps > 0; }
 
   template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, Run<F, Out>::run);
+    return kernel_row(op.opcode, dtype, RunOf<F, Out, !std::is_same_v<Out, ComputeType<Out>>>::run);
   }
-
- private:
-  template <class F, class T> struct Run;
-  template <uint32_t opcode, class T> struct Run<Function<opcode>, T> : VectorUnary<Vectors<opcode>, T> {};
-  template <class T> struct Run<Function<PLUGRAD_OP_POW>, T> : Power<T> {};
 };
 constexpr auto kRows = elementwise_rows<Maker>(kAny);
 

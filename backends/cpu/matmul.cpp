@@ -7,6 +7,8 @@
 #include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/tile.hpp>
+#include <backends/cpu/wide_product.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <hwy/cache_control.h>
 
@@ -296,20 +298,33 @@ template <class T> struct Kernel {
   static constexpr int64_t kSmall = 4096;  // elements of a matrix: all of them together fit the innermost cache
 };
 
-template <class T> void append(RowList& rows) {
-  KernelRow made = kernel_row(PLUGRAD_OP_MATMUL, kDtype<T>, Kernel<T>::run);
-  made.layouts = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
-  made.flags |= PLUGRAD_ACCUMULATE;
-  rows.push_back(with_workspace<product_workspace<T>>(made));
+template <class T> struct NarrowKernel {
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const Call call(self, stream, op);
+    WideProduct<T> wide(call);
+    const plugrad_status status = Kernel<ComputeType<T>>::run(self, stream, wide.op());
+    if (status == PLUGRAD_OK) wide.round_result();
+    return status;
+  }
+};
+
+template <class T> constexpr KernelRow row() {
+  constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
+  constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
+  if constexpr (std::is_same_v<T, ComputeType<T>>)
+    return with_workspace<product_workspace<T>>(
+        kernel_row(PLUGRAD_OP_MATMUL, element_dtype<T>, Kernel<T>::run, kMemory, kFlags));
+  else
+    return with_workspace<WideProduct<T>::workspace>(
+        kernel_row(PLUGRAD_OP_MATMUL, element_dtype<T>, NarrowKernel<T>::run, kMemory, kFlags));
 }
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) { return {row<T>()...}; }
+constexpr auto kProductRows = rows(kFloating);
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
-template <> void append_matmul<HWY_TARGET>(RowList& rows) {
-  HWY_NAMESPACE::append<float>(rows);
-  HWY_NAMESPACE::append<double>(rows);
-}
+template <> void append_matmul<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kProductRows); }
 }  // namespace plugrad::cpu

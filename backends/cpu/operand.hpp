@@ -11,13 +11,15 @@ namespace plugrad::cpu {
 using Bool = uint8_t;  // 0 or 1 in memory; C++'s bool would make other bytes undefined behaviour
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
 // An unsigned integer of an element's size, for what is only moved: NaN payloads are kept.
-template <size_t size> using BitsOf = std::conditional_t<size == 1, uint8_t, std::conditional_t<size == 4, uint32_t, uint64_t>>;
+template <size_t size>
+using BitsOf = std::conditional_t<size == 1, uint8_t,
+                                  std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
 template <class T> inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? uint8_t(PLUGRAD_BOOL) : dtype_of<T>;
 
 // The value of an immediate of T's dtype.
 template <class T> inline T immediate_of(const plugrad_view& view) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(__builtin_bit_cast(double, view.offset));
+  if constexpr (is_floating(kDtype<T>)) return static_cast<T>(__builtin_bit_cast(double, view.offset));
   else if constexpr (std::is_same_v<T, Bool>) return view.offset != 0;
   else return static_cast<T>(view.offset);
 }

@@ -42,7 +42,48 @@ template <class T> struct WideSum {
   }
   static constexpr Reduction kKind{sizeof(T), 8, init, row, columns, merge, store};
 };
-template <class T> using Summing = std::conditional_t<std::is_same_v<T, AccumulatorType<T>>, Folding<Sum<T>>, WideSum<Stored<T>>>;
+// A fold of a narrow type: its elements are widened piece by piece, and the result is rounded.
+template <class Wide, class T> struct NarrowFold {
+  using Element = ComputeType<T>;
+  static constexpr int64_t kPiece = 1024;
+
+  static const char* widen(Element* piece, const char* p, int64_t n) {
+    const T* x = reinterpret_cast<const T*>(p);
+    for (int64_t i = 0; i < n; ++i) piece[i] = widened(x[i]);
+    return reinterpret_cast<const char*>(piece);
+  }
+  static void row(char* partial, const char* p, int64_t n) {
+    Element piece[kPiece];
+    for (int64_t i = 0; i < n; i += kPiece) {
+      const int64_t some = std::min(kPiece, n - i);
+      Wide::row(partial, widen(piece, p + i * int64_t(sizeof(T)), some), some);
+    }
+  }
+  static void columns(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n) {
+    Element piece[kPiece];
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < n; c += kPiece) {
+        const int64_t some = std::min(kPiece, n - c);
+        const char* x = widen(piece, p + r * stride + c * int64_t(sizeof(T)), some);
+        Wide::columns(partials + c * int64_t(sizeof(typename Wide::Partial)), x, 1, 0, some);
+      }
+  }
+  static void store(char* out, const char* partial, bool accumulate) {
+    T& to = *reinterpret_cast<T*>(out);
+    Element value = widened(to);
+    Wide::store(reinterpret_cast<char*>(&value), partial, accumulate);
+    to = static_cast<T>(value);
+  }
+  static constexpr Reduction kKind{sizeof(T), sizeof(typename Wide::Partial), Wide::init, row, columns, Wide::merge, store};
+};
+
+template <class T, bool largest>
+using Extremum = std::conditional_t<std::is_same_v<T, ComputeType<T>>, Folding<Extreme<ComputeType<T>, largest>>,
+                                    NarrowFold<Folding<Extreme<ComputeType<T>, largest>>, T>>;
+template <class T> using FoldingSum = Folding<Sum<AccumulatorType<T>>>;
+template <class T> using Summing = 
+    std::conditional_t<std::is_same_v<T, AccumulatorType<T>>, FoldingSum<T>,
+                       std::conditional_t<std::is_integral_v<T>, WideSum<Stored<T>>, NarrowFold<FoldingSum<T>, T>>>;
 
 template <const Reduction& kind> struct Reducing {
   static void general(const Call& call) { run_reduction(kind, call); }
@@ -61,16 +102,27 @@ template <const Reduction& kind> struct Reducing {
 };
 
 template <class T> struct Argmax {
-  using Largest = Extreme<T, true>;
+  using W = ComputeType<T>;
+  using Largest = Extreme<W, true>;
   static constexpr int64_t kBlock = 1024;
 
-  static bool beats(T x, T best) { return x > best || (x != x && best == best); }
+  static bool beats(W x, W best) { return x > best || (x != x && best == best); }
+
+  // n elements, stride bytes apart, side by side and widened.
+  static const W* packed(W* buffer, const char* p, int64_t stride, int64_t n) {
+    if constexpr (std::is_same_v<T, W>) {
+      copy_tile({reinterpret_cast<char*>(buffer), 0, sizeof(T)}, {const_cast<char*>(p), 0, stride}, 1, n, sizeof(T));
+    } else {
+      for (int64_t i = 0; i < n; ++i) buffer[i] = widened(*reinterpret_cast<const T*>(p + i * stride));
+    }
+    return buffer;
+  }
 
   // The first largest of n contiguous elements; what precedes them is in best and index.
-  static void row(const T* p, int64_t n, int64_t first, T& best, int64_t& index) {
+  static void row(const W* p, int64_t n, int64_t first, W& best, int64_t& index) {
     for (int64_t i = 0; i < n; i += kBlock) {
       const int64_t some = std::min(kBlock, n - i);
-      const T largest = Folding<Largest>::block(p + i, some);
+      const W largest = Folding<Largest>::block(p + i, some);
       if (!beats(largest, best)) continue;
       int64_t at = 0;
       while (p[i + at] != largest && p[i + at] == p[i + at]) ++at;
@@ -79,7 +131,7 @@ template <class T> struct Argmax {
     }
   }
 
-  static void columns(const T* p, int64_t n, int64_t at, T* best, int64_t* index) {
+  static void columns(const W* p, int64_t n, int64_t at, W* best, int64_t* index) {
 #pragma omp simd
     for (int64_t c = 0; c < n; ++c) {
       const bool wins = beats(p[c], best[c]);
@@ -92,20 +144,17 @@ template <class T> struct Argmax {
   static int64_t of_rows(const Axes& folded, const char* base) {
     const int inner = folded.rank - 1;
     const int64_t n = folded.shape[inner], rows = folded.count() / n, stride = folded.in[inner];
-    T best, buffer[kBlock];
-    std::memcpy(&best, base, sizeof best);
+    W buffer[kBlock], best = widened(*reinterpret_cast<const T*>(base));
     int64_t index = 0;
     for (int64_t r = 0; r < rows; ++r) {
       const char* p = base + folded.offset_in(r, inner);
-      if (stride == sizeof(T)) {
-        row(reinterpret_cast<const T*>(p), n, r * n, best, index);
+      if (std::is_same_v<T, W> && stride == sizeof(T)) {
+        row(reinterpret_cast<const W*>(p), n, r * n, best, index);
         continue;
       }
       for (int64_t i = 0; i < n; i += kBlock) {
         const int64_t some = std::min(kBlock, n - i);
-        copy_tile({reinterpret_cast<char*>(buffer), 0, sizeof(T)}, {const_cast<char*>(p) + i * stride, 0, stride}, 1, some,
-                  sizeof(T));
-        row(buffer, some, r * n + i, best, index);
+        row(packed(buffer, p + i * stride, stride, some), some, r * n + i, best, index);
       }
     }
     return index;
@@ -113,12 +162,11 @@ template <class T> struct Argmax {
 
   // n outputs side by side in the input, `across` bytes apart.
   static void of_columns(const Axes& folded, const char* base, int64_t across, int64_t n, int64_t* index) {
-    T best[kPanel], buffer[kPanel];
+    W best[kPanel], buffer[kPanel];
     for (int64_t i = 0, count = folded.count(); i < count; ++i) {
-      char* p = const_cast<char*>(base) + folded.offset_in(i, folded.rank);
-      const Tile packed{reinterpret_cast<char*>(buffer), 0, sizeof(T)};
-      if (across != sizeof(T)) copy_tile(packed, {p, 0, across}, 1, n, sizeof(T));
-      const T* x = across == sizeof(T) ? reinterpret_cast<const T*>(p) : buffer;
+      const char* p = base + folded.offset_in(i, folded.rank);
+      const bool as_it_is = std::is_same_v<T, W> && across == sizeof(T);
+      const W* x = as_it_is ? reinterpret_cast<const W*>(p) : packed(buffer, p, across, n);
       if (i == 0) std::copy_n(x, n, best);
       columns(x, n, i, best, index);
     }
@@ -156,8 +204,8 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T
                      kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 template <class... T> constexpr auto extremes(Types<T...>) {
-  return join(std::array{kernel_row(PLUGRAD_OP_MAX, element_dtype<T>, Reducing<Folding<Extreme<T, true>>::kKind>::run)...},
-              std::array{kernel_row(PLUGRAD_OP_MIN, element_dtype<T>, Reducing<Folding<Extreme<T, false>>::kKind>::run)...},
+  return join(std::array{kernel_row(PLUGRAD_OP_MAX, element_dtype<T>, Reducing<Extremum<T, true>::kKind>::run)...},
+              std::array{kernel_row(PLUGRAD_OP_MIN, element_dtype<T>, Reducing<Extremum<T, false>::kKind>::run)...},
               std::array{kernel<Argmax<T>::run>(PLUGRAD_OP_ARGMAX, element_dtype<T>)...});
 }
 constexpr auto kRows = join(sums(kAny), extremes(kNumbers));

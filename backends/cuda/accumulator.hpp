@@ -1,10 +1,9 @@
-// The type in which kernels form sums and other intermediate results of a storage type, apart from every kernel because
-// all that add need it. A type too narrow to add in specialises AccumulatorFor.
+// The type in which kernels form sums and other intermediate results of a storage type.
 #pragma once
+#include <plugrad/sdk/dtypes.hpp>
 
 namespace plugrad::cuda {
 
-template <class T> struct AccumulatorFor { using type = T; };
-template <class T> using AccumulatorOf = typename AccumulatorFor<T>::type;
+template <class T> using AccumulatorOf = ComputeType<T>;
 
 }  // namespace plugrad::cuda

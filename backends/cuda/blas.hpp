@@ -14,7 +14,7 @@ namespace cublas {
 using Status = int;
 using Handle = void*;
 inline constexpr int kSuccess = 0, kNoTranspose = 0, kTranspose = 1;
-inline constexpr int kFloat32 = 0, kFloat64 = 1;                             // cudaDataType
+inline constexpr int kFloat32 = 0, kFloat64 = 1, kBFloat16 = 14;             // cudaDataType
 inline constexpr int kCompute32 = 68, kCompute64 = 70, kCompute32Tf32 = 77;  // cublasComputeType_t
 inline constexpr int kDefaultAlgorithm = -1;
 using Create = Status (*)(Handle*);

@@ -76,7 +76,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<forward<T>>>(PLUGRAD_OP_CROSS_ENTROPY, dtype_of<T>, kMemoryOnly)...},
               std::array{kernel<submit<backward<T>>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, dtype_of<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kComputable);
 
 }  // namespace
 

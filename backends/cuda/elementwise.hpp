@@ -208,7 +208,7 @@ template <class Op, bool heavy = false> struct Pure {
   static constexpr int kOutputs = 1;
   static constexpr bool kInOut = false, kHeavy = heavy;
   template <class Out, class... In> __device__ __forceinline__ void operator()(Out& out, const In&... in) const {
-    out = static_cast<Out>(Op()(in...));
+    out = static_cast<Out>(Op()(widened(in)...));
   }
 };
 

@@ -290,7 +290,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Type
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
   return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
 }
-constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
+constexpr auto kRows = join(gathers(kAny), scatters(kComputable), scatters(kIntegers));  // nothing adds 16 bits at once
 
 }  // namespace
 

@@ -104,23 +104,25 @@ bool is_in_few_runs(const Walk<3>& batch, int64_t run) {
   return ascends && run < INT32_MAX && static_cast<int64_t>(batch.count) / run <= kMostCalls;
 }
 
+struct CudaTypes {
+  int data, compute;
+};
+
+// bfloat16 is added up in f32.
+CudaTypes types_of(uint8_t dtype, bool tf32) {
+  if (dtype == PLUGRAD_F64) return {cublas::kFloat64, cublas::kCompute64};
+  if (dtype == PLUGRAD_BF16) return {cublas::kBFloat16, cublas::kCompute32};
+  return {cublas::kFloat32, tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32};
+}
+
 // By cuBLAS, or false where it is absent or refuses: nothing is submitted then.
 bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dtype, bool tf32) {
   const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
   if (!own || std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
   const Plain a = plain(p.a, p.m, p.k), b = plain(p.b, p.k, p.n), c = plain(p.c, p.m, p.n);
   if (!a.serves || !b.serves || !c.serves || c.is_transposed) return false;
-  const bool wide = dtype == PLUGRAD_F64;
-  const int compute = wide ? cublas::kCompute64 : tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32;
-  const BlasCall call{submission,
-                      *own,
-                      p,
-                      a,
-                      b,
-                      c,
-                      wide ? cublas::kFloat64 : cublas::kFloat32,
-                      compute,
-                      static_cast<int64_t>(element_size(dtype))};
+  const CudaTypes types = types_of(dtype, tf32);
+  const BlasCall call{submission, *own, p, a, b, c, types.data, types.compute, static_cast<int64_t>(element_size(dtype))};
   const int64_t run = p.batch.rank ? p.batch.extent[0] : 1, count = static_cast<int64_t>(p.batch.count);
   const bool in_runs = is_in_few_runs(p.batch, run);
   const int64_t most = in_runs ? run : BlasHandle::kPointers;

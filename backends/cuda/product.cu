@@ -18,15 +18,15 @@ struct Tiles {
 };
 
 // One operand's tile, kDepth along k and kTile along the other axis: neighbouring threads along whichever is closer.
-template <class T>
-__device__ void load_tile(T (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
+template <class W, class T>
+__device__ void load_tile(W (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
                           int64_t first_k, int64_t k, int64_t k_stride) {
   const bool along_k = k_stride == 1;
 #pragma unroll
   for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock) {
     const int depth = along_k ? i % kDepth : i / kTile, place = along_k ? i / kDepth : i % kTile;
     const bool is_there = first + place < extent && first_k + depth < k;
-    tile[depth][place] = is_there ? from[(first + place) * stride + (first_k + depth) * k_stride] : T(0);
+    tile[depth][place] = is_there ? widened(from[(first + place) * stride + (first_k + depth) * k_stride]) : W(0);
   }
 }
 
@@ -60,19 +60,21 @@ template <class T> __device__ void flush(Results<T>& sums, Results<T>& totals) {
     }
 }
 
-template <class T> __device__ void store(const Product& p, T* c, int64_t row, int64_t column, const Results<T>& totals) {
+template <class T, class W>
+__device__ void store(const Product& p, T* c, int64_t row, int64_t column, const Results<W>& totals) {
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       if (row + i >= p.m || column + j >= p.n) continue;
       T& place = c[(row + i) * p.c.row + (column + j) * p.c.column];
-      place = p.adds ? place + totals.at[i][j] : totals.at[i][j];
+      place = static_cast<T>(p.adds ? widened(place) + totals.at[i][j] : totals.at[i][j]);
     }
 }
 
 template <class T> __global__ void __launch_bounds__(kBlock) product_kernel(const __grid_constant__ Tiles t) {
-  __shared__ T a[kDepth][kTile + 4], b[kDepth][kTile + 4];
+  using W = ComputeType<T>;
+  __shared__ W a[kDepth][kTile + 4], b[kDepth][kTile + 4];
   const Product& p = t.p;
   for (uint64_t i = blockIdx.x; i < t.all; i += gridDim.x) {
     const uint64_t matrix = i / t.of_one, inside = i - matrix * t.of_one;
@@ -81,7 +83,7 @@ template <class T> __global__ void __launch_bounds__(kBlock) product_kernel(cons
     const Reach<3> reach = p.batch.reach(matrix);
     const T* const left = reinterpret_cast<const T*>(p.a.base) + reach.at[1];
     const T* const right = reinterpret_cast<const T*>(p.b.base) + reach.at[2];
-    Results<T> sums{}, totals{};
+    Results<W> sums{}, totals{};
     int filled = 0;
     for (int64_t depth = 0; depth < p.k; depth += kDepth) {
       load_tile(a, left, row, p.m, p.a.row, depth, p.k, p.a.column);
@@ -111,5 +113,6 @@ template <class T> void multiply_by_tiles(const Submission& submission, const Pr
 }
 template void multiply_by_tiles<float>(const Submission&, const Product&);
 template void multiply_by_tiles<double>(const Submission&, const Product&);
+template void multiply_by_tiles<BFloat16>(const Submission&, const Product&);
 
 }  // namespace plugrad::cuda

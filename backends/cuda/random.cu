@@ -96,7 +96,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<draw<T, false>>>(PLUGRAD_OP_UNIFORM, dtype_of<T>)...},
               std::array{kernel<submit<draw<T, true>>>(PLUGRAD_OP_NORMAL, dtype_of<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kComputable);
 
 }  // namespace
 

@@ -80,7 +80,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<log_softmax<T>>>(PLUGRAD_OP_LOG_SOFTMAX, dtype_of<T>, kMemoryOnly)...},
               std::array{kernel<submit<log_softmax_backward<T>>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, dtype_of<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kComputable);
 
 }  // namespace
 

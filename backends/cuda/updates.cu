@@ -65,7 +65,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<submit<sgd_step<T>>>(PLUGRAD_OP_SGD_STEP, dtype_of<T>)...},
               std::array{kernel<submit<adam_step<T>>>(PLUGRAD_OP_ADAM_STEP, dtype_of<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kComputable);
 
 }  // namespace
 

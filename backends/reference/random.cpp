@@ -56,7 +56,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<random<T, &Generator::uniform<T>>>(PLUGRAD_OP_UNIFORM, element_dtype<T>)...},
               std::array{kernel<random<T, &Generator::normal<T>>>(PLUGRAD_OP_NORMAL, element_dtype<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = rows(kComputable);
 
 }  // namespace
 

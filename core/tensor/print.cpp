@@ -185,7 +185,8 @@ std::vector<std::string> texts_of(const Tensor& x) {
     } else if constexpr (std::is_integral_v<T>) {
       for (T v : read<T>(x)) texts.push_back(std::to_string(v));
     } else {
-      texts = floating_texts(read<T>(x), scalar);
+      const std::vector<T> values = read<T>(x);
+      texts = floating_texts(std::vector<ComputeType<T>>(values.begin(), values.end()), scalar);
     }
   });
   return is_floating(x.dtype()) ? texts : align(std::move(texts));

@@ -9,8 +9,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
 const std::vector<double> kSpecial = {-kInf, -2.5, -1, -0.0, 0, 5e-324, 0.5, 1, 3, kInf, kNan};
 
-double tolerance(DType dtype) { return dtype == DType::f32 ? 2e-6 : dtype == DType::f64 ? 4e-15 : 0; }
-double rounded(DType dtype, double value) { return dtype == DType::f32 ? double(float(value)) : value; }
+double tolerance(DType dtype) { return is_floating(dtype) ? 18 * std::ldexp(1, -dtype_info(uint8_t(dtype))->digits) : 0; }
+double rounded(DType dtype, double value) { return is_floating(dtype) ? elements(of(dtype, {value}, {1}))[0] : value; }
 int64_t size_of(const std::vector<double>& x) { return int64_t(x.size()); }
 
 // --- One tensor.

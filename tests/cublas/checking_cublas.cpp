@@ -17,7 +17,6 @@
 namespace plugrad::cuda::checking {
 namespace {
 
-constexpr int kBfloat16 = 14;  // cudaDataType
 constexpr size_t kWorkspaceAlignment = 256;
 
 struct Context {
@@ -52,7 +51,7 @@ std::string text(const Gemm& g, const std::string& what) {
          std::to_string(g.k) + " x " + std::to_string(g.n) + ", batches " + std::to_string(g.batches) + "): " + what;
 }
 
-size_t size_of(int type) { return type == cublas::kFloat64 ? 8 : type == cublas::kFloat32 ? 4 : type == kBfloat16 ? 2 : 0; }
+size_t size_of(int type) { return type == cublas::kFloat64 ? 8 : type == cublas::kFloat32 ? 4 : type == cublas::kBFloat16 ? 2 : 0; }
 
 std::optional<std::string> why_types(const Gemm& g) {
   if (!size_of(g.type_a) || g.type_a != g.type_b || g.type_a != g.type_c) return "the types differ, or are none of ours";
@@ -101,7 +100,7 @@ double tf32(double x) {
 
 double load(const char* base, size_t i, const Gemm& g) {
   if (g.type_a == cublas::kFloat64) return reinterpret_cast<const double*>(base)[i];
-  if (g.type_a == kBfloat16)
+  if (g.type_a == cublas::kBFloat16)
     return static_cast<double>(std::bit_cast<float>(uint32_t{reinterpret_cast<const uint16_t*>(base)[i]} << 16));
   const double x = static_cast<double>(reinterpret_cast<const float*>(base)[i]);
   return g.compute == cublas::kCompute32Tf32 && std::isfinite(x) ? tf32(x) : x;

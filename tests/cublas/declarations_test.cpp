@@ -64,7 +64,8 @@ static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
 
 static_assert(cublas::kSuccess == int(CUBLAS_STATUS_SUCCESS));
 static_assert(cublas::kNoTranspose == int(CUBLAS_OP_N) && cublas::kTranspose == int(CUBLAS_OP_T));
-static_assert(cublas::kFloat32 == int(CUDA_R_32F) && cublas::kFloat64 == int(CUDA_R_64F));
+static_assert(cublas::kFloat32 == int(CUDA_R_32F) && cublas::kFloat64 == int(CUDA_R_64F) &&
+              cublas::kBFloat16 == int(CUDA_R_16BF));
 static_assert(cublas::kCompute32 == int(CUBLAS_COMPUTE_32F) && cublas::kCompute32Tf32 == int(CUBLAS_COMPUTE_32F_FAST_TF32));
 static_assert(cublas::kCompute64 == int(CUBLAS_COMPUTE_64F) && cublas::kDefaultAlgorithm == int(CUBLAS_GEMM_DEFAULT));
 

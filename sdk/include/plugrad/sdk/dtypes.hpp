@@ -1,6 +1,7 @@
 // The dtypes of dtypes.def as C++: what is true of each, and the types of their elements.
 #pragma once
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/bfloat16.hpp>
 
 #include <array>
 #include <cstdint>
@@ -111,6 +112,15 @@ template <uint8_t dtype> struct Element;
 template <uint8_t dtype> using ElementType = typename detail::Element<dtype>::type;
 // The type that sums of T are formed in, at least.
 template <class T> using AccumulatorType = ElementType<dtype_info(element_dtype<T>)->accumulator>;
+
+namespace detail {
+template <class T, bool is_arithmetic> struct Compute { using type = T; };
+template <class T> struct Compute<T, false> { using type = AccumulatorType<T>; };
+}  // namespace detail
+
+// The type that one element is computed in: T itself, but for types that are only storage.
+template <class T> using ComputeType = typename detail::Compute<T, std::is_arithmetic_v<T>>::type;
+template <class T> PLUGRAD_FUNCTION constexpr ComputeType<T> widened(T x) { return static_cast<ComputeType<T>>(x); }
 
 // Calls body(T{}) with the element type of a dtype. Gives whether the dtype is known.
 template <class Body> constexpr bool with_element_type(uint8_t dtype, Body&& body) {

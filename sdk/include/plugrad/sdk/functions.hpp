@@ -9,12 +9,6 @@
 #include <limits>
 #include <type_traits>
 
-#ifdef __CUDACC__
-#define PLUGRAD_FUNCTION __host__ __device__ __forceinline__
-#else
-#define PLUGRAD_FUNCTION [[gnu::always_inline]] inline
-#endif
-
 #pragma GCC visibility push(hidden)
 namespace plugrad {
 inline namespace sdk_v0_r0 {
@@ -24,7 +18,8 @@ template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> str
 template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<T>; };
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
-// Function<opcode>()(inputs...) is the output's element. The inputs have one type T, but for conditions.
+// Function<opcode>()(inputs...) is the output's element. The inputs have one type T, but for conditions. A caller widens
+// elements of narrow types first, and rounds the result.
 template <uint32_t opcode> struct Function;
 
 template <> struct Function<PLUGRAD_OP_NEG> {
@@ -149,7 +144,8 @@ template <class To> struct Conversion {
   }
 
  private:
-  static constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
+  using Limits = std::numeric_limits<std::conditional_t<std::is_integral_v<To>, To, int>>;
+  static constexpr auto kLeast = Limits::min(), kMost = Limits::max();
 };
 
 }  // namespace sdk_v0_r0

@@ -22,6 +22,8 @@ namespace detail {
 template <class... A, class... B> Types<A..., B...> operator+(Types<A...>, Types<B...>);
 template <class T, bool keep> using KeptType = std::conditional_t<keep, Types<T>, Types<>>;
 template <class... T> auto floating_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_floating(element_dtype<T>)>{}));
+template <class... T> auto computable_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, std::is_floating_point_v<T>>{}));
+template <class... T> auto integers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_integer(element_dtype<T>)>{}));
 template <class... T> auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, !is_boolean(element_dtype<T>)>{}));
 }  // namespace detail
 
@@ -29,6 +31,9 @@ template <class... T> auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... 
 inline constexpr EveryType kAny{};
 inline constexpr decltype(detail::numbers_of(EveryType{})) kNumbers{};
 inline constexpr decltype(detail::floating_of(EveryType{})) kFloating{};
+inline constexpr decltype(detail::integers_of(EveryType{})) kIntegers{};
+// The floating types that are computed in as they are.
+inline constexpr decltype(detail::computable_of(EveryType{})) kComputable{};
 
 // The element type of operand i of an op whose dtype is T's: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
 template <uint32_t opcode, int i, class T>

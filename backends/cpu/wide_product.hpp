@@ -1,0 +1,100 @@
+// A matrix product of a narrow type, computed as one of its wider type: the operands are widened into the workspace, and
+// the result is rounded from there.
+#pragma once
+#include <backends/cpu/operand.hpp>
+#include <backends/cpu/pool.hpp>
+#include <backends/cpu/product.hpp>
+
+#include <algorithm>
+
+namespace plugrad::cpu {
+
+template <class T> class WideProduct {
+ public:
+  using W = ComputeType<T>;
+
+  // The workspace of the call: its own, and behind it that of the wide product.
+  static uint64_t workspace(const Call& call) {
+    const WideProduct wide(call, nullptr);
+    return wide.bytes_ + product_workspace<W>(Call(nullptr, nullptr, &wide.op_));
+  }
+
+  explicit WideProduct(const Call& call) : WideProduct(call, call.workspace()) {}
+
+  // The op on the widened operands.
+  const plugrad_op* op() {
+    const int threads = threads_of(call_);
+    for (int i = call_.accumulates() ? 0 : 1; i < kOperands; ++i)
+      convert(threads, *call_.op().views[i], views_[i], [](T& narrow, W& wide) { wide = widened(narrow); });
+    return &op_;
+  }
+  void round_result() {
+    convert(threads_of(call_), call_.out(), views_[0], [](T& narrow, W& wide) { narrow = static_cast<T>(wide); });
+  }
+
+ private:
+  static constexpr int kOperands = 3;
+
+  WideProduct(const Call& call, char* workspace) : call_(call), op_(call.op()) {
+    for (int i = 0; i < kOperands; ++i) {
+      pointers_[i] = &views_[i];
+      views_[i] = wide_view(*call.op().views[i], workspace, bytes_);
+      bytes_ += (extent(views_[i]) * sizeof(W) + 63) / 64 * 64;
+    }
+    op_.views = pointers_;
+    op_.workspace_offset += bytes_;
+    op_.workspace_bytes -= std::min(bytes_, op_.workspace_bytes);
+  }
+  WideProduct(const WideProduct&) = delete;
+
+  // Elements that are apart in memory: a batch that is broadcast is widened once.
+  static uint64_t extent(const plugrad_view& v) {
+    uint64_t count = 1;
+    for (int d = 0; d < v.rank; ++d) count *= v.strides[d] == 0 ? 1 : static_cast<uint64_t>(v.shape[d]);
+    return count;
+  }
+  static plugrad_view wide_view(const plugrad_view& narrow, char* base, uint64_t offset) {
+    plugrad_view wide = narrow;
+    wide.buffer = reinterpret_cast<plugrad_buffer*>(base);
+    wide.offset = offset;
+    wide.dtype = element_dtype<W>;
+    wide.layout = narrow.layout & (PLUGRAD_WIDE_INDEX | PLUGRAD_BROADCAST);
+    if (wide.layout & PLUGRAD_BROADCAST) wide.layout |= PLUGRAD_STRIDED;
+    int64_t stride = 1;
+    for (int d = narrow.rank - 1; d >= 0; --d) {
+      const bool stands = narrow.strides[d] == 0 && narrow.shape[d] > 1;
+      wide.strides[d] = stands ? 0 : stride;
+      if (!stands) stride *= narrow.shape[d];
+    }
+    return wide;
+  }
+
+  // Calls body for each pair of elements, row by row.
+  template <class Body> static void convert(int threads, const plugrad_view& narrow, const plugrad_view& wide, Body body) {
+    const int last = narrow.rank - 1;
+    const int64_t columns = wide.shape[last], rows = static_cast<int64_t>(extent(wide)) / columns;
+    const int64_t each = std::max<int64_t>(1, 16384 / columns);
+    parallel(threads, (rows + each - 1) / each, [&](int64_t task) {
+      for (int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
+        T* from = data<T>(narrow);
+        W* to = data<W>(wide);
+        int64_t rest = row;
+        for (int d = last - 1; d >= 0; --d) {
+          if (wide.strides[d] == 0) continue;
+          from += rest % wide.shape[d] * narrow.strides[d];
+          to += rest % wide.shape[d] * wide.strides[d];
+          rest /= wide.shape[d];
+        }
+        for (int64_t c = 0; c < columns; ++c) body(from[c * narrow.strides[last]], to[c]);
+      }
+    });
+  }
+
+  const Call& call_;
+  plugrad_op op_;
+  plugrad_view views_[kOperands];
+  const plugrad_view* pointers_[kOperands];
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace plugrad::cpu
