@@ -1,7 +1,8 @@
 // How an op says what its gradients are: beside the forward function, as tensor expressions.
 //
-//   static constexpr auto kRule = rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& b) { return mul(grad, b); }),
-//                                      gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return mul(grad, a); }));
+//   static constexpr auto kRule =
+//       rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& b) { return mul(grad, b); }),
+//            gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return mul(grad, a); }));
 //   return differentiable(kRule, product, a, b);
 //
 // There is one gradient for each operand. It lists what it uses, and gets just that, in the same order: a function whose
@@ -87,7 +88,8 @@ template <class Kept, unsigned kUses> constexpr auto rule_of_many(const char* na
 // Records out = rule's op of operands, where one of them is in a graph and recording is on. Nothing is copied before that
 // is known.
 template <unsigned kUses, class... Operands>
-[[gnu::always_inline]] inline Tensor differentiable(const RuleOf<void, kUses>& rule, Tensor out, const Operands&... operands) {
+[[gnu::always_inline]] inline Tensor differentiable(const RuleOf<void, kUses>& rule, Tensor out,
+                                                    const Operands&... operands) {
   static_assert(!((kUses & kInputs) >> sizeof...(Operands)), "an input that is no operand");
   if ((... || bool(operands.impl().node)) && recording()) {
     const Tensor* const all[] = {&operands...};
@@ -98,8 +100,9 @@ template <unsigned kUses, class... Operands>
 // The same with what the gradients keep beside tensors.
 template <class Kept, unsigned kUses, class... Operands>
   requires(!std::is_void_v<Kept>)
-[[gnu::always_inline]] inline Tensor differentiable(const RuleOf<Kept, kUses>& rule, const std::type_identity_t<Kept>& payload,
-                                                    Tensor out, const Operands&... operands) {
+[[gnu::always_inline]] inline Tensor differentiable(const RuleOf<Kept, kUses>& rule,
+                                                    const std::type_identity_t<Kept>& payload, Tensor out,
+                                                    const Operands&... operands) {
   static_assert(!((kUses & kInputs) >> sizeof...(Operands)), "an input that is no operand");
   if ((... || bool(operands.impl().node)) && recording()) {
     const Tensor* const all[] = {&operands...};

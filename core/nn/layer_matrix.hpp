@@ -1,5 +1,5 @@
-// A layer of Values as a matrix. Value by value a network is a node for each multiplication, and its time goes into making and
-// walking them; as a matrix product a layer is a few nodes, with the same leaves and the same gradients.
+// A layer of Values as a matrix. Value by value a network is a node for each multiplication, and its time goes into making
+// and walking them; as a matrix product a layer is a few nodes, with the same leaves and the same gradients.
 #pragma once
 #include <core/autograd/node.hpp>
 #include <plugrad/nn/value.hpp>
@@ -18,8 +18,8 @@ std::vector<Value> spread_values(const Tensor& x);
 bool is_spread(const Node& node);
 std::vector<Value> values_behind(const Node& node);
 
-// The weights and biases of a layer, gathered once for each change of them. One thread at a time keeps them here; others gather
-// their own, so that their graphs share leaves only.
+// The weights and biases of a layer, gathered once for each change of them. One thread at a time keeps them here; others
+// gather their own, so that their graphs share leaves only.
 class LayerMatrix {
  public:
   struct Parameters {
