@@ -46,7 +46,8 @@ pack() {
     plugrad-backend-cpu plugrad-backend-reference "${benches[@]}" "${tests[@]}"
 =======
   cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual"
-  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda plugrad-backend-cpu \
+  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda \
+    plugrad-backend-cpu \
     plugrad-backend-reference "${benches[@]}" "${tests[@]}"
 >>>>>>> 4b3b2f2 (cpu: matrix products by kernels of our own, without a BLAS)
 

@@ -162,6 +162,9 @@ class Functions:
             return self.reset(index + 1)
         if before not in AFTER_PARAMETERS and {"class", "struct", "union"} & set(words) and "enum" not in words:
             return self.reset(index + 1)
+        if self.is_requirement(words):
+            self.head.append(end)
+            return end + 1
         if self.is_body(words, before):
             while end + 3 < len(self.source) and self.text(end + 1) == "catch":
                 end = closing(self.source, closing(self.source, end + 2) + 1)
@@ -170,6 +173,13 @@ class Functions:
         self.lambdas(index, end)
         self.head.append(end)
         return end + 1
+
+    @staticmethod
+    def is_requirement(words):
+        """Whether a brace after these words opens a requires-expression: requires { or && requires (T x) {."""
+        if words[-1:] == ["requires"]:
+            return True
+        return words[-3:] == ["requires", "(", ")"] and words[-4:-3] and words[-4] in ("requires", "&&", "||", "=")
 
     @staticmethod
     def is_body(words, before):
@@ -187,7 +197,7 @@ class Functions:
             head, words = head[3:], after_macro  # the macro wants no semicolon
         names = [word for word, following in zip(words, words[1:]) if following == "(" and word not in NOT_A_FUNCTION_NAME]
         first = self.source[head[0]].line
-        name = "operator" if "operator" in words else names[0]
+        name = "operator" if "operator" in words else (names or ["unnamed"])[0]
         self.found.append(Function(name, first, self.source[end].line - first + 1))
 
     def lambdas(self, begin, end):

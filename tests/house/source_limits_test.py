@@ -15,6 +15,7 @@ FUNCTIONS = [
     ('extern "C" {\nvoid f() {\n}\n}\nextern "C" void g() {}', [("f", 2), ("g", 1)]),
     ("template <class T, int N = (1 > 0)>\nT f(T x) {\n  return x;\n}", [("f", 4)]),
     ("template <class T>\n  requires Number<T>\nT f(T x) requires(sizeof(T) > 4) {\n}", [("f", 4)]),
+    ("template <class T>\n  requires requires(T t) { t.f(); } && requires { T(); }\nvoid f(T t) {\n}", [("f", 4)]),
     ("struct A : B<int> {\n  A(int x) : B{x}, b_(x), c_{x, {1}} {\n    f();\n  }\n  int b_{0};\n};", [("A", 3)]),
     ("A::A(int x)\n    : x_(x) {}\nA::~A() { f(); }", [("A", 2), ("A", 1)]),
     ("bool operator==(const A& a, const A& b) {\n}\nA& operator=(const A&) = default;\nint operator()(int x) const {\n}",
