@@ -1,14 +1,8 @@
 #!/bin/bash
-<<<<<<< HEAD
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
 # PyTorch, whose libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package
 # brings CUDA. Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
-=======
-# Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd; PyTorch, whose
-# libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package brings CUDA.
 # With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
-# Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
->>>>>>> 4b3b2f2 (cpu: matrix products by kernels of our own, without a BLAS)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv

@@ -39,17 +39,9 @@ pack() {
   folder=$(realpath -m "${1:-$here/../build/gpu-pack}")
   cd "$here/.."
   build=${PLUGRAD_GPU_BUILD:-build-gpu}
-<<<<<<< HEAD
-  # Without OpenBLAS, which alone would be 25 MB.
-  cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual" -DPLUGRAD_BLAS=OFF
-  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda \
-    plugrad-backend-cpu plugrad-backend-reference "${benches[@]}" "${tests[@]}"
-=======
   cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual"
   cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda \
-    plugrad-backend-cpu \
-    plugrad-backend-reference "${benches[@]}" "${tests[@]}"
->>>>>>> 4b3b2f2 (cpu: matrix products by kernels of our own, without a BLAS)
+    plugrad-backend-cpu plugrad-backend-reference "${benches[@]}" "${tests[@]}"
 
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib/plugrad/plugins-v0"
