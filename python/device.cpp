@@ -58,7 +58,8 @@ Device cuda_device(int64_t index) {
 
 void bind_memory(nb::module_& m) {
   nb::class_<MemoryStats>(m, "MemoryStats", "Bytes of device memory that plugrad took.")
-      .def_ro("active", &MemoryStats::active, "Held by tensors and workspaces; small blocks that other threads keep count as held.")
+      .def_ro("active", &MemoryStats::active,
+              "Held by tensors and workspaces; small blocks that other threads keep count as held.")
       .def_ro("cached", &MemoryStats::cached, "Free, kept for reuse.")
       .def_ro("peak", &MemoryStats::peak, "The most that was active at once, with small blocks counted by their chunks.")
       .def_ro("reserved", &MemoryStats::reserved, "Taken from the device: active and cached.")

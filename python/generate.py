@@ -87,7 +87,8 @@ def read_header(path, functions):
 
 def definitions(path):
     """Returns name -> definition for the elementwise ops of ops.def. Other definitions name operands as kernels see them."""
-    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$', path.read_text(encoding="utf-8"),
+    rows = re.findall(r'^PLUGRAD_OP\((\w+),\s*\d+, (?:elementwise|copy|generate),.*, "(.*)"\)$',
+                      path.read_text(encoding="utf-8"),
                       re.MULTILINE)
     return {name.lower(): text for name, text in rows}
 

@@ -29,7 +29,8 @@ void end_capsule(PyObject* capsule) {
 }
 
 bool wants_version(const nb::object& max_version) {
-  return !max_version.is_none() && nb::cast<int64_t>(max_version[nb::int_(0)]) >= int64_t(dlpack::kVersion.major);
+  return !max_version.is_none() &&
+         nb::cast<int64_t>(max_version[nb::int_(0)]) >= static_cast<int64_t>(dlpack::kVersion.major);
 }
 
 dlpack::Place place_from(const nb::object& pair) {
@@ -95,8 +96,9 @@ nb::object place_tuple(const Tensor& x) {
   return nb::make_tuple(place.type, place.index);
 }
 
-// --- In. The owner's deleter is often Python's, and wants the GIL; the last handle may die in a thread without it, where to wait for
-// it could wait for ever, since that thread may hold a lock of the core's. So it is called when the interpreter next has time.
+// --- In. The owner's deleter is often Python's, and wants the GIL; the last handle may die in a thread without it, where to
+// wait for it could wait for ever, since that thread may hold a lock of the core's. So it is called when the interpreter
+// next has time.
 
 class Orphans {
  public:
@@ -287,8 +289,8 @@ nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::o
 
 nb::object pickled(const nb::object& self) {
   const Tensor x = nb::cast<Tensor>(self);
-  const size_t bytes = size_t(x.count() * item_size(x.dtype()));
-  nb::object elements = nb::steal(PyBytes_FromStringAndSize(nullptr, Py_ssize_t(bytes)));
+  const size_t bytes = static_cast<size_t>(x.count() * item_size(x.dtype()));
+  nb::object elements = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
   if (!elements.is_valid()) throw nb::python_error();
   char* const raw = PyBytes_AS_STRING(elements.ptr());
   unlocked([&] { x.copy_to_host(raw); });
@@ -302,8 +304,8 @@ Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const Shap
                  bool requires_grad) {
   const DType type = dtype_from_name(dtype);
   const Shape extents = shape.get();
-  const size_t count = elements.size() / size_t(item_size(type));
-  if (count * size_t(item_size(type)) != elements.size())
+  const size_t count = elements.size() / static_cast<size_t>(item_size(type));
+  if (count * static_cast<size_t>(item_size(type)) != elements.size())
     throw Error(Code::invalid, "[unpickle] the bytes are no whole number of elements");
   Tensor made = Tensor::from_host(elements.c_str(), count, type, extents, named_device(device));
   if (requires_grad) made.requires_grad_();

@@ -15,7 +15,7 @@ namespace {
 
 // T is an unsigned integer of the element's size, so that bits are kept.
 template <class T> struct Copy {
-  static void row(char* const* p, int64_t n, const void*) { std::memcpy(p[0], p[1], size_t(n) * sizeof(T)); }
+  static void row(char* const* p, int64_t n, const void*) { std::memcpy(p[0], p[1], static_cast<size_t>(n) * sizeof(T)); }
   static void fill(char* const* p, int64_t n, const void*) {
     T* out = reinterpret_cast<T*>(p[0]);
     const T value = *reinterpret_cast<const T*>(p[1]);
@@ -40,10 +40,13 @@ template <class T> struct Copy {
 
 template <class T> T at_index(int64_t i, const plugrad_view& start, const plugrad_view& step) {
   if constexpr (std::is_integral_v<T>) {
-    return T(uint64_t(element<T>(start)) + uint64_t(i) * uint64_t(element<T>(step)));
+    return static_cast<T>(static_cast<uint64_t>(element<T>(start)) +
+                          static_cast<uint64_t>(i) * static_cast<uint64_t>(element<T>(step)));
   } else {
-    const auto wide = [](const plugrad_view& v) { return is_immediate(v) ? immediate_of<double>(v) : double(*data<T>(v)); };
-    return T(wide(start) + double(i) * wide(step));
+    const auto wide = [](const plugrad_view& v) {
+      return is_immediate(v) ? immediate_of<double>(v) : static_cast<double>(*data<T>(v));
+    };
+    return static_cast<T>(wide(start) + static_cast<double>(i) * wide(step));
   }
 }
 

@@ -71,7 +71,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const Opening& opening) {
     const Options& options = opening.options;
     options.allow({"threads", "memory", "flush_to_zero", "simd"});
-    threads_ = int(options.integer("threads", usable_threads(), 1, 1024));
+    threads_ = static_cast<int>(options.integer("threads", usable_threads(), 1, 1024));
     options.integer("memory", 0, 0, INT64_MAX);  // the host, which allocates, keeps to it
     const auto sets = instruction_sets<HWY_TARGETS>();
     choose(sets, options.find("simd")).append(rows_);

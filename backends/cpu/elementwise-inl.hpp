@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
-// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap. One element stands
-// apart from the rest, whose vectors want an aligned frame.
+// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap. One element
+// stands apart from the rest, whose vectors want an aligned frame.
 
 template <class F, class R, class A> struct Unary {
   static void dense(char* const* p, int64_t n, const void*) {

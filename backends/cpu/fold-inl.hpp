@@ -25,7 +25,7 @@ inline void absorb(CarriedSum& s, double x) {
   s.sum = next;
 }
 inline void absorb(double& s, double x) { s += x; }  // of f32 blocks: far from its last place
-inline void absorb(int64_t& s, int64_t x) { s = int64_t(uint64_t(s) + uint64_t(x)); }
+inline void absorb(int64_t& s, int64_t x) { s = static_cast<int64_t>(static_cast<uint64_t>(s) + static_cast<uint64_t>(x)); }
 inline double total(const CarriedSum& s) { return std::isfinite(s.sum) ? s.sum + s.rest : s.sum; }
 inline double total(double s) { return s; }
 inline int64_t total(int64_t s) { return s; }
@@ -39,7 +39,7 @@ template <class T> struct Sum {
   template <class V> static HWY_INLINE V combine(V a, V b) { return hn::Add(a, b); }
   static HWY_INLINE T combine_lanes(T a, T b) {
     if constexpr (kRounds) return a + b;
-    else return T(uint64_t(a) + uint64_t(b));
+    else return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }
   static Partial identity() { return {}; }
   static void take(Partial& p, T x) { absorb(p, x); }
@@ -53,10 +53,10 @@ template <class T> struct Sum {
   }
   static void store(char* out, const Partial& p, bool accumulate) {
     T& to = *reinterpret_cast<T*>(out);
-    to = accumulate ? T(combine_lanes_wide(to, total(p))) : T(total(p));
+    to = accumulate ? static_cast<T>(combine_lanes_wide(to, total(p))) : static_cast<T>(total(p));
   }
   template <class W> static W combine_lanes_wide(T a, W b) {
-    if constexpr (kRounds) return W(a) + b;
+    if constexpr (kRounds) return static_cast<W>(a) + b;
     else return combine_lanes(a, b);
   }
 };
@@ -101,7 +101,7 @@ template <class F> struct Folding {
   // Of at most kSteps * 8 vectors where the fold rounds.
   static T block(const T* p, int64_t n) {
     const D d;
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     V a = hn::Set(d, F::kIdentity), b = a, c = a, e = a, f = a, g = a, h = a, k = a;
     int64_t i = 0;
     for (; i + 8 * lanes <= n; i += 8 * lanes) {
@@ -123,7 +123,7 @@ template <class F> struct Folding {
 
   static void row(char* partial, const char* p, int64_t n) {
     const T* x = reinterpret_cast<const T*>(p);
-    const int64_t step = F::kRounds ? kSteps * 8 * int64_t(hn::Lanes(D())) : n;
+    const int64_t step = F::kRounds ? kSteps * 8 * static_cast<int64_t>(hn::Lanes(D())) : n;
     for (int64_t i = 0; i < n; i += step) F::take(*reinterpret_cast<Partial*>(partial), block(x + i, std::min(step, n - i)));
   }
 
@@ -152,13 +152,14 @@ template <class F> struct Folding {
 
   static void columns(char* to, const char* p, int64_t rows, int64_t stride, int64_t n) {
     Partial* partials = reinterpret_cast<Partial*>(to);
-    const int64_t lanes = int64_t(hn::Lanes(D()));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
     for (int64_t r = 0; r < rows; r += 2 * kSteps) {
       const int64_t some = std::min(2 * kSteps, rows - r);
       const char* q = p + r * stride;
       int64_t c = 0;
-      for (; c + 4 * lanes <= n; c += 4 * lanes) fold_strip<4>(partials + c, q + c * int64_t(sizeof(T)), some, stride);
-      for (; c + lanes <= n; c += lanes) fold_strip<1>(partials + c, q + c * int64_t(sizeof(T)), some, stride);
+      for (; c + 4 * lanes <= n; c += 4 * lanes)
+        fold_strip<4>(partials + c, q + c * static_cast<int64_t>(sizeof(T)), some, stride);
+      for (; c + lanes <= n; c += lanes) fold_strip<1>(partials + c, q + c * static_cast<int64_t>(sizeof(T)), some, stride);
       for (; c < n; ++c)
         for (int64_t i = 0; i < some; ++i) F::take(partials[c], reinterpret_cast<const T*>(q + i * stride)[c]);
     }

@@ -34,10 +34,11 @@ template <class F, class T> struct VectorUnary {
   // The last vector overlaps the one before. It is computed first, as the output may be the input.
   static void dense(char* const* p, int64_t n, const void*) {
     const hn::ScalableTag<T> d;
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     T* out = reinterpret_cast<T*>(p[0]);
     const T* x = reinterpret_cast<const T*>(p[1]);
-    if (n < lanes) return store_part(d, F::of(d, load_part(d, x, size_t(n), T(0))), out, size_t(n));
+    if (n < lanes)
+      return store_part(d, F::of(d, load_part(d, x, static_cast<size_t>(n), T(0))), out, static_cast<size_t>(n));
     const auto last = F::of(d, hn::LoadU(d, x + n - lanes));
     for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(F::of(d, hn::LoadU(d, x + i)), d, out + i);
     hn::StoreU(last, d, out + n - lanes);
@@ -129,7 +130,9 @@ template <class T> bool quick_power(T* out, const T* x, int64_t n, T y) {
   if (y == 1) return loop([](T v) HWY_ATTR { return v; });
   if (y == 3) return loop([](T v) HWY_ATTR { return v * v * v; });
   if (y == -1) return loop([](T v) HWY_ATTR { return 1 / v; });
-  if (y == T(0.5)) return loop([](T v) HWY_ATTR { return v == -T(INFINITY) ? T(INFINITY) : std::sqrt(v + T(0)); });
+  if (y == T(0.5))
+    return loop([](T v)
+                    HWY_ATTR { return v == -static_cast<T>(INFINITY) ? static_cast<T>(INFINITY) : std::sqrt(v + T(0)); });
   return false;
 }
 
@@ -174,7 +177,7 @@ template <> struct Pow<float> {
     int64_t i = 0;
 #if HWY_NATIVE_FMA
     const hn::ScalableTag<float> d;
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     for (; i + lanes <= n; i += lanes) {
       auto result = hn::Zero(d);
       const auto x = some(a_single, a_single ? a : a + i), y = some(b_single, b_single ? b : b + i);
@@ -189,18 +192,19 @@ template <> struct Pow<float> {
   template <bool a_single, bool b_single> static void wide_row(float* out, const float* a, const float* b, int64_t n) {
     const hn::ScalableTag<double> d;
     const hn::Rebind<float, decltype(d)> df;
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     const auto wide = [d, df](bool single, const float* v, int64_t i) HWY_ATTR {
-      return single ? hn::Set(d, double(*v)) : hn::PromoteTo(d, hn::LoadU(df, v + i));
+      return single ? hn::Set(d, static_cast<double>(*v)) : hn::PromoteTo(d, hn::LoadU(df, v + i));
     };
     const auto at = [&](int64_t i) HWY_ATTR {
       return narrow(df, pow_of_f32(d, wide(a_single, a, i), wide(b_single, b, i)));
     };
     if (n < lanes) {
       const auto part = [d, df, n](bool single, const float* v) HWY_ATTR {
-        return single ? hn::Set(d, double(*v)) : hn::PromoteTo(d, load_part(df, v, size_t(n), 1.f));
+        return single ? hn::Set(d, static_cast<double>(*v))
+                      : hn::PromoteTo(d, load_part(df, v, static_cast<size_t>(n), 1.f));
       };
-      return store_part(df, narrow(df, pow_of_f32(d, part(a_single, a), part(b_single, b))), out, size_t(n));
+      return store_part(df, narrow(df, pow_of_f32(d, part(a_single, a), part(b_single, b))), out, static_cast<size_t>(n));
     }
     const auto last = at(n - lanes);  // first, as the output may be an operand
     for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(at(i), df, out + i);
@@ -209,7 +213,8 @@ template <> struct Pow<float> {
   static float single(float x, float y) {
     const hn::ScalableTag<double> d;
     if (y == 2) return x * x;
-    return static_cast<float>(hn::GetLane(pow_of_f32(d, hn::Set(d, double(x)), hn::Set(d, double(y)))));
+    return static_cast<float>(
+        hn::GetLane(pow_of_f32(d, hn::Set(d, static_cast<double>(x)), hn::Set(d, static_cast<double>(y)))));
   }
 };
 

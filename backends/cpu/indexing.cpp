@@ -104,7 +104,7 @@ struct Space {
 
 template <class T> void copy_row(char* to, const char* from, int64_t n) {
   if (n == 1) std::memcpy(to, from, sizeof(T));
-  else std::memcpy(to, from, size_t(n) * sizeof(T));
+  else std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
 }
 
 // Positions first .. last - 1 along the axis, all columns of a line.
@@ -159,7 +159,7 @@ template <class T> void scatter_line(const Space& s, Space::Place p, int64_t fir
     if (i < 0) return;
     char* to = p.big + i * s.big_axis;
     for (int64_t c = first; c < last; ++c)
-      add_to<T>(to + c * int64_t(sizeof(T)), p.small + c * int64_t(sizeof(T)));
+      add_to<T>(to + c * static_cast<int64_t>(sizeof(T)), p.small + c * static_cast<int64_t>(sizeof(T)));
     return;
   }
   for (int64_t c = first; c < last; ++c) {

@@ -17,8 +17,8 @@ constexpr int64_t kWeight = 8;       // an element's work here, in additions
 }  // namespace
 
 Lines::Lines(std::span<const plugrad_view* const> views, int outputs, int axis)
-    : operands_(int(views.size())), outputs_(outputs), length_(views[0]->rank ? views[0]->shape[axis] : 1),
-      size_(int64_t(element_size(views[0]->dtype))) {
+    : operands_(static_cast<int>(views.size())), outputs_(outputs), length_(views[0]->rank ? views[0]->shape[axis] : 1),
+      size_(static_cast<int64_t>(element_size(views[0]->dtype))) {
   for (int d = 0; d < views[0]->rank; ++d) {
     if (d == axis || views[0]->shape[d] == 1) continue;
     for (int k = 0; k < operands_; ++k) strides_[k][rank_] = step(*views[k], d);
@@ -57,7 +57,7 @@ void Lines::choose_tile() {
 
 uint64_t Lines::workspace() const {
   if (!packed_ || buffer_bytes() <= kOnStack) return 0;
-  return uint64_t(std::min(tiles_, kSlots) * __builtin_popcount(packed_) * buffer_bytes());
+  return static_cast<uint64_t>(std::min(tiles_, kSlots) * __builtin_popcount(packed_) * buffer_bytes());
 }
 
 void Lines::run(int threads, char* workspace, LineFunction function, const void* context) const {
@@ -88,7 +88,7 @@ void Lines::run_tile(int64_t index, char* buffers, LineFunction function, const 
     if (!is_packed(k)) continue;
     lines[k] = {buffers, length_ * size_, size_};
     buffers += buffer_bytes();
-    if (k >= outputs_) copy_tile(lines[k], tiles[k], rows, length_, int(size_));
+    if (k >= outputs_) copy_tile(lines[k], tiles[k], rows, length_, static_cast<int>(size_));
   }
   char* at[kMaxOperands];
   for (int64_t r = 0; r < rows; ++r) {
@@ -96,7 +96,7 @@ void Lines::run_tile(int64_t index, char* buffers, LineFunction function, const 
     function(context, at, index / across_ * shape_[last] + first + r);
   }
   for (int k = 0; k < outputs_; ++k)
-    if (is_packed(k)) copy_tile(tiles[k], lines[k], rows, length_, int(size_));
+    if (is_packed(k)) copy_tile(tiles[k], lines[k], rows, length_, static_cast<int>(size_));
 }
 
 }  // namespace plugrad::cpu

@@ -61,10 +61,12 @@ double quota() {
 
 int usable_threads() {
   const double limit = std::ceil(quota());
-  return std::max(1, int(std::min<double>(affinity(), limit)));
+  return std::max(1, static_cast<int>(std::min<double>(affinity(), limit)));
 }
 
-uint64_t installed_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
+uint64_t installed_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 uint64_t available_memory() {
   std::ifstream file("/proc/meminfo");
@@ -94,9 +96,9 @@ uint32_t flushing(uint32_t mode) { return mode | 0x8040u; }
 uint32_t float_mode() {
   uint64_t mode;
   asm volatile("mrs %0, fpcr" : "=r"(mode));
-  return uint32_t(mode);
+  return static_cast<uint32_t>(mode);
 }
-void set_float_mode(uint32_t mode) { asm volatile("msr fpcr, %0" : : "r"(uint64_t(mode))); }
+void set_float_mode(uint32_t mode) { asm volatile("msr fpcr, %0" : : "r"(static_cast<uint64_t>(mode))); }
 uint32_t flushing(uint32_t mode) { return mode | (1u << 24); }
 #else
 uint32_t float_mode() { return 0; }

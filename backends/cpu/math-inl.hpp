@@ -131,7 +131,8 @@ template <class D, class V> HWY_INLINE V exp(D d, V x) {
 template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
   using F = Format<T>;
-  const V limit = hn::Set(d, T(sizeof(T) == 4 ? 20 : 40)), one = hn::Set(d, T(1)), rounder = hn::Set(d, F::kRounder);
+  const V limit = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 20 : 40)), one = hn::Set(d, T(1)),
+          rounder = hn::Set(d, F::kRounder);
   const V size = hn::Abs(x);
   V twice = hn::Add(size, size);
   twice = hn::IfThenElse(hn::Gt(twice, limit), limit, twice);
@@ -166,7 +167,7 @@ template <class D, class V> HWY_INLINE V split_exponent(D d, V x, V& k) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::Add(hn::BitCast(du, x), hn::Set(du, typename F::Bits(F::kOne - F::kRootHalf)));
   const auto exponent = hn::Add(hn::ShiftRight<F::kMantissa>(bits), hn::Set(du, F::kRounderBits));
-  constexpr T kBias = T(F::kOne >> F::kMantissa);
+  constexpr T kBias = static_cast<T>(F::kOne >> F::kMantissa);
   k = hn::Sub(hn::BitCast(d, exponent), hn::Set(d, F::kRounder + kBias));
   const auto mantissa = hn::And(bits, hn::Set(du, F::kMantissaMask));
   return hn::Sub(hn::BitCast(d, hn::Add(mantissa, hn::Set(du, F::kRootHalf))), hn::Set(d, T(1)));
@@ -193,10 +194,10 @@ template <class D, class V> HWY_NOINLINE V any_log(D d, V x) {
   using F = Format<T>;
   const V infinity = hn::Set(d, std::numeric_limits<T>::infinity()), zero = hn::Zero(d);
   const auto is_tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<T>::min()));
-  const V scale = hn::Set(d, T(typename F::Bits(1) << F::kMantissa));
+  const V scale = hn::Set(d, static_cast<T>(typename F::Bits(1) << F::kMantissa));
   V k;
   const V f = split_exponent(d, hn::IfThenElse(is_tiny, hn::Mul(x, scale), x), k);
-  k = hn::IfThenElse(is_tiny, hn::Sub(k, hn::Set(d, T(F::kMantissa))), k);
+  k = hn::IfThenElse(is_tiny, hn::Sub(k, hn::Set(d, static_cast<T>(F::kMantissa))), k);
   V y = log_of_parts(d, f, k);
   y = hn::IfThenElse(hn::Lt(x, infinity), y, x);  // infinity, NaN
   y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), y);
@@ -224,7 +225,7 @@ template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V
   const auto quadrant = hn::BitCast(du, rounded);
   const auto one = hn::Set(du, typename F::Bits(1)), two = hn::Set(du, typename F::Bits(2));
   const auto odd = hn::MaskFromVec(hn::BitCast(d, hn::Sub(hn::Zero(du), hn::And(quadrant, one))));
-  constexpr int kToSign = int(sizeof(T)) * 8 - 2;
+  constexpr int kToSign = static_cast<int>(sizeof(T)) * 8 - 2;
   const auto sine_sign = hn::BitCast(d, hn::ShiftLeft<kToSign>(hn::And(quadrant, two)));
   const auto cosine_sign = hn::BitCast(d, hn::ShiftLeft<kToSign>(hn::And(hn::Add(quadrant, one), two)));
   sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
@@ -240,9 +241,9 @@ template <class D, class T> HWY_INLINE hn::Vec<D> load_part(D d, const T* p, siz
 }
 // The same, where p ends a row of `row` elements: a whole vector that ends there is cheaper than one put together.
 template <class D, class T> HWY_INLINE hn::Vec<D> load_rest(D d, const T* p, int64_t n, int64_t row, T rest) {
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  if (row < lanes) return load_part(d, p, size_t(n), rest);
-  return hn::IfThenElse(hn::FirstN(d, size_t(lanes - n)), hn::Set(d, rest), hn::LoadU(d, p + n - lanes));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (row < lanes) return load_part(d, p, static_cast<size_t>(n), rest);
+  return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(lanes - n)), hn::Set(d, rest), hn::LoadU(d, p + n - lanes));
 }
 template <class D, class V, class T> HWY_INLINE void store_part(D d, V v, T* p, size_t n) {
   HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)] = {};

@@ -12,10 +12,12 @@ using Bool = uint8_t;  // 0 or 1 in memory; C++'s bool would make other bytes un
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
 // An unsigned integer of an element's size, for what is only moved: NaN payloads are kept.
 template <size_t size>
-using BitsOf = std::conditional_t<size == 1, uint8_t,
-                                  std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
+using BitsOf =
+    std::conditional_t<size == 1, uint8_t,
+                       std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
-template <class T> inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? uint8_t(PLUGRAD_BOOL) : dtype_of<T>;
+template <class T>
+inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : dtype_of<T>;
 
 // The value of an immediate of T's dtype.
 template <class T> inline T immediate_of(const plugrad_view& view) {
@@ -46,7 +48,7 @@ inline char* address(const plugrad_view& view, char* slot) {
 // Bytes from one element to the next along d; 0 where that is meaningless: an immediate, an extent of 1.
 inline int64_t step(const plugrad_view& view, int d) {
   if (is_immediate(view) || view.shape[d] == 1) return 0;
-  return view.strides[d] * int64_t(element_size(view.dtype));
+  return view.strides[d] * static_cast<int64_t>(element_size(view.dtype));
 }
 
 // Whether the elements lie row-major without gaps.

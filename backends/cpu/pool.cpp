@@ -40,7 +40,7 @@ class Pool {
     mode_ = float_mode();
     done_.store(0, std::memory_order_relaxed);
     limit_.store(threads - 1, std::memory_order_relaxed);
-    ticket_.store(uint64_t(tasks) << 32, std::memory_order_release);
+    ticket_.store(static_cast<uint64_t>(tasks) << 32, std::memory_order_release);
     epoch_.fetch_add(1, std::memory_order_release);
     epoch_.notify_all();
     work();
@@ -53,9 +53,9 @@ class Pool {
   void work() {
     for (;;) {
       const uint64_t drawn = ticket_.fetch_add(1, std::memory_order_acq_rel);
-      if (uint32_t(drawn) >= uint32_t(drawn >> 32)) return;
+      if (static_cast<uint32_t>(drawn) >= static_cast<uint32_t>(drawn >> 32)) return;
       if (const uint32_t mode = mode_; float_mode() != mode) set_float_mode(mode);
-      task_(context_, uint32_t(drawn));
+      task_(context_, static_cast<uint32_t>(drawn));
       done_.fetch_add(1, std::memory_order_release);
       done_.notify_one();
     }
@@ -115,7 +115,7 @@ void run_tasks(int threads, uint32_t tasks, Task task, void* context) {
     for (uint32_t i = 0; i < tasks; ++i) task(context, i);
     return;
   }
-  p.run(int(std::min<uint32_t>(threads, tasks)), tasks, task, context);
+  p.run(static_cast<int>(std::min<uint32_t>(threads, tasks)), tasks, task, context);
   p.release();
 }
 

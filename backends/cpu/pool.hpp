@@ -8,7 +8,8 @@ namespace plugrad::cpu {
 using Task = void (*)(void* context, uint32_t index);
 
 // Calls task(context, i) once for each i below tasks, on at most `threads` threads, the caller's among them, and returns
-// when all are done. Where the pool is at work for somebody else, the caller does it all. Tasks neither throw nor nest. [any]
+// when all are done. Where the pool is at work for somebody else, the caller does it all. Tasks neither throw nor nest.
+// [any]
 void run_tasks(int threads, uint32_t tasks, Task task, void* context);
 
 inline constexpr int64_t kMaxTasks = 1 << 16;
@@ -24,7 +25,7 @@ template <class F> void parallel(int threads, int64_t tasks, F&& f) {
     for (int64_t i = index * each; i < (index + 1) * each && i < tasks; ++i) f(i);
   };
   using Group = decltype(group);
-  run_tasks(threads, uint32_t((tasks + each - 1) / each),
+  run_tasks(threads, static_cast<uint32_t>((tasks + each - 1) / each),
             [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
 }
 

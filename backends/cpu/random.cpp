@@ -43,14 +43,14 @@ template <class D, class V> HWY_INLINE void single_round(D d, V key0, V key1, V&
 void philox(uint64_t seed, uint64_t first, Words& words) {
   const hn::ScalableTag<uint64_t> d;
   using V = hn::Vec<decltype(d)>;
-  constexpr int64_t kLanes = int64_t(hn::MaxLanes(d));
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   const V low = hn::Set(d, uint64_t(0xffffffff));
   for (int64_t i = 0; i < kCounters; i += 2 * kLanes) {  // two at a time, as each is one long chain
-    V a = hn::Iota(d, first + uint64_t(i)), b = hn::ShiftRight<32>(a), c = hn::Zero(d), e = c;
-    V f = hn::Iota(d, first + uint64_t(i + kLanes)), g = hn::ShiftRight<32>(f), h = c, k = c;
-    uint32_t key0 = uint32_t(seed), key1 = uint32_t(seed >> 32);
+    V a = hn::Iota(d, first + static_cast<uint64_t>(i)), b = hn::ShiftRight<32>(a), c = hn::Zero(d), e = c;
+    V f = hn::Iota(d, first + static_cast<uint64_t>(i + kLanes)), g = hn::ShiftRight<32>(f), h = c, k = c;
+    uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9, key1 += 0xBB67AE85) {
-      const V mask0 = hn::Set(d, uint64_t(key0)), mask1 = hn::Set(d, uint64_t(key1));
+      const V mask0 = hn::Set(d, static_cast<uint64_t>(key0)), mask1 = hn::Set(d, static_cast<uint64_t>(key1));
       single_round(d, mask0, mask1, a, b, c, e);
       single_round(d, mask0, mask1, f, g, h, k);
     }
@@ -60,24 +60,24 @@ void philox(uint64_t seed, uint64_t first, Words& words) {
   }
 }
 
-template <class T> inline constexpr int64_t kPerCounter = 16 / int64_t(sizeof(T));
+template <class T> inline constexpr int64_t kPerCounter = 16 / static_cast<int64_t>(sizeof(T));
 template <class T> inline constexpr int64_t kBatch = kCounters* kPerCounter<T>;
 
 void to_uniforms(const Words& words, float* out) {
   uint32_t halves[4 * kCounters];
   std::memcpy(halves, words, sizeof halves);
 #pragma omp simd
-  for (int64_t i = 0; i < 4 * kCounters; ++i) out[i] = float(int32_t(halves[i] >> 8)) * 0x1p-24f;
+  for (int64_t i = 0; i < 4 * kCounters; ++i) out[i] = static_cast<float>(static_cast<int32_t>(halves[i] >> 8)) * 0x1p-24f;
 }
 void to_uniforms(const Words& words, double* out) {
 #pragma omp simd
-  for (int64_t i = 0; i < 2 * kCounters; ++i) out[i] = double(int64_t(words[i] >> 11)) * 0x1p-53;
+  for (int64_t i = 0; i < 2 * kCounters; ++i) out[i] = static_cast<double>(static_cast<int64_t>(words[i] >> 11)) * 0x1p-53;
 }
 
 // Pairs of uniforms to pairs of normals, in place: Box and Muller's transform.
 template <class T> void to_normals(T* x) {
   const hn::ScalableTag<T> d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kPairs = kBatch<T> / 2;
   HWY_ALIGN T u[kPairs], v[kPairs];
   for (int64_t i = 0; i < kPairs; ++i) {
@@ -118,14 +118,15 @@ template <class T> void scatter(const plugrad_view& out, const T* from, int64_t 
 
 template <class T, bool normal> void generate(const Call& call) {
   const plugrad_view& out = call.out();
-  const uint64_t seed = uint64_t(element<int64_t>(call.in(0))), offset = uint64_t(element<int64_t>(call.in(1)));
+  const uint64_t seed = static_cast<uint64_t>(element<int64_t>(call.in(0))),
+                 offset = static_cast<uint64_t>(element<int64_t>(call.in(1)));
   constexpr int64_t kRun = kBatches * kBatch<T>;
   parallel(threads_of(call), (out.count + kRun - 1) / kRun, [&](int64_t task) {
     T numbers[kRun];
     const int64_t first = task * kRun, n = std::min(kRun, out.count - first);
     for (int64_t i = 0; i < n; i += kBatch<T>) {
       HWY_ALIGN Words words;
-      philox(seed, offset + uint64_t(first + i) / kPerCounter<T>, words);
+      philox(seed, offset + static_cast<uint64_t>(first + i) / kPerCounter<T>, words);
       to_uniforms(words, numbers + i);
       if constexpr (normal) to_normals(numbers + i);
     }

@@ -56,7 +56,7 @@ template <class Wide, class T> struct NarrowFold {
     Element piece[kPiece];
     for (int64_t i = 0; i < n; i += kPiece) {
       const int64_t some = std::min(kPiece, n - i);
-      Wide::row(partial, widen(piece, p + i * int64_t(sizeof(T)), some), some);
+      Wide::row(partial, widen(piece, p + i * static_cast<int64_t>(sizeof(T)), some), some);
     }
   }
   static void columns(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n) {
@@ -64,8 +64,8 @@ template <class Wide, class T> struct NarrowFold {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < n; c += kPiece) {
         const int64_t some = std::min(kPiece, n - c);
-        const char* x = widen(piece, p + r * stride + c * int64_t(sizeof(T)), some);
-        Wide::columns(partials + c * int64_t(sizeof(typename Wide::Partial)), x, 1, 0, some);
+        const char* x = widen(piece, p + r * stride + c * static_cast<int64_t>(sizeof(T)), some);
+        Wide::columns(partials + c * static_cast<int64_t>(sizeof(typename Wide::Partial)), x, 1, 0, some);
       }
   }
   static void store(char* out, const char* partial, bool accumulate) {

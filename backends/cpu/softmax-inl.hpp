@@ -22,14 +22,14 @@ template <class T> struct Softmax {
   static T total(const T* x, int64_t n) {
     typename Sum<T>::Partial sum = Sum<T>::identity();
     Folding<Sum<T>>::row(reinterpret_cast<char*>(&sum), reinterpret_cast<const char*>(x), n);
-    return T(HWY_NAMESPACE::total(sum));
+    return static_cast<T>(HWY_NAMESPACE::total(sum));
   }
 
   // sum of e^(x - m)
   static T sum_of_powers(const T* x, int64_t n, T m) {
     const D d;
     const V shift = hn::Set(d, m);
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     double sum = 0;
     for (int64_t first = 0; first < n; first += kBlock) {
       const int64_t end = std::min(n, first + kBlock);
@@ -38,12 +38,13 @@ template <class T> struct Softmax {
       for (; i + lanes <= end; i += lanes) part = hn::Add(part, exp(d, hn::Sub(hn::LoadU(d, x + i), shift)));
       if (const int64_t rest = end - i; rest > 0) {
         const V e = exp(d, hn::Sub(load_rest(d, x + i, rest, end, m), shift));
-        const auto absent = end < lanes ? hn::Not(hn::FirstN(d, size_t(rest))) : hn::FirstN(d, size_t(lanes - rest));
+        const auto absent = end < lanes ? hn::Not(hn::FirstN(d, static_cast<size_t>(rest)))
+                                        : hn::FirstN(d, static_cast<size_t>(lanes - rest));
         part = hn::Add(part, hn::IfThenElse(absent, hn::Zero(d), e));
       }
-      sum += double(Folding<Sum<T>>::fold_lanes(part));
+      sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(part));
     }
-    return T(sum);
+    return static_cast<T>(sum);
   }
 
   // ln sum e^x, as m + ln sum e^(x - m); both parts are wanted.
@@ -69,9 +70,11 @@ template <class T> struct Softmax {
     const D d;
     const V factor = hn::Set(d, sum);
     const auto of = [&](V g, V v) HWY_ATTR { return hn::NegMulAdd(exp(d, v), factor, g); };
-    const int64_t lanes = int64_t(hn::Lanes(d));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     if (n < lanes)
-      return store_part(d, of(load_part(d, grad, size_t(n), T(0)), load_part(d, y, size_t(n), T(0))), out, size_t(n));
+      return store_part(d,
+                        of(load_part(d, grad, static_cast<size_t>(n), T(0)), load_part(d, y, static_cast<size_t>(n), T(0))),
+                        out, static_cast<size_t>(n));
     for (int64_t i = 0; i < n; i += lanes) {
       i = std::min(i, n - lanes);
       hn::StoreU(of(hn::LoadU(d, grad + i), hn::LoadU(d, y + i)), d, out + i);
@@ -83,8 +86,8 @@ template <class T> struct Softmax {
     const D d;
     const V shift = hn::Set(d, lse), factor = hn::Set(d, scale);
     const auto of = [&](V v) HWY_ATTR { return hn::Mul(exp(d, hn::Sub(v, shift)), factor); };
-    const int64_t lanes = int64_t(hn::Lanes(d));
-    if (n < lanes) return store_part(d, of(load_part(d, x, size_t(n), lse)), out, size_t(n));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    if (n < lanes) return store_part(d, of(load_part(d, x, static_cast<size_t>(n), lse)), out, static_cast<size_t>(n));
     for (int64_t i = 0; i < n; i += lanes) {
       i = std::min(i, n - lanes);
       hn::StoreU(of(hn::LoadU(d, x + i)), d, out + i);

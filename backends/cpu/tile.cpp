@@ -47,7 +47,7 @@ template <class T> void strided(Tile to, Tile from, int64_t rows, int64_t column
   for (int64_t r = 0; r < rows; ++r, to.data += to.row, from.data += from.row) {
     if (to.column == sizeof(T) && from.column == 0) {
       const T value = read<T>(from.data);
-      for (int64_t c = 0; c < columns; ++c) write<T>(to.data + c * int64_t(sizeof(T)), value);
+      for (int64_t c = 0; c < columns; ++c) write<T>(to.data + c * static_cast<int64_t>(sizeof(T)), value);
       continue;
     }
     for (int64_t c = 0; c < columns; ++c) write<T>(to.data + c * to.column, read<T>(from.data + c * from.column));

@@ -34,7 +34,7 @@ template <class T> struct Sgd {
       2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<has_momentum, nesterov>}};
   static void step(const Call& call) {
     const auto& a = call.attributes<plugrad_sgd>();
-    const Numbers numbers{element<T>(call.in(1)), T(a.momentum), T(a.weight_decay)};
+    const Numbers numbers{element<T>(call.in(1)), static_cast<T>(a.momentum), static_cast<T>(a.weight_decay)};
     const Elementwise& kind = a.momentum == 0 ? kKind<false, false> : a.nesterov ? kKind<true, true> : kKind<true, false>;
     run_elementwise(kind, call, &numbers);
   }
@@ -66,8 +66,9 @@ template <class T> struct Adam {
     const auto& a = call.attributes<plugrad_adam>();
     const double rate = element<T>(call.in(1)), c1 = element<T>(call.in(2)), c2 = element<T>(call.in(3));
     const double decay = a.decoupled ? rate * a.weight_decay : a.weight_decay;
-    const Numbers numbers{T(a.beta1), T(a.beta2), T(1 - a.beta1), T(1 - a.beta2), T(a.epsilon), T(decay), T(rate / c1),
-                          T(1 / c2)};
+    const Numbers numbers{static_cast<T>(a.beta1),     static_cast<T>(a.beta2),   static_cast<T>(1 - a.beta1),
+                          static_cast<T>(1 - a.beta2), static_cast<T>(a.epsilon), static_cast<T>(decay),
+                          static_cast<T>(rate / c1),   static_cast<T>(1 / c2)};
     run_elementwise(a.decoupled ? kKind<true> : kKind<false>, call, &numbers);
   }
 };

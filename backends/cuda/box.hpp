@@ -64,7 +64,7 @@ struct Box {
   static int64_t half_of(int64_t extent) { return extent > 64 ? extent / 32 * 16 : extent / 2; }  // aligned for vectors
   void advance(int axis, int64_t steps) {
     for (int i = 0; i < operands; ++i)
-      if (operand[i].base) operand[i].base += stride[i][axis] * steps * int64_t(operand[i].size);
+      if (operand[i].base) operand[i].base += stride[i][axis] * steps * static_cast<int64_t>(operand[i].size);
   }
 };
 

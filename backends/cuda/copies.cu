@@ -29,11 +29,11 @@ __global__ void __launch_bounds__(kBlock) transpose_kernel(const __grid_constant
     const Reach<2> reach = t.matrices.reach(matrix);
     for (uint32_t r = y; r < kTile; r += kRows)
       if (first_down + x < t.down && first_across + r < t.across)
-        tile[r][x] = in[reach.at[1] + (first_down + x) + int64_t(first_across + r) * t.in_stride];
+        tile[r][x] = in[reach.at[1] + (first_down + x) + static_cast<int64_t>(first_across + r) * t.in_stride];
     __syncthreads();
     for (uint32_t r = y; r < kTile; r += kRows)
       if (first_across + x < t.across && first_down + r < t.down)
-        out[reach.at[0] + (first_across + x) + int64_t(first_down + r) * t.out_stride] = tile[x][r];
+        out[reach.at[0] + (first_across + x) + static_cast<int64_t>(first_down + r) * t.out_stride] = tile[x][r];
     __syncthreads();
   }
 }
@@ -82,8 +82,8 @@ template <class T> using Exact = std::conditional_t<std::is_integral_v<T>, int64
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     iota_kernel(const __grid_constant__ Walk<1> walk, T* out, Exact<T> start, Exact<T> step) {
-  const uint64_t threads = uint64_t(gridDim.x) * kBlock;
-  for (uint64_t i = uint64_t(blockIdx.x) * kBlock + threadIdx.x; i < walk.count; i += threads)
+  const uint64_t threads = static_cast<uint64_t>(gridDim.x) * kBlock;
+  for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * kBlock + threadIdx.x; i < walk.count; i += threads)
     out[walk.reach(i).at[0]] = static_cast<T>(Add()(start, Multiply()(static_cast<Exact<T>>(i), step)));
 }
 

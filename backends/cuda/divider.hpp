@@ -18,7 +18,7 @@ struct Divider {
   }
 
   __host__ __device__ uint32_t quotient(uint32_t n) const {
-    const auto high = static_cast<uint32_t>((uint64_t(n) * magic) >> 32);
+    const auto high = static_cast<uint32_t>((static_cast<uint64_t>(n) * magic) >> 32);
     return (high + n) >> shift;
   }
 };

@@ -160,7 +160,7 @@ template <int V, int N> Grid<N> grid_of(const Box& box) {
   for (int k = 0; k < N; ++k) {
     grid.base[k] = box.operand[k].base;
     grid.value[k] = box.operand[k].value;
-    grid.vectors |= uint32_t(box.stride[k][0] == 1 && grid.base[k]) << k;
+    grid.vectors |= static_cast<uint32_t>(box.stride[k][0] == 1 && grid.base[k]) << k;
   }
   return grid;
 }

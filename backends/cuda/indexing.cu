@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <auto kernel> void launch(const Submission& submission, const Grid<3>& grid, Axis axis) {
   static Occupancy occupancy;
-  const uint64_t tiles = (uint64_t(grid.count) + kTile - 1) / kTile;
+  const uint64_t tiles = (static_cast<uint64_t>(grid.count) + kTile - 1) / kTile;
   PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles, occupancy), kBlock, 0, submission.handle(), grid, axis,
                  submission.index_report());
   submission.launched();
@@ -185,8 +185,8 @@ template <class T> struct Lines {
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     scatter_lines_kernel(const __grid_constant__ Lines<T> lines, const IndexReport report) {
-  const uint64_t threads = uint64_t(gridDim.x) * kBlock;
-  for (uint64_t line = uint64_t(blockIdx.x) * kBlock + threadIdx.x; line < lines.walk.count; line += threads) {
+  const uint64_t threads = static_cast<uint64_t>(gridDim.x) * kBlock;
+  for (uint64_t line = static_cast<uint64_t>(blockIdx.x) * kBlock + threadIdx.x; line < lines.walk.count; line += threads) {
     const Reach<3> reach = lines.walk.reach(line);
     for (int64_t first = 0; first < lines.length; first += kAhead) {
       int64_t places[kAhead];

@@ -38,7 +38,7 @@ __device__ void uniforms(const Words& words, Pack<float, 4>& out) {
 __device__ void uniforms(const Words& words, Pack<double, 2>& out) {
 #pragma unroll
   for (int j = 0; j < 2; ++j)
-    out.at[j] = static_cast<double>((uint64_t(words.at[2 * j + 1]) << 32 | words.at[2 * j]) >> 11) * 0x1p-53;
+    out.at[j] = static_cast<double>((static_cast<uint64_t>(words.at[2 * j + 1]) << 32 | words.at[2 * j]) >> 11) * 0x1p-53;
 }
 
 __device__ void sine_and_cosine_of_pi_times(float x, float& sine, float& cosine) { sincospif(x, &sine, &cosine); }
@@ -62,8 +62,9 @@ __global__ void __launch_bounds__(kBlock)
                   bool packed) {
   constexpr int n = kPerCounter<T>;
   const auto key = static_cast<uint64_t>(seed.at(0)), base = static_cast<uint64_t>(offset.at(0));
-  const uint64_t threads = uint64_t(gridDim.x) * kBlock;
-  for (uint64_t counter = uint64_t(blockIdx.x) * kBlock + threadIdx.x; counter * n < walk.count; counter += threads) {
+  const uint64_t threads = static_cast<uint64_t>(gridDim.x) * kBlock;
+  for (uint64_t counter = static_cast<uint64_t>(blockIdx.x) * kBlock + threadIdx.x; counter * n < walk.count;
+       counter += threads) {
     Pack<T, n> pack;
     uniforms(philox(key, base + counter), pack);
     if constexpr (normal) make_normal(pack);

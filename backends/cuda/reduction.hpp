@@ -28,7 +28,7 @@ struct Reduction {
   Reduction(const Call& call, bool order_is_free);
   uint64_t groups() const { return (kept.count + team.teams() - 1) / team.teams(); }
   // How many results the blocks leave for the last one: one for each team of each task.
-  uint64_t partials() const { return segments > 1 ? uint64_t(tasks) * team.teams() : 0; }
+  uint64_t partials() const { return segments > 1 ? static_cast<uint64_t>(tasks) * team.teams() : 0; }
 
  private:
   static constexpr uint64_t kBlocksEach = 4;  // blocks a multiprocessor: with 64 bytes a thread, 64 KB are on their way
@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(kBlock)
   __shared__ typename G::Sums shared[kBlock];
   for (uint32_t task = blockIdx.x; task < r.tasks; task += gridDim.x) {
     const uint32_t group = task / r.segments;
-    const uint64_t line = uint64_t(group) * r.team.teams() + r.team.team(), begin = (task - group * r.segments) * r.segment;
+    const uint64_t line = static_cast<uint64_t>(group) * r.team.teams() + r.team.team(),
+                   begin = (task - group * r.segments) * r.segment;
     const uint64_t end = begin + r.segment < r.reduced.count ? begin + r.segment : r.reduced.count;
     const bool is_there = line < r.kept.count;
     const Reach<2> reach = is_there ? r.kept.reach(line) : Reach<2>{};

@@ -57,19 +57,19 @@ template <class T, int V> struct Turn {
 
   __device__ Turn(const Team& t, int64_t first, int64_t n)
       : team(t), from(first), end(static_cast<uint32_t>(n - first < length(t) ? n - first : length(t))) {}
-  __device__ static int64_t length(const Team& team) { return int64_t(team.size()) * kHeld<T>; }
+  __device__ static int64_t length(const Team& team) { return static_cast<int64_t>(team.size()) * kHeld<T>; }
 
   // Calls f(p, place) for this member's packs.
   template <class F> __device__ __forceinline__ void each_pack(F f) const {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (const uint32_t place = (uint32_t(p) * team.size() + team.member()) * V; place < end) f(p, place);
+      if (const uint32_t place = (static_cast<uint32_t>(p) * team.size() + team.member()) * V; place < end) f(p, place);
   }
   // Calls f(k, place) for this member's elements, of which it holds the k-th in its k-th register.
   template <class F> __device__ __forceinline__ void each(F f) const {
     each_pack([&](int p, uint32_t place) {
 #pragma unroll
-      for (int j = 0; j < V; ++j) f(p * V + j, place + uint32_t(j));
+      for (int j = 0; j < V; ++j) f(p * V + j, place + static_cast<uint32_t>(j));
     });
   }
 };

@@ -65,7 +65,8 @@ class Submission {
   template <class Kernel> unsigned blocks(Kernel kernel, uint64_t tiles, Occupancy& occupancy) const {
     constexpr uint64_t kRounds = 4;
     if (tiles <= static_cast<uint64_t>(backend_.multiprocessors())) return static_cast<unsigned>(tiles);
-    const uint64_t full = uint64_t(occupancy.of(kernel, backend_.index())) * uint64_t(backend_.multiprocessors());
+    const uint64_t full =
+        static_cast<uint64_t>(occupancy.of(kernel, backend_.index())) * static_cast<uint64_t>(backend_.multiprocessors());
     return static_cast<unsigned>(std::min(tiles, full * kRounds));
   }
   // After each launch.

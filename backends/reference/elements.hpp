@@ -61,8 +61,8 @@ template <class Body, class... T> void for_each(const plugrad_view& shape, Body 
 template <class Function, class Out, class... In> void map(const Call& call) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     for_each(
-        call.out(), [](Out& out, const In&... in) { out = static_cast<Out>(Function()(widened(in)...)); }, Elements<Out>(call.out()),
-        Elements<In>(call.in(I))...);
+        call.out(), [](Out& out, const In&... in) { out = static_cast<Out>(Function()(widened(in)...)); },
+        Elements<Out>(call.out()), Elements<In>(call.in(I))...);
   }
   (std::index_sequence_for<In...>());
 }

@@ -6,8 +6,9 @@ namespace {
 
 // Of COPY: unsigned integers, since moving a float could change the payload of a NaN.
 template <class T>
-using Bits = std::conditional_t<sizeof(T) == 1, uint8_t,
-                                std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+using Bits =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 template <class T> void iota(const Call& call) {
   // Start and step count as the host gave them: a step of 0.1, not of 0.1f.

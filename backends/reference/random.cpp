@@ -32,7 +32,7 @@ struct Generator {
       return static_cast<float>(philox(seed, offset + i / 4)[i % 4] >> 8) * 0x1p-24f;
     } else {
       const Words words = philox(seed, offset + i / 2);
-      const uint64_t bits = uint64_t(words[2 * (i % 2) + 1]) << 32 | words[2 * (i % 2)];
+      const uint64_t bits = static_cast<uint64_t>(words[2 * (i % 2) + 1]) << 32 | words[2 * (i % 2)];
       return static_cast<double>(bits >> 11) * 0x1p-53;
     }
   }

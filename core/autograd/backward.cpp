@@ -14,7 +14,7 @@ ForkMutex leaf_mutex;  // leaves may belong to several passes at once: the swap 
 
 class Mode {
  public:
-  explicit Mode(bool record) : before_(local().mode) { local().mode = record ? uint32_t(kRecording) : 0; }
+  explicit Mode(bool record) : before_(local().mode) { local().mode = record ? static_cast<uint32_t>(kRecording) : 0; }
   ~Mode() { local().mode = before_; }
   Mode(const Mode&) = delete;
   Mode& operator=(const Mode&) = delete;
@@ -100,7 +100,7 @@ void Pass::claim(Node& node) {
 void Pass::reach_leaf(Node& leaf) {
   if (mine(leaf) || shared_leaves_.contains(&leaf)) return;
   uint32_t none = 0;
-  const uint32_t place = uint32_t(leaves_.size());
+  const uint32_t place = static_cast<uint32_t>(leaves_.size());
   if (leaf.pass.compare_exchange_strong(none, id_, std::memory_order_acquire)) leaf.pending = place;
   else shared_leaves_.emplace(&leaf, place);
   leaves_.push_back({&leaf, {}});

@@ -28,9 +28,9 @@ namespace {
 
 // A saved output is held without its node: nothing keeps itself alive.
 [[gnu::always_inline]] inline void save(Node& node, int place, const Tensor& value, bool is_output) {
-  std::construct_at(&node.saved[size_t(place)],
+  std::construct_at(&node.saved[static_cast<size_t>(place)],
                     is_output ? with_view(value, view_of(value)) : Tensor(value));  // it was undefined
-  node.versions[size_t(place)] = storage_of(value)->version;
+  node.versions[static_cast<size_t>(place)] = storage_of(value)->version;
 }
 }  // namespace
 
@@ -39,11 +39,11 @@ Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
 [[gnu::noinline]] Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count) {
   Ref<Node> node = make_node(view_of(out));
   node->rule = &rule;
-  node->operands = uint8_t(count);
+  node->operands = static_cast<uint8_t>(count);
   unsigned uses = local().mode & kRetaining ? kInputs : 0;
   for (int i = 0; i < count; ++i) {
-    std::construct_at(&node->next[size_t(i)], operands[i]->impl().node);  // it was null
-    if (node->next[size_t(i)]) uses |= rule.vjps[size_t(i)].uses;
+    std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node);  // it was null
+    if (node->next[static_cast<size_t>(i)]) uses |= rule.vjps[static_cast<size_t>(i)].uses;
   }
   if (uses & kSavedTensors) {
     for (int i = 0; i < count; ++i)
@@ -65,8 +65,8 @@ Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>&
 }
 
 const Tensor& Saved::checked(int i) const {
-  const Tensor& value = node_.saved[size_t(i)];
-  const uint32_t now = storage_of(value)->version, then = node_.versions[size_t(i)];
+  const Tensor& value = node_.saved[static_cast<size_t>(i)];
+  const uint32_t now = storage_of(value)->version, then = node_.versions[static_cast<size_t>(i)];
   if (now != then) [[unlikely]]
     throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name +
                                    " saved for its gradient was changed in place since (version " + std::to_string(then) +

@@ -103,7 +103,7 @@ class Saved {
   Tensor output() const;
   // Of the operand whose gradient is wanted.
   Shape shape() const { return Shape(std::span<const int64_t>(wanted().shape, wanted().rank)); }
-  DType dtype() const { return DType(wanted().dtype); }
+  DType dtype() const { return static_cast<DType>(wanted().dtype); }
   size_t position() const { return position_; }
   template <class T> const T& payload() const { return static_cast<const PayloadOf<T>&>(*node_.payload).value; }
 

@@ -38,7 +38,7 @@ template <Use kUse, class Kept> [[gnu::always_inline]] inline decltype(auto) use
 // The type of a function's last parameter where it uses the payload, else void.
 template <class Function, unsigned kUses> struct KeptBy { using type = void; };
 template <class Function, unsigned kUses>
-  requires(bool(kUses & kPayload))
+  requires(static_cast<bool>(kUses & kPayload))
 struct KeptBy<Function, kUses> : LastParameter<decltype(&Function::operator())> {};
 
 template <class... Kept> struct OneKept { using type = void; };
@@ -91,7 +91,7 @@ template <unsigned kUses, class... Operands>
 [[gnu::always_inline]] inline Tensor differentiable(const RuleOf<void, kUses>& rule, Tensor out,
                                                     const Operands&... operands) {
   static_assert(!((kUses & kInputs) >> sizeof...(Operands)), "an input that is no operand");
-  if ((... || bool(operands.impl().node)) && recording()) {
+  if ((... || static_cast<bool>(operands.impl().node)) && recording()) {
     const Tensor* const all[] = {&operands...};
     record(rule, out, all, sizeof...(operands));
   }
@@ -104,7 +104,7 @@ template <class Kept, unsigned kUses, class... Operands>
                                                     const std::type_identity_t<Kept>& payload, Tensor out,
                                                     const Operands&... operands) {
   static_assert(!((kUses & kInputs) >> sizeof...(Operands)), "an input that is no operand");
-  if ((... || bool(operands.impl().node)) && recording()) {
+  if ((... || static_cast<bool>(operands.impl().node)) && recording()) {
     const Tensor* const all[] = {&operands...};
     record(rule, out, all, sizeof...(operands)).payload = make_payload(payload);
   }

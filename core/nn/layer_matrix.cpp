@@ -12,7 +12,7 @@ namespace {
 // A view of one element, of rank 0.
 plugrad_view element_view(const Tensor& x, int64_t i) {
   plugrad_view v = view_of(x);
-  v.offset += uint64_t(i * v.strides[0] * int64_t(dtype_size(v.dtype)));
+  v.offset += static_cast<uint64_t>(i * v.strides[0] * static_cast<int64_t>(dtype_size(v.dtype)));
   v.rank = 0;
   set_layout(v, device_of(x).info.alignment);
   return v;
@@ -37,9 +37,9 @@ constexpr auto kGathered =
 Tensor gather_values(const std::vector<Tensor>& values) {
   DeviceState& device = device_of(values.front());
   const uint8_t dtype = dtype_of(values.front());
-  Tensor out = empty(device, {int64_t(values.size())}, dtype);
+  Tensor out = empty(device, {static_cast<int64_t>(values.size())}, dtype);
   for (size_t i = 0; i < values.size(); ++i) {
-    const plugrad_view part = element_view(out, int64_t(i));
+    const plugrad_view part = element_view(out, static_cast<int64_t>(i));
     run(Op::COPY, {operand(out, part)}, {values[i]});
   }
   record_many(kGathered, out, values, values);

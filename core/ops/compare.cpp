@@ -96,7 +96,7 @@ Tensor cast(const Tensor& x, DType dtype) {
       rule("cast", gradient<kDType>([](const Tensor& grad, DType from) { return cast(grad, from); }));
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
-  Tensor out = empty_like(device_of(x), view_of(x), uint8_t(dtype));
+  Tensor out = empty_like(device_of(x), view_of(x), static_cast<uint8_t>(dtype));
   if (view_of(x).count) run(Op::CAST, {out}, {x});
   return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }
@@ -116,7 +116,7 @@ Tensor to(const Tensor& x, Device device) {
   Storage& from = *storage_of(source);
   Tensor out = empty(device.state(), x.shape(), dtype_of(x), true);
   transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset,
-                    uint64_t(x.count() * item_size(x.dtype())));
+                    static_cast<uint64_t>(x.count() * item_size(x.dtype())));
   return differentiable(kRule, x.device(), std::move(out), x);
 }
 

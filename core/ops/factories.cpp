@@ -9,7 +9,8 @@
 namespace plugrad {
 
 Tensor full(const Shape& shape, Number value, DType dtype, Device device) {
-  return filled(device.state(), dense_view(shape, uint8_t(dtype), device.alignment()), uint8_t(dtype), value);
+  return filled(device.state(), dense_view(shape, static_cast<uint8_t>(dtype), device.alignment()),
+                static_cast<uint8_t>(dtype), value);
 }
 Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
 Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
@@ -32,16 +33,16 @@ int64_t arange_count(Number start, Number end, Number step) {
   }
   const double count = std::ceil((end.real() - start.real()) / step.real());
   if (!(count < 9e18)) throw Error(Code::invalid, "[arange] start, end and step do not give a finite number of elements");
-  return count > 0 ? int64_t(count) : 0;
+  return count > 0 ? static_cast<int64_t>(count) : 0;
 }
 }  // namespace
 
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
-  require_number_dtype(Op::IOTA, uint8_t(dtype));
-  const Immediate first = number_operand(Op::IOTA, uint8_t(dtype), start),
-                  by = number_operand(Op::IOTA, uint8_t(dtype), step);
-  if (std::isfinite(end.real())) number_operand(Op::IOTA, uint8_t(dtype), end);
-  Tensor out = empty(device.state(), {arange_count(start, end, step)}, uint8_t(dtype));
+  require_number_dtype(Op::IOTA, static_cast<uint8_t>(dtype));
+  const Immediate first = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), start),
+                  by = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), step);
+  if (std::isfinite(end.real())) number_operand(Op::IOTA, static_cast<uint8_t>(dtype), end);
+  Tensor out = empty(device.state(), {arange_count(start, end, step)}, static_cast<uint8_t>(dtype));
   if (out.count()) run(Op::IOTA, {out}, {first, by});
   return out;
 }
@@ -49,14 +50,14 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
 namespace {
 // Numbers by the device's generator, which is advanced by the counters they use.
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
-  require_floating(op, uint8_t(dtype));
+  require_floating(op, static_cast<uint8_t>(dtype));
   DeviceState& state = device.state();
-  Tensor out = empty(state, shape, uint8_t(dtype));
+  Tensor out = empty(state, shape, static_cast<uint8_t>(dtype));
   if (!out.count()) return out;
   const uint64_t per_counter = dtype == DType::f32 ? 4 : 2;
-  const uint64_t first = state.offset.fetch_add((uint64_t(out.count()) + per_counter - 1) / per_counter);
-  const Immediate seed = immediate(PLUGRAD_I64, 0, int64_t(state.seed.load())),
-                  offset = immediate(PLUGRAD_I64, 0, int64_t(first));
+  const uint64_t first = state.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);
+  const Immediate seed = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(state.seed.load())),
+                  offset = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(first));
   run(op, {out}, {seed, offset});
   return out;
 }
@@ -69,7 +70,9 @@ Tensor rand(const Shape& shape, DType dtype, Device device, double low, double h
   const Tensor moved = add(mul(unit, high - low), low);
   if (low == 0 || !(low < high)) return moved;
   // Adding low may round up to high itself.
-  return minimum(moved, dtype == DType::f32 ? double(std::nextafter(float(high), float(low))) : std::nextafter(high, low));
+  return minimum(moved, dtype == DType::f32
+                            ? static_cast<double>(std::nextafter(static_cast<float>(high), static_cast<float>(low)))
+                            : std::nextafter(high, low));
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device, double mean, double deviation) {

@@ -13,7 +13,7 @@ int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   require(op, index);
   if (index.dtype() != DType::i64) throw_dtype(op, dtype_of(index), "indices of i64");
   if (x.device() != index.device()) throw_not_together(op, x, index);
-  const std::string label = op_label(uint32_t(op));
+  const std::string label = op_label(static_cast<uint32_t>(op));
   const int at = normal_axis(axis, x.rank(), label.c_str());
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == at || index.size(i) <= x.size(i);

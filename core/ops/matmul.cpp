@@ -14,13 +14,13 @@ namespace {
 // Batch extents of x broadcast to those of `batch`, the last two axes kept.
 plugrad_view batched(const plugrad_view& x, const Shape& batch, uint64_t alignment) {
   plugrad_view shape = x;
-  shape.rank = uint8_t(batch.rank() + 2);
+  shape.rank = static_cast<uint8_t>(batch.rank() + 2);
   std::ranges::copy(batch, shape.shape);
   for (int i = 0; i < 2; ++i) shape.shape[batch.rank() + i] = x.shape[x.rank - 2 + i];
   return same_shape(x, shape) ? x : broadcast_to(x, shape, alignment);
 }
 
-Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.shape, size_t(v.rank) - 2)); }
+Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.shape, static_cast<size_t>(v.rank) - 2)); }
 
 Tensor product(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);

@@ -23,7 +23,7 @@ unsigned axis_mask(const Shape& axes, int rank, const char* what) {
 // A shape with extent 1 at the axes of the mask.
 Shape kept_shape(Shape shape, unsigned mask) {
   for (int i = 0; i < shape.rank(); ++i)
-    if (mask >> i & 1) shape[size_t(i)] = 1;
+    if (mask >> i & 1) shape[static_cast<size_t>(i)] = 1;
   return shape;
 }
 
@@ -33,8 +33,8 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
   const plugrad_view like = dense_view(kept_shape(x.shape(), mask), out_dtype, device.info.alignment);
   if (!view_of(x).count && like.count) {
     if (op == Op::SUM) return filled(device, like, out_dtype, 0);
-    throw Error(Code::invalid,
-                "[" + op_label(uint32_t(op)) + "] over no elements, of shape " + x.shape().text() + ": it has no identity");
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] over no elements, of shape " +
+                                   x.shape().text() + ": it has no identity");
   }
   Tensor out = empty_like(device, like, out_dtype);
   if (like.count) run(op, {out}, {x});
@@ -98,7 +98,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)
-    if (mask >> i & 1) count *= double(view_of(x).shape[i]);
+    if (mask >> i & 1) count *= static_cast<double>(view_of(x).shape[i]);
   return div(sum(x, axes, keepdim), count);
 }
 

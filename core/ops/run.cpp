@@ -11,11 +11,13 @@ void throw_not_together(const std::string& what, const Tensor& a, const Tensor& 
   throw Error(Code::invalid, "[" + what + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) +
                                  ": one dtype expected; cast one of them");
 }
-void throw_not_together(Op op, const Tensor& a, const Tensor& b) { throw_not_together(op_label(uint32_t(op)), a, b); }
+void throw_not_together(Op op, const Tensor& a, const Tensor& b) {
+  throw_not_together(op_label(static_cast<uint32_t>(op)), a, b);
+}
 
 void throw_dtype(Op op, uint8_t dtype, const char* expected) {
-  throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an operand of " + dtype_label(dtype) + ": " + expected +
-                                 " expected; cast it");
+  throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an operand of " + dtype_label(dtype) + ": " +
+                                 expected + " expected; cast it");
 }
 
 plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what) {
@@ -27,7 +29,7 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
     int64_t& extent = out.shape[out.rank - small.rank + i];
     if (extent == 1) extent = small.shape[i];
     else if (small.shape[i] != 1 && small.shape[i] != extent)
-      throw Error(Code::invalid, "[" + (what ? what : op_label(uint32_t(op))) +
+      throw Error(Code::invalid, "[" + (what ? what : op_label(static_cast<uint32_t>(op))) +
                                      "] shapes do not broadcast: " + shape_of(a).text() + " and " + shape_of(b).text());
   }
   set_dense(out, alignment);
@@ -46,13 +48,13 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
 
 Immediate number_operand(Op op, uint8_t dtype, Number value) {
   const bool integral = !is_floating(dtype);
-  if (integral && value.floating() && value.real() != double(value.integer()))
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.real()) +
+  if (integral && value.floating() && value.real() != static_cast<double>(value.integer()))
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + std::to_string(value.real()) +
                                    " beside a tensor of " + dtype_label(dtype) +
                                    ": a whole number expected; cast the tensor to a floating dtype");
   if (is_boolean(dtype) && value.integer() != 0 && value.integer() != 1)
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] the number " + std::to_string(value.integer()) +
-                                   " beside a tensor of bool: 0 or 1 expected");
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " +
+                                   std::to_string(value.integer()) + " beside a tensor of bool: 0 or 1 expected");
   return immediate(dtype, value.real(), value.integer());
 }
 

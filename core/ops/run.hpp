@@ -19,7 +19,7 @@ Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dty
 
 [[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
   if (!x.defined()) [[unlikely]]
-    throw Error(Code::invalid, "[" + op_label(uint32_t(op)) + "] an undefined tensor: give it a value first");
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an undefined tensor: give it a value first");
 }
 [[gnu::always_inline]] inline void require_together(Op op, const Tensor& a, const Tensor& b) {
   require(op, a);

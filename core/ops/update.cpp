@@ -67,7 +67,8 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   for (Tensor* each : {&param, &m, &v}) require_writable(*each, "adam_step");
   if (!param.count()) return;
   for (Tensor* each : {&param, &m, &v}) raise_version(*each);
-  const double c1 = 1 - std::pow(s.beta1, double(s.number)), c2 = 1 - std::pow(s.beta2, double(s.number));
+  const double c1 = 1 - std::pow(s.beta1, static_cast<double>(s.number)),
+               c2 = 1 - std::pow(s.beta2, static_cast<double>(s.number));
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
   if (try_run(Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;

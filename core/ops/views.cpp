@@ -48,8 +48,8 @@ std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape)
   int to = shape.rank() - 1;
   while (to >= 0) {
     while (from >= 0 && v.shape[from] == 1) --from;
-    if (shape[size_t(to)] == 1) {
-      strides[size_t(to--)] = 1;
+    if (shape[static_cast<size_t>(to)] == 1) {
+      strides[static_cast<size_t>(to--)] = 1;
       continue;
     }
     if (from < 0) return std::nullopt;
@@ -58,9 +58,9 @@ std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape)
     while (from > 0 && (v.shape[from - 1] == 1 || v.strides[from - 1] == base * block)) block *= v.shape[--from];
     --from;
     for (int64_t filled = 1; filled < block;) {
-      if (to < 0 || block % (filled * shape[size_t(to)]) != 0) return std::nullopt;
-      strides[size_t(to)] = base * filled;
-      filled *= shape[size_t(to--)];
+      if (to < 0 || block % (filled * shape[static_cast<size_t>(to)]) != 0) return std::nullopt;
+      strides[static_cast<size_t>(to)] = base * filled;
+      filled *= shape[static_cast<size_t>(to--)];
     }
   }
   return strides;
@@ -79,7 +79,7 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
     v = view_of(source);
     strides = reshaped_strides(v, shape);
   }
-  v.rank = uint8_t(shape.rank());
+  v.rank = static_cast<uint8_t>(shape.rank());
   std::ranges::copy(shape, v.shape);
   std::ranges::copy(*strides, v.strides);
   return differentiable(kRule, viewed(source, v), x);
@@ -90,7 +90,7 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
 Tensor permute(const Tensor& x, const Shape& axes) {
   static constexpr auto kRule = rule("permute", gradient<kPayload>([](const Tensor& grad, const Shape& order) {
     Shape inverse = order;
-    for (int i = 0; i < order.rank(); ++i) inverse[size_t(order[size_t(i)])] = i;
+    for (int i = 0; i < order.rank(); ++i) inverse[static_cast<size_t>(order[static_cast<size_t>(i)])] = i;
     return permute(grad, inverse);
   }));
   require_defined(x, "permute");
@@ -100,10 +100,10 @@ Tensor permute(const Tensor& x, const Shape& axes) {
   if (axes.rank() != v.rank)
     refuse("permute", std::to_string(axes.rank()) + " axes for a tensor of shape " + x.shape().text());
   for (int i = 0; i < v.rank; ++i) {
-    const int from = normal_axis(axes[size_t(i)], v.rank, "permute");
+    const int from = normal_axis(axes[static_cast<size_t>(i)], v.rank, "permute");
     if (seen >> from & 1) refuse("permute", "axis " + std::to_string(from) + " stands twice in " + axes.text());
     seen |= 1u << from;
-    order[size_t(i)] = from;
+    order[static_cast<size_t>(i)] = from;
     v.shape[i] = view_of(x).shape[from];
     v.strides[i] = view_of(x).strides[from];
   }
@@ -133,14 +133,15 @@ Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t 
   start = inside(start);
   end = inside(end);
   const int64_t distance = step < 0 ? start - end : end - start;
-  const uint64_t by = step < 0 ? 0 - uint64_t(step) : uint64_t(step);
-  const int64_t count = distance > 0 ? int64_t(uint64_t(distance - 1) / by) + 1 : 0;
+  const uint64_t by = step < 0 ? 0 - static_cast<uint64_t>(step) : static_cast<uint64_t>(step);
+  const int64_t count = distance > 0 ? static_cast<int64_t>(static_cast<uint64_t>(distance - 1) / by) + 1 : 0;
   return {axis, start, count, count > 1 ? step : 1};  // a step that is not taken may be huge
 }
 
 plugrad_view sliced(const plugrad_view& x, const Part& part) {
   plugrad_view v = x;
-  if (part.count) v.offset += uint64_t(part.start * v.strides[part.axis] * int64_t(dtype_size(v.dtype)));
+  if (part.count)
+    v.offset += static_cast<uint64_t>(part.start * v.strides[part.axis] * static_cast<int64_t>(dtype_size(v.dtype)));
   v.shape[part.axis] = part.count;
   v.strides[part.axis] *= part.step;
   return v;
@@ -192,8 +193,8 @@ Tensor expand(const Tensor& x, const Shape& wanted) {
   bool fits = added >= 0;
   for (int i = 0; fits && i < wanted.rank(); ++i) {
     const int64_t own = i < added ? 1 : view_of(x).shape[i - added];
-    if (shape[size_t(i)] == -1 && i >= added) shape[size_t(i)] = own;
-    fits = shape[size_t(i)] >= 0 && (own == 1 || own == shape[size_t(i)]);
+    if (shape[static_cast<size_t>(i)] == -1 && i >= added) shape[static_cast<size_t>(i)] = own;
+    fits = shape[static_cast<size_t>(i)] >= 0 && (own == 1 || own == shape[static_cast<size_t>(i)]);
   }
   if (!fits) refuse("expand", x.shape().text() + " does not expand to " + wanted.text());
   return shape == x.shape() ? x : expand_to(x, shape);
@@ -203,7 +204,7 @@ namespace {
 Tensor with_axes(const Tensor& x, const Shape& shape, const Shape& strides) {
   static constexpr auto kRule = rule("reshape", kReshaped);
   plugrad_view v = view_of(x);
-  v.rank = uint8_t(shape.rank());
+  v.rank = static_cast<uint8_t>(shape.rank());
   std::ranges::copy(shape, v.shape);
   std::ranges::copy(strides, v.strides);
   return differentiable(kRule, viewed(x, v), x);
@@ -281,7 +282,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
     seams.starts.push_back(seams.starts.back() + each.size(at));
   }
   Shape shape = first.shape();
-  shape[size_t(at)] = seams.starts.back();
+  shape[static_cast<size_t>(at)] = seams.starts.back();
   DeviceState& device = device_of(first);
   Tensor out = empty(device, shape, dtype_of(first));
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -18,8 +18,8 @@ Span span_of(const plugrad_view& view, const Storage& storage) {
     const int64_t reach = view.strides[i] * (view.shape[i] - 1);
     (reach < 0 ? low : high) += reach;
   }
-  const uint64_t size = dtype_size(view.dtype), first = uint64_t(-low) * size;
-  return {view.offset - storage.offset - first, uint64_t(high - low + 1) * size, first};
+  const uint64_t size = dtype_size(view.dtype), first = static_cast<uint64_t>(-low) * size;
+  return {view.offset - storage.offset - first, static_cast<uint64_t>(high - low + 1) * size, first};
 }
 
 // An operand of a call, on the host's device.

@@ -13,7 +13,7 @@ struct Dense {
 };
 
 Dense make_dense(DeviceState& device, const plugrad_view& like) {
-  Dense made{allocate(device, uint64_t(like.count) * dtype_size(like.dtype)), like};
+  Dense made{allocate(device, static_cast<uint64_t>(like.count) * dtype_size(like.dtype)), like};
   made.view.buffer = made.storage->buffer;
   made.view.offset = made.storage->offset;
   set_dense(made.view, device.info.alignment);
@@ -117,7 +117,7 @@ class Replacement {
 }  // namespace
 
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
-  const Op op = Op(call.opcode);
+  const Op op = static_cast<Op>(call.opcode);
   // FILL, COPY and CAST serve every class; IOTA's inputs are immediates by definition.
   if (op == Op::FILL || op == Op::COPY || op == Op::CAST || op == Op::IOTA || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
   constexpr Plan kPlans[] = {

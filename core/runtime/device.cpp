@@ -67,7 +67,7 @@ void keep_reachable(void* handle) {
 void DeviceState::open(uint32_t index, const OptionList& options) {
   std::vector<plugrad_option> items;
   for (const auto& [key, value] : options) items.push_back({sizeof(plugrad_option), 0, key.c_str(), value.c_str()});
-  const plugrad_options given{sizeof given, uint32_t(items.size()), sizeof(plugrad_option), items.data()};
+  const plugrad_options given{sizeof given, static_cast<uint32_t>(items.size()), sizeof(plugrad_option), items.data()};
   info.struct_size = sizeof info;
   check(table.open(plugrad::host(), index, &given, &handle, &info), "open");
   keep_reachable(handle);
@@ -106,8 +106,8 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
   question.opcode = op.opcode;
   question.flags = flags;
   question.layout = layout;
-  question.outputs = uint8_t(op.outputs);
-  question.inputs = uint8_t(op.inputs);
+  question.outputs = static_cast<uint8_t>(op.outputs);
+  question.inputs = static_cast<uint8_t>(op.inputs);
   for (int i = 0; i < op.outputs + op.inputs; ++i) question.dtypes[i] = op.views[i]->dtype;
   if (op.opcode >= KernelTable::kOpcodes || key >= KernelTable::kDTypes || layout >= KernelTable::kLayouts)
     return table.resolve(handle, &question);

@@ -25,7 +25,7 @@ class KernelTable {
   using Entry = std::atomic<const plugrad_kernel*>;
 
   static constexpr size_t place(uint32_t slot, uint8_t key, uint16_t layout) {
-    return (size_t(slot) * kDTypes + key) * kLayouts + layout;
+    return (static_cast<size_t>(slot) * kDTypes + key) * kLayouts + layout;
   }
   static constexpr uint32_t slot(uint32_t opcode, uint8_t source) {
     return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode;

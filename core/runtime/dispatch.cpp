@@ -11,12 +11,13 @@ namespace {
 bool writes_whole(const OpCall& call, int output) {
   const plugrad_view& v = *call.views[output];
   const bool dense = !(v.layout & PLUGRAD_STRIDED);
-  return dense && !is_in_out(call.opcode, output) && uint64_t(v.count) * dtype_size(v.dtype) >= call.storages[output]->size;
+  return dense && !is_in_out(call.opcode, output) &&
+         static_cast<uint64_t>(v.count) * dtype_size(v.dtype) >= call.storages[output]->size;
 }
 
 plugrad_status run_on_stream(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call, plugrad_op& op) {
   streams::Uses uses{{call.storages, call.outputs}, {call.storages + call.outputs, call.inputs}, 0};
-  for (int i = 0; i < call.outputs; ++i) uses.overwrites |= uint32_t(writes_whole(call, i)) << i;
+  for (int i = 0; i < call.outputs; ++i) uses.overwrites |= static_cast<uint32_t>(writes_whole(call, i)) << i;
   return streams::submit(*device.compute, op_name(call.opcode), uses, [&](uint64_t number) {
     op.number = number;
     return kernel->run(kernel, device.compute->handle, &op);

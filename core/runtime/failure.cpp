@@ -33,7 +33,9 @@ std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status statu
   std::string what = "[" + s.device->name + (s.role == PLUGRAD_COPY_STREAM ? "] copy " : "] op ") + std::to_string(first);
   if (lost) what += " or later";
   else if (last != first) what += " to " + std::to_string(last);
-  const Code code = lost ? Code::device_lost : Code(failure.status ? failure.status : plugrad_status(PLUGRAD_DEVICE_ERROR));
+  const Code code =
+      lost ? Code::device_lost
+           : static_cast<Code>(failure.status ? failure.status : static_cast<plugrad_status>(PLUGRAD_DEVICE_ERROR));
   return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first,
                                        last);
 }

@@ -35,8 +35,8 @@ inline void enter(StreamState& s) {
   if (s.device->lost.load(std::memory_order_relaxed) || !s.gate.lock()) [[unlikely]] throw_lost(*s.device);
 }
 
-// After a call on s answered other than OK: lets go of the gate, takes down what failed before, and throws, or answers a status
-// that has a next rung.
+// After a call on s answered other than OK: lets go of the gate, takes down what failed before, and throws, or answers a
+// status that has a next rung.
 plugrad_status refused(StreamState& s, const char* what, plugrad_status status);
 
 }  // namespace plugrad::streams

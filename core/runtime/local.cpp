@@ -72,7 +72,7 @@ std::string status_text(plugrad_status status, const std::string& where, const s
 
 void throw_status(plugrad_status status, const std::string& where, const std::string& why) {
   const bool known = status >= PLUGRAD_INVALID && status <= PLUGRAD_INTERNAL;
-  throw Error(known ? Code(status) : Code::internal, status_text(status, where, why));
+  throw Error(known ? static_cast<Code>(status) : Code::internal, status_text(status, where, why));
 }
 
 }  // namespace plugrad

@@ -17,7 +17,7 @@ constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"};
 LogLevel initial_level() {
   const char* text = platform::environment("PLUGRAD_LOG");
   for (int i = 0; text && i < 5; ++i)
-    if (std::string_view(text) == kLevels[i]) return LogLevel(i);
+    if (std::string_view(text) == kLevels[i]) return static_cast<LogLevel>(i);
   if (text) std::fprintf(stderr, "plugrad: PLUGRAD_LOG='%s': debug, info, warning, error or off expected\n", text);
   return LogLevel::warning;
 }
@@ -54,7 +54,8 @@ void log(LogLevel level, std::string_view line) {
     sink = l.sink;
   }
   if (sink) (*sink)(level, line);
-  else std::fprintf(stderr, "plugrad %s: %.*s\n", kLevels[int(level)], static_cast<int>(line.size()), line.data());
+  else
+    std::fprintf(stderr, "plugrad %s: %.*s\n", kLevels[static_cast<int>(level)], static_cast<int>(line.size()), line.data());
 }
 
 }  // namespace plugrad

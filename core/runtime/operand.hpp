@@ -65,7 +65,8 @@ struct Attributes {
 inline void set_dense(plugrad_view& v, uint64_t alignment) {
   v.count = 1;
   for (int i = v.rank; i-- > 0; v.count *= v.shape[i]) v.strides[i] = v.count;
-  v.layout = uint16_t((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) | (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
+  v.layout = static_cast<uint16_t>((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) |
+                                   (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
 }
 
 }  // namespace plugrad

@@ -48,8 +48,8 @@ std::string check_segments(FILE* file, const Elf64_Ehdr& header, uint64_t size) 
 }
 }  // namespace
 
-// dladdr answers a relative name where LD_LIBRARY_PATH was relative, and means it relative to the directory of the start: the
-// kernel's own list of mappings is absolute, whoever changed the directory since.
+// dladdr answers a relative name where LD_LIBRARY_PATH was relative, and means it relative to the directory of the start:
+// the kernel's own list of mappings is absolute, whoever changed the directory since.
 std::string core_file() {
   const auto here = reinterpret_cast<std::uintptr_t>(&core_file);
   const File maps(std::fopen("/proc/self/maps", "re"));

@@ -20,7 +20,7 @@ std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once some
 
 void report(const plugrad_host*, plugrad_status, const char* message) { local().report = message ? message : ""; }
 void log_line(const plugrad_host*, uint32_t level, const char* message) {
-  log(level <= PLUGRAD_ERROR ? LogLevel(level) : LogLevel::error, message ? message : "");
+  log(level <= PLUGRAD_ERROR ? static_cast<LogLevel>(level) : LogLevel::error, message ? message : "");
 }
 const void* host_extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log_line, host_extension};
@@ -53,14 +53,14 @@ std::pair<std::string, uint32_t> parse_device(const std::string& name) {
   const bool digits =
       !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
   if (!digits || !loader::valid_name(backend.c_str())) return {"", 0};
-  return {backend, uint32_t(std::stoul(number))};
+  return {backend, static_cast<uint32_t>(std::stoul(number))};
 }
 }  // namespace
 
 const char* stage_name(Stage stage) {
   constexpr const char* kNames[] = {"found",           "file checked", "loaded",   "symbol found", "contract agreed",
                                     "devices counted", "ready",        "shadowed", "disabled"};
-  return kNames[size_t(stage)];
+  return kNames[static_cast<size_t>(stage)];
 }
 
 Registry& Registry::get() {
@@ -256,13 +256,14 @@ DeviceState& Registry::device(const std::string& name) {
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];
   if (plugin.table.stream_create && plugin.counted_by != platform::process())
-    throw Error(Code::device_lost, "[" + std::string(plugin.table.name) + ":" + std::to_string(index) +
-                                       "] the process was forked after the plugin had looked for its devices, and its "
-                                       "driver does not survive that: start processes by spawn instead of fork, or fork first");
+    throw Error(Code::device_lost,
+                "[" + std::string(plugin.table.name) + ":" + std::to_string(index) +
+                    "] the process was forked after the plugin had looked for its devices, and its "
+                    "driver does not survive that: start processes by spawn instead of fork, or fork first");
   if (devices_.size() == kMaxDevices)
     throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
-  DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index, uint32_t(devices_.size()),
-                                            options_for(plugin, index));
+  DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index,
+                                            static_cast<uint32_t>(devices_.size()), options_for(plugin, index));
   made.seed = seed_;
   return *(plugin.opened[index] = &made);
 }

@@ -53,7 +53,8 @@ struct Edge {
   uint64_t low, number;
 };
 
-// Lock order: gate, then ledger. Never two gates. The ledger is held for a few instructions, never over a call that may wait.
+// Lock order: gate, then ledger. Never two gates. The ledger is held for a few instructions, never over a call that may
+// wait.
 struct StreamState {
   DeviceState* device = nullptr;
   plugrad_stream* handle = nullptr;

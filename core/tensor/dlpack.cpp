@@ -47,7 +47,8 @@ ElementType element_type(const DTypeInfo& info) {
 DType dtype_of(ElementType type) {
   std::string known;
   for (const DTypeInfo& info : kDTypes) {
-    if (type.code == info.dlpack_code && type.bits == 8 * info.size && type.lanes == 1) return static_cast<DType>(info.dtype);
+    if (type.code == info.dlpack_code && type.bits == 8 * info.size && type.lanes == 1)
+      return static_cast<DType>(info.dtype);
     known += (known.empty() ? "" : ", ") + std::string(info.label);
   }
   throw Error(Code::invalid, "[dlpack] elements of type code " + std::to_string(type.code) + " with " +
@@ -102,8 +103,8 @@ plugrad_view imported_view(const Array& array) {
   if (array.ndim < 0 || array.ndim > PLUGRAD_MAX_RANK)
     throw Error(Code::invalid, "[dlpack] rank " + std::to_string(array.ndim) + ": at most " +
                                    std::to_string(PLUGRAD_MAX_RANK) + " expected");
-  const Shape shape(std::span(array.shape, size_t(array.ndim)));
-  plugrad_view v = dense_view(shape, uint8_t(dtype_of(array.dtype)), 1);
+  const Shape shape(std::span(array.shape, static_cast<size_t>(array.ndim)));
+  plugrad_view v = dense_view(shape, static_cast<uint8_t>(dtype_of(array.dtype)), 1);
   if (array.strides) std::copy_n(array.strides, array.ndim, v.strides);
   return v;
 }
@@ -144,10 +145,10 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   }
   const Reach reach = reach_of(v);
   const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
-  if (first % uint64_t(dtype_size(v.dtype)))
+  if (first % static_cast<uint64_t>(dtype_size(v.dtype)))
     throw Error(Code::invalid, "[dlpack] elements that are not aligned to their own size: copy them first");
-  const uintptr_t lowest = first + uintptr_t(reach.below);
-  const uintptr_t base = lowest & ~(uintptr_t(state.info.alignment) - 1);
+  const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
+  const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
   // What is copied stays the caller's until nothing can fail any more.
   Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
   const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};

@@ -50,7 +50,7 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 // A dense tensor with the shape of like, not yet written.
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
   l.objects.reserve();
-  Storage* storage = allocate(l, device, uint64_t(like.count) * dtype_size(dtype)).release();
+  Storage* storage = allocate(l, device, static_cast<uint64_t>(like.count) * dtype_size(dtype)).release();
   Impl* impl = new (l.objects.get_reserved()) Impl(device, Ref<Storage>(storage));
   plugrad_view& v = impl->view;
   v.buffer = storage->buffer;

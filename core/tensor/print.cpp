@@ -22,7 +22,7 @@ bool is_cut(const plugrad_view& v, int axis) { return v.count > kThreshold && v.
 
 // Narrows one axis of a view to [start, start + extent).
 void narrow(plugrad_view& v, int axis, int64_t start, int64_t extent) {
-  v.offset += uint64_t(start * v.strides[axis] * int64_t(dtype_size(v.dtype)));
+  v.offset += static_cast<uint64_t>(start * v.strides[axis] * static_cast<int64_t>(dtype_size(v.dtype)));
   v.shape[axis] = extent;
 }
 
@@ -32,7 +32,7 @@ Tensor shown_part(const Tensor& x) {
   Shape shape = shape_of(whole);
   std::vector<int> cut;
   for (int axis = 0; axis < whole.rank; ++axis)
-    if (is_cut(whole, axis)) shape[size_t(axis)] = 2 * kEdge, cut.push_back(axis);
+    if (is_cut(whole, axis)) shape[static_cast<size_t>(axis)] = 2 * kEdge, cut.push_back(axis);
   if (cut.empty()) return x;
   DeviceState& device = device_of(x);
   const uint64_t alignment = device.info.alignment;
@@ -54,7 +54,7 @@ Tensor shown_part(const Tensor& x) {
 // --- Numbers.
 
 template <class T> std::vector<T> read(const Tensor& x) {
-  std::vector<T> raw(size_t(x.count()));
+  std::vector<T> raw(static_cast<size_t>(x.count()));
   x.copy_to_host(raw.data());
   return raw;
 }
@@ -87,8 +87,8 @@ std::string rounded(const char* format, double value) {
 std::string positional(const Decimal& d) {
   const int before = d.exponent + 1;
   std::string digits = d.digits;
-  if (before <= 0) digits.insert(0, size_t(1 - before), '0');
-  const size_t point = size_t(std::max(before, 1));
+  if (before <= 0) digits.insert(0, static_cast<size_t>(1 - before), '0');
+  const size_t point = static_cast<size_t>(std::max(before, 1));
   if (digits.size() < point) digits.append(point - digits.size(), '0');
   digits.insert(point, ".");
   return (d.negative ? "-" : "") + digits;
@@ -105,12 +105,13 @@ std::string scientific(const Decimal& d, size_t after, size_t exponent_digits) {
 // At most 8 digits after the point.
 template <class T> std::string short_positional(T value) {
   const std::string all = positional(shortest(value));
-  return all.size() - all.find('.') - 1 <= size_t(kPrecision) ? all : rounded("%.*f", double(value));
+  return all.size() - all.find('.') - 1 <= static_cast<size_t>(kPrecision) ? all
+                                                                           : rounded("%.*f", static_cast<double>(value));
 }
 template <class T> std::string short_scientific(T value, size_t after, size_t exponent_digits) {
   Decimal d = shortest(value);
-  if (d.digits.size() > size_t(kPrecision) + 1) {
-    const std::string all = rounded("%.*e", std::abs(double(value)));
+  if (d.digits.size() > static_cast<size_t>(kPrecision) + 1) {
+    const std::string all = rounded("%.*e", std::abs(static_cast<double>(value)));
     const size_t e = all.find('e');
     d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
   }
@@ -124,7 +125,7 @@ template <class T> std::string scalar_text(T value) {
   if (!std::isfinite(value)) return special(value);
   const Decimal d = shortest(value);
   constexpr double kHigh = sizeof(T) == 4 ? 1e6 : 1e16;
-  if (value == 0 || (std::abs(double(value)) >= 1e-4 && std::abs(double(value)) < kHigh)) {
+  if (value == 0 || (std::abs(static_cast<double>(value)) >= 1e-4 && std::abs(static_cast<double>(value)) < kHigh)) {
     const std::string all = positional(d);
     return all.back() == '.' ? all + "0" : all;
   }
@@ -202,7 +203,7 @@ class Rows {
 
   std::string text(int axis = 0) {
     if (axis == shape_.rank()) return texts_[at_++];
-    const std::string indent(size_t(axis) + 1, ' ');
+    const std::string indent(static_cast<size_t>(axis) + 1, ' ');
     const std::string inner = axis + 1 == shape_.rank() ? row(axis, indent) : block(axis, indent);
     return "[" + inner.substr(indent.size()) + "]";
   }
@@ -218,7 +219,7 @@ class Rows {
       }
       line += word;
     };
-    for (int64_t i = 0, count = shape_[size_t(axis)]; i < count; ++i) {
+    for (int64_t i = 0, count = shape_[static_cast<size_t>(axis)]; i < count; ++i) {
       if (i) line += ' ';
       if (i == kEdge && is_cut(whole_, axis)) extend("..."), line += ' ';
       extend(text(axis + 1));
@@ -228,8 +229,8 @@ class Rows {
 
   std::string block(int axis, const std::string& indent) {
     std::string all;
-    const std::string between(size_t(shape_.rank() - axis - 1), '\n');
-    for (int64_t i = 0, count = shape_[size_t(axis)]; i < count; ++i) {
+    const std::string between(static_cast<size_t>(shape_.rank() - axis - 1), '\n');
+    for (int64_t i = 0, count = shape_[static_cast<size_t>(axis)]; i < count; ++i) {
       if (i) all += between;
       if (i == kEdge && is_cut(whole_, axis)) all += indent + "..." + between;
       all += indent + text(axis + 1);

@@ -30,7 +30,7 @@ int64_t Shape::count() const {
 
 std::string Shape::text() const {
   std::string all = "(";
-  for (int i = 0; i < rank(); ++i) all += (i ? ", " : "") + std::to_string(extents_[size_t(i)]);
+  for (int i = 0; i < rank(); ++i) all += (i ? ", " : "") + std::to_string(extents_[static_cast<size_t>(i)]);
   return all + (rank() == 1 ? ",)" : ")");
 }
 

@@ -9,11 +9,11 @@
 namespace plugrad {
 
 Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
-  if (shape.count() != int64_t(count))
+  if (shape.count() != static_cast<int64_t>(count))
     throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements for shape " + shape.text() + ", which has " +
                                    std::to_string(shape.count()));
-  Tensor out = empty(device.state(), shape, uint8_t(dtype), true);
-  transfer::upload(*storage_of(out), 0, elements, count * uint64_t(item_size(dtype)));
+  Tensor out = empty(device.state(), shape, static_cast<uint8_t>(dtype), true);
+  transfer::upload(*storage_of(out), 0, elements, count * static_cast<uint64_t>(item_size(dtype)));
   return out;
 }
 
@@ -25,7 +25,7 @@ const Impl& asked(const Tensor& x, const char* what) {
 }  // namespace
 
 Device Tensor::device() const { return Device(asked(*this, "device").device); }
-DType Tensor::dtype() const { return DType(asked(*this, "dtype").view.dtype); }
+DType Tensor::dtype() const { return static_cast<DType>(asked(*this, "dtype").view.dtype); }
 int Tensor::rank() const { return asked(*this, "rank").view.rank; }
 Shape Tensor::shape() const { return shape_of(asked(*this, "shape").view); }
 Shape Tensor::strides() const {
@@ -40,7 +40,8 @@ void Tensor::copy_to_host(void* elements) const {
   require_defined(*this, "read");
   const Tensor source = dense(*this);
   Storage& storage = *storage_of(source);
-  transfer::download(elements, storage, view_of(source).offset - storage.offset, uint64_t(count() * item_size(dtype())));
+  transfer::download(elements, storage, view_of(source).offset - storage.offset,
+                     static_cast<uint64_t>(count() * item_size(dtype())));
 }
 
 namespace {
@@ -49,7 +50,7 @@ template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
   if (x.dtype() != wanted)
     throw Error(Code::invalid, std::string("[read] elements of a ") + dtype_name(x.dtype()) + " tensor as " +
                                    dtype_name(wanted) + ": cast it first");
-  std::vector<T> out(size_t(x.count()));
+  std::vector<T> out(static_cast<size_t>(x.count()));
   x.copy_to_host(out.data());
   return out;
 }

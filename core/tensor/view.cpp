@@ -31,7 +31,7 @@ plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment) {
   if (count > INT64_MAX / 16) throw Error(Code::invalid, "[shape] more elements than memory has addresses: " + shape.text());
   plugrad_view v{};
   v.dtype = dtype;
-  v.rank = uint8_t(shape.rank());
+  v.rank = static_cast<uint8_t>(shape.rank());
   std::ranges::copy(shape, v.shape);
   set_dense(v, alignment);
   return v;
@@ -51,7 +51,7 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
   plugrad_view v = dense_view(shape, dtype, device.info.alignment);
-  Ref<Storage> storage = allocate(device, uint64_t(v.count) * dtype_size(dtype), upload);
+  Ref<Storage> storage = allocate(device, static_cast<uint64_t>(v.count) * dtype_size(dtype), upload);
   v.buffer = storage->buffer;
   v.offset = storage->offset;
   Ref<Impl> impl(new (local().objects.get()) Impl(device, std::move(storage)));
@@ -74,7 +74,7 @@ Tensor dense(const Tensor& x) {
 }
 
 int normal_axis(int64_t axis, int rank, const char* what) {
-  if (axis >= -rank && axis < rank) return int(axis < 0 ? axis + rank : axis);
+  if (axis >= -rank && axis < rank) return static_cast<int>(axis < 0 ? axis + rank : axis);
   throw Error(Code::invalid,
               std::string("[") + what + "] axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
                   (rank ? ": " + std::to_string(-rank) + " to " + std::to_string(rank - 1) + " expected" : ": it has none"));

@@ -133,7 +133,8 @@ void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& o
 
 uint32_t Sim::run_faults() {
   uint32_t now = 0;
-  for (uint32_t fault = PLUGRAD_SIM_FAIL; fault <= PLUGRAD_SIM_SLOW; ++fault) now |= uint32_t(due(fault)) << fault;
+  for (uint32_t fault = PLUGRAD_SIM_FAIL; fault <= PLUGRAD_SIM_SLOW; ++fault)
+    now |= static_cast<uint32_t>(due(fault)) << fault;
   if (now >> PLUGRAD_SIM_REFUSE & 1) throw BackendError(PLUGRAD_INTERNAL, "refused, as was asked for");
   if (now >> PLUGRAD_SIM_UNSUPPORTED & 1) throw BackendError(PLUGRAD_UNSUPPORTED, "declined, as was asked for");
   if (now >> PLUGRAD_SIM_NO_ROOM & 1) throw BackendError(PLUGRAD_OUT_OF_MEMORY, "no room, as was asked for");

@@ -23,7 +23,8 @@ const OpRow& row_of(uint32_t opcode) {
 
 std::string text_of(const Question& question) {
   std::string text = question.op->name;
-  for (size_t i = 0; i < question.dtypes.size(); ++i) text += std::string(i ? "," : " ") + dtype_label_of(question.dtypes[i]);
+  for (size_t i = 0; i < question.dtypes.size(); ++i)
+    text += std::string(i ? "," : " ") + dtype_label_of(question.dtypes[i]);
   if (question.flags & PLUGRAD_ACCUMULATE) text += " +accumulate";
   if (question.flags & PLUGRAD_TF32) text += " +tf32";
   if (question.flags & PLUGRAD_DETERMINISTIC) text += " +deterministic";

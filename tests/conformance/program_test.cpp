@@ -144,7 +144,8 @@ TEST(Conform, WritesJson) {
 TEST(Conform, ListsItsCases) {
   const Said said = run_program({kProgram, "--list"});
   EXPECT_EQ(said.status, 0);
-  for (const char* name : {"contract.table\n", "memory.round_trip\n", "stream.wait\n", "native.wait\n", "op.EXP\n", "thread.kernels\n"})
+  for (const char* name :
+       {"contract.table\n", "memory.round_trip\n", "stream.wait\n", "native.wait\n", "op.EXP\n", "thread.kernels\n"})
     EXPECT_TRUE(contains(said.text, name)) << name;
 }
 

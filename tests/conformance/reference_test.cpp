@@ -88,7 +88,8 @@ std::vector<Expected> solved(uint32_t opcode, std::vector<uint8_t> dtypes, std::
 }
 
 TEST(References, CastSaturatesAndWraps) {
-  const auto to_i64 = solved(PLUGRAD_OP_CAST, {PLUGRAD_I64, PLUGRAD_F32}, {{kNaN, 0x1p70L, -kInfinity, -2.9L, kInfinity}}, {5});
+  const auto to_i64 =
+      solved(PLUGRAD_OP_CAST, {PLUGRAD_I64, PLUGRAD_F32}, {{kNaN, 0x1p70L, -kInfinity, -2.9L, kInfinity}}, {5});
   const long double expected[] = {0, 0x1p63L - 1, -0x1p63L, -2, 0x1p63L - 1};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(to_i64[i].value, expected[i]);
   EXPECT_EQ(solved(PLUGRAD_OP_CAST, {PLUGRAD_F32, PLUGRAD_I64}, {{16777217}}, {1})[0].value, 16777216);

@@ -17,7 +17,7 @@ TEST(AutogradThreads, PassesThatShareLeavesLoseNothing) {
   constexpr int kThreads = 4, kSteps = 200;
   const Tensor x = f64({1, 2}).requires_grad_(), w = f64({3, 4}).requires_grad_();
   on_threads(kThreads, [&](int thread) {
-    for (int i = 0; i < kSteps; ++i) sum(x * double(thread + 1) + w).backward();
+    for (int i = 0; i < kSteps; ++i) sum(x * static_cast<double>(thread + 1) + w).backward();
   });
   EXPECT_TRUE(close(x.grad(), {2}, {2000, 2000}));
   EXPECT_TRUE(close(w.grad(), {2}, {800, 800}));
@@ -66,7 +66,7 @@ TEST(AutogradThreads, GradsOfOneLeafAtOnce) {
   std::atomic<int> wrong{0};
   on_threads(4, [&](int thread) {
     for (int i = 0; i < 100; ++i)
-      if (!close(grad({sum(x * x * double(thread))}, {x})[0], {2}, {2.0 * thread, 4.0 * thread})) ++wrong;
+      if (!close(grad({sum(x * x * static_cast<double>(thread))}, {x})[0], {2}, {2.0 * thread, 4.0 * thread})) ++wrong;
   });
   EXPECT_EQ(wrong, 0);
   EXPECT_FALSE(x.grad().defined());
@@ -90,7 +90,7 @@ TEST(AutogradThreads, PassesThatMeetInTheGraphAreRefusedOrRunOneAfterTheOther) {
   });
   EXPECT_EQ(odd, 0);
   EXPECT_GT(through, 0);
-  EXPECT_TRUE(close(x.grad(), {2}, {double(through), double(through)}));
+  EXPECT_TRUE(close(x.grad(), {2}, {static_cast<double>(through), static_cast<double>(through)}));
   loss.backward();
   EXPECT_TRUE(close(x.grad(), {2}, {through + 1.0, through + 1.0}));
 }

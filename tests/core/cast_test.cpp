@@ -41,7 +41,8 @@ TEST(Cast, ToBoolIsNotZero) {
 
 TEST(Cast, FromBoolIsZeroOrOne) {
   const Tensor x = of(DType::boolean, {1, 0, 1}, {3});
-  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) EXPECT_TRUE(close(cast(x, dtype), {3}, {1, 0, 1})) << dtype;
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64})
+    EXPECT_TRUE(close(cast(x, dtype), {3}, {1, 0, 1})) << dtype;
 }
 
 TEST(Cast, EqualDtypesGiveTheTensorItself) {

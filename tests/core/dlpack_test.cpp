@@ -27,10 +27,10 @@ class DLPack : public testing::Test {
 struct Foreign {
   explicit Foreign(std::vector<int64_t> extents, std::vector<int64_t> steps = {})
       : shape(std::move(extents)), strides(std::move(steps)) {
-    for (size_t i = 0; i < elements.size(); ++i) elements[i] = double(i);
+    for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<double>(i);
     managed.array = {elements.data(),
                      {1, 0},
-                     int32_t(shape.size()),
+                     static_cast<int32_t>(shape.size()),
                      {2, 64, 1},
                      shape.data(),
                      strides.empty() ? nullptr : strides.data(),

@@ -9,9 +9,11 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
 const std::vector<double> kSpecial = {-kInf, -2.5, -1, -0.0, 0, 5e-324, 0.5, 1, 3, kInf, kNan};
 
-double tolerance(DType dtype) { return is_floating(dtype) ? 18 * std::ldexp(1, -dtype_info(uint8_t(dtype))->digits) : 0; }
+double tolerance(DType dtype) {
+  return is_floating(dtype) ? 18 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) : 0;
+}
 double rounded(DType dtype, double value) { return is_floating(dtype) ? elements(of(dtype, {value}, {1}))[0] : value; }
-int64_t size_of(const std::vector<double>& x) { return int64_t(x.size()); }
+int64_t size_of(const std::vector<double>& x) { return static_cast<int64_t>(x.size()); }
 
 // --- One tensor.
 
@@ -90,12 +92,12 @@ const Binary kBinary[] = {
     {"pow", pow, pow, [](double a, double b) { return std::pow(a, b); }, false, false},
     {"maximum", maximum, maximum, larger, true, false},
     {"minimum", minimum, minimum, smaller, true, false},
-    {"eq", eq, eq, [](double a, double b) { return double(a == b); }, true, true},
-    {"ne", ne, ne, [](double a, double b) { return double(a != b); }, true, true},
-    {"lt", lt, lt, [](double a, double b) { return double(a < b); }, true, true},
-    {"le", le, le, [](double a, double b) { return double(a <= b); }, true, true},
-    {"gt", gt, gt, [](double a, double b) { return double(a > b); }, true, true},
-    {"ge", ge, ge, [](double a, double b) { return double(a >= b); }, true, true},
+    {"eq", eq, eq, [](double a, double b) { return static_cast<double>(a == b); }, true, true},
+    {"ne", ne, ne, [](double a, double b) { return static_cast<double>(a != b); }, true, true},
+    {"lt", lt, lt, [](double a, double b) { return static_cast<double>(a < b); }, true, true},
+    {"le", le, le, [](double a, double b) { return static_cast<double>(a <= b); }, true, true},
+    {"gt", gt, gt, [](double a, double b) { return static_cast<double>(a > b); }, true, true},
+    {"ge", ge, ge, [](double a, double b) { return static_cast<double>(a >= b); }, true, true},
 };
 
 std::vector<double> values_for(DType dtype) {
@@ -192,7 +194,7 @@ TEST(Elementwise, BroadcastsAsNumPy) {
       const Shape &a = swapped ? each.b : each.a, &b = swapped ? each.a : each.b;
       std::vector<double> expected;
       for (const Shape& at : positions(each.out))
-        expected.push_back(double(offset(within(at, a), a) - 100 * offset(within(at, b), b)));
+        expected.push_back(static_cast<double>(offset(within(at, a), a) - 100 * offset(within(at, b), b)));
       EXPECT_EQ(broadcast_shapes(a, b), each.out);
       EXPECT_TRUE(close(counting(a) - counting(b) * 100, each.out, expected)) << a << b;
     }

@@ -19,7 +19,7 @@ Thrown thrown(const std::function<void()>& f) {
 ::testing::AssertionResult throws(Code code, const std::vector<std::string>& parts, const std::function<void()>& f) {
   const Thrown t = thrown(f);
   if (!t.any) return ::testing::AssertionFailure() << "nothing was thrown";
-  if (t.code != code) return ::testing::AssertionFailure() << "code " << int(t.code) << " with: " << t.message;
+  if (t.code != code) return ::testing::AssertionFailure() << "code " << static_cast<int>(t.code) << " with: " << t.message;
   for (const std::string& part : parts)
     if (t.message.find(part) == std::string::npos)
       return ::testing::AssertionFailure() << "'" << part << "' is not in: " << t.message;
@@ -75,9 +75,9 @@ template <class Same>
 }
 
 Tensor f64(const std::vector<double>& values, const Shape& shape) { return Tensor::from(values, shape); }
-Tensor f64(const std::vector<double>& values) { return f64(values, {int64_t(values.size())}); }
+Tensor f64(const std::vector<double>& values) { return f64(values, {static_cast<int64_t>(values.size())}); }
 Tensor i64(const std::vector<int64_t>& values, const Shape& shape) { return Tensor::from(values, shape); }
-Tensor i64(const std::vector<int64_t>& values) { return i64(values, {int64_t(values.size())}); }
+Tensor i64(const std::vector<int64_t>& values) { return i64(values, {static_cast<int64_t>(values.size())}); }
 
 Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape) {
   Tensor made;
@@ -90,17 +90,17 @@ Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape) {
 }
 
 Tensor counting(const Shape& shape, DType dtype) {
-  std::vector<double> values(size_t(shape.count()));
+  std::vector<double> values(static_cast<size_t>(shape.count()));
   std::iota(values.begin(), values.end(), 0.0);
   return of(dtype, values, shape);
 }
 
 std::vector<double> spread(int64_t n, double low, double high, double phase) {
-  int64_t step = std::max<int64_t>(int64_t(double(n) * 0.618), 1);
+  int64_t step = std::max<int64_t>(static_cast<int64_t>(static_cast<double>(n) * 0.618), 1);
   while (std::gcd(step, n) != 1) ++step;
   std::vector<double> values;
   for (int64_t i = 0; i < n; ++i) {
-    const double value = low + (high - low) * (double(i * step % n) + phase) / double(n);
+    const double value = low + (high - low) * (static_cast<double>(i * step % n) + phase) / static_cast<double>(n);
     values.push_back(std::round(value * 1024) / 1024);
   }
   return values;
@@ -119,8 +119,8 @@ std::vector<Shape> positions(const Shape& shape) {
   for (int64_t i = 0; i < count; ++i) {
     Shape position = shape;
     int64_t rest = i;
-    for (int axis = shape.rank(); axis-- > 0; rest /= shape[size_t(axis)])
-      position[size_t(axis)] = rest % shape[size_t(axis)];
+    for (int axis = shape.rank(); axis-- > 0; rest /= shape[static_cast<size_t>(axis)])
+      position[static_cast<size_t>(axis)] = rest % shape[static_cast<size_t>(axis)];
     all.push_back(position);
   }
   return all;

@@ -44,7 +44,8 @@ const Range kRanges[] = {
 
 TEST(Factories, ArangeStopsBeforeTheEnd) {
   for (const Range& each : kRanges)
-    EXPECT_TRUE(close(arange(each.start, each.end, each.step, each.dtype), {int64_t(each.expected.size())}, each.expected))
+    EXPECT_TRUE(close(arange(each.start, each.end, each.step, each.dtype), {static_cast<int64_t>(each.expected.size())},
+                      each.expected))
         << each.start.real() << ' ' << each.end.real() << ' ' << each.step.real();
   const Tensor tenths = arange(0, 1, 0.1, DType::f64);
   ASSERT_EQ(tenths.count(), 10);

@@ -31,8 +31,10 @@ bool applies(Arrangement arrangement, const GradientRow& row) {
 // The shape of a leaf from which an operand of `shape` is taken.
 Shape leaf_shape(Arrangement arrangement, Shape shape) {
   const int rank = shape.rank();
-  if (arrangement == Arrangement::transposed && rank >= 2) std::swap(shape[size_t(rank - 1)], shape[size_t(rank - 2)]);
-  if (arrangement == Arrangement::reversed && rank) shape[size_t(rank - 1)] = 2 * shape[size_t(rank - 1)] + 1;
+  if (arrangement == Arrangement::transposed && rank >= 2)
+    std::swap(shape[static_cast<size_t>(rank - 1)], shape[static_cast<size_t>(rank - 2)]);
+  if (arrangement == Arrangement::reversed && rank)
+    shape[static_cast<size_t>(rank - 1)] = 2 * shape[static_cast<size_t>(rank - 1)] + 1;
   if (arrangement == Arrangement::expanded && rank) shape[0] = 1;
   return shape;
 }
@@ -52,7 +54,8 @@ class Problem {
   Problem(const GradientRow& row, Arrangement arrangement) : row_(row), arrangement_(arrangement) {
     for (size_t i = 0; i < row.shapes.size(); ++i) {
       shapes_.push_back(leaf_shape(arrangement, row.shapes[i]));
-      values_.push_back(spread(shapes_[i].count(), row.low, row.high, 0.37 + 0.31 * double(i) / double(row.shapes.size())));
+      values_.push_back(spread(shapes_[i].count(), row.low, row.high,
+                               0.37 + 0.31 * static_cast<double>(i) / static_cast<double>(row.shapes.size())));
     }
   }
   const Values& values() const { return values_; }
@@ -101,7 +104,8 @@ Inputs first_gradients(const Problem& problem, const Inputs& leaves, bool create
 // A weighted sum of all first derivatives.
 Tensor combined(const Inputs& gradients) {
   Tensor total = f64({0}, {});
-  for (size_t i = 0; i < gradients.size(); ++i) total = total + Problem::weighted(gradients[i], -0.75 + double(i));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    total = total + Problem::weighted(gradients[i], -0.75 + static_cast<double>(i));
   return total;
 }
 
@@ -134,7 +138,7 @@ class Gradient : public ::testing::TestWithParam<GradientRow> {
   template <class F> void each_problem(F check) {
     for (Arrangement each : {Arrangement::dense, Arrangement::transposed, Arrangement::reversed, Arrangement::expanded}) {
       if (!applies(each, GetParam())) continue;
-      SCOPED_TRACE(kArrangements[size_t(each)]);
+      SCOPED_TRACE(kArrangements[static_cast<size_t>(each)]);
       check(Problem(GetParam(), each));
     }
   }

@@ -9,15 +9,15 @@ TEST(Indexing, GatherAlongEachAxis) {
   for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64})
     for (int axis = 0; axis < 3; ++axis) {
       Shape wanted = shape;
-      wanted[size_t(axis)] = 5;
-      wanted[size_t((axis + 1) % 3)] -= 1;
+      wanted[static_cast<size_t>(axis)] = 5;
+      wanted[static_cast<size_t>((axis + 1) % 3)] -= 1;
       std::vector<int64_t> index;
-      for (int64_t i = 0; i < wanted.count(); ++i) index.push_back(i * 7 % shape[size_t(axis)]);
+      for (int64_t i = 0; i < wanted.count(); ++i) index.push_back(i * 7 % shape[static_cast<size_t>(axis)]);
       std::vector<double> expected;
       size_t i = 0;
       for (Shape at : positions(wanted)) {
-        at[size_t(axis)] = index[i++];
-        expected.push_back(double(offset(at, shape)));
+        at[static_cast<size_t>(axis)] = index[i++];
+        expected.push_back(static_cast<double>(offset(at, shape)));
       }
       EXPECT_TRUE(close(gather(counting(shape, dtype), axis - 3, i64(index, wanted)), wanted, expected)) << dtype << axis;
     }

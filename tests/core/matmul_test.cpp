@@ -47,7 +47,7 @@ std::vector<double> naive(const std::vector<double>& a, Shape a_shape, const std
     double total = 0;
     for (int64_t k = 0; k < a_shape.back(); ++k) {
       left[row + 1] = right[column - 1] = k;
-      total += a[size_t(offset(left, a_shape))] * b[size_t(offset(right, b_shape))];
+      total += a[static_cast<size_t>(offset(left, a_shape))] * b[static_cast<size_t>(offset(right, b_shape))];
     }
     values.push_back(total);
   }

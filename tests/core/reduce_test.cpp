@@ -19,7 +19,7 @@ Shape reduced(const Shape& shape, unsigned mask, bool keepdim) {
   Shape out;
   for (int i = 0; i < shape.rank(); ++i) {
     if (!(mask >> i & 1))
-      out.push_back(shape[size_t(i)]);
+      out.push_back(shape[static_cast<size_t>(i)]);
     else if (keepdim)
       out.push_back(1);
   }
@@ -29,9 +29,9 @@ Shape reduced(const Shape& shape, unsigned mask, bool keepdim) {
 // The elements that meet in each element of the result, in row-major order.
 std::vector<std::vector<double>> groups(const std::vector<double>& values, const Shape& shape, unsigned mask) {
   const Shape kept = reduced(shape, mask, true);
-  std::vector<std::vector<double>> all(size_t(kept.count()));
+  std::vector<std::vector<double>> all(static_cast<size_t>(kept.count()));
   size_t i = 0;
-  for (const Shape& at : positions(shape)) all[size_t(offset(within(at, kept), kept))].push_back(values[i++]);
+  for (const Shape& at : positions(shape)) all[static_cast<size_t>(offset(within(at, kept), kept))].push_back(values[i++]);
   return all;
 }
 
@@ -44,9 +44,9 @@ double argmax_of(const std::vector<double>& x) {
   size_t best = 0;
   for (size_t i = 1; i < x.size(); ++i)
     if (!std::isnan(x[best]) && (std::isnan(x[i]) || x[i] > x[best])) best = i;
-  return double(best);
+  return static_cast<double>(best);
 }
-double max_of(const std::vector<double>& x) { return x[size_t(argmax_of(x))]; }
+double max_of(const std::vector<double>& x) { return x[static_cast<size_t>(argmax_of(x))]; }
 double min_of(std::vector<double> x) {
   for (double& each : x) each = -each;
   return -max_of(x);
@@ -60,7 +60,7 @@ struct ReductionRow {
 };
 const ReductionRow kReductions[] = {
     {"sum", sum, sum_of, true, true},
-    {"mean", mean, [](const std::vector<double>& x) { return sum_of(x) / double(x.size()); }, false, false},
+    {"mean", mean, [](const std::vector<double>& x) { return sum_of(x) / static_cast<double>(x.size()); }, false, false},
     {"max", max, max_of, true, false},
     {"min", min, [](const std::vector<double>& x) { return min_of(x); }, true, false},
     {"argmax", argmax, argmax_of, true, false},
@@ -152,7 +152,7 @@ TEST(Reduce, OverNothing) {
 TEST(Reduce, ManyElements) {
   const int64_t n = 100003;
   EXPECT_EQ(sum(arange(0, n, 1, DType::i64)).item<int64_t>(), n * (n - 1) / 2);
-  EXPECT_EQ(sum(arange(0, n, 1, DType::f64)).item<double>(), double(n) * double(n - 1) / 2);
+  EXPECT_EQ(sum(arange(0, n, 1, DType::f64)).item<double>(), static_cast<double>(n) * static_cast<double>(n - 1) / 2);
   EXPECT_NEAR(mean(full({n}, 0.1, DType::f32)).item<double>(), 0.1, 1e-7);
   EXPECT_EQ(argmax(arange(0, n)).item<int64_t>(), n - 1);
   EXPECT_EQ(max(arange(0, n, 1, DType::i64)).item<int64_t>(), n - 1);
@@ -180,7 +180,8 @@ TEST(Softmax, AlongEachAxis) {
       for (auto& row : rows) row = log_softmax_of(row);
       std::vector<double> expected;
       for (const Shape& at : positions(shape))
-        expected.push_back(rows[size_t(offset(within(at, kept), kept))][size_t(at[size_t(axis < 0 ? axis + 3 : axis)])]);
+        expected.push_back(rows[static_cast<size_t>(offset(within(at, kept), kept))]
+                               [static_cast<size_t>(at[static_cast<size_t>(axis < 0 ? axis + 3 : axis)])]);
       EXPECT_TRUE(close(log_softmax(x, axis), shape, expected, dtype == DType::f32 ? 2e-6 : 1e-14)) << dtype << axis;
     }
 }
@@ -201,7 +202,7 @@ TEST(CrossEntropy, Reductions) {
     std::vector<double> flat, losses;
     for (size_t i = 0; i < 3; ++i) {
       flat.insert(flat.end(), rows[i].begin(), rows[i].end());
-      losses.push_back(-log_softmax_of(rows[i])[size_t(targets[i])]);
+      losses.push_back(-log_softmax_of(rows[i])[static_cast<size_t>(targets[i])]);
     }
     const Tensor x = of(dtype, flat, {3, 3});
     const double bound = dtype == DType::f32 ? 1e-6 : 1e-14;

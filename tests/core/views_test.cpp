@@ -29,7 +29,8 @@ TEST(Views, SlicesFollowPython) {
         for (int64_t end = -8; end <= 8; ++end) {
           const std::vector<int64_t> expected = python_slice(extent, start, end, step);
           const Tensor part = slice(x, 0, start, end, step);
-          ASSERT_EQ(part.count(), int64_t(expected.size())) << extent << '[' << start << ':' << end << ':' << step << ']';
+          ASSERT_EQ(part.count(), static_cast<int64_t>(expected.size()))
+              << extent << '[' << start << ':' << end << ':' << step << ']';
           ASSERT_EQ(elements(part), std::vector<double>(expected.begin(), expected.end()))
               << extent << '[' << start << ':' << end << ':' << step << ']';
         }
@@ -168,12 +169,13 @@ TEST(Views, PermuteAndTranspose) {
   for (const Shape& axes :
        {Shape{0, 1, 2}, Shape{0, 2, 1}, Shape{1, 0, 2}, Shape{1, 2, 0}, Shape{2, 0, 1}, Shape{-1, -2, -3}}) {
     Shape out = shape, order = axes;
-    for (size_t i = 0; i < 3; ++i) order[i] = axes[i] < 0 ? axes[i] + 3 : axes[i], out[i] = shape[size_t(order[i])];
+    for (size_t i = 0; i < 3; ++i)
+      order[i] = axes[i] < 0 ? axes[i] + 3 : axes[i], out[i] = shape[static_cast<size_t>(order[i])];
     std::vector<double> expected;
     for (const Shape& at : positions(out)) {
       Shape from = at;
-      for (size_t i = 0; i < 3; ++i) from[size_t(order[i])] = at[i];
-      expected.push_back(double(offset(from, shape)));
+      for (size_t i = 0; i < 3; ++i) from[static_cast<size_t>(order[i])] = at[i];
+      expected.push_back(static_cast<double>(offset(from, shape)));
     }
     EXPECT_TRUE(close(permute(x, axes), out, expected)) << axes;
   }

@@ -51,7 +51,9 @@ std::string text(const Gemm& g, const std::string& what) {
          std::to_string(g.k) + " x " + std::to_string(g.n) + ", batches " + std::to_string(g.batches) + "): " + what;
 }
 
-size_t size_of(int type) { return type == cublas::kFloat64 ? 8 : type == cublas::kFloat32 ? 4 : type == cublas::kBFloat16 ? 2 : 0; }
+size_t size_of(int type) {
+  return type == cublas::kFloat64 ? 8 : type == cublas::kFloat32 ? 4 : type == cublas::kBFloat16 ? 2 : 0;
+}
 
 std::optional<std::string> why_types(const Gemm& g) {
   if (!size_of(g.type_a) || g.type_a != g.type_b || g.type_a != g.type_c) return "the types differ, or are none of ours";

@@ -62,12 +62,14 @@ static_assert(Agree<cublas::GemmBatched, cublasGemmBatchedExType>::value);
 static_assert(!Agree<cublas::Gemm, cublasGemmStridedBatchedExType>::value &&
               !Agree<cublas::Create, decltype(&cublasSetStream_v2)>::value);
 
-static_assert(cublas::kSuccess == int(CUBLAS_STATUS_SUCCESS));
-static_assert(cublas::kNoTranspose == int(CUBLAS_OP_N) && cublas::kTranspose == int(CUBLAS_OP_T));
-static_assert(cublas::kFloat32 == int(CUDA_R_32F) && cublas::kFloat64 == int(CUDA_R_64F) &&
-              cublas::kBFloat16 == int(CUDA_R_16BF));
-static_assert(cublas::kCompute32 == int(CUBLAS_COMPUTE_32F) && cublas::kCompute32Tf32 == int(CUBLAS_COMPUTE_32F_FAST_TF32));
-static_assert(cublas::kCompute64 == int(CUBLAS_COMPUTE_64F) && cublas::kDefaultAlgorithm == int(CUBLAS_GEMM_DEFAULT));
+static_assert(cublas::kSuccess == static_cast<int>(CUBLAS_STATUS_SUCCESS));
+static_assert(cublas::kNoTranspose == static_cast<int>(CUBLAS_OP_N) && cublas::kTranspose == static_cast<int>(CUBLAS_OP_T));
+static_assert(cublas::kFloat32 == static_cast<int>(CUDA_R_32F) && cublas::kFloat64 == static_cast<int>(CUDA_R_64F) &&
+              cublas::kBFloat16 == static_cast<int>(CUDA_R_16BF));
+static_assert(cublas::kCompute32 == static_cast<int>(CUBLAS_COMPUTE_32F) &&
+              cublas::kCompute32Tf32 == static_cast<int>(CUBLAS_COMPUTE_32F_FAST_TF32));
+static_assert(cublas::kCompute64 == static_cast<int>(CUBLAS_COMPUTE_64F) &&
+              cublas::kDefaultAlgorithm == static_cast<int>(CUBLAS_GEMM_DEFAULT));
 
 class Environment {
  public:

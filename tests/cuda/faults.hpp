@@ -26,7 +26,7 @@ inline constexpr int64_t kMebi = 1 << 18;  // f32 elements in 1 MiB
     f();
     std::fprintf(stderr, "all went well\n");
   } catch (const Error& error) {
-    std::fprintf(stderr, "code %d: %s\n", int(error.code()), error.what());
+    std::fprintf(stderr, "code %d: %s\n", static_cast<int>(error.code()), error.what());
   }
   std::exit(0);
 }

@@ -222,7 +222,8 @@ TEST_F(Native, MemoryGoesBackOnceNothingUsesIt) {
   table.open(host(), 0, nullptr, &device, &info);
   table.stream_create(device, PLUGRAD_COMPUTE_STREAM, &stream);
   table.alloc(device, kBytes, &buffer);
-  plugrad_signature question{sizeof question, PLUGRAD_OP_FILL, 0, PLUGRAD_IMMEDIATE, 1, 1, {PLUGRAD_F32, PLUGRAD_F32}, nullptr};
+  plugrad_signature question{sizeof question, PLUGRAD_OP_FILL, 0, PLUGRAD_IMMEDIATE, 1, 1, {PLUGRAD_F32, PLUGRAD_F32},
+                             nullptr};
   const plugrad_kernel* kernel = table.resolve(device, &question);
   plugrad_view out{buffer, 0, kCount, PLUGRAD_F32, 1, 0, {}, {kCount}, {1}};
   plugrad_view number{nullptr, 0, 1, PLUGRAD_F32, 0, PLUGRAD_IMMEDIATE, {}, {}, {}};

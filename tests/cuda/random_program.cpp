@@ -24,8 +24,10 @@ struct StepKind {
 namespace {
 constexpr int64_t kMost = 600;  // elements of a value
 
-int64_t below(Random& random, int64_t n) { return int64_t(random() % uint64_t(n)); }
-int pick(const std::vector<Step>& steps, Random& random) { return int(below(random, int64_t(steps.size()))); }
+int64_t below(Random& random, int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); }
+int pick(const std::vector<Step>& steps, Random& random) {
+  return static_cast<int>(below(random, static_cast<int64_t>(steps.size())));
+}
 Shape draw_shape(Random& random) {
   Shape shape;
   for (int64_t rank = below(random, 4); rank > 0; --rank) shape.push_back(1 + below(random, 5));
@@ -37,12 +39,12 @@ std::optional<Step> made(int a, Shape shape, Numbers numbers = {}, int b = -1) {
 }
 // Some value whose rank is at least this; -1 where there is none.
 int pick_of_rank(const std::vector<Step>& steps, Random& random, size_t rank) {
-  const int start = pick(steps, random), n = int(steps.size());
+  const int start = pick(steps, random), n = static_cast<int>(steps.size());
   for (int i = 0; i < n; ++i)
-    if (steps[size_t((start + i) % n)].shape.size() >= rank) return (start + i) % n;
+    if (steps[static_cast<size_t>((start + i) % n)].shape.size() >= rank) return (start + i) % n;
   return -1;
 }
-const Shape& shape_at(const std::vector<Step>& steps, int i) { return steps[size_t(i)].shape; }
+const Shape& shape_at(const std::vector<Step>& steps, int i) { return steps[static_cast<size_t>(i)].shape; }
 
 std::optional<Step> draw_leaf(const std::vector<Step>&, Random& random) {
   return made(-1, draw_shape(random), {below(random, 1 << 30)});
@@ -61,7 +63,7 @@ bool broadcasts(const Shape& a, const Shape& b) {
   return true;
 }
 std::optional<Step> draw_pair(const std::vector<Step>& steps, Random& random) {
-  const int a = pick(steps, random), start = pick(steps, random), n = int(steps.size());
+  const int a = pick(steps, random), start = pick(steps, random), n = static_cast<int>(steps.size());
   for (int i = 0; i < n; ++i) {
     const int b = (start + i) % n;
     if (broadcasts(shape_at(steps, a), shape_at(steps, b)))
@@ -80,7 +82,7 @@ std::optional<Step> draw_reduction(const std::vector<Step>& steps, Random& rando
   const Shape& from = shape_at(steps, a);
   for (size_t i = 0; i < from.size(); ++i) {
     const bool reduced = below(random, 2) || (i + 1 == from.size() && numbers.size() == 1);
-    if (reduced) numbers.push_back(int64_t(i));
+    if (reduced) numbers.push_back(static_cast<int64_t>(i));
     if (!reduced) shape.push_back(from[i]);
     else if (keep) shape.push_back(1);
   }
@@ -96,7 +98,7 @@ Shape axes_of(const Step& step) {
 std::optional<Step> draw_axis(const std::vector<Step>& steps, Random& random) {
   const int a = pick_of_rank(steps, random, 1);
   if (a < 0) return {};
-  return made(a, shape_at(steps, a), {below(random, int64_t(shape_at(steps, a).size()))});
+  return made(a, shape_at(steps, a), {below(random, static_cast<int64_t>(shape_at(steps, a).size()))});
 }
 
 std::optional<Step> draw_permute(const std::vector<Step>& steps, Random& random) {
@@ -104,10 +106,10 @@ std::optional<Step> draw_permute(const std::vector<Step>& steps, Random& random)
   if (a < 0) return {};
   const Shape& from = shape_at(steps, a);
   Numbers axes;
-  for (size_t i = 0; i < from.size(); ++i) axes.push_back(int64_t(i));
+  for (size_t i = 0; i < from.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   std::shuffle(axes.begin(), axes.end(), random);
   Shape shape;
-  for (const int64_t axis : axes) shape.push_back(from[size_t(axis)]);
+  for (const int64_t axis : axes) shape.push_back(from[static_cast<size_t>(axis)]);
   return made(a, shape, axes);
 }
 
@@ -121,9 +123,9 @@ std::optional<Step> draw_slice(const std::vector<Step>& steps, Random& random) {
   const int a = pick_of_rank(steps, random, 1);
   if (a < 0) return {};
   Shape shape = shape_at(steps, a);
-  const int64_t axis = below(random, int64_t(shape.size())), extent = shape[size_t(axis)];
+  const int64_t axis = below(random, static_cast<int64_t>(shape.size())), extent = shape[static_cast<size_t>(axis)];
   const int64_t start = below(random, extent), end = start + 1 + below(random, extent - start), by = 1 + below(random, 3);
-  shape[size_t(axis)] = (end - start + by - 1) / by;
+  shape[static_cast<size_t>(axis)] = (end - start + by - 1) / by;
   return made(a, shape, {axis, start, end, by});
 }
 
@@ -138,8 +140,8 @@ std::optional<Step> draw_cat(const std::vector<Step>& steps, Random& random) {
   const int a = pick_of_rank(steps, random, 1);
   if (a < 0) return {};
   Shape shape = shape_at(steps, a);
-  const int64_t axis = below(random, int64_t(shape.size()));
-  shape[size_t(axis)] *= 2;
+  const int64_t axis = below(random, static_cast<int64_t>(shape.size()));
+  shape[static_cast<size_t>(axis)] *= 2;
   return made(a, shape, {axis}, a);
 }
 
@@ -156,9 +158,9 @@ std::optional<Step> draw_gather(const std::vector<Step>& steps, Random& random) 
   const int a = pick_of_rank(steps, random, 1);
   if (a < 0) return {};
   Shape shape = shape_at(steps, a);
-  const int64_t axis = below(random, int64_t(shape.size())), extent = shape[size_t(axis)];
-  shape[size_t(axis)] = 1 + below(random, 6);
-  Numbers numbers{axis, shape[size_t(axis)]};
+  const int64_t axis = below(random, static_cast<int64_t>(shape.size())), extent = shape[static_cast<size_t>(axis)];
+  shape[static_cast<size_t>(axis)] = 1 + below(random, 6);
+  Numbers numbers{axis, shape[static_cast<size_t>(axis)]};
   for (int64_t i = shape.count(); i > 0; --i) numbers.push_back(below(random, extent));
   return made(a, shape, numbers);
 }
@@ -171,15 +173,17 @@ std::optional<Step> draw_scatter(const std::vector<Step>& steps, Random& random)
   const int a = pick_of_rank(steps, random, 1);
   if (a < 0) return {};
   Shape shape = shape_at(steps, a);
-  const int64_t axis = below(random, int64_t(shape.size())), elements = shape.count(), extent = 1 + below(random, 4);
-  shape[size_t(axis)] = extent;
+  const int64_t axis = below(random, static_cast<int64_t>(shape.size())), elements = shape.count(),
+                extent = 1 + below(random, 4);
+  shape[static_cast<size_t>(axis)] = extent;
   Numbers numbers{axis, extent};
   for (int64_t i = 0; i < elements; ++i) numbers.push_back(below(random, extent));
   return made(a, shape, numbers);
 }
 Tensor run_scatter(const Step& step, const Tensor& a) {
-  const Tensor none = mul(slice(a, int(step.numbers[0]), 0, 1), 0.5);
-  return scatter_add(contiguous(expand(none, step.shape)), int(step.numbers[0]), indices_of(step, a.shape(), a.device()), a);
+  const Tensor none = mul(slice(a, static_cast<int>(step.numbers[0]), 0, 1), 0.5);
+  return scatter_add(contiguous(expand(none, step.shape)), static_cast<int>(step.numbers[0]),
+                     indices_of(step, a.shape(), a.device()), a);
 }
 
 // numbers: classes, then a target for each row.
@@ -225,24 +229,24 @@ constexpr StepKind kKinds[] = {
     {"max", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return max(a, axes_of(s), s.numbers[0]); }},
     {"min", draw_reduction, [](const Step& s, const Tensor& a, const Tensor&) { return min(a, axes_of(s), s.numbers[0]); }},
     {"log_softmax", draw_axis,
-     [](const Step& s, const Tensor& a, const Tensor&) { return log_softmax(a, int(s.numbers[0])); }},
+     [](const Step& s, const Tensor& a, const Tensor&) { return log_softmax(a, static_cast<int>(s.numbers[0])); }},
     {"cross_entropy", draw_cross_entropy,
      [](const Step& s, const Tensor& a, const Tensor&) { return run_cross_entropy(s, a); }},
     {"permute", draw_permute, [](const Step& s, const Tensor& a, const Tensor&) { return permute(a, s.numbers); }},
     {"flat", draw_flat, [](const Step& s, const Tensor& a, const Tensor&) { return reshape(a, s.shape); }},
     {"slice", draw_slice,
      [](const Step& s, const Tensor& a, const Tensor&) {
-       return slice(a, int(s.numbers[0]), s.numbers[1], s.numbers[2], s.numbers[3]);
+       return slice(a, static_cast<int>(s.numbers[0]), s.numbers[1], s.numbers[2], s.numbers[3]);
      }},
     {"expand", draw_expand, [](const Step& s, const Tensor& a, const Tensor&) { return expand(a, s.shape); }},
     {"cat with itself", draw_cat,
      [](const Step& s, const Tensor& a, const Tensor& b) {
-       return cat({a, b}, int(s.numbers[0]));
+       return cat({a, b}, static_cast<int>(s.numbers[0]));
      }},
     {"x x^T / 4", draw_matmul, [](const Step&, const Tensor& a, const Tensor&) { return matmul(a, transpose(a)) * 0.25; }},
     {"gather", draw_gather,
      [](const Step& s, const Tensor& a, const Tensor&) {
-       return gather(a, int(s.numbers[0]), indices_of(s, s.shape, a.device()));
+       return gather(a, static_cast<int>(s.numbers[0]), indices_of(s, s.shape, a.device()));
      }},
     {"scatter_add", draw_scatter, [](const Step& s, const Tensor& a, const Tensor&) { return run_scatter(s, a); }},
 };
@@ -257,10 +261,11 @@ void draw_into(Program& program, const StepKind& kind, Random& random) {
 }
 
 Tensor make_leaf(const Step& step, DType dtype, Device device) {
-  Random random(uint64_t(step.numbers[0]));
-  std::vector<double> values(size_t(step.shape.count()));
+  Random random(static_cast<uint64_t>(step.numbers[0]));
+  std::vector<double> values(static_cast<size_t>(step.shape.count()));
   for (double& x : values)
-    x = double(float(std::uniform_real_distribution<double>(-2, 2)(random)));  // the same in both dtypes
+    // the same in both dtypes
+    x = static_cast<double>(static_cast<float>(std::uniform_real_distribution<double>(-2, 2)(random)));
   Tensor leaf = dtype == DType::f64 ? Tensor::from(values, step.shape, device)
                                     : Tensor::from(std::vector<float>(values.begin(), values.end()), step.shape, device);
   return leaf.requires_grad_();
@@ -303,11 +308,11 @@ Results run_program(const Program& program, DType dtype, Device device) {
   std::vector<bool> used(program.steps.size());
   for (const Step& step : program.steps) {
     for (const int operand : {step.a, step.b})
-      if (operand >= 0) used[size_t(operand)] = true;
+      if (operand >= 0) used[static_cast<size_t>(operand)] = true;
     const Tensor none;
-    values.push_back(is_leaf(step)
-                         ? make_leaf(step, dtype, device)
-                         : step.kind->run(step, values[size_t(step.a)], step.b < 0 ? none : values[size_t(step.b)]));
+    values.push_back(is_leaf(step) ? make_leaf(step, dtype, device)
+                                   : step.kind->run(step, values[static_cast<size_t>(step.a)],
+                                                    step.b < 0 ? none : values[static_cast<size_t>(step.b)]));
   }
   Tensor loss;
   for (size_t i = 0; i < values.size(); ++i)

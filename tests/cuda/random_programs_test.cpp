@@ -24,8 +24,8 @@ double largest(const std::vector<std::vector<double>>& all) {
 // What two right devices may differ by: rounding of each function (up to 16 ULP, see sdk/ops.md) and another order of sums,
 // through a dozen steps and back: 1000 eps of the program's largest number.
 double bound(const Results& results, DType dtype) {
-  const double eps =
-      dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
+  const double eps = dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
   return 1000 * eps * (1 + std::max(largest(results.values), largest(results.gradients)));
 }
 

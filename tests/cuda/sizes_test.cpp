@@ -27,8 +27,8 @@ class Sizes : public testing::Test {
   // Beside each other within so many eps of the larger one or 1.
   static void expect_close(const Tensor& want, const Tensor& got, double eps) {
     ASSERT_EQ(want.shape(), got.shape());
-    const double one =
-        want.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
+    const double one = want.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                                  : static_cast<double>(std::numeric_limits<float>::epsilon());
     const std::vector<double> a = numbers(want), b = numbers(got);
     int differ = 0;
     for (size_t i = 0; i < a.size() && differ < 5; ++i)
@@ -159,7 +159,7 @@ TEST_F(Sizes, LogSoftmaxOfLinesOfAnyLengthAndLayout) {
 TEST_F(Sizes, CrossEntropyOfRowsOfAnyLength) {
   for (const Shape& shape : {Shape{3000, 10}, Shape{50, 1}, Shape{1, 7}, Shape{65, 64}, Shape{30, 1001}, Shape{3, 50004}}) {
     const Tensor x = mul(uniform(shape), 20);
-    const Tensor target = cast(mul(rand({shape[0]}, DType::f64, Device("cpu")), double(shape[1])), DType::i64);
+    const Tensor target = cast(mul(rand({shape[0]}, DType::f64, Device("cpu")), static_cast<double>(shape[1])), DType::i64);
     const auto f = [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t, Reduction::none); };
     compare(f, x, target, 300);
     compare([&](const Tensor& y, const Tensor& t) { return f(transpose(contiguous(transpose(y))), t); }, x, target, 300);
@@ -175,16 +175,16 @@ TEST_F(Sizes, LinesWithInfinitiesAndNaN) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const int64_t n : {int64_t(8), int64_t(5001)})
     for (const float special : {inf, -inf, nan}) {
-      std::vector<float> values(size_t(3 * n), 1.0f);
-      values[size_t(n - 1)] = special;                                  // the last of line 0
-      for (int64_t i = 0; i < n; ++i) values[size_t(n + i)] = special;  // all of line 1
+      std::vector<float> values(static_cast<size_t>(3 * n), 1.0f);
+      values[static_cast<size_t>(n - 1)] = special;                                  // the last of line 0
+      for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(n + i)] = special;  // all of line 1
       const std::vector<double> got = numbers(log_softmax(Tensor::from(values, {3, n})));
       for (int64_t i = 0; i < n; ++i) {
-        EXPECT_EQ(special == -inf, !std::isnan(got[size_t(i)]));
-        EXPECT_TRUE(std::isnan(got[size_t(n + i)]));
-        EXPECT_NEAR(got[size_t(2 * n + i)], -std::log(double(n)), 1e-5);
+        EXPECT_EQ(special == -inf, !std::isnan(got[static_cast<size_t>(i)]));
+        EXPECT_TRUE(std::isnan(got[static_cast<size_t>(n + i)]));
+        EXPECT_NEAR(got[static_cast<size_t>(2 * n + i)], -std::log(static_cast<double>(n)), 1e-5);
       }
-      EXPECT_EQ(got[size_t(n - 1)] == -inf, special == -inf);
+      EXPECT_EQ(got[static_cast<size_t>(n - 1)] == -inf, special == -inf);
     }
 }
 
@@ -198,7 +198,7 @@ TEST_F(Sizes, AddingByIndexInOneOrderHasTheSameBitsEachTime) {
   const bool before = deterministic();
   for (const Case& c : cases) {
     const Tensor source = uniform(c.source), target = uniform(c.target);
-    const double rows = double(c.target[size_t(c.axis)]);
+    const double rows = static_cast<double>(c.target[static_cast<size_t>(c.axis)]);
     const Tensor index = cast(mul(rand(c.source, DType::f64, Device("cpu")), rows), DType::i64);
     const auto add = [&](Device d) { return scatter_add(to(target, d), c.axis, to(index, d), to(source, d)); };
     set_deterministic(false);
@@ -221,7 +221,8 @@ TEST_F(Sizes, AddingByIndexKeepsDenormals) {
       scatter_add(Tensor::from(target, {9}), 0, index, Tensor::from(source, {9})).to_vector<float>();
   for (size_t i = 0; i < 9; ++i) EXPECT_EQ(got[i], target[i] + source[i]) << "element " << i;
   const Tensor many = full({3000}, tiny), one = scatter_add(zeros({1}), 0, zeros({3000}, DType::i64), many);
-  EXPECT_NEAR(double(one.item<float>()) / (3000 * double(tiny)), 1, 1e-4);  // 3000 of them are no denormal any more
+  // 3000 of them are no denormal any more
+  EXPECT_NEAR(static_cast<double>(one.item<float>()) / (3000 * static_cast<double>(tiny)), 1, 1e-4);
 }
 
 TEST_F(Sizes, GatherFromLongLines) {

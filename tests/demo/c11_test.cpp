@@ -19,7 +19,7 @@ constexpr int64_t kRows = 12, kIn = 5, kClasses = 3;
 
 Tensor inputs(Device device) {
   std::vector<float> x;
-  for (int i = 0; i < kRows * kIn; ++i) x.push_back(float((i * 37) % 19 - 9) / 8);
+  for (int i = 0; i < kRows * kIn; ++i) x.push_back(static_cast<float>((i * 37) % 19 - 9) / 8);
   return Tensor::from(x, {kRows, kIn}, device);
 }
 Tensor targets(Device device) {

@@ -17,14 +17,14 @@ struct Moons {
   };
   std::vector<Step> steps;  // 100
 
-  int64_t count() const { return int64_t(labels.size()); }
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
 // Reads the fixtures. Throws std::runtime_error.
 const Moons& moons();
 
 constexpr int64_t kMoonsLayers[] = {2, 16, 16, 1};
 constexpr double kMoonsDecay = 1e-4;
-inline double moons_rate(size_t step) { return 1.0 - 0.9 * double(step) / 100; }
+inline double moons_rate(size_t step) { return 1.0 - 0.9 * static_cast<double>(step) / 100; }
 
 // The loss as the fixture has it: 1e-9 relative.
 void expect_moons_step(size_t step, double loss, double accuracy);

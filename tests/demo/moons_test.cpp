@@ -70,7 +70,7 @@ TEST(Micrograd, ItsSeededNeuron) {
 
 size_t value_steps() {
   const char* text = std::getenv("PLUGRAD_MOONS_STEPS");
-  if (text) return size_t(std::atoi(text));
+  if (text) return static_cast<size_t>(std::atoi(text));
   const std::string device = default_device().name();
   return device.starts_with("sim") || device.starts_with("cuda-emu") ? 3 : 20;  // there 70,000 ops a step go through a queue
 }
@@ -87,7 +87,7 @@ MLP started() {
 std::pair<Value, double> loss_of(const MLP& model) {
   Value loss = 0.0;
   int right = 0;
-  for (size_t i = 0; i < size_t(moons().count()); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(moons().count()); ++i) {
     const double label = moons().labels[i];
     const Value score = model({moons().points[2 * i], moons().points[2 * i + 1]})[0];
     loss += relu(1 - label * score);
@@ -95,7 +95,8 @@ std::pair<Value, double> loss_of(const MLP& model) {
   }
   Value decay = 0.0;
   for (const Value& each : model.parameters()) decay += each * each;
-  return {loss / double(moons().count()) + decay * kMoonsDecay, double(right) / double(moons().count())};
+  return {loss / static_cast<double>(moons().count()) + decay * kMoonsDecay,
+          static_cast<double>(right) / static_cast<double>(moons().count())};
 }
 
 TEST(Moons, WithValuesHaveTheLossesOfTheOriginal) {
@@ -148,7 +149,7 @@ std::pair<Tensor, double> loss_of(const Net& net, const Tensor& points, const Te
   Tensor loss = mean(relu(1 - labels * scores));
   for (const Tensor& each : net.parameters()) loss = loss + kMoonsDecay * sum(each * each);
   const Tensor right = eq(gt(scores, 0), gt(labels, 0));
-  return {loss, double(sum(right).item<int64_t>()) / double(moons().count())};
+  return {loss, static_cast<double>(sum(right).item<int64_t>()) / static_cast<double>(moons().count())};
 }
 
 TEST(Moons, WithTensorsHaveTheLossesOfTheOriginal) {

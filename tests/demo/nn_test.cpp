@@ -23,14 +23,15 @@ constexpr int kSteps = 25;
 
 Numbers numbers_of(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
 Tensor tensor_of(const Numbers& values, DType dtype, Device device = default_device()) {
-  if (dtype == DType::f64) return Tensor::from(values, {int64_t(values.size())}, device);
-  return Tensor::from(std::vector<float>(values.begin(), values.end()), {int64_t(values.size())}, device);
+  if (dtype == DType::f64) return Tensor::from(values, {static_cast<int64_t>(values.size())}, device);
+  return Tensor::from(std::vector<float>(values.begin(), values.end()), {static_cast<int64_t>(values.size())}, device);
 }
 const Numbers kStart{0.5, -1.25, 3.0, 0.0, -0.001};
 // A gradient that changes with the step, as exact in f32 as in f64.
 Numbers gradient(int step) {
   Numbers g;
-  for (size_t i = 0; i < kStart.size(); ++i) g.push_back(double((step * 7 + int(i) * 5) % 11 - 5) / 8);
+  for (size_t i = 0; i < kStart.size(); ++i)
+    g.push_back(static_cast<double>((step * 7 + static_cast<int>(i) * 5) % 11 - 5) / 8);
   return g;
 }
 
@@ -212,7 +213,8 @@ TEST(Optimizers, NameTheirState) {
                                                  "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
 }
 
-// Corrected for its own first step, however many the others have taken: after one step from zero moments both move by the rate.
+// Corrected for its own first step, however many the others have taken: after one step from zero moments both move by the
+// rate.
 TEST(Optimizers, CountTheStepsOfEachParameter) {
   Tensor early = full({2}, 0, DType::f64).requires_grad_(), late = full({2}, 0, DType::f64).requires_grad_();
   nn::Adam adam({early, late}, 0.5, {.epsilon = 0});
@@ -336,7 +338,7 @@ TEST(Modules, ALinearStartsUniformWithinItsBound) {
     EXPECT_LT(low, -0.09);
     EXPECT_LE(high, 0.1);
     EXPECT_GT(high, 0.09);
-    EXPECT_NEAR(sum / double(each.count()), 0, 0.02);
+    EXPECT_NEAR(sum / static_cast<double>(each.count()), 0, 0.02);
     EXPECT_TRUE(each.requires_grad());
   }
 }

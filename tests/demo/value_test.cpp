@@ -247,7 +247,7 @@ TEST(Network, ALayerHasTheGradientsOfItsNeurons) {
     else
       for (const Neuron& each : layer.neurons) out.push_back(each(x));
     Value total = 0.0;
-    for (size_t i = 0; i < out.size(); ++i) total += out[i] * double(i + 1);
+    for (size_t i = 0; i < out.size(); ++i) total += out[i] * static_cast<double>(i + 1);
     total.backward();
     for (const std::vector<Value>& group : {layer.parameters(), x})
       for (Value each : group) {

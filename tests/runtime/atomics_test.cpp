@@ -76,7 +76,7 @@ double atomics_per_op(const std::function<void(int)>& ops, int n) {
   ops(2 * n);  // everything is opened, resolved and cached before the fork
   const Count once = count_atomics([&] { ops(n); }), twice = count_atomics([&] { ops(2 * n); });
   EXPECT_GT(twice.instructions, once.instructions);
-  return double(twice.atomics - once.atomics) / n;
+  return static_cast<double>(twice.atomics - once.atomics) / n;
 }
 
 class Atomics : public ::testing::Test {

@@ -48,7 +48,7 @@ TEST(Chain, OfTensorsIsBuiltPropagatedAndFreed) {
     const Tensor one = full({}, 1, DType::f64);
     Tensor y = x;
     for (int64_t i = 0; i < length; ++i) y = add(y, one);
-    EXPECT_EQ(y.item<double>(), double(length) + 1);
+    EXPECT_EQ(y.item<double>(), static_cast<double>(length) + 1);
     y.backward();
     EXPECT_EQ(x.grad().item<double>(), 1);
   });
@@ -82,9 +82,9 @@ TEST(Chain, OfGradientsThatHaveGraphsIsFreed) {
     Tensor y = x;
     for (int64_t i = 0; i < length; ++i) y = mul(y, x);
     const Tensor first = grad({y}, {x}, {.create_graph = true})[0];
-    EXPECT_EQ(first.item<double>(), double(length) + 1);
+    EXPECT_EQ(first.item<double>(), static_cast<double>(length) + 1);
     const Tensor second = grad({first}, {x})[0];
-    EXPECT_EQ(second.item<double>(), double(length) * (double(length) + 1));
+    EXPECT_EQ(second.item<double>(), static_cast<double>(length) * (static_cast<double>(length) + 1));
   });
 }
 
@@ -96,9 +96,9 @@ TEST(Chain, OfValuesIsBuiltPropagatedAndFreed) {
     for (int64_t i = 0; i < length; ++i) y = y + step;
     y.backward();
     EXPECT_EQ(x.grad(), 1);
-    EXPECT_EQ(step.grad(), double(length));
+    EXPECT_EQ(step.grad(), static_cast<double>(length));
     y.backward();
-    EXPECT_EQ(step.grad(), 2 * double(length));
+    EXPECT_EQ(step.grad(), 2 * static_cast<double>(length));
   });
 }
 

@@ -22,7 +22,7 @@ size_t mapped_bytes(const std::string& file) {
   size_t end = 0;
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
-    std::memcpy(&segment, file.data() + header.e_phoff + size_t(i) * sizeof segment, sizeof segment);
+    std::memcpy(&segment, file.data() + header.e_phoff + static_cast<size_t>(i) * sizeof segment, sizeof segment);
     if (segment.p_type == PT_LOAD) end = std::max<size_t>(end, segment.p_offset + segment.p_filesz);
   }
   return end;
@@ -86,8 +86,8 @@ TEST_F(Truncated, ProgramHeadersThatLieAreRefused) {
     write_file(file, bytes);
     return !platform::check_shared_object(file).empty();
   };
-  for (const uint64_t offset :
-       {~uint64_t(0), ~uint64_t(0) - 55, uint64_t(1) << 63, uint64_t(whole_.size()), uint64_t(whole_.size() - 1)})
+  for (const uint64_t offset : {~uint64_t(0), ~uint64_t(0) - 55, uint64_t(1) << 63, static_cast<uint64_t>(whole_.size()),
+                                static_cast<uint64_t>(whole_.size() - 1)})
     EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phoff), offset, 8)) << offset;
   EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phnum), 0xffff, 2));
   EXPECT_TRUE(refuses(offsetof(Elf64_Ehdr, e_phentsize), 1, 2));

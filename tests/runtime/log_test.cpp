@@ -36,7 +36,7 @@ TEST(Log, DropsLinesBelowItsLevel) {
     const Lines lines(kLevels[from]);
     EXPECT_EQ(log_level(), kLevels[from]);
     for (const LogLevel level : kLevels) log(level, "line");
-    ASSERT_EQ(lines.all.size(), size_t(4 - from));
+    ASSERT_EQ(lines.all.size(), static_cast<size_t>(4 - from));
     EXPECT_EQ(lines.all[0].first, kLevels[from]);
   }
   const Lines none(LogLevel::off);

@@ -15,7 +15,7 @@ namespace plugrad {
 namespace {
 
 constexpr uint64_t kMega = 1 << 20;
-Tensor block(uint64_t bytes) { return full({int64_t(bytes / 4)}, 1); }
+Tensor block(uint64_t bytes) { return full({static_cast<int64_t>(bytes / 4)}, 1); }
 
 class Memory : public ::testing::Test {
  protected:
@@ -116,7 +116,7 @@ TEST_F(Memory, OfSmallTensorsIsCountedBlockByBlock) {
   EXPECT_EQ(active(), 10000 * bytes);
   const uint64_t chunks = device_.memory().small;
   EXPECT_GE(chunks, 10000 * bytes);
-  for (size_t i = 0; i < many.size(); i += 997) EXPECT_EQ(many[i].to_vector<float>()[15], float(i));
+  for (size_t i = 0; i < many.size(); i += 997) EXPECT_EQ(many[i].to_vector<float>()[15], static_cast<float>(i));
   many.clear();
   EXPECT_EQ(active(), 0u);
   for (int i = 0; i < 10000; ++i) many.push_back(full({16}, i));
@@ -149,9 +149,9 @@ TEST_F(Memory, WritesOfOneTensorDoNotReachAnother) {
   std::vector<Tensor> many;
   constexpr int64_t kCounts[] = {1, 15, 16, 17, 64, 255, 1000, 1024, 1025, 4000};
   for (int round = 0; round < 3; ++round)
-    for (const int64_t count : kCounts) many.push_back(full({count}, double(many.size())));
+    for (const int64_t count : kCounts) many.push_back(full({count}, static_cast<double>(many.size())));
   for (size_t i = 0; i < many.size(); ++i)
-    EXPECT_EQ(many[i].to_vector<float>(), std::vector<float>(size_t(many[i].count()), float(i)));
+    EXPECT_EQ(many[i].to_vector<float>(), std::vector<float>(static_cast<size_t>(many[i].count()), static_cast<float>(i)));
 }
 
 // Room for two blocks on a device that is late with everything: what was dropped is in flight still when room is wanted.
@@ -161,13 +161,13 @@ TEST(MemoryInFlight, IsWaitedForBeforeThereIsAnError) {
   const Device device("sim:1");
   for (int round = 0; round < 8; ++round)
     for (const uint64_t megabytes : {3, 2, 1}) {  // sizes that cannot stand for each other
-      const Tensor x = full({int64_t(megabytes * kMega / 4)}, round, DType::f32, device), y = x + 1;
+      const Tensor x = full({static_cast<int64_t>(megabytes * kMega / 4)}, round, DType::f32, device), y = x + 1;
       if (round == 7) {
         EXPECT_EQ(y.to_vector<float>().back(), 8);
       }
     }
-  EXPECT_THROW(full({int64_t(3 * kMega)}, 1, DType::f32, device), Error);
-  EXPECT_EQ(full({int64_t(kMega)}, 5, DType::f32, device).to_vector<float>().back(), 5);
+  EXPECT_THROW(full({static_cast<int64_t>(3 * kMega)}, 1, DType::f32, device), Error);
+  EXPECT_EQ(full({static_cast<int64_t>(kMega)}, 5, DType::f32, device).to_vector<float>().back(), 5);
 }
 
 // --- Threads.
@@ -177,7 +177,7 @@ uint64_t resident_bytes() {
   FILE* file = std::fopen("/proc/self/statm", "r");
   if (!file || std::fscanf(file, "%ld %ld", &pages, &resident) != 2) ADD_FAILURE() << "cannot read statm";
   if (file) std::fclose(file);
-  return uint64_t(resident) * 4096;
+  return static_cast<uint64_t>(resident) * 4096;
 }
 
 // A queue with room for a few thousand.
@@ -252,8 +252,9 @@ TEST_F(Memory, OfThreadLocalTensorsComesBackThoughTheyDieLast) {
 
 TEST_F(Memory, OfATensorThatOutlivesItsThreadIsSound) {
   std::vector<Tensor> kept(8);
-  for (size_t i = 0; i < kept.size(); ++i) std::thread([&, i] { kept[i] = full({50}, double(i)) + 1; }).join();
-  for (size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i].to_vector<float>(), std::vector<float>(50, float(i + 1)));
+  for (size_t i = 0; i < kept.size(); ++i) std::thread([&, i] { kept[i] = full({50}, static_cast<double>(i)) + 1; }).join();
+  for (size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(kept[i].to_vector<float>(), std::vector<float>(50, static_cast<float>(i + 1)));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void exhaust(const std::string& name) {
   try {
     while (held.size() < 1000) held.push_back(full({1 << 18}, 1, DType::f32, device));
   } catch (const Error& error) {
-    print({"exhausted", std::to_string(int(error.code())), std::to_string(held.size()), error.what()});
+    print({"exhausted", std::to_string(static_cast<int>(error.code())), std::to_string(held.size()), error.what()});
   }
   held.clear();
   print({"again", std::to_string(full({1 << 18}, 7, DType::f32, device).to_vector<float>().back())});
@@ -104,7 +104,9 @@ const std::map<std::string, Command> kCommands = {
     {"log",
      [](const std::string& level) {
        set_log_level(level == "info" ? LogLevel::info : LogLevel::warning);
-       set_log_sink([](LogLevel at, std::string_view line) { print({"log", std::to_string(int(at)), std::string(line)}); });
+       set_log_sink([](LogLevel at, std::string_view line) {
+         print({"log", std::to_string(static_cast<int>(at)), std::string(line)});
+       });
      }},
     {"say",
      [](const std::string& line) {
@@ -113,7 +115,7 @@ const std::map<std::string, Command> kCommands = {
      }},
     {"fallback",
      [](const std::string&) {
-       print({"fallback", std::to_string(int(fallback()))});
+       print({"fallback", std::to_string(static_cast<int>(fallback()))});
      }},
     {"options",
      [](const std::string& text) {
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
     try {
       command->second(argv[i + 1]);
     } catch (const plugrad::Error& error) {
-      plugrad::print({"error", std::to_string(int(error.code())), error.what()});
+      plugrad::print({"error", std::to_string(static_cast<int>(error.code())), error.what()});
     }
   }
   return 0;

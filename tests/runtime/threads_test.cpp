@@ -43,7 +43,7 @@ bool consistent(const MemoryStats& m) { return m.reserved == m.active + m.cached
 
 std::vector<double> ramp(int64_t count, double from) {
   std::vector<double> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = from + double(i) / 8;
+  for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<double>(i) / 8;
   return values;
 }
 
@@ -52,8 +52,8 @@ TEST(Threads, OpenADeviceOnceWhoeverComesFirst) {
   if (!has_device(name)) GTEST_SKIP() << "no second device in host memory: " << name << " is not built";
   std::vector<Device> seen(kThreads);
   together([&](int i) {
-    seen[size_t(i)] = Device(name);
-    EXPECT_EQ(full({3}, i, DType::f32, seen[size_t(i)]).to_vector<float>()[2], float(i));
+    seen[static_cast<size_t>(i)] = Device(name);
+    EXPECT_EQ(full({3}, i, DType::f32, seen[static_cast<size_t>(i)]).to_vector<float>()[2], static_cast<float>(i));
   });
   for (const Device& each : seen) EXPECT_EQ(each, seen[0]);
 }
@@ -62,12 +62,12 @@ TEST(Threads, MeetOpsForTheFirstTimeTogether) {
   together([](int i) {
     const Tensor a = Tensor::from(ramp(60, i), {6, 10}), b = Tensor::from(ramp(60, 1), {6, 10});
     for (int round = 0; round < 20; ++round) {
-      const double expected = (double(i) + 59.0 / 8) * (1 + 59.0 / 8);
+      const double expected = (static_cast<double>(i) + 59.0 / 8) * (1 + 59.0 / 8);
       EXPECT_DOUBLE_EQ(mul(a, b).to_vector<double>().back(), expected);
-      EXPECT_DOUBLE_EQ(max(sub(a, b)).item<double>(), double(i) - 1);
+      EXPECT_DOUBLE_EQ(max(sub(a, b)).item<double>(), static_cast<double>(i) - 1);
       EXPECT_DOUBLE_EQ(sum(full({6, 10}, i, DType::f64)).item<double>(), 60.0 * i);
       EXPECT_EQ(cast(exp(mul(a, 0)), DType::f32).to_vector<float>().back(), 1.0f);
-      EXPECT_EQ(matmul(full({4, 5}, 1, DType::f32), full({5, 3}, i)).to_vector<float>()[11], float(5 * i));
+      EXPECT_EQ(matmul(full({4, 5}, 1, DType::f32), full({5, 3}, i)).to_vector<float>()[11], static_cast<float>(5 * i));
     }
   });
 }
@@ -76,9 +76,9 @@ TEST(Threads, ComputeOnOneDeviceWithBlocksOfAllSizes) {
   together([](int i) {
     for (const int64_t count : {1, 100, 5000, 70000, 300000}) {
       Tensor x = full({count}, i + 1, DType::f64);
-      for (int round = 0; round < 8; ++round) x = add(mul(x, 2), -double(i + 1));
-      EXPECT_EQ(x.to_vector<double>().back(), double(i + 1));
-      EXPECT_DOUBLE_EQ(mean(x).item<double>(), double(i + 1));
+      for (int round = 0; round < 8; ++round) x = add(mul(x, 2), -static_cast<double>(i + 1));
+      EXPECT_EQ(x.to_vector<double>().back(), static_cast<double>(i + 1));
+      EXPECT_DOUBLE_EQ(mean(x).item<double>(), static_cast<double>(i + 1));
     }
   });
 }
@@ -88,7 +88,7 @@ TEST(Threads, PassTensorsToEachOther) {
   std::mutex mutex;
   std::vector<Tensor> pool(16, full({7}, 1, DType::f64));
   together([&](int i) {
-    unsigned state = unsigned(i) * 2654435761u + 1;
+    unsigned state = static_cast<unsigned>(i) * 2654435761u + 1;
     for (int round = 0; round < kRounds; ++round) {
       state = state * 1664525 + 1013904223;
       Tensor mine;
@@ -149,7 +149,7 @@ TEST(Threads, InOneGraphAtOnceOneGetsAnErrorAndNothingIsLost) {
   });
   EXPECT_EQ(through + refused, 5 * kThreads);
   EXPECT_GE(through, 1);
-  EXPECT_EQ(x.grad().item<double>(), double(through));
+  EXPECT_EQ(x.grad().item<double>(), static_cast<double>(through));
   x.clear_grad();
   y.backward();
   EXPECT_EQ(x.grad().item<double>(), 1);
@@ -185,7 +185,7 @@ TEST(Threads, DrawNumbersOfWhichNoneComesTwice) {
   together([&](int i) {
     for (int round = 0; round < 50; ++round) {
       const std::vector<double> some = rand({10}, DType::f64).to_vector<double>();
-      drawn[size_t(i)].insert(drawn[size_t(i)].end(), some.begin(), some.end());
+      drawn[static_cast<size_t>(i)].insert(drawn[static_cast<size_t>(i)].end(), some.begin(), some.end());
     }
   });
   std::vector<double> all;
@@ -229,7 +229,7 @@ TEST(Threads, TrimAndReadStatisticsMeanwhile) {
       } else if (i == 1) {
         EXPECT_TRUE(consistent(device.memory()));
       } else {
-        EXPECT_EQ(add(full({20000}, i), 1).to_vector<float>()[19999], float(i + 1));
+        EXPECT_EQ(add(full({20000}, i), 1).to_vector<float>()[19999], static_cast<float>(i + 1));
       }
     }
   });

@@ -35,7 +35,7 @@ class Tiny final : public Backend {
     if (kVariant == "count_fails") throw std::runtime_error("cannot count");
     if (kVariant == "count_aborts") std::abort();  // a driver that nobody asked for
 #ifdef PLUGRAD_CALLS_MISSING
-    return {uint32_t(plugrad_test_missing_function()), ""};
+    return {static_cast<uint32_t>(plugrad_test_missing_function()), ""};
 #endif
     return {kVariant == "two_devices" ? 2u : 1u, ""};
   }
@@ -86,7 +86,7 @@ constexpr NextBackend kTable = table();
 }  // namespace
 
 #ifdef PLUGRAD_OTHER_SYMBOL
-extern "C" PLUGRAD_EXPORT int plugrad_something_else() { return int(kTable.known.revision); }
+extern "C" PLUGRAD_EXPORT int plugrad_something_else() { return static_cast<int>(kTable.known.revision); }
 #else
 extern "C" PLUGRAD_EXPORT const plugrad_backend* plugrad_backend_v0(const plugrad_host*) {
   return kVariant == "null_table" ? nullptr : &kTable.known;

@@ -26,7 +26,7 @@ std::string hex(unsigned mask) {
   return digits;
 }
 template <class F> void each(unsigned mask, F f) {
-  for (; mask; mask &= mask - 1) f(unsigned(std::countr_zero(mask)));
+  for (; mask; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 }  // namespace
 
@@ -65,7 +65,7 @@ void Block::run(uint3 index) {
   for (Warp& warp : warps_) warp.arrived = 0;
   next_ = first_ready_ = 0;
   ready_.clear();
-  live_ = unsigned(lanes_.size());
+  live_ = static_cast<unsigned>(lanes_.size());
   at_barrier_ = 0;
   error_ = 0;
   Fiber& first = idle_fiber();
@@ -165,7 +165,7 @@ int Block::barrier(int predicate, Vote vote, const char* what, Site site) {
   while (lane.state == State::barrier) yield();
   current_ = &lane;
   threadIdx = lane.index;
-  return int(lane.result);
+  return static_cast<int>(lane.result);
 }
 
 // Threads that returned are not waited for.
@@ -182,7 +182,7 @@ void Block::release_barrier() {
                                         named(lane) + " at " + text(lane.site));
       abandon();
     }
-    count += unsigned(lane.value);
+    count += static_cast<unsigned>(lane.value);
   }
   for (const unsigned i : turn_) {
     Lane& lane = lanes_[i];
@@ -243,7 +243,8 @@ void Block::answer_meeting(Warp& warp, Lane& last) {
     }
     if (one.meeting != Meeting::shuffle) return;
     if (one.source < 0 || one.source > 31) one.result = one.value;
-    else one.result = mask >> one.source & 1 ? member(last, unsigned(one.source)).value : ~uint64_t{0};  // undefined by CUDA
+    // undefined by CUDA
+    else one.result = mask >> one.source & 1 ? member(last, static_cast<unsigned>(one.source)).value : ~uint64_t{0};
   });
   each(mask, [&](unsigned i) { release(member(last, i)); });
 }
@@ -258,7 +259,7 @@ std::string Block::who_waits() {
     if (lane.state == State::warp) {
       const unsigned absent = lane.mask & ~warps_[lane.linear / 32].arrived;
       what += " for lanes " + hex(absent) + ", which its mask " + hex(lane.mask) + " names and which are absent";
-      const Lane& first = member(lane, unsigned(std::countr_zero(absent)));
+      const Lane& first = member(lane, static_cast<unsigned>(std::countr_zero(absent)));
       if (first.state == State::done) what += ": " + named(first) + " has returned";
     }
     named_last = &lane;

@@ -47,7 +47,7 @@ class Block {
   // The same out of a signal handler, which may not make a message: run() asks describe_fault for it.
   [[noreturn]] void interrupt(const siginfo_t& info);
   bool running() const { return live_ > 0; }
-  int lane() const { return int(current_->linear & 31); }
+  int lane() const { return static_cast<int>(current_->linear & 31); }
   // "block (0,0,0) thread (1,0,0)", of the thread that runs.
   std::string where() const;
   bool stack_overflown_at(const void* address) const;

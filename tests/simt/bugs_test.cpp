@@ -63,13 +63,13 @@ TEST_F(Bugs, FreshDeviceMemoryIsPoison) {
   for (const float x : got) EXPECT_TRUE(std::isnan(x));
 }
 
-__global__ void blocks_that_race(float* out) { *out = float(blockIdx.x); }
+__global__ void blocks_that_race(float* out) { *out = static_cast<float>(blockIdx.x); }
 TEST_F(Bugs, BlocksThatWriteOnePlace) {
   PLUGRAD_LAUNCH(blocks_that_race, 4, 1, 0, nullptr, out_);
   expect_fault(cudaErrorLaunchFailure, {"kernel blocks_that_race", "a race", "byte 2 of an allocation"});
 }
 
-__global__ void adds_without_atomics(float* out) { out[0] += 1; out[threadIdx.x % 2] *= float(threadIdx.x); }
+__global__ void adds_without_atomics(float* out) { out[0] += 1; out[threadIdx.x % 2] *= static_cast<float>(threadIdx.x); }
 TEST_F(Bugs, ReadModifyWriteWithoutAtomics) {
   ASSERT_EQ(cudaMemset(out_, 0, 256), cudaSuccess);
   PLUGRAD_LAUNCH(adds_without_atomics, 1, 5, 0, nullptr, out_);
@@ -99,7 +99,7 @@ TEST_F(Bugs, SyncthreadsInABranch) {
 }
 
 __global__ void shuffle_in_a_branch(float* out) {
-  float value = float(threadIdx.x);
+  float value = static_cast<float>(threadIdx.x);
   if (threadIdx.x % 32 < 16) value += __shfl_down_sync(~0u, value, 1);
   __syncthreads();
   out[threadIdx.x] = value;
@@ -148,7 +148,7 @@ TEST_F(Bugs, WriteJustPastTheEnd) {
   expect_fault(cudaErrorIllegalAddress,
                {"kernel no_bound", "a thread has written 0 bytes past the end of an allocation of 252 bytes"});
 }
-__global__ void before_the_start(float* out) { out[-1 - int(threadIdx.x)] = 1; }
+__global__ void before_the_start(float* out) { out[-1 - static_cast<int>(threadIdx.x)] = 1; }
 TEST_F(Bugs, WriteBeforeTheStart) {
   PLUGRAD_LAUNCH(before_the_start, 1, 1, 0, nullptr, out_);
   expect_fault(cudaErrorIllegalAddress,

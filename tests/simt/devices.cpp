@@ -27,13 +27,13 @@ std::vector<Device*>& devices() {
   return *all;
 }
 
-Device& selected() { return *devices()[size_t(selected_index)]; }
+Device& selected() { return *devices()[static_cast<size_t>(selected_index)]; }
 
 Pinned& pinned() {
   static auto* all = new Pinned;
   return *all;
 }
-bool has_context(int device) { return devices()[size_t(device)]->has_context; }
+bool has_context(int device) { return devices()[static_cast<size_t>(device)]->has_context; }
 
 bool Pinned::covers(const void* address, size_t bytes) {
   const std::lock_guard lock(mutex);
@@ -47,14 +47,14 @@ bool Pinned::covers(const void* address, size_t bytes) {
 using namespace simt;
 
 namespace {
-bool exists(int device) { return device >= 0 && size_t(device) < devices().size(); }
+bool exists(int device) { return device >= 0 && static_cast<size_t>(device) < devices().size(); }
 }  // namespace
 
-cudaError_t cudaDriverGetVersion(int* version) { return *version = int(settings().driver), cudaSuccess; }
-cudaError_t cudaRuntimeGetVersion(int* version) { return *version = int(settings().runtime), cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = static_cast<int>(settings().driver), cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = static_cast<int>(settings().runtime), cudaSuccess; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = int(devices().size());
+  *count = static_cast<int>(devices().size());
   return devices().empty() ? noted(without_device()) : present();
 }
 
@@ -71,8 +71,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!exists(device)) return noted(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "SIMT emulator");
-  properties->uuid.bytes[15] = char(device);
-  properties->totalGlobalMem = devices()[size_t(device)]->memory.limit();
+  properties->uuid.bytes[15] = static_cast<char>(device);
+  properties->totalGlobalMem = devices()[static_cast<size_t>(device)]->memory.limit();
   properties->sharedMemPerBlock = 48 << 10;
   properties->sharedMemPerBlockOptin = 96 << 10;
   properties->regsPerBlock = 65536;
@@ -80,9 +80,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsPerBlock = 1024;
   std::copy_n(std::array{1024, 1024, 64}.begin(), 3, properties->maxThreadsDim);
   std::copy_n(std::array{0x7fffffff, 65535, 65535}.begin(), 3, properties->maxGridSize);
-  properties->major = int(settings().capability / 10);
-  properties->minor = int(settings().capability % 10);
-  properties->multiProcessorCount = int(settings().multiprocessors);
+  properties->major = static_cast<int>(settings().capability / 10);
+  properties->minor = static_cast<int>(settings().capability % 10);
+  properties->multiProcessorCount = static_cast<int>(settings().multiprocessors);
   properties->maxThreadsPerMultiProcessor = 2048;
   properties->l2CacheSize = 4 << 20;
   properties->canMapHostMemory = properties->concurrentKernels = properties->unifiedAddressing = 1;
@@ -101,7 +101,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = all.maxThreadsPerMultiProcessor; break;
     case cudaDevAttrComputeCapabilityMajor: *value = all.major; break;
     case cudaDevAttrComputeCapabilityMinor: *value = all.minor; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = int(all.sharedMemPerBlockOptin); break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(all.sharedMemPerBlockOptin); break;
     case cudaDevAttrHostNumaId: *value = -1; break;
     default: return noted(cudaErrorInvalidValue);
   }
@@ -111,7 +111,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   if (!exists(device)) return noted(cudaErrorInvalidDevice);
   if (length < 13) return noted(cudaErrorInvalidValue);
-  std::snprintf(id, size_t(length), "0000:%02x:00.0", unsigned(device + 1));
+  std::snprintf(id, static_cast<size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
   return present();
 }
 
@@ -122,10 +122,11 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   if (const cudaError_t error = usable()) return error;
-  if (!exists(peer) || unsigned(peer) == selected().index) return noted(cudaErrorInvalidDevice);
+  if (!exists(peer) || static_cast<unsigned>(peer) == selected().index) return noted(cudaErrorInvalidDevice);
   if (flags) return noted(cudaErrorInvalidValue);
   const std::lock_guard lock(selected().mutex);
-  return noted(selected().peers.insert(unsigned(peer)).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
+  return noted(selected().peers.insert(static_cast<unsigned>(peer)).second ? cudaSuccess
+                                                                           : cudaErrorPeerAccessAlreadyEnabled);
 }
 
 namespace {
@@ -133,7 +134,7 @@ namespace {
 int primary_context_state(int device, unsigned* flags, int* active) {
   if (!exists(device)) return cudaErrorInvalidDevice;
   *flags = 0;
-  *active = devices()[size_t(device)]->has_context;
+  *active = devices()[static_cast<size_t>(device)]->has_context;
   return cudaSuccess;
 }
 }  // namespace

@@ -28,12 +28,12 @@ Countdown& countdown(Injection injection) {
   static auto* all = [] {
     auto* made = new Countdown[3];
     const Settings& s = settings();
-    made[int(Injection::malloc_fails)].fatal = s.malloc_fails;
-    made[int(Injection::launch_refused)].fatal = s.launch_refused;
-    made[int(Injection::launch_faults)].fatal = s.launch_faults;
+    made[static_cast<int>(Injection::malloc_fails)].fatal = s.malloc_fails;
+    made[static_cast<int>(Injection::launch_refused)].fatal = s.launch_refused;
+    made[static_cast<int>(Injection::launch_faults)].fatal = s.launch_faults;
     return made;
   }();
-  return all[int(injection)];
+  return all[static_cast<int>(injection)];
 }
 
 // An error that the n-th call from now on returns, once.
@@ -102,7 +102,7 @@ void forget_error() { last_error = cudaSuccess; }
 cudaError_t present() {
   if (devices().empty()) return noted(without_device());
   if (was_forked()) return noted(cudaErrorInitializationError);
-  return noted(cudaError_t(selected().lost.load()));
+  return noted(static_cast<cudaError_t>(selected().lost.load()));
 }
 
 cudaError_t usable() {
@@ -166,7 +166,7 @@ cudaError_t cudaGetLastError() {
 // A lost device returns its error for ever.
 cudaError_t cudaPeekAtLastError() {
   const int lost = devices().empty() ? cudaSuccess : selected().lost.load();
-  return lost ? cudaError_t(lost) : last_error;
+  return lost ? static_cast<cudaError_t>(lost) : last_error;
 }
 const char* cudaGetErrorName(cudaError_t error) {
   const Name* found = named(error);

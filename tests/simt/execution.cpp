@@ -58,18 +58,18 @@ struct Footprint {
 
   void poison(SharedRange range) const {
     // Not memset: a program without shared memory has no range.
-    if (settled < kSettled) std::fill_n(range.begin, range.bytes, char(kPoison));
-    else std::fill_n(range.begin + low, high - low, char(kPoison));
+    if (settled < kSettled) std::fill_n(range.begin, range.bytes, static_cast<char>(kPoison));
+    else std::fill_n(range.begin + low, high - low, static_cast<char>(kPoison));
   }
   void learn(SharedRange range) {
     if (settled >= kSettled) return;
     ++settled;
-    const auto changed = [](char c) { return c != char(kPoison); };
+    const auto changed = [](char c) { return c != static_cast<char>(kPoison); };
     const char* end = range.begin + range.bytes;
     const char* first = std::find_if<const char*>(range.begin, end, changed);
     if (first == end) return;
     while (!changed(end[-1])) --end;
-    const auto from = size_t(first - range.begin), to = size_t(end - range.begin);
+    const auto from = static_cast<size_t>(first - range.begin), to = static_cast<size_t>(end - range.begin);
     if (high > low && from >= low && to <= high) return;
     low = high > low ? std::min(low, from) : from;
     high = std::max(high, to);
@@ -147,9 +147,10 @@ class Run {
 
   void block(uint64_t i) {
     footprint_.poison(shared_);
-    if (kernel_.dynamic_bytes) std::memset(dynamic_begin, kPoison, size_t(dynamic_end - dynamic_begin));
+    if (kernel_.dynamic_bytes) std::memset(dynamic_begin, kPoison, static_cast<size_t>(dynamic_end - dynamic_begin));
     const dim3& grid = kernel_.grid;
-    const uint3 index{unsigned(i % grid.x), unsigned(i / grid.x % grid.y), unsigned(i / grid.x / grid.y)};
+    const uint3 index{static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
+                      static_cast<unsigned>(i / grid.x / grid.y)};
     Block::current().run(index);
     footprint_.learn(shared_);
   }
@@ -206,7 +207,7 @@ constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::shuffled};
 }  // namespace
 
 #ifdef __clang__
-SharedRange shared_range() { return {__start_simt_shared, size_t(__stop_simt_shared - __start_simt_shared)}; }
+SharedRange shared_range() { return {__start_simt_shared, static_cast<size_t>(__stop_simt_shared - __start_simt_shared)}; }
 #else
 SharedRange shared_range() {
   of_this_module = 1;  // the thread has its variables now
@@ -254,7 +255,7 @@ Refusal refusal(const Kernel& kernel) {
                    "a grid has 2147483647 x 65535 x 65535 blocks at most; this is " + shape(g));
   cudaFuncAttributes attributes{};
   function_attributes(&attributes, kernel.function);
-  if (kernel.dynamic_bytes > size_t(attributes.maxDynamicSharedSizeBytes))
+  if (kernel.dynamic_bytes > static_cast<size_t>(attributes.maxDynamicSharedSizeBytes))
     return refused(cudaErrorInvalidValue, std::to_string(kernel.dynamic_bytes) + " bytes of dynamic shared memory, of " +
                                               std::to_string(attributes.maxDynamicSharedSizeBytes) + " allowed");
   return {};

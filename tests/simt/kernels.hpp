@@ -7,8 +7,8 @@
 
 namespace simt::test {
 
-__device__ inline size_t global_index() { return size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ inline size_t global_size() { return size_t(gridDim.x) * blockDim.x; }
+__device__ inline size_t global_index() { return static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline size_t global_size() { return static_cast<size_t>(gridDim.x) * blockDim.x; }
 
 struct Plus {
   template <class T> __device__ T operator()(T a, T b) const { return a + b; }
@@ -43,8 +43,8 @@ template <class T, class Op> __global__ void reduce(T* partial, const T* in, siz
 template <class T, int kTile> __global__ void matmul(T* c, const T* a, const T* b, int m, int n, int k) {
   __shared__ T left[kTile][kTile + 1];
   __shared__ T right[kTile][kTile + 1];
-  const int x = int(threadIdx.x), y = int(threadIdx.y);
-  const int row = int(blockIdx.y) * kTile + y, column = int(blockIdx.x) * kTile + x;
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const int row = static_cast<int>(blockIdx.y) * kTile + y, column = static_cast<int>(blockIdx.x) * kTile + x;
   T sum = 0;
   for (int from = 0; from < k; from += kTile) {
     left[y][x] = row < m && from + x < k ? a[row * k + from + x] : T(0);
@@ -60,17 +60,18 @@ template <class T, int kTile> __global__ void matmul(T* c, const T* a, const T* 
 __global__ inline void softmax(float* out, const float* in, int columns) {
   PLUGRAD_DYNAMIC_SHARED(float, row);
   __shared__ float whole;
-  const float* from = in + size_t(blockIdx.x) * size_t(columns);
+  const float* from = in + static_cast<size_t>(blockIdx.x) * static_cast<size_t>(columns);
   float largest = -INFINITY, sum = 0;
   for (int i = 0; i < columns; ++i) largest = fmaxf(largest, from[i]);
-  for (int i = int(threadIdx.x); i < columns; i += int(blockDim.x)) sum += row[i] = expf(from[i] - largest);
+  for (int i = static_cast<int>(threadIdx.x); i < columns; i += static_cast<int>(blockDim.x))
+    sum += row[i] = expf(from[i] - largest);
   for (int bits = 16; bits; bits /= 2) sum += __shfl_xor_sync(~0u, sum, bits);
   if (threadIdx.x == 0) whole = 0;
   __syncthreads();
   if (threadIdx.x % 32 == 0) atomicAdd(&whole, sum);
   __syncthreads();
-  for (int i = int(threadIdx.x); i < columns; i += int(blockDim.x))
-    out[size_t(blockIdx.x) * size_t(columns) + size_t(i)] = row[i] / whole;
+  for (int i = static_cast<int>(threadIdx.x); i < columns; i += static_cast<int>(blockDim.x))
+    out[static_cast<size_t>(blockIdx.x) * static_cast<size_t>(columns) + static_cast<size_t>(i)] = row[i] / whole;
 }
 
 template <class T> __global__ void scatter_add(T* out, const int* index, const T* values, size_t n) {

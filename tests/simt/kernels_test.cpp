@@ -21,7 +21,7 @@ TEST_F(Kernels, AddElementByElement) {
     const Buffer<float> a(counted<float>(n)), b(counted<float>(n, 3, 2)), out(n);
     PLUGRAD_LAUNCH((binary<float, Plus>), 8, 128, 0, nullptr, out.get(), a.get(), b.get(), n, Plus{});
     const std::vector<float> got = out.values();
-    for (size_t i = 0; i < n; ++i) ASSERT_EQ(got[i], float(i) + 3 + 2 * float(i));
+    for (size_t i = 0; i < n; ++i) ASSERT_EQ(got[i], static_cast<float>(i) + 3 + 2 * static_cast<float>(i));
   }
 }
 
@@ -30,9 +30,9 @@ TEST_F(Kernels, ReduceInTwoStages) {
   const Buffer<double> in(counted<double>(n)), partial(7), out(1);
   PLUGRAD_LAUNCH((reduce<double, Plus>), 7, 96, 0, nullptr, partial.get(), in.get(), n, 0.0, Plus{});
   PLUGRAD_LAUNCH((reduce<double, Plus>), 1, 96, 0, nullptr, out.get(), partial.get(), size_t{7}, 0.0, Plus{});
-  EXPECT_EQ(out.values()[0], double(n) * double(n - 1) / 2);
+  EXPECT_EQ(out.values()[0], static_cast<double>(n) * static_cast<double>(n - 1) / 2);
   PLUGRAD_LAUNCH((reduce<double, Larger>), 1, 1024, 0, nullptr, out.get(), in.get(), n, -1.0, Larger{});
-  EXPECT_EQ(out.values()[0], double(n - 1));
+  EXPECT_EQ(out.values()[0], static_cast<double>(n - 1));
 }
 
 TEST_F(Kernels, MultiplyTileByTile) {
@@ -45,25 +45,28 @@ TEST_F(Kernels, MultiplyTileByTile) {
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       double want = 0;
-      for (int x = 0; x < k; ++x) want += double(a[size_t(i * k + x)]) * double(b[size_t(x * n + j)]);
-      ASSERT_NEAR(got[size_t(i * n + j)], want, 1e-6 * std::abs(want) + 1e-4);
+      for (int x = 0; x < k; ++x)
+        want +=
+            static_cast<double>(a[static_cast<size_t>(i * k + x)]) * static_cast<double>(b[static_cast<size_t>(x * n + j)]);
+      ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], want, 1e-6 * std::abs(want) + 1e-4);
     }
 }
 
 TEST_F(Kernels, SoftmaxInDynamicSharedMemory) {
   const int rows = 5, columns = 100;
   const Buffer<float> in(counted<float>(rows * columns, 0, 0.03)), out(rows * columns);
-  PLUGRAD_LAUNCH(softmax, rows, 64, size_t(columns) * sizeof(float), nullptr, out.get(), in.get(), columns);
+  PLUGRAD_LAUNCH(softmax, rows, 64, static_cast<size_t>(columns) * sizeof(float), nullptr, out.get(), in.get(), columns);
   const std::vector<float> got = out.values();
   double whole = 0;
   for (int j = 0; j < columns; ++j) whole += std::exp(0.03 * j);
-  for (int i = 0; i < rows * columns; ++i) ASSERT_NEAR(got[size_t(i)], std::exp(0.03 * (i % columns)) / whole, 1e-6);
+  for (int i = 0; i < rows * columns; ++i)
+    ASSERT_NEAR(got[static_cast<size_t>(i)], std::exp(0.03 * (i % columns)) / whole, 1e-6);
 }
 
 template <class T> void scatter() {
   const size_t n = 5000;
   std::vector<int> index(n);
-  for (size_t i = 0; i < n; ++i) index[i] = int(i % 10);
+  for (size_t i = 0; i < n; ++i) index[i] = static_cast<int>(i % 10);
   const Buffer<int> where(index);
   const Buffer<T> values(std::vector<T>(n, T(2))), out(std::vector<T>(10, T(1)));
   PLUGRAD_LAUNCH(scatter_add<T>, 4, 256, 0, nullptr, out.get(), where.get(), values.get(), n);
@@ -106,16 +109,17 @@ __global__ void vote(unsigned* out) {
   const unsigned lane = threadIdx.x % 32;
   unsigned* row = out + threadIdx.x * 12;
   row[0] = __ballot_sync(~0u, lane % 3 == 0);
-  row[1] = unsigned(__any_sync(~0u, lane == 31));
-  row[2] = unsigned(__all_sync(~0u, lane < 32));
-  row[3] = unsigned(__all_sync(~0u, lane != 7));
+  row[1] = static_cast<unsigned>(__any_sync(~0u, lane == 31));
+  row[2] = static_cast<unsigned>(__all_sync(~0u, lane < 32));
+  row[3] = static_cast<unsigned>(__all_sync(~0u, lane != 7));
   row[4] = __shfl_sync(~0u, lane * 10, 5);
   row[5] = __shfl_up_sync(~0u, lane, 3);
   row[6] = __shfl_xor_sync(~0u, lane, 6);
   row[7] = __shfl_down_sync(~0u, lane, 1, 8);
   row[8] = __match_any_sync(~0u, lane / 8);
-  row[9] = unsigned(__syncthreads_count(threadIdx.x < 40));
-  row[10] = unsigned(__syncthreads_or(threadIdx.x == 63)) * 2 + unsigned(__syncthreads_and(threadIdx.x < 63));
+  row[9] = static_cast<unsigned>(__syncthreads_count(threadIdx.x < 40));
+  row[10] = static_cast<unsigned>(__syncthreads_or(threadIdx.x == 63)) * 2 +
+            static_cast<unsigned>(__syncthreads_and(threadIdx.x < 63));
   if (lane < 16) row[11] = __shfl_sync(0xffffu, lane, 15);  // half a warp, and its mask says so
   else row[11] = __shfl_sync(0xffff0000u, lane, 16);
 }
@@ -141,8 +145,8 @@ TEST_F(Kernels, VoteAndShuffle) {
 }
 
 __global__ void atomics(int* out, unsigned long long* wide) {
-  atomicMax(&out[0], int(threadIdx.x));
-  atomicMin(&out[1], -int(threadIdx.x));
+  atomicMax(&out[0], static_cast<int>(threadIdx.x));
+  atomicMin(&out[1], -static_cast<int>(threadIdx.x));
   atomicOr(&out[2], 1 << (threadIdx.x % 32));
   atomicAdd(&out[3], 1);
   int seen = out[4], expected = seen + 1;
@@ -161,7 +165,7 @@ TEST_F(Kernels, TakeMinimaAndCompareAndSwap) {
 }
 
 __global__ void turns(double* out) {
-  const double x = int(threadIdx.x) - 8;
+  const double x = static_cast<int>(threadIdx.x) - 8;
   sincospi(x / 2, &out[2 * threadIdx.x], &out[2 * threadIdx.x + 1]);
 }
 TEST_F(Kernels, SineOfHalfTurnsIsExact) {
@@ -179,7 +183,7 @@ TEST_F(Kernels, SineOfHalfTurnsIsExact) {
 __global__ void last_block(unsigned* ticket, int* partial, int* out) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
-    partial[blockIdx.x] = int(blockIdx.x) + 1;
+    partial[blockIdx.x] = static_cast<int>(blockIdx.x) + 1;
     __threadfence();
     last = atomicAdd(ticket, 1u) == gridDim.x - 1;
   }

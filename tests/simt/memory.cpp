@@ -63,12 +63,12 @@ Memory::Memory(unsigned device, uint64_t limit) : device_(device), limit_(limit)
 void* Memory::allocate(size_t bytes) {
   const std::lock_guard held(gate());
   const size_t size = rounded(bytes, kAlignment), pages = rounded(size, kPage);
-  if (bytes > limit_ || used_ + size > limit_ || pages + kPage > size_t(end_ - fresh_)) return nullptr;
+  if (bytes > limit_ || used_ + size > limit_ || pages + kPage > static_cast<size_t>(end_ - fresh_)) return nullptr;
   char* first = fresh_;
   char* begin = first + (pages - size);
   if (mprotect(first, pages, PROT_READ | PROT_WRITE)) return nullptr;
   std::memset(begin, kPoison, std::min(bytes, kPoisoned));
-  std::memset(first, kCanary, size_t(begin - first));
+  std::memset(first, kCanary, static_cast<size_t>(begin - first));
   std::memset(begin + bytes, kCanary, size - bytes);
   if (!open_) mprotect(first, pages, PROT_NONE);
   fresh_ += pages + kPage;
@@ -116,7 +116,7 @@ bool Memory::covers(const void* address, size_t bytes) const {
   const std::lock_guard lock(table_);
   const auto found = before(address);
   if (found == allocations_.end() || !found->second.live) return false;
-  const size_t offset = size_t(static_cast<const char*>(address) - found->first);
+  const size_t offset = static_cast<size_t>(static_cast<const char*>(address) - found->first);
   return offset <= found->second.bytes && bytes <= found->second.bytes - offset;
 }
 
@@ -131,7 +131,7 @@ std::string Memory::describe(const void* address) const {
     return std::to_string(next->first - at) + " bytes before " + allocation(next->second.bytes) + device;
   if (found != allocations_.end()) {
     const Allocation& one = found->second;
-    const size_t offset = size_t(at - found->first);
+    const size_t offset = static_cast<size_t>(at - found->first);
     if (!one.live && offset < rounded(one.bytes, kAlignment))
       return "byte " + std::to_string(offset) + " of " + allocation(one.bytes) + " that was freed" + device;
     if (offset < one.bytes) return "byte " + std::to_string(offset) + " of " + allocation(one.bytes) + device;
@@ -171,8 +171,8 @@ std::string Memory::check_ends() {
     if (hit == after) hit = damaged(front, begin);
     if (hit == begin) continue;
     const std::string what = describe(hit);
-    std::memset(const_cast<char*>(front), kCanary, size_t(begin - front));
-    std::memset(const_cast<char*>(end), kCanary, size_t(after - end));
+    std::memset(const_cast<char*>(front), kCanary, static_cast<size_t>(begin - front));
+    std::memset(const_cast<char*>(end), kCanary, static_cast<size_t>(after - end));
     return what;
   }
   return {};
@@ -185,7 +185,7 @@ void Memory::begin_log() {
 
 bool Memory::note_write(void* address) {
   if (!logging_ || !owns(address)) return false;
-  char* page = base_ + (static_cast<char*>(address) - base_) / ptrdiff_t(kPage) * ptrdiff_t(kPage);
+  char* page = base_ + (static_cast<char*>(address) - base_) / static_cast<ptrdiff_t>(kPage) * static_cast<ptrdiff_t>(kPage);
   const auto found = before(page + kPage - 1);  // which may begin later on this page
   if (found == allocations_.end() || !found->second.live) return false;
   const Allocation& one = found->second;

@@ -178,7 +178,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
                                 cudaStream_t stream) {
   if (const cudaError_t error = usable()) return error;
   const Device *source = owner(from), *target = owner(to);
-  if (!source || !target || int(source->index) != from_device || int(target->index) != to_device)
+  if (!source || !target || static_cast<int>(source->index) != from_device || static_cast<int>(target->index) != to_device)
     return noted(cudaErrorInvalidValue);
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }

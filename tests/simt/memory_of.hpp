@@ -31,7 +31,7 @@ template <class T> class Buffer {
 
 template <class T> std::vector<T> counted(size_t n, double first = 0, double step = 1) {
   std::vector<T> all(n);
-  for (size_t i = 0; i < n; ++i) all[i] = T(first + step * double(i));
+  for (size_t i = 0; i < n; ++i) all[i] = static_cast<T>(first + step * static_cast<double>(i));
   return all;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 template <bool kFenced> __global__ void last_block_sums(unsigned* ticket, float* partial, float* out) {
   __shared__ bool last;
-  partial[blockIdx.x] = float(blockIdx.x) + 1;
+  partial[blockIdx.x] = static_cast<float>(blockIdx.x) + 1;
   if (kFenced) __threadfence();
   last = atomicAdd(ticket, 1u) == gridDim.x - 1;
   if (!last) return;
@@ -65,7 +65,7 @@ TEST_F(Bugs, PlainUpdateOfWhatOthersAddTo) {
 
 __global__ void last_thread_wins(int* out, int stride) {
   const size_t i = global_index();
-  out[i / 2 * size_t(stride)] = int(i);
+  out[i / 2 * static_cast<size_t>(stride)] = static_cast<int>(i);
 }
 TEST_F(Bugs, RaceOfManyThreads) {
   const Buffer<int> out(16384);
@@ -78,7 +78,7 @@ TEST_F(Bugs, RaceThatWritesMebibytes) {
   expect_fault(cudaErrorLaunchFailure, {"kernel last_thread_wins", "a race", "of an allocation of 8388608 bytes"});
 }
 
-__global__ void races_where_told(int* out, int racing) { out[racing ? 0 : threadIdx.x] = int(threadIdx.x); }
+__global__ void races_where_told(int* out, int racing) { out[racing ? 0 : threadIdx.x] = static_cast<int>(threadIdx.x); }
 TEST_F(Bugs, RaceInALaterLaunchOfItsShape) {
   const Buffer<int> out(64);
   for (const int racing : {0, 0, 0, 1}) PLUGRAD_LAUNCH(races_where_told, 1, 64, 0, nullptr, out.get(), racing);
@@ -135,7 +135,7 @@ struct Lines {
 };
 __global__ void past_registers(float* out, int from) {
   Lines lines{};
-  for (int i = 0; i < 4; ++i) lines.at[i + from] = float(i);
+  for (int i = 0; i < 4; ++i) lines.at[i + from] = static_cast<float>(i);
   out[threadIdx.x] = lines.at[threadIdx.x % 4];
 }
 TEST_F(Bugs, PastTheEndOfAThreadsOwnArray) {

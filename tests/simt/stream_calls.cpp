@@ -49,7 +49,7 @@ cudaError_t occupancy(int* blocks, int block, size_t dynamic_bytes) {
   if (const cudaError_t error = usable()) return error;
   if (settings().capability < kOldest) return noted(cudaErrorNoKernelImageForDevice);
   if (block < 1 || block > 1024) return noted(cudaErrorInvalidValue);
-  *blocks = std::min(2048 / block, dynamic_bytes ? int(kDynamicMost / dynamic_bytes) : 32);
+  *blocks = std::min(2048 / block, dynamic_bytes ? static_cast<int>(kDynamicMost / dynamic_bytes) : 32);
   return cudaSuccess;
 }
 
@@ -109,13 +109,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
   queue.drain();
-  return noted(cudaError_t(queue.device.lost.load()));
+  return noted(static_cast<cudaError_t>(queue.device.lost.load()));
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
   const bool idle = queue.idle();
-  if (queue.device.lost) return noted(cudaError_t(queue.device.lost.load()));
+  if (queue.device.lost) return noted(static_cast<cudaError_t>(queue.device.lost.load()));
   return noted(idle ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -156,13 +156,13 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   const auto mark = mark_of(event);
   const bool done = !mark || mark->done.load(std::memory_order_acquire);
-  if (event->device->lost) return noted(cudaError_t(event->device->lost.load()));
+  if (event->device->lost) return noted(static_cast<cudaError_t>(event->device->lost.load()));
   return noted(done ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   if (const auto mark = mark_of(event)) mark->wait();
-  return noted(cudaError_t(event->device->lost.load()));
+  return noted(static_cast<cudaError_t>(event->device->lost.load()));
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (const cudaError_t error = usable()) return error;

@@ -26,7 +26,7 @@ int leave_with_work_in_flight() {
   released_by_a_static = make(d, kLargeBytes);
   arrived = transfer::pin(d, kLargeBytes);
   sim().set_latency(nullptr, 2000);
-  for (int i = 0; i <= 7; ++i) fill(*released_by_a_static, float(i));
+  for (int i = 0; i <= 7; ++i) fill(*released_by_a_static, static_cast<float>(i));
   transfer::download(arrived, *released_by_a_static, 0, kLargeBytes);
   return 0;
 }
@@ -81,7 +81,7 @@ int fork_with_work_in_flight() {
   Ref<Storage> a = make(d, kLargeBytes), dropped = make(d, kLargeBytes);
   fill(*dropped, 1);
   sim().hold(d.handle, kCompute);
-  for (int i = 0; i < 20; ++i) fill(*a, float(i));
+  for (int i = 0; i < 20; ++i) fill(*a, static_cast<float>(i));
   const uint64_t before = d.downloads;
   std::thread holder([&] { get(*a); });  // inside a copy, holding the copy stream's lock, when the process is forked
   while (d.downloads == before) std::this_thread::yield();
@@ -99,7 +99,7 @@ int fork_with_work_in_flight() {
   waitpid(child, &status, 0);
   holder.join();
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!well) std::fprintf(stderr, "the forked child ended with %x\n", unsigned(status));
+  if (!well) std::fprintf(stderr, "the forked child ended with %x\n", static_cast<unsigned>(status));
   return well && get(*a) == 19 && sim().hazards() == 0 ? 0 : 4;
 }
 

@@ -119,7 +119,7 @@ TEST_P(Failure, ReachesManyDerivedCopiesWhoseEdgesAreMerged) {
   for (int i = 0; i < kCopied; ++i) {
     x.push_back(make());
     out.push_back(pin());
-    fill(*x[i], float(i));
+    fill(*x[i], static_cast<float>(i));
     transfer::download(out[i], *x[i], 0, bytes);
   }
   hold(d, 0);

@@ -81,7 +81,7 @@ TEST_P(Reuse, OfWhatTheOtherDeviceStillReads) {
 TEST_P(Reuse, OfWhatTheCopyStreamWrote) {
   for (int i = 0; i < 20; ++i) {
     Ref<Storage> a = test::make(d, bytes, true);
-    upload(*a, float(i));
+    upload(*a, static_cast<float>(i));
     Ref<Storage> sum = make();
     add(*sum, *a, *a);
     a = {};
@@ -96,7 +96,7 @@ TEST_P(Reuse, ByThreadsThatHandBlocksOn) {
   std::thread maker([&] {
     for (size_t i = 0; i < made.size(); ++i) {
       made[i] = make();
-      i % 2 ? upload(*made[i], float(i)) : fill(*made[i], float(i));
+      i % 2 ? upload(*made[i], static_cast<float>(i)) : fill(*made[i], static_cast<float>(i));
     }
   });
   maker.join();
@@ -107,7 +107,7 @@ TEST_P(Reuse, ByThreadsThatHandBlocksOn) {
     const Ref<Storage> next = make();
     fill(*next, -1);
     if (i % 10 == 0) {
-      EXPECT_EQ(get(*here), 2 * float(i));
+      EXPECT_EQ(get(*here), 2 * static_cast<float>(i));
     }
   }
 }

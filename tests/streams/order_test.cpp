@@ -92,7 +92,7 @@ TEST_P(Order, APinnedSourceMayBeFilledAgainOnceSettled) {
   Pinned in = pin();
   for (int i = 1; i <= 5; ++i) {
     transfer::settle(in);
-    set_value(in, float(i));
+    set_value(in, static_cast<float>(i));
     transfer::upload(*a, 0, in, bytes);
     i == 1 ? add(*b, *a, *a) : add(*b, *b, *a);
   }
@@ -108,7 +108,7 @@ TEST_P(Order, AWriteWaitsForTheOtherStreamsRead) {
   for (int i = 0; i < kTimes; ++i) out.push_back(pin());
   hold(d, kCopies);
   for (int i = 0; i < kTimes; ++i) {
-    fill(*a, float(i));
+    fill(*a, static_cast<float>(i));
     transfer::download(out[i], *a, 0, bytes);
   }
   fill(*a, 100);
@@ -183,7 +183,7 @@ TEST_P(Order, HalvesOfOneStorageFromBothStreams) {
 TEST_P(Order, CompletedRisesAndReachesTheTruth) {
   const Ref<Storage> a = make();
   sim().set_latency(d.handle, 200);
-  for (int i = 0; i < 50; ++i) fill(*a, float(i));
+  for (int i = 0; i < 50; ++i) fill(*a, static_cast<float>(i));
   uint64_t before = 0, number = 0;
   while (number < d.compute->next) {
     ASSERT_EQ(d.table.completed(d.compute->handle, &number), PLUGRAD_OK);

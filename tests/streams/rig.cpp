@@ -60,7 +60,7 @@ plugrad_view every_other(const Storage& x, uint64_t first) {
   view.offset += first * sizeof(float);
   view.count = view.shape[0] /= 2;
   view.strides[0] = 2;
-  view.layout = uint16_t(PLUGRAD_STRIDED | (first ? PLUGRAD_UNALIGNED : 0));
+  view.layout = static_cast<uint16_t>(PLUGRAD_STRIDED | (first ? PLUGRAD_UNALIGNED : 0));
   return view;
 }
 

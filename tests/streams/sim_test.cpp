@@ -26,7 +26,7 @@ namespace plugrad::test {
 namespace {
 
 TEST_F(Sim, IsNoHostMemoryAndHasTwoDevices) {
-  EXPECT_EQ(device.info().capabilities, uint32_t(PLUGRAD_ASYNC));
+  EXPECT_EQ(device.info().capabilities, static_cast<uint32_t>(PLUGRAD_ASYNC));
   uint32_t devices = 0;
   EXPECT_EQ(RawDevice::table().count(nullptr, &devices), PLUGRAD_OK);
   EXPECT_EQ(devices, 2u);
@@ -183,7 +183,7 @@ TEST_F(Sim, APlainHostSourceIsTheCallersOnReturn) {
   constexpr size_t kMany = 1 << 18;  // more than the staging memory holds
   plugrad_buffer* a = device.alloc(kMany * 4);
   std::vector<uint32_t> values(kMany), back(kMany);
-  for (size_t i = 0; i < kMany; ++i) values[i] = uint32_t(i * 2654435761u);
+  for (size_t i = 0; i < kMany; ++i) values[i] = static_cast<uint32_t>(i * 2654435761u);
   const std::vector<uint32_t> kept = values;
   ASSERT_EQ(RawDevice::copy(copies, device.place(a), RawDevice::host(values.data()), kMany * 4), PLUGRAD_OK);
   std::fill(values.begin(), values.end(), 7);

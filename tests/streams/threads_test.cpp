@@ -18,7 +18,7 @@ TEST_P(Threads, AThreadInADownloadHoldsNobodyUp) {
   const uint64_t before = d.downloads;
   std::thread reader([&] { EXPECT_EQ(get(*a), 1); });
   while (d.downloads == before) std::this_thread::yield();
-  for (int i = 0; i < 20; ++i) fill(*b, float(i));
+  for (int i = 0; i < 20; ++i) fill(*b, static_cast<float>(i));
   streams::poll(*d.copies);
   hold(d, 0);
   reader.join();
@@ -34,7 +34,7 @@ TEST_P(Threads, SeveralOnOneStream) {
     all.emplace_back([&, t] {
       const Ref<Storage> a = make(), b = make(), copied = make();
       fill(*a, 0);
-      upload(*b, float(t));
+      upload(*b, static_cast<float>(t));
       for (int i = 0; i < kAdds; ++i) add(*a, *a, i % 2 ? *b : *one);
       transfer::between(*copied, 0, *a, 0, bytes);
       EXPECT_EQ(get(*a), kAdds / 2 * (t + 1));
@@ -87,7 +87,7 @@ TEST_P(Threads, AFailureIsSeenByAllWhoLook) {
 
 struct Model {
   explicit Model(uint64_t seed) : random(seed) {}
-  uint32_t pick(uint32_t below) { return uint32_t(random() % below); }
+  uint32_t pick(uint32_t below) { return static_cast<uint32_t>(random() % below); }
   std::mt19937_64 random;
   std::vector<Ref<Storage>> x;
   std::vector<float> value;
@@ -152,10 +152,10 @@ TEST_P(Random, WorkAgreesWithAModel) {
     Model m(seed);
     for (uint32_t i = 0; i < kStorages; ++i) {
       m.x.push_back(make(device_of(i)));
-      m.value.push_back(float(i));
-      fill(*m.x[i], float(i));
+      m.value.push_back(static_cast<float>(i));
+      fill(*m.x[i], static_cast<float>(i));
     }
-    for (uint32_t i = 0; i < kSteps && !HasFailure(); ++i) step(m, float(i));
+    for (uint32_t i = 0; i < kSteps && !HasFailure(); ++i) step(m, static_cast<float>(i));
     for (uint32_t i = 0; i < kStorages; ++i) EXPECT_EQ(get(*m.x[i]), m.value[i]);
   }
 }

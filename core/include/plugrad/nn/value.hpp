@@ -27,8 +27,8 @@ class PLUGRAD_API Value {
   std::string label() const;
   Value& set_label(const std::string& label);
   const Tensor& tensor() const { return tensor_; }
-  // The object of a language binding that stands for this value: one for all its handles, kept and cleared by the binding. Null
-  // at first, and always for a value that was computed while recording was off.
+  // The object of a language binding that stands for this value: one for all its handles, kept and cleared by the binding.
+  // Null at first, and always for a value that was computed while recording was off.
   void* face() const;
   void set_face(void* face) const;
   bool is_same(const Value& other) const { return tensor_.is_same(other.tensor_); }
@@ -79,8 +79,8 @@ struct PLUGRAD_API Neuron {
 
 class LayerMatrix;
 
-// Neurons side by side. It computes with one matrix product where all neurons have one width, kind and device: its results then
-// come from its parameters and inputs at once, with the same gradients as neuron by neuron.
+// Neurons side by side. It computes with one matrix product where all neurons have one width, kind and device: its results
+// then come from its parameters and inputs at once, with the same gradients as neuron by neuron.
 struct PLUGRAD_API Layer {
   Layer(int64_t nin, int64_t nout, bool nonlin = true, Device device = default_device());
   std::vector<Value> operator()(const std::vector<Value>& x) const;

@@ -11,8 +11,8 @@ namespace plugrad {
 
 class DeviceState;
 
-// Bytes of device memory that the core took, also for the workspaces of kernels; what a plugin takes for itself is not counted.
-// Blocks above 4 KB count in multiples of 4 KB, smaller ones as the power of two that they are.
+// Bytes of device memory that the core took, also for the workspaces of kernels; what a plugin takes for itself is not
+// counted. Blocks above 4 KB count in multiples of 4 KB, smaller ones as the power of two that they are.
 struct MemoryStats {
   uint64_t active = 0;        // held by tensors and workspaces; small blocks that other threads keep for reuse count as held
   uint64_t cached = 0;        // free, kept for reuse

@@ -1,5 +1,5 @@
-// DLPack: tensors pass between libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html; the structs are laid out
-// as its version 1 has them and are declared here, so that nothing has to be installed for them.
+// DLPack: tensors pass between libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html; the structs are
+// laid out as its version 1 has them and are declared here, so that nothing has to be installed for them.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -59,7 +59,8 @@ class Order {
   // The host waits: what is exported is complete, or the producer of what is imported has waited.
   static constexpr Order host() { return {true, {}}; }
   // A stream of the device's own API in which the other library works: a cudaStream_t for CUDA, null for its legacy default
-  // stream. An export makes the stream wait, an import waits for what the stream was given so far; the host waits for neither.
+  // stream. An export makes the stream wait, an import waits for what the stream was given so far; the host waits for
+  // neither.
   static constexpr Order stream(void* native) { return {false, native}; }
   // The caller has seen to it.
   static constexpr Order none() { return {false, {}}; }
@@ -75,8 +76,8 @@ class Order {
 
 // Where x lies, as DLPack names it. Throws Error (unsupported) for a device without a DLPack type.
 PLUGRAD_API Place place_of(const Tensor& x);
-// The device of ours for a place. Opens it, and others only where neither the name of a plugin nor a device of it that is open
-// tells its type. Throws Error (invalid) where no plugin brings one; the message names the place.
+// The device of ours for a place. Opens it, and others only where neither the name of a plugin nor a device of it that is
+// open tells its type. Throws Error (invalid) where no plugin brings one; the message names the place.
 PLUGRAD_API Device device_of(Place place);
 // The native stream on which this device computes. A producer makes it wait before it hands over an array, which is then
 // imported with Order::stream of this handle. Nothing where the device has no streams. Throws Error (unsupported) where the
@@ -90,12 +91,13 @@ PLUGRAD_API std::optional<void*> stream_of(Device device);
 PLUGRAD_API Managed* export_managed(const Tensor& x, Order order = Order::host());
 PLUGRAD_API ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags = 0, Order order = Order::host());
 
-// A tensor over the other library's memory, without a copy; the deleter runs when the last tensor over it is dropped, on that
-// thread, once the device has done with it. Read-only memory is copied instead. device: one whose DLPack type and index are
-// the array's; by default the one that device_of returns. order: Order::none() and Order::host() say that the array is
+// A tensor over the other library's memory, without a copy; the deleter runs when the last tensor over it is dropped, on
+// that thread, once the device has done with it. Read-only memory is copied instead. device: one whose DLPack type and index
+// are the array's; by default the one that device_of returns. order: Order::none() and Order::host() say that the array is
 // complete; by default the import comes after the API's default stream, as the protocol has it. Throws Error (invalid) for
-// dtypes other than f32, f64, i64 and bool, lanes, more than 8 extents, elements not aligned to their own size, another major
-// version; (unsupported) for a stream on a device whose plugin knows no native streams: the array is then the caller's still.
+// dtypes other than f32, f64, i64 and bool, lanes, more than 8 extents, elements not aligned to their own size, another
+// major version; (unsupported) for a stream on a device whose plugin knows no native streams: the array is then the caller's
+// still.
 PLUGRAD_API Tensor import_managed(Managed* managed, Device device = {}, Order order = Order::stream(nullptr));
 PLUGRAD_API Tensor import_versioned(ManagedVersioned* managed, Device device = {}, Order order = Order::stream(nullptr));
 

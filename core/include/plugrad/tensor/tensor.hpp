@@ -40,7 +40,7 @@ class PLUGRAD_API Tensor {
   // The same from `count` elements in host memory, which is the caller's again on return.
   static Tensor from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device);
 
-  bool defined() const { return bool(impl_); }
+  bool defined() const { return static_cast<bool>(impl_); }
   Device device() const;
   DType dtype() const;
   int rank() const;
@@ -57,7 +57,8 @@ class PLUGRAD_API Tensor {
   // Copies all elements, row-major, to host memory of count() * item_size(dtype()) bytes. Waits for the device.
   void copy_to_host(void* elements) const;
 
-  // Makes this a leaf that gradients accumulate in, or (false) plain. Throws Error (invalid) for integers and results of ops.
+  // Makes this a leaf that gradients accumulate in, or (false) plain. Throws Error (invalid) for integers and results of
+  // ops.
   Tensor& requires_grad_(bool on = true);
   bool requires_grad() const;  // a leaf with gradient, or computed from one while recording
   bool is_leaf() const;        // not the result of a recorded op

@@ -8,7 +8,8 @@
 // Waiting     A call that may wait for the device says so; all others wait at most for room in a stream's queue. Whoever
 //             waits, waits only for work submitted before, and holds no lock that another stream's submission needs.
 // Ownership   A plugin keeps no pointer that the host passed it after the call returns, except plugrad_host.
-//             A plugin's own strings, tables, kernels, devices and streams live as long as the process, unless said otherwise.
+//             A plugin's own strings, tables, kernels, devices and streams live as long as the process, unless said
+//             otherwise.
 // Growth      Every struct but plugrad_view begins with struct_size and grows at its end only; a field beyond struct_size
 //             does not exist. Each growth adds one to PLUGRAD_REVISION and one hash to plugrad_layouts. Two sides agree
 //             when the hashes of the smaller of their revisions are equal; that revision's fields need no check afterwards,

@@ -221,7 +221,8 @@ class Backend {
   virtual ~Backend() = default;
 
   static DeviceCount count() { return {}; }  // hide it in the derived class to ask a driver
-  // The extension of that name, or null: hide it to offer extensions of your own. Those of the SDK are classes to derive from.
+  // The extension of that name, or null: hide it to offer extensions of your own. Those of the SDK are classes to derive
+  // from.
   static const void* extension(std::string_view) noexcept { return nullptr; }
   virtual plugrad_device_info info() const { return host_info("host memory"); }
 

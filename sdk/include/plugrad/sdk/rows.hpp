@@ -21,10 +21,14 @@ template <size_t... Sizes> constexpr auto join(const std::array<KernelRow, Sizes
 namespace detail {
 template <class... A, class... B> Types<A..., B...> operator+(Types<A...>, Types<B...>);
 template <class T, bool keep> using KeptType = std::conditional_t<keep, Types<T>, Types<>>;
-template <class... T> auto floating_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_floating(element_dtype<T>)>{}));
-template <class... T> auto computable_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, std::is_floating_point_v<T>>{}));
-template <class... T> auto integers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_integer(element_dtype<T>)>{}));
-template <class... T> auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, !is_boolean(element_dtype<T>)>{}));
+template <class... T>
+auto floating_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_floating(element_dtype<T>)>{}));
+template <class... T>
+auto computable_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, std::is_floating_point_v<T>>{}));
+template <class... T>
+auto integers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_integer(element_dtype<T>)>{}));
+template <class... T>
+auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, !is_boolean(element_dtype<T>)>{}));
 }  // namespace detail
 
 // The letters of ops.def as lists of element types: T, N, F.
@@ -40,7 +44,8 @@ template <uint32_t opcode, int i, class T>
 using OperandType = ElementType<op_info(opcode)->operand_dtype(i, element_dtype<T>)>;
 
 namespace detail {
-template <class Maker, uint32_t opcode, class T, size_t... i> constexpr KernelRow elementwise_row(std::index_sequence<i...>) {
+template <class Maker, uint32_t opcode, class T, size_t... i>
+constexpr KernelRow elementwise_row(std::index_sequence<i...>) {
   constexpr const OpInfo& op = *op_info(opcode);
   return Maker::template row<Function<opcode>, OperandType<opcode, i, T>...>(op, element_dtype<T>);
 }
@@ -54,7 +59,8 @@ template <class Maker, uint32_t opcode, class T> constexpr auto elementwise_row_
 
 template <class Maker, size_t place, class... T> constexpr auto elementwise_rows_at(Types<T...>) {
   constexpr OpInfo op = kOps[place];
-  if constexpr (op.shape == OpShape::elementwise && Maker::makes(op)) return join(elementwise_row_if<Maker, op.opcode, T>()...);
+  if constexpr (op.shape == OpShape::elementwise && Maker::makes(op))
+    return join(elementwise_row_if<Maker, op.opcode, T>()...);
   else return std::array<KernelRow, 0>{};
 }
 }  // namespace detail

@@ -83,7 +83,7 @@ inline void __syncwarp(unsigned mask = ~0u, const char* file = __builtin_FILE(),
   simt::meet(simt::Meeting::sync, mask, 0, -1, "__syncwarp", {file, line});
 }
 inline unsigned __ballot_sync(unsigned mask, int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return unsigned(simt::meet(simt::Meeting::ballot, mask, p != 0, -1, "__ballot_sync", {file, line}));
+  return static_cast<unsigned>(simt::meet(simt::Meeting::ballot, mask, p != 0, -1, "__ballot_sync", {file, line}));
 }
 inline int __any_sync(unsigned mask, int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return simt::meet(simt::Meeting::ballot, mask, p != 0, -1, "__any_sync", {file, line}) != 0;
@@ -93,7 +93,8 @@ inline int __all_sync(unsigned mask, int p, const char* file = __builtin_FILE(),
 }
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return unsigned(simt::meet(simt::Meeting::match, mask, simt::bits_of(value), -1, "__match_any_sync", {file, line}));
+  return static_cast<unsigned>(
+      simt::meet(simt::Meeting::match, mask, simt::bits_of(value), -1, "__match_any_sync", {file, line}));
 }
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
@@ -103,13 +104,13 @@ T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* fi
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE()) {
-  const int source = simt::lane() + int(delta);
+  const int source = simt::lane() + static_cast<int>(delta);
   return simt::shuffle(mask, value, source < simt::part(width) + width ? source : -1, "__shfl_down_sync", {file, line});
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
-  const int source = simt::lane() - int(delta);
+  const int source = simt::lane() - static_cast<int>(delta);
   return simt::shuffle(mask, value, source >= simt::part(width) ? source : -1, "__shfl_up_sync", {file, line});
 }
 template <class T>
@@ -139,7 +140,7 @@ inline float atomicAdd(float* address, float value) {
 template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) {
   const T seen = simt::update(address, [=](T old) {
     if constexpr (std::is_integral_v<T>)
-      return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(value));
+      return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(value));
     else
       return old + value;
   });
@@ -161,10 +162,10 @@ template <class T> T atomicCAS(T* address, std::type_identity_t<T> expected, std
   return simt::update(address, [=](T old) { return simt::bits_of(old) == simt::bits_of(expected) ? value : old; });
 }
 template <class T> T atomicOr(T* address, std::type_identity_t<T> value) {
-  return simt::update(address, [=](T old) { return T(old | value); });
+  return simt::update(address, [=](T old) { return static_cast<T>(old | value); });
 }
 template <class T> T atomicAnd(T* address, std::type_identity_t<T> value) {
-  return simt::update(address, [=](T old) { return T(old & value); });
+  return simt::update(address, [=](T old) { return static_cast<T>(old & value); });
 }
 template <class T> T atomicAdd_system(T* address, std::type_identity_t<T> value) { return atomicAdd(address, value); }
 template <class T> T atomicMin_system(T* address, std::type_identity_t<T> value) { return atomicMin(address, value); }
@@ -184,11 +185,11 @@ inline long long __double_as_longlong(double x) { return std::bit_cast<long long
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
-inline int __clz(int x) { return std::countl_zero(unsigned(x)); }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((uint64_t{a} * b) >> 32); }
-inline int __mulhi(int a, int b) { return int((int64_t{a} * b) >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((uint64_t{a} * b) >> 32); }
+inline int __mulhi(int a, int b) { return static_cast<int>((int64_t{a} * b) >> 32); }
 __extension__ using simt_wide = unsigned __int128;
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>((simt_wide{a} * b) >> 64);
@@ -217,9 +218,10 @@ namespace simt {
 // sin and cos of pi x, exact where the result is.
 template <class T> void sincospi(T x, T* sine, T* cosine) {
   const T quarters = std::nearbyint(2 * x);  // x = quarters / 2 + rest, |rest| <= 1/4; inf and NaN go through
-  const double angle = double(x - quarters / 2) * 3.14159265358979323846;
-  const T s = T(std::sin(angle)), c = T(std::cos(angle));
-  const int quadrant = int(std::fmod(std::abs(quarters), T(4))), turned = quarters < 0 ? (4 - quadrant) % 4 : quadrant;
+  const double angle = static_cast<double>(x - quarters / 2) * 3.14159265358979323846;
+  const T s = static_cast<T>(std::sin(angle)), c = static_cast<T>(std::cos(angle));
+  const int quadrant = static_cast<int>(std::fmod(std::abs(quarters), T(4))),
+            turned = quarters < 0 ? (4 - quadrant) % 4 : quadrant;
   const T sines[] = {s, c, -s, -c}, cosines[] = {c, -s, -c, s};
   *sine = std::isfinite(x) ? sines[turned] : x - x;
   *cosine = std::isfinite(x) ? cosines[turned] : x - x;
