@@ -1,5 +1,5 @@
 // The C++ headers as an author uses them, with every virtual function overridden and each kind of row.
-#include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/rows.hpp>
 #include <plugrad/sdk/native.hpp>
 
 namespace {
@@ -14,6 +14,18 @@ uint64_t bytes(const Call& call) { return static_cast<uint64_t>(call.out().count
 constexpr KernelRow kRows[] = {kernel<negate>(PLUGRAD_OP_NEG, PLUGRAD_F32, 0),
                                kernel<negate>(PLUGRAD_OP_CAST, {PLUGRAD_F32, PLUGRAD_I64}),
                                with_workspace<bytes>(kernel<negate>(PLUGRAD_OP_ABS, PLUGRAD_F32, PLUGRAD_STRIDED))};
+
+template <class F, class Out, class... In> void map(const Call& call) {
+  *data<Out>(call.out()) = static_cast<Out>(F()(widened(In{})...));
+}
+struct Maker {
+  static constexpr bool makes(const OpInfo&) { return true; }
+  template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
+    return kernel<map<F, Out, In...>>(op.opcode, dtype);
+  }
+};
+constexpr auto kMade = elementwise_rows<Maker>(kAny);
+static_assert(kMade.size() > 100);
 
 class Whole final : public Backend, public NativeStreams {
  public:
