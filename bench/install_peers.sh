@@ -1,8 +1,8 @@
 #!/bin/bash
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
-# PyTorch, whose libtorch bench/peer_torch.cpp is linked with, and NumPy, which it wants. 3 GB on x86-64, where the package
-# brings CUDA. Debian's libtorch-dev (0.9 GB) serves as well; neither is needed to build or test plugrad.
-# With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
+# PyTorch, whose libtorch bench/peer_torch.cpp links, and NumPy, which PyTorch needs. 3 GB on x86-64, where the package
+# contains CUDA. With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL
+# and oneDNN (3 GB). Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv

@@ -33,8 +33,7 @@ template <class T, class Options>
 void construct_adam(T* self, const nb::object& parameters, double lr, const nb::tuple& betas, double eps,
                     double weight_decay) {
   if (betas.size() != 2) throw nb::value_error("[adam] betas must be two numbers");
-  new (self) static_cast<T>(parameters_of(parameters), lr,
-                            {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+  new (self) T(parameters_of(parameters), lr, {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
 }
 }  // namespace
 

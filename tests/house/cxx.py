@@ -278,12 +278,32 @@ def is_declarator(source, opening, end):
 
 
 def has_comma(operand):
-    depth = 0
-    for token in operand:
-        depth += (token.text in CLOSING) - (token.text in CLOSING.values())
-        if token.text == "," and depth == 0 and not any(angle.text == "<" for angle in operand):
+    """Whether there are several operands. A comma between the arguments of a template is none."""
+    index = 0
+    while index < len(operand):
+        text = operand[index].text
+        if text == ",":
             return True
+        if text in CLOSING:
+            index = closing(operand, index)
+        elif text == "<" and index and operand[index - 1].kind == "name":
+            end = closing_angle(operand, index)
+            inner = operand[index + 1:end]
+            index = end if all(each.kind in ("name", "number") or each.text in ("::", ",", "*", "<",
+                                                                                ">") for each in inner) else index
+        index += 1
     return False
+
+
+def is_placement_new(source, first):
+    """Whether new (place) stands before the type at `first`."""
+    if source[first - 1].text != ")":
+        return False
+    depth, index = 1, first - 1
+    while depth and index:
+        index -= 1
+        depth += (source[index].text == ")") - (source[index].text == "(")
+    return source[index - 1].text == "new"
 
 
 def functional_cast(source, index, types):
@@ -302,6 +322,8 @@ def functional_cast(source, index, types):
     if first and source[first - 1].kind == "name" and before not in ("return", "else", "case", "throw", "co_return", "do",
                                                                      "in"):
         return None  # a declaration: `static double(x)` does not occur
+    if first and is_placement_new(source, first):
+        return None
     if not operand or is_literal(operand) or has_comma(operand) or is_declarator(source, index + 1, end):
         return None
     if token.text in SCALARS and is_type_list(operand):

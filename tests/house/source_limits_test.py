@@ -41,13 +41,15 @@ FUNCTIONS = [
 
 CASTS = ["int(x)", "double(f(x))", "uint8_t(x + 1)", "size_t(-n)", "std::size_t(a[i])", "bool(p)", "float(double(x))",
          "DType(code)",
-         "plugrad::Op(7 + x)", "(int)x", "(float)f(x)", "(std::size_t)-n", "unsigned(c) << 8", "T(x)", "char('a' + i)",
+         "plugrad::Op(7 + x)", "(int)x", "(float)f(x)", "(std::size_t)-n", "unsigned(c) << 8", "T(x)", "T(g<int, 2>(x))",
+         "char('a' + i)",
          "T(INFINITY)",
          "plugrad_status(x)", "Index(x)", "int(1) + int(x)"]
 NO_CASTS = ["static_cast<int>(x)", "int{x}", "T(0)", "T(-1.5)", "uint64_t(1) << 40", "int()", "x.size_t(y)", "sizeof(int)",
             "std::function<double(double)>(f)", "int (*pointer)(int)", "T (&array)[4]", "R (Owner::*method)(int)",
             "new int(x)",
             "[](int) { return 1; }", "f<float>(x)", "operator bool() const", "(void)x", "x.float(y)", "T(a, b)",
+            "new (p) T(x)", "T(f<int>(x), {1})",
             "void g(int, T)",
             "reinterpret_cast<uintptr_t>(p)", '"int(x)"', "/* int(x) */ 1", "Kind(x)", "char(true)"]
 CONTRACT = ("sdk/include/abi.h",

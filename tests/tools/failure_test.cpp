@@ -91,7 +91,7 @@ TEST(Failure, ADiskThatFillsUpWhileSavingLeavesTheOldCheckpoint) {
   const Outcome outcome = train({"--resume", checkpoint, "--steps", "200"}, {.file_size = bytes.size() - 100});
   EXPECT_EQ(outcome.signal, 0);
   expect_complaint(last_line_of(outcome), 1,
-                   "checkpoint.safetensors] cannot be written: File too large; what was there before is unchanged");
+                   "checkpoint.safetensors] cannot be written: File too large; the previous file is unchanged");
   EXPECT_EQ(read_file(checkpoint), bytes);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path("run")), {}), 4);
   EXPECT_EQ(train({"--resume", checkpoint, "--steps", "41"}).status, 0);
