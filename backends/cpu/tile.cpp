@@ -84,6 +84,7 @@ template <class T> void copy(Tile to, Tile from, int64_t rows, int64_t columns) 
 void copy_tile(Tile to, Tile from, int64_t rows, int64_t columns, int size) {
   if (size == 4) copy<uint32_t>(to, from, rows, columns);
   else if (size == 8) copy<uint64_t>(to, from, rows, columns);
+  else if (size == 2) copy<uint16_t>(to, from, rows, columns);
   else copy<uint8_t>(to, from, rows, columns);
 }
 

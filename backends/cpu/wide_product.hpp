@@ -72,7 +72,8 @@ template <class T> class WideProduct {
   // Calls body for each pair of elements, row by row.
   template <class Body> static void convert(int threads, const plugrad_view& narrow, const plugrad_view& wide, Body body) {
     const int last = narrow.rank - 1;
-    const int64_t columns = wide.shape[last], rows = static_cast<int64_t>(extent(wide)) / columns;
+    const int64_t columns = wide.strides[last] == 0 ? 1 : wide.shape[last];
+    const int64_t rows = static_cast<int64_t>(extent(wide)) / columns;
     const int64_t each = std::max<int64_t>(1, 16384 / columns);
     parallel(threads, (rows + each - 1) / each, [&](int64_t task) {
       for (int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {

@@ -44,7 +44,8 @@ TEST(BFloat16, DoublesAreRoundedOnce) {
     // Near a tie between two bfloat16, where rounding to f32 first goes astray.
     const float start = of_bits(static_cast<uint16_t>(random() % 0x7f00));
     const float next = std::nextafter(start, std::numeric_limits<float>::max());
-    const double tie = (static_cast<double>(start) + static_cast<float>(of_bits(static_cast<uint16_t>(BFloat16(start).bits + 1)))) / 2;
+    const float above = of_bits(static_cast<uint16_t>(BFloat16(start).bits + 1));
+    const double tie = (static_cast<double>(start) + above) / 2;
     const double step = (static_cast<double>(next) - start) * 0x1p-20 * static_cast<double>(random() % 5);
     for (const double x : {tie, tie + step, tie - step, -tie - step}) EXPECT_EQ(BFloat16(x).bits, nearest(x)) << x;
   }

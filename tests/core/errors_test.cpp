@@ -157,7 +157,7 @@ TEST(Errors, AxesOutOfRangeAreNamed) {
 TEST(Errors, DtypesByName) {
   for (DType dtype : kEveryDType)
     EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
-  EXPECT_TRUE(throws(Code::invalid, {"'f16'", "f32, f64, i64, bool"}, [] { dtype_from_name("f16"); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'f16'", "f32, f64, bf16, i32, i64, bool"}, [] { dtype_from_name("f16"); }));
 }
 
 TEST(Errors, AnErrorLeavesTheOperandsAlone) {

@@ -66,6 +66,10 @@ const ReductionRow kReductions[] = {
     {"argmax", argmax, argmax_of, true, false},
 };
 
+double tolerance(DType dtype) {
+  return is_floating(dtype) ? 16 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) : 0;
+}
+
 void expect_reductions(const Tensor& x, const ReductionRow& each) {
   const Shape shape = x.shape();
   const std::vector<double> values = elements(x);
@@ -74,7 +78,7 @@ void expect_reductions(const Tensor& x, const ReductionRow& each) {
       std::vector<double> expected;
       for (const auto& group : groups(values, shape, mask)) expected.push_back(each.expected(group));
       const Tensor actual = each.apply(x, axes_of(mask, shape.rank()), keepdim);
-      EXPECT_TRUE(close(actual, reduced(shape, mask, keepdim), expected, x.dtype() == DType::f32 ? 1e-6 : 1e-15))
+      EXPECT_TRUE(close(actual, reduced(shape, mask, keepdim), expected, tolerance(x.dtype())))
           << each.name << ' ' << x.dtype() << shape << " over " << axes_of(mask, shape.rank());
     }
 }

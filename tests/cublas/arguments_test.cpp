@@ -101,6 +101,8 @@ TEST_F(ArgumentsOfCublas, WorkspaceIsOfTheDevice) {
   std::vector<char> host(kWorkspace);
   EXPECT_NE(set_workspace(host.data()), cublas::kSuccess);
   EXPECT_NE(set_workspace(workspace_ + 8), cublas::kSuccess) << "it is not aligned";
+  ASSERT_EQ(function<cublas::Create>("cublasCreate_v2")(&handle_), cublas::kSuccess);
+  ASSERT_EQ(function<cublas::SetStream>("cublasSetStream_v2")(handle_, stream_), cublas::kSuccess);
   multiply({});
   expect_fault("the handle has no workspace");
 }
