@@ -164,7 +164,7 @@ def test_fit_is_quiet_and_deterministic(capsys):
                             **more).losses
     assert losses(batch_size=20, seed=1) == losses(batch_size=20, seed=1) != losses(batch_size=20, seed=2)
     assert losses() == losses(shuffle=False) and capsys.readouterr().err == ""
-    with pytest.raises(ValueError, match="60 inputs and 10"):
+    with pytest.raises(ValueError, match="60 inputs, but 10"):
         training.fit(network(), points, labels[:10], None)
 
 
