@@ -15,7 +15,7 @@ FloatLimits limits(const DTypeInfo& info) {
           info.lowest_exponent()};
 }
 
-// To the nearest number of a floating dtype, ties to even.
+// Rounds to the nearest number of a floating dtype, ties to even.
 long double rounded_to(const FloatLimits& limits, long double value) {
   if (!std::isfinite(value) || value == 0) return value;
   int exponent = 0;
@@ -57,7 +57,7 @@ int64_t wrapped(uint8_t dtype, int64_t value) {
 }
 
 long double rounded(uint8_t dtype, long double value) {
-  if (dtype == PLUGRAD_F32) return static_cast<float>(value);  // these two are what the compiler does fast
+  if (dtype == PLUGRAD_F32) return static_cast<float>(value);  // for these two the compiler's conversions are faster
   if (dtype == PLUGRAD_F64) return static_cast<double>(value);
   if (is_floating(dtype)) return rounded_to(limits_of(dtype), value);
   return static_cast<long double>(wrapped(dtype, static_cast<int64_t>(value)));
@@ -73,7 +73,7 @@ std::string text_of(uint8_t dtype, long double value) {
 long double Array::get(int64_t i) const {
   long double value = 0;
   with_element_type(dtype_, [&]<class T>(T) {
-    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> held;  // a plugin may have written other bytes than 0 and 1
+    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> held;  // a faulty plugin may write bytes other than 0 and 1
     std::memcpy(&held, element(i), sizeof held);
     value = static_cast<long double>(held);
   });

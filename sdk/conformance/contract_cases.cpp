@@ -46,15 +46,15 @@ void check_entries(Session& session, Tally& tally) {
   const plugrad_backend& t = *session.plugin.table;
   const bool async = session.device.async(), host_memory = session.device.host_memory();
   tally.check(t.count && t.open && t.resolve, "count, open and resolve must not be null");
-  tally.check(!t.alloc == !t.free, "one of alloc and free is null: both, or with HOST_MEM neither");
+  tally.check(!t.alloc == !t.free, "one of alloc and free is null; set both, or with HOST_MEM neither");
   tally.check(host_memory || (t.alloc && t.free), "alloc and free are null without HOST_MEM");
   tally.check(t.copy || (host_memory && !async),
               "copy is null, which only a device with HOST_MEM and without ASYNC may have");
-  tally.check(!t.pin == !t.unpin, "one of pin and unpin is null: both or neither");
+  tally.check(!t.pin == !t.unpin, "one of pin and unpin is null; set both or neither");
   const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
   tally.check(streams == (async ? 4 : 0), std::to_string(streams) +
-                                              " of stream_create, completed, wait and sync are there; " +
-                                              (async ? "all four" : "none") + " with capabilities " +
+                                              " of stream_create, completed, wait and sync are set, expected " +
+                                              (async ? "4" : "0") + " with capabilities " +
                                               std::to_string(session.device.info().capabilities));
 }
 

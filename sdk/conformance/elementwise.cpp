@@ -20,12 +20,12 @@ Real sign(Real x) {
   return x < 0 ? -1 : x;
 }
 
-// Ops of 0 ULP round once. Double arithmetic gives their value exactly or correctly rounded; rounding again to f32 changes
-// nothing, since double has more than 2 p + 2 bits of f32's p.
+// Ops of 0 ULP round once. Double arithmetic gives their value exactly or correctly rounded. Rounding that again to f32
+// gives the same as rounding once, since double has more than 2 p + 2 bits, where p is the number of f32's.
 struct UnaryRow {
   uint32_t opcode;
   Real1 real;
-  Integer1 integer;  // null where `real` serves integers as well
+  Integer1 integer;  // null if `real` serves integers too
   Range range;
 };
 constexpr UnaryRow kUnary[] = {
@@ -44,7 +44,7 @@ constexpr UnaryRow kUnary[] = {
     {PLUGRAD_OP_ERF, [](Real x) { return std::erf(x); }, nullptr, {-4, 4}},
 };
 
-// Where an operand is infinite or NaN the result is exact, and glibc's powl is wrong for an infinite base: pow(-inf, -2^63).
+// Uses double if an operand is infinite or NaN: the result is exact, and glibc's powl is wrong for pow(-inf, -2^63).
 Real power(Real a, Real b) {
   if (std::isfinite(a) && std::isfinite(b)) return std::pow(a, b);
   return std::pow(static_cast<double>(a), static_cast<double>(b));
@@ -56,7 +56,7 @@ Real smaller(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a
 struct BinaryRow {
   uint32_t opcode;
   Real2 real;
-  Integer2 integer;  // null where `real` serves integers as well
+  Integer2 integer;  // null if `real` serves integers too
   Range left, right;
   bool any_zero_sign = false;
 };
@@ -206,7 +206,7 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     Expected& e = expected[0].elements[i];
     e.value = row.real(grad.get(i), y.get(i));
     e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
-    // Where an intermediate product may overflow, the order of the factors decides the result.
+    // If an intermediate product may overflow, the result depends on the order of the factors.
     const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
     e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
   }

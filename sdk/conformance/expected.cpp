@@ -27,7 +27,7 @@ bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
   }
   if (std::isinf(value)) return got == value;
   const FloatLimits& limits = limits_of(dtype);
-  if (std::isinf(got)) {  // values from half a unit above the largest finite one round to infinity
+  if (std::isinf(got)) {  // values at least half a unit above the largest finite one round to infinity
     const long double overflow = limits.largest * (1 + limits.epsilon / 4);
     return std::signbit(got) == std::signbit(value) && std::fabs(value) + expected.bound >= overflow;
   }

@@ -114,7 +114,7 @@ void check_completed(Session& session, Tally& tally) {
   tally.check(status == PLUGRAD_DEVICE_ERROR, std::string("completed returns ") + status_name(status) +
                                                   " while a failure waits for sync, expected DEVICE_ERROR");
   tally.check(session.device.sync(queue).status == PLUGRAD_DEVICE_ERROR,
-              "sync does not answer DEVICE_ERROR after completed did");
+              "sync does not return DEVICE_ERROR after completed did");
   status = session.plugin.table->completed(queue.stream, &number);
   tally.check(status == PLUGRAD_OK && number == queue.last,
               "completed after sync is not OK, or not the last number submitted");

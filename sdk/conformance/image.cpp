@@ -29,7 +29,7 @@ uint64_t Image::place(const Array& array, const Shape& strides, bool unaligned, 
     const int64_t reach = (array.shape()[axis] - 1) * strides[axis];
     (reach < 0 ? low : high) += reach;
   }
-  // The same amount on the other side: a kernel that confuses the sign of a stride then writes there, into known memory.
+  // As many bytes on the other side, so that a kernel that confuses the sign of a stride writes into known memory.
   const int64_t before = low < 0 ? high - low : 0, after = low < 0 ? high - low : high;
   const uint64_t first = grow(before * size, (after + 1) * size, unaligned ? size : 0, owner);
   if (strides == row_major(array.shape())) {
@@ -98,7 +98,7 @@ std::vector<Image::Stray> Image::strays() const {
     std::string where = "inside it, at byte " + std::to_string(first - region.begin);
     if (first < region.begin) where = std::to_string(region.begin - first) + " bytes before it";
     if (first >= region.end) where = std::to_string(first - region.end) + " bytes past its end";
-    list.push_back({region.owner, std::to_string(count) + " bytes changed that the op may not write; the first " + where});
+    list.push_back({region.owner, std::to_string(count) + " bytes changed that the op must not write, first " + where});
   }
   return list;
 }

@@ -34,7 +34,7 @@ Shape with_extent(Shape shape, int32_t axis, int64_t extent) {
   return shape;
 }
 
-// The element of the other operand that element i of the index array points to.
+// For each element i of the index array, calls visit(i, offset of the element of the other operand that it selects).
 template <class Visit> void for_each_lookup(const Problem& problem, const Array& index, const Shape& other, Visit visit) {
   const auto axis = problem.attributes_as<plugrad_axis>().axis;
   const Shape strides = row_major(other);

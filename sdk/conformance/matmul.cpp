@@ -6,7 +6,7 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr long double kTf32Epsilon = 0x1p-10L;  // of an input that keeps 10 bits of mantissa
+constexpr long double kTf32Epsilon = 0x1p-10L;  // inputs keep 10 bits of mantissa
 
 struct Product {
   Shape batch;

@@ -112,7 +112,7 @@ void check_between_buffers(Session& session, Tally& tally) {
         device.copy(queue, copy_of(device.place(to.buffer(), p.to), device.place(from.buffer(), p.from), p.bytes));
     tally.check(outcome.ok(), "a copy within the device returned " + outcome.text());
     std::copy_n(source.begin() + p.from, p.bytes, image.begin() + p.to);
-    // Also within one buffer, in ranges that do not overlap.
+    // Also copy within one buffer, between ranges that do not overlap.
     const uint64_t far = kBytes + p.to;
     outcome = device.copy(queue, copy_of(device.place(from.buffer(), far), device.place(from.buffer(), p.from), p.bytes));
     tally.check(outcome.ok(), "a copy within a buffer returned " + outcome.text());

@@ -1,5 +1,5 @@
-// The extension of native.h: streams that come after each other by their native handles, and notices. A second stream of the
-// plugin stands for another library's.
+// The extension of native.h: native handles, which order streams, and notices. A second stream of the plugin plays the role
+// of another library's stream.
 #include <sdk/conformance/submission.hpp>
 
 #include <plugrad/sdk/native.h>
@@ -24,13 +24,13 @@ bool whole(const plugrad_native& native) {
   return native.struct_size >= sizeof native && native.handle && native.wait && native.signal && native.notify;
 }
 
-// The extension, if the case can run here; else null, and the tally says why.
+// Returns the extension if the case can run here. Otherwise returns null and records the reason in the tally.
 const plugrad_native* runnable(const Session& session, const Vectors& vectors, Tally& tally) {
   const plugrad_native* native = extension(session);
   if (!native)
     tally.skip(std::string("the plugin does not offer ") + PLUGRAD_NATIVE);
   else if (!whole(*native) || !session.device.async())
-    tally.skip("the extension is not as native.table wants it");
+    tally.skip("the extension is incomplete (see native.table), or the device has no streams");
   else if (!vectors.lacking().empty())
     tally.skip(vectors.lacking());
   else
@@ -38,7 +38,7 @@ const plugrad_native* runnable(const Session& session, const Vectors& vectors, T
   return nullptr;
 }
 
-// A submission of the extension, which takes the queue's next number where it answers OK.
+// A function of the extension that submits. It uses up the queue's next number only if it returns OK.
 using Submission = plugrad_status (*)(plugrad_stream*, uint64_t, void*);
 Outcome submit(Queue& queue, const char* what, Submission function, void* native) {
   Outcome outcome = attempt(what, [&] { return function(queue.stream, queue.last + 1, native); });
@@ -49,18 +49,18 @@ Outcome submit(Queue& queue, const char* what, Submission function, void* native
 void* handle_of(const plugrad_native& native, const Queue& queue) {
   void* handle = nullptr;
   const Outcome outcome = attempt("handle", [&] { return native.handle(queue.stream, &handle); });
-  if (!outcome.ok()) throw Breach("handle answered " + outcome.text());
+  if (!outcome.ok()) throw Breach("handle returned " + outcome.text());
   return handle;
 }
 
 void check_table(Session& session, Tally& tally) {
   const plugrad_native* native = extension(session);
   if (!native) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_NATIVE);
-  tally.check(native == extension(session), "get_extension answers another table on another call");
+  tally.check(native == extension(session), "get_extension returns a different table on a second call");
   tally.check(native->struct_size >= sizeof *native, "struct_size is " + std::to_string(native->struct_size) +
                                                          ", expected at least " + std::to_string(sizeof *native));
   tally.check(whole(*native) && !native->reserved, "a function of the extension is null, or reserved is not 0");
-  tally.check(session.device.async(), "a device without streams has native ones");
+  tally.check(session.device.async(), "the plugin offers native streams, but the device has no streams");
 }
 
 void check_handle(Session& session, Tally& tally) {
@@ -69,11 +69,11 @@ void check_handle(Session& session, Tally& tally) {
   if (!native) return;
   const Queue first = session.device.make_queue(), second = session.device.make_queue();
   void* const handle = handle_of(*native, first);
-  tally.check(handle == handle_of(*native, first), "a stream has another native handle on another call");
-  tally.check(handle != handle_of(*native, second), "two streams have one native handle");
+  tally.check(handle == handle_of(*native, first), "handle returns a different native handle on a second call");
+  tally.check(handle != handle_of(*native, second), "two streams have the same native handle");
 }
 
-// A chain of additions, then a vector that the other stream copies from: early, it would find less than all of them.
+// One stream adds repeatedly to a vector, which the other one copies. A copy that starts too early lacks additions.
 Outcome add_chain(const Vectors& vectors, Queue& queue, plugrad_buffer* buffer) {
   Outcome outcome = vectors.fill(queue, buffer, 0);
   for (int i = 0; i < kChain && outcome.ok(); ++i) outcome = vectors.add_one(queue, buffer);
@@ -94,17 +94,17 @@ void check_order(Session& session, Tally& tally, By by) {
     tally.check(add_chain(vectors, earlier, block.buffer()).ok(), "a chain of additions was refused");
     const Outcome ordered = by == By::wait ? submit(later, what, native->wait, handle_of(*native, earlier))
                                            : submit(earlier, what, native->signal, handle_of(*native, later));
-    tally.check(ordered.ok(), std::string(what) + " answered " + ordered.text());
+    tally.check(ordered.ok(), std::string(what) + " returned " + ordered.text());
     const Outcome copy =
         device.copy(later, copy_of(device.place(copied.buffer(), 0), device.place(block.buffer(), 0), vectors.bytes()));
-    tally.check(copy.ok(), std::string("a copy behind a ") + what + " answered " + copy.text());
+    tally.check(copy.ok(), std::string("a copy after a ") + what + " returned " + copy.text());
     tally.check(vectors.holds(later, copied.buffer(), kChain),
-                std::string("work behind a ") + what + " started before what it had to come after");
+                std::string("work after a ") + what + " started before the work that it must wait for");
     tally.check(device.sync(earlier).ok() && device.sync(later).ok(), std::string("sync failed after a ") + what);
   }
 }
 
-// A wait for the stream's own handle, after which a third stream waits for its number: what others put in comes before both.
+// A stream waits for its own handle, and a third stream for that number. Both must wait for the other library's work.
 void check_number(Session& session, Tally& tally) {
   const Vectors vectors(session, kCount);
   const plugrad_native* native = runnable(session, vectors, tally);
@@ -115,13 +115,13 @@ void check_number(Session& session, Tally& tally) {
   tally.check(add_chain(vectors, producer, block.buffer()).ok(), "a chain of additions was refused");
   const Outcome signal = submit(producer, "signal", native->signal, handle_of(*native, ours));
   const Outcome wait = submit(ours, "wait", native->wait, handle_of(*native, ours));
-  tally.check(signal.ok() && wait.ok(), "signal answered " + signal.text() + ", wait for the own handle " + wait.text());
+  tally.check(signal.ok() && wait.ok(), "signal returned " + signal.text() + ", wait for the own handle " + wait.text());
   uint64_t covered = ours.last;
   const Outcome other = attempt("wait", [&] { return session.plugin.table->wait(third.stream, ours.stream, &covered); });
-  tally.check(other.ok() && covered == ours.last, "a wait for the number of a native wait answered " + other.text());
+  tally.check(other.ok() && covered == ours.last, "a wait for the number of a native wait returned " + other.text());
   device.copy(third, copy_of(device.place(copied.buffer(), 0), device.place(block.buffer(), 0), vectors.bytes()));
   tally.check(vectors.holds(third, copied.buffer(), kChain),
-              "what waits for the number of a native wait started before what that waits for");
+              "work after the number of a native wait started before the work that the native wait covers");
   uint64_t number = 0;
   tally.check(session.device.sync(ours).ok() && session.plugin.table->completed(ours.stream, &number) == PLUGRAD_OK &&
                   number == ours.last,
@@ -145,7 +145,7 @@ Outcome notify(const plugrad_native& native, const Queue& queue, uint64_t number
   return attempt("notify", [&] { return native.notify(queue.stream, number, Told::note, &told); });
 }
 
-// Contexts live as long as the process: a plugin that calls back late must not write to a frame that is gone.
+// Contexts live as long as the process, so that a late callback does not write to a stack frame that no longer exists.
 Told& new_told() { return *new Told; }
 
 void check_notice(Session& session, Tally& tally) {
@@ -161,20 +161,20 @@ void check_notice(Session& session, Tally& tally) {
   const bool before = told.count > 0;
   uint64_t number = 0;
   const plugrad_status status = session.plugin.table->completed(queue.stream, &number);
-  tally.check(!before || (status == PLUGRAD_OK && number >= queue.last), "notify called back before the number was over");
+  tally.check(!before || (status == PLUGRAD_OK && number >= queue.last), "notify called back before the number was done");
   tally.check(outcome.ok() && told.comes(1), "notify did not call back: " + outcome.text());
   session.plugin.table->completed(queue.stream, &number);
   tally.check(number >= queue.last,
-              "after a notice of " + std::to_string(queue.last) + " completed answers " + std::to_string(number));
-  tally.check(vectors.holds(queue, block.buffer(), kChain), "the work behind a notice was not done");
+              "after a notice of " + std::to_string(queue.last) + " completed returns " + std::to_string(number));
+  tally.check(vectors.holds(queue, block.buffer(), kChain), "notify called back before the work was done");
   tally.check(notify(*native, queue, queue.last, told).ok() && told.comes(2),
-              "notify does not call back for a number that is over");
+              "notify does not call back for a number that is done");
   tally.check(notify(*native, queue, 0, told).ok() && told.comes(3), "notify does not call back for number 0");
   const Outcome early = notify(*native, queue, queue.last + 1, told);
   tally.check(early.status == PLUGRAD_INVALID,
-              "notify of a number that the stream has not been given answered " + early.text() + ", expected INVALID");
+              "notify of a number that was not submitted yet returned " + early.text() + ", expected INVALID");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  tally.check(told.count == 3, "notify called back " + std::to_string(told.count) + " times for 3 calls that answered OK");
+  tally.check(told.count == 3, "notify called back " + std::to_string(told.count) + " times for 3 calls that returned OK");
 }
 
 // Many notices, from two threads, while work is submitted.
@@ -210,7 +210,7 @@ void check_failed_notice(Session& session, Tally& tally) {
   const plugrad_native* native = runnable(session, vectors, tally);
   if (!native) return;
   if (!claimed(session, question_for(PLUGRAD_OP_GATHER, PLUGRAD_F32)))
-    return tally.skip("there is no GATHER of f32 to fail");
+    return tally.skip("the plugin has no GATHER of f32 that could fail");
   Queue queue = session.device.make_queue();
   const BadGather bad(session, queue);
   Told& told = new_told();
@@ -218,7 +218,7 @@ void check_failed_notice(Session& session, Tally& tally) {
   bad.submit(queue);
   tally.check(notify(*native, queue, queue.last, told).ok() && told.comes(1),
               "notify does not call back for the number of an op that failed");
-  tally.check(session.device.sync(queue).status == PLUGRAD_DEVICE_ERROR, "sync does not answer the failure after a notice");
+  tally.check(session.device.sync(queue).status == PLUGRAD_DEVICE_ERROR, "sync does not return DEVICE_ERROR after a notice");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first
   return list;
 }
 
-// The flags that a question may have besides none.
+// The flags that a question may have; a question without flags is checked too.
 std::vector<uint32_t> flags_of(const Question& question) {
   std::vector<uint32_t> list = {0};
   if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !question.op->is_in_out(0))
@@ -53,8 +53,8 @@ std::string class_text(uint16_t layout) {
   return text.empty() ? "DENSE" : text;
 }
 
-// A kernel that serves a class must serve every subset. FILL, COPY and CAST must serve every class. The result never
-// changes.
+// A device that serves a class must serve every subset of it. FILL, COPY and CAST must serve every class. resolve must
+// always return the same kernel for a question.
 void check_answers(const Session& session, Tally& tally, const Question& question) {
   const auto answer = [&](uint16_t layout) {
     return resolve(session.device.table(), session.device.handle(), question, layout);

@@ -27,7 +27,7 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-// Checks as a host does: the hashes of the older of the two revisions must be equal.
+// Makes the host's check: the two sides must have equal hashes for the older of their revisions.
 void require_agreement(const plugrad_backend* table, const std::string& source) {
   if (!table) throw Unloadable(source + ": the entry returned null; it must return the plugin's table");
   if (!table->layouts) throw Unloadable(source + ": the table's layouts are null; they must hold revision + 1 hashes");

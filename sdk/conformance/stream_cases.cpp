@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kCount = 1000;
 
-// Why a case about streams cannot run here; empty where it can.
+// Returns whether a case about streams can run here. If not, records the reason.
 bool runnable(const Session& session, const Vectors& vectors, Tally& tally) {
   if (!session.device.async())
     tally.skip("the device has no streams");

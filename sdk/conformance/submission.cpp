@@ -5,7 +5,7 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr uint64_t kSlot = 4096;  // a multiple of every sensible alignment
+constexpr uint64_t kSlot = 4096;  // a multiple of every alignment in use
 
 const plugrad_kernel* find(Session& session, uint32_t opcode, uint16_t layout) {
   return resolve(*session.plugin.table, session.device.handle(), question_for(opcode, PLUGRAD_F32), layout);

@@ -20,7 +20,7 @@ uint16_t layout_bits(const Shape& shape, const Shape& strides) {
 uint64_t immediate_bits(const Array& array, bool perturbed) {
   const long double value = array.get(0);
   if (!is_floating(array.dtype())) return static_cast<uint64_t>(static_cast<int64_t>(value));
-  // A double that rounds to the same float, so that the kernel has to round it.
+  // A perturbed immediate is a double that rounds to the same float, so that the kernel has to round.
   const double given =
       array.dtype() == PLUGRAD_F32 && perturbed ? static_cast<double>(value) * (1 + 1e-9) : static_cast<double>(value);
   return __builtin_bit_cast(uint64_t, given);
@@ -88,7 +88,7 @@ Batch::Batch(Device& device, Queue& queue, const OpRow& row, const Question& que
 Batch::~Batch() {
   try {
     device_.sync(queue_);
-  } catch (const Breach&) {  // the caller of submit got this Breach already
+  } catch (const Breach&) {  // submit's caller has already caught this Breach
   }
 }
 

@@ -1,4 +1,4 @@
-// A small backend with one planted bug, which the environment variable PLUGRAD_BUG names; without it, it has none.
+// A small backend with one planted bug, which the environment variable PLUGRAD_BUG names. Without that variable it has none.
 #include <plugrad/sdk/backend.hpp>
 
 #include <cmath>
@@ -71,7 +71,7 @@ Bug chosen() {
 }
 const Bug kBug = chosen();
 
-// The element of a view with this row-major index.
+// Returns the element of a view with this row-major index.
 template <class T> T& at(const plugrad_view& view, int64_t i) {
   int64_t offset = 0;
   for (int axis = view.rank; axis-- > 0; i /= view.shape[axis]) {

@@ -1,4 +1,4 @@
-// The plugin sim with one planted bug in its extension for native streams, which PLUGRAD_BUG names; without it, it has none.
+// The plugin sim with one planted bug in its extension for native streams, which PLUGRAD_BUG names.
 #include <plugrad/sdk/native.h>
 #include <plugrad/sim.hpp>
 
@@ -19,7 +19,7 @@ plugrad_status one_handle(plugrad_stream*, void** native) {
   return PLUGRAD_OK;
 }
 
-// By the stream's own handle they take the number, and order nothing.
+// These pass on the stream's own handle: they use up the number but order nothing.
 plugrad_status unordered_wait(plugrad_stream* stream, uint64_t number, void*) {
   void* own = nullptr;
   sound().handle(stream, &own);

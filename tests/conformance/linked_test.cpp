@@ -1,4 +1,4 @@
-// Every conformance case as a test of its own, on each backend that is linked in.
+// Runs every conformance case as a separate test on each linked backend.
 #include <sdk/conformance/session.hpp>
 
 #include <gtest/gtest.h>

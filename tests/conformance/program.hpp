@@ -1,10 +1,10 @@
-// Runs a program and keeps what it said.
+// Runs a program and returns its status and output.
 #pragma once
 #include <string>
 #include <vector>
 
 struct Said {
-  int status;        // as exited with; -1 where it was killed
+  int status;        // the exit status; -1 if the program was killed
   std::string text;  // both standard output and standard error
 };
 

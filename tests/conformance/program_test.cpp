@@ -1,4 +1,4 @@
-// plugrad-conform as its users see it: what it says of faulty plugins and of files that are none.
+// plugrad-conform as its users see it: its messages about faulty plugins and about files that are not plugins.
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/conformance/program.hpp>
 
@@ -20,7 +20,7 @@ const std::string kProgram = PLUGRAD_CONFORM, kFolder = PLUGRAD_FAULTY;
 const std::string kFaulty = kFolder + "/libplugrad-backend-faulty.so";
 const std::string kFaultyStreams = kFolder + "/libplugrad-backend-faulty-streams.so";
 
-// The program on a faulty plugin with one of its bugs.
+// Runs the program on the faulty plugin with one of its bugs.
 Said with_bug(const std::string& bug, std::vector<std::string> arguments, const std::string& plugin = kFaulty) {
   std::vector<std::string> line = {"env", "PLUGRAD_BUG=" + bug, kProgram};
   line.insert(line.end(), arguments.begin(), arguments.end());
@@ -82,13 +82,13 @@ TEST_P(PlantedStreamBug, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Conform, PlantedStreamBug,
     testing::Values(Planted{"null_function", "native.table", "a function of the extension is null"},
-                    Planted{"one_handle", "native.handle", "two streams have one native handle"},
-                    Planted{"unordered_wait", "native.wait", "work behind a wait started before"},
-                    Planted{"unordered_signal", "native.signal", "work behind a signal started before"},
-                    Planted{"unordered_signal", "native.number", "started before what that waits for"},
-                    Planted{"notice_early", "native.notice", "notify called back before the number was over"},
-                    Planted{"notice_twice", "native.notice", "times for 3 calls that answered OK"},
-                    Planted{"notice_lost", "native.notice", "notify does not call back for a number that is over"},
+                    Planted{"one_handle", "native.handle", "two streams have the same native handle"},
+                    Planted{"unordered_wait", "native.wait", "work after a wait started before"},
+                    Planted{"unordered_signal", "native.signal", "work after a signal started before"},
+                    Planted{"unordered_signal", "native.number", "started before the work that the native wait covers"},
+                    Planted{"notice_early", "native.notice", "notify called back before the number was done"},
+                    Planted{"notice_twice", "native.notice", "times for 3 calls that returned OK"},
+                    Planted{"notice_lost", "native.notice", "notify does not call back for a number that is done"},
                     Planted{"notice_of_future", "native.notice", "expected INVALID"}),
     [](const auto& row) { return std::string(row.param.bug) + "_in_" + (row.param.only + 7); });
 
@@ -155,7 +155,7 @@ TEST(Conform, ShowsHelpWithExamples) {
   EXPECT_TRUE(contains(said.text, "examples:") && contains(said.text, "--require-tier0")) << said.text;
 }
 
-// One clear line and status 2.
+// Expects one line with the reason, and status 2.
 void expect_refused(const std::vector<std::string>& arguments, const std::string& reason) {
   std::vector<std::string> line = {kProgram};
   line.insert(line.end(), arguments.begin(), arguments.end());

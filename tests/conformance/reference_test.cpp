@@ -1,4 +1,4 @@
-// The conformance suite's own references, against published or exact values.
+// Tests the conformance suite's own references against published or exact values.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/philox.hpp>
 
@@ -73,7 +73,7 @@ TEST(Sums, FollowInfinitiesAndNaN) {
   EXPECT_TRUE(std::isnan(nan.value()));
 }
 
-// Poses one problem to an op's reference.
+// Runs an op's reference on one problem.
 std::vector<Expected> solved(uint32_t opcode, std::vector<uint8_t> dtypes, std::vector<std::vector<long double>> inputs,
                              Shape out_shape, const plugrad_axis* axis = nullptr) {
   const Question question{op_info(opcode), dtypes, 0};
