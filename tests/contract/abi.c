@@ -1,4 +1,4 @@
-/* The C headers alone, as a plugin in C includes them. */
+/* Includes only the C headers, as a plugin in C does. */
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/native.h>
 

@@ -1,4 +1,4 @@
-// The C headers alone, in C++.
+// Includes only the C headers, in C++.
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/native.h>
 

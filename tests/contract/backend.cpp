@@ -1,5 +1,5 @@
-// The C++ headers as an author uses them, with every virtual function overridden and each kind of row.
-#include <plugrad/sdk/rows.hpp>
+// Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
+#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/native.hpp>
 
 namespace {

@@ -19,7 +19,7 @@ import binaries  # noqa: E402  (the checks of the build tree hold for the instal
 
 
 def environment(**more):
-    """A user's environment: it names neither plugins nor libraries, and uses a generator that is installed."""
+    """Returns a user's environment: it names neither plugins nor libraries, and selects an installed generator."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PLUGRAD_") and key != "LD_LIBRARY_PATH"}
     return {**kept, "CMAKE_GENERATOR": "Ninja", "CXX": CXX, **more}
 
@@ -50,7 +50,7 @@ class InstalledTree(unittest.TestCase):
         cls.plugins = cls.library / "plugrad/plugins-v0"
 
     def build_example(self, name, prefix):
-        """Configures and builds one of examples/ against an installed prefix alone. Returns the build folder."""
+        """Configures and builds one of examples/ against an installed prefix only. Returns the build folder."""
         folder = self.scratch / f"{name}-{prefix.name}"
         if not folder.exists():
             run(CMAKE, "-S", SOURCE / "examples" / name, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}",

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// During its lifetime files have a maximal size, and a write beyond it fails.
+// Limits the size of files during its lifetime; a write beyond the limit fails.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {

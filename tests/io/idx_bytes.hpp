@@ -16,7 +16,7 @@ inline std::string idx_header(const std::vector<uint32_t>& extents, uint8_t type
   return bytes;
 }
 
-// A file with the elements 0, 1, 2, ... modulo `modulus`.
+// Returns a file with the elements 0, 1, 2, ... modulo `modulus`.
 inline std::string idx_bytes(const std::vector<uint32_t>& extents, unsigned modulus = 251) {
   uint64_t count = 1;
   for (const uint32_t extent : extents) count *= extent;

@@ -95,7 +95,7 @@ TEST(Safetensors, EqualContentsGiveEqualFiles) {
 
 TEST(Safetensors, FilesOfOtherWritersAreRead) {
   const Scratch scratch;
-  // Not sorted, unaligned, with blanks and without metadata: all of it valid.
+  // Tensors out of order, unaligned, with blanks and without metadata: all of this is valid.
   const std::string header =
       "{ " + entry("z", "BOOL", "[1]", "[8,9]") + " ,\n" + entry("a", "F32", "[1, 2]", "[ 0, 8 ]") + "}   ";
   const std::string path = scratch.write("a", file_of(header, std::string("\0\0\x80\x3f\0\0\0\x40\1", 9)));

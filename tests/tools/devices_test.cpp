@@ -37,10 +37,10 @@ class FashionMnistOn : public testing::Test {
   }
 };
 
-// Uniforms, and so the weights, are the same bits on each device. Sums differ in order, and Adam divides by small numbers.
+// Uniforms, and so the weights, are bitwise equal on each device. Sums differ in order, and Adam divides by small numbers.
 TEST_F(FashionMnistOn, ReferenceHasTheLossesOfTheCpu) { expect_close(losses_on("cpu"), losses_on("reference"), 2e-3); }
 
-// sim uses the kernels of reference: the same bits, by way of different memory, streams and copies.
+// sim uses the kernels of reference, so it gives the same bits with different memory, streams and copies.
 TEST_F(FashionMnistOn, SimHasTheLossesOfReference) {
   const std::string file = std::string(PLUGRAD_TEST_PLUGINS) + "/libplugrad-backend-sim.so";
   if (!has_device("sim")) load_plugin(file);

@@ -1,4 +1,4 @@
-// Each failure around a run ends with one line on stderr and status 1, and damages no file.
+// Each failed run ends with one line on stderr and status 1, and damages no file.
 #include <tests/io/idx_bytes.hpp>
 #include <tests/tools/process.hpp>
 
@@ -12,7 +12,7 @@
 namespace plugrad::test {
 namespace {
 
-// The last line of stderr; the lines before it show progress.
+// Returns the last line of stderr; the lines before it show progress.
 Outcome last_line_of(Outcome outcome) {
   const size_t before = outcome.err.rfind('\n', outcome.err.size() - 2);
   if (before != std::string::npos) outcome.err.erase(0, before + 1);

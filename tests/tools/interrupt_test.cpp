@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Long enough that only a signal ends it.
+// A run so long that only a signal ends it.
 Words endless_moons(const std::string& out) {
   return {"train", "--data", "moons", "--device", "reference", "--epochs", "1000000", "--checkpoint-every",
           "10",    "--out",  out};
@@ -52,7 +52,7 @@ TEST(Interrupt, TheInterruptedRunGoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(read_file(checkpoint), read_file(scratch.path("whole/checkpoint.safetensors")));
 }
 
-// A step of this network takes naive loops many seconds, so the signals arrive during a step.
+// With plain loops a step of this network takes many seconds, so the signals arrive during a step.
 TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
   const Scratch scratch;
   Process process({"train", "--data", "moons", "--device", "reference", "--hidden", "4096,4096", "--batch", "1000", "--out",

@@ -47,7 +47,7 @@ TEST(Devices, TextAndJsonNameTheDeviceAndItsPlugin) {
   EXPECT_EQ(found->at("capabilities").at(0), "host-memory");
 }
 
-// The CUDA plugin loads everywhere. Where it finds no GPU, its reason is one line, which `train --device cuda:0` repeats.
+// The CUDA plugin loads everywhere. If it finds no GPU, its reason is one line, which `train --device cuda:0` repeats.
 TEST(Devices, AskingForAGpuThatIsNotThereSaysWhyAndWhatThereIs) {
   const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
   const auto cuda = std::ranges::find_if(json.at("plugins"), [](const Json& record) {

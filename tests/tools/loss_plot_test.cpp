@@ -12,7 +12,7 @@
 namespace plugrad::test {
 namespace {
 
-// That each tag is closed, attributes are quoted and nothing stands outside the root: enough XML for what is written here.
+// Expects that each tag is closed, that attributes are quoted and that nothing is outside the root element.
 void expect_well_formed(const std::string& text) {
   std::vector<std::string> open;
   size_t roots = 0;

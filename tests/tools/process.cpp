@@ -33,7 +33,7 @@ Process::Process(const std::vector<std::string>& words, const Setting& setting) 
     redirect(err, STDERR_FILENO);
     const rlimit limit{setting.file_size, setting.file_size};
     if (setting.file_size != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &limit);
-    // Tests use the build tree's plugins, whatever the environment of the tests names.
+    // Tests use only the build tree's plugins, whatever their environment says.
     unsetenv("PLUGRAD_PLUGIN_PATH");
     unsetenv("PLUGRAD_DISABLE");
     execv(pointers[0], pointers.data());

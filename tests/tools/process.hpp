@@ -1,4 +1,4 @@
-// Runs the program plugrad as users do: words in, a status and two streams out.
+// Runs the program plugrad as users do, with arguments, and returns its status and both output streams.
 #pragma once
 #include <tests/io/scratch.hpp>
 

@@ -65,7 +65,7 @@ TEST(Train, EvalAgreesWithTheResults) {
   EXPECT_TRUE(text.out.starts_with("loss ")) << text.out;
 }
 
-// Ten classes; the images of each have a different bright row.
+// Images of ten classes. Each class has a different bright row.
 struct Stripes {
   explicit Stripes(const Scratch& scratch) {
     constexpr uint32_t kCount = 200, kSide = 10;
@@ -116,7 +116,7 @@ struct Broken {
   Words more;
 };
 
-// 1000 samples in batches of 32: 32 steps an epoch. A break may lie inside an epoch, at its end, or just after.
+// 1000 samples in batches of 32 make 32 steps an epoch. The run stops inside an epoch, at its end, or just after it.
 TEST(Train, AResumedRunEndsInTheSameBytesAsAnUnbrokenOne) {
   const Broken rows[] = {{"inside an epoch", 20, 30, {}},
                          {"across an epoch", 20, 75, {}},
