@@ -1,5 +1,5 @@
-# Finds nvcc 12 or newer and enables CUDA, or prints in one line why the CUDA plugin is left out. Sets PLUGRAD_HAS_CUDA.
-set(PLUGRAD_CUDA AUTO CACHE STRING "the CUDA backend and plugin: AUTO (where nvcc is found), ON, OFF")
+# Finds nvcc 12 or newer and enables CUDA, or prints why it leaves out the CUDA plugin. Sets PLUGRAD_HAS_CUDA.
+set(PLUGRAD_CUDA AUTO CACHE STRING "the CUDA backend and plugin: AUTO (if nvcc is found), ON, OFF")
 set_property(CACHE PLUGRAD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PLUGRAD_HAS_CUDA OFF)
 if(NOT PLUGRAD_CUDA)
@@ -7,7 +7,7 @@ if(NOT PLUGRAD_CUDA)
   return()
 endif()
 
-# plugrad_cuda_leave_out(REASON): prints that line, or fails where PLUGRAD_CUDA is ON.
+# plugrad_cuda_leave_out(REASON): prints the reason, or fails if PLUGRAD_CUDA is ON.
 function(plugrad_cuda_leave_out reason)
   if(PLUGRAD_CUDA STREQUAL "AUTO")
     message(STATUS "left out: CUDA plugin, ${reason}")
@@ -50,7 +50,7 @@ if(NOT PLUGRAD_CUDART_STATIC)
   return()
 endif()
 
-# CMake 3.25 knows no dialect after CUDA17, and a target with cxx_std_20 requires CUDA20 too.
+# CMake 3.25 knows no dialect after CUDA17, but a target with cxx_std_20 also requires CUDA20.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -58,7 +58,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 
-# Every architecture from 75 that this nvcc knows, without the embedded ones; and the newest as PTX, for later GPUs.
+# Lists every architecture from 75 that this nvcc knows, except embedded ones, and the newest as PTX for later GPUs.
 function(plugrad_cuda_all_architectures result)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE codes OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REGEX MATCHALL "sm_[0-9]+" codes "${codes}")
@@ -80,8 +80,8 @@ set(PLUGRAD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING
 message(STATUS "CUDA plugin: nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${PLUGRAD_CUDA_ARCHITECTURES}")
 set(PLUGRAD_HAS_CUDA ON)
 
-# plugrad_cuda_target(TARGET): sets how our CUDA sources are compiled. nvcc may fuse multiply-adds only where the code says
-# so.
+# plugrad_cuda_target(TARGET): sets how our CUDA sources are compiled. nvcc may fuse multiply-adds only where
+# the code says so.
 function(plugrad_cuda_target target)
   string(REPLACE ";" " " names "${PLUGRAD_CUDA_ARCHITECTURES}")
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${PLUGRAD_CUDA_ARCHITECTURES}")

@@ -1,8 +1,8 @@
-# Install rules, by component: core, dev, sdk, sdk-tools, tools, and backend-X beside each plugin. Included last.
-# The tree is relocatable: the core finds its plugins beside its own file, and packages use their own path.
+# Install rules of the components core, dev, sdk and sdk-tools. Each plugin and tool has its own. Included last.
+# The tree can be moved: the core finds its plugins beside its own file, and package files use paths relative to themselves.
 include(CMakePackageConfigHelpers)
 
-# For authors of plugins; it needs no core. CMake's file NAME.cmake includes all NAME-*.cmake beside it, hence -targets.
+# For plugin authors, without the core. The name ends in -targets because CMake's NAME.cmake includes all NAME-*.cmake.
 install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
 install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
@@ -26,7 +26,7 @@ if(TARGET plugrad-conform)
     COMPONENT sdk-tools)
 endif()
 
-# The package files. Each belongs to one component: plugradConfig.cmake to the SDK; it reports missing components.
+# The package files. plugradConfig.cmake belongs to the component sdk and reports missing components.
 configure_package_config_file(cmake/plugradConfig.cmake.in ${PROJECT_BINARY_DIR}/package/plugradConfig.cmake
   INSTALL_DESTINATION ${PLUGRAD_CMAKEDIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/plugradConfigVersion.cmake COMPATIBILITY SameMinorVersion)

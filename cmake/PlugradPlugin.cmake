@@ -1,5 +1,5 @@
-# plugrad_add_plugin(NAME sources...): a MODULE libplugrad-backend-NAME.so that exports the entry symbol and nothing else.
-# This tree uses it and, once it is installed, so do projects that have only the SDK.
+# plugrad_add_plugin(NAME sources...): adds a MODULE libplugrad-backend-NAME.so that exports only the entry symbol. This tree
+# uses it, and so do projects that use the installed SDK.
 if(NOT DEFINED PLUGRAD_PLUGIN_MAP)
   set(PLUGRAD_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
 endif()
@@ -15,7 +15,7 @@ function(plugrad_add_plugin name)
     LINK_DEPENDS ${PLUGRAD_PLUGIN_MAP})
   target_link_options(plugrad-backend-${name} PRIVATE
     LINKER:--version-script=${PLUGRAD_PLUGIN_MAP} LINKER:--exclude-libs,ALL)
-  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # clang links the sanitizers' runtime into the program only
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # clang links the sanitizers' runtime only into programs
     target_link_options(plugrad-backend-${name} PRIVATE LINKER:-z,defs)
   endif()
 endfunction()

@@ -5,7 +5,7 @@ function(plugrad_warnings target)
   target_compile_options(${target} PRIVATE
     "$<$<NOT:${is_cuda}>:-Wall;-Wextra;-Wpedantic;$<$<BOOL:${PLUGRAD_WERROR}>:-Werror>>"
     "$<${is_cuda}:-Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas;$<$<BOOL:${PLUGRAD_WERROR}>:-Werror=all-warnings>>")
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # false warnings of gcc 12 about std::string + and inlined vectors
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # gcc 12 warns falsely about std::string + and inlined vectors
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
 endfunction()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# From a bare Debian 12 to a trained network in one command, as root or through sudo. Installs missing packages, builds into
+# Trains a network in one command on a bare Debian 12, as root or with sudo. Installs missing packages, builds into
 # build/, trains on Fashion-MNIST with the CPU plugin, and writes a checkpoint, a picture and results.json to build/demo/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ scripts/install.sh build data
 mkdir -p build/demo
 log=build/demo/build.log
 echo "building into build/ (the log: $log)"
-# Tests and benchmarks need more packages. A tree that is already configured with them keeps them.
+# Tests and benchmarks need more packages, so a new tree omits them. A configured tree keeps its settings.
 options=(-DCMAKE_BUILD_TYPE=Release)
 if [ ! -e build/CMakeCache.txt ]; then options+=(-DPLUGRAD_TESTS=OFF -DPLUGRAD_BENCH=OFF); fi
 targets=(plugrad-cli plugrad-conform plugrad-backend-cpu plugrad-backend-reference)
@@ -23,18 +23,18 @@ fi
 build/bin/plugrad backends
 build/bin/plugrad train --data fashion-mnist --device cpu --out build/demo
 
-field() {  # field NAME: its value in results.json, which has one field a line
+field() {  # field NAME: prints its value in results.json, which has one field per line
   sed -n "s/^  \"$1\": //p" build/demo/results.json | sed 's/,$//; s/^"//; s/"$//'
 }
 if [ "$(field plugin_mapped)" = null ]; then
-  echo "demo.sh: no plugin file is mapped into the process that trained" >&2
+  echo "demo.sh: the training process had no plugin file mapped" >&2
   exit 1
 fi
 echo
 awk -v accuracy="$(field test_accuracy)" -v epochs="$(field epochs)" -v seconds="$(field seconds)" \
     -v rate="$(field images_per_second)" 'BEGIN {
   printf "test accuracy  %.2f%% after %d epochs\n", 100 * accuracy, epochs
-  printf "time           %.1f s, which includes reading the data; %d images/s\n", seconds, rate
+  printf "time           %.1f s, including reading the data; %d images/s\n", seconds, rate
 }'
 echo "device         $(field device): $(field device_description)"
 echo "plugin         $(field plugin)"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs the packages that building and testing plugrad needs and that are missing. Debian 12 or later, root or sudo.
+# Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
 # install.sh [GROUP ...], groups: build test data python bench; all of them by default.
-# Prints nothing where nothing is missing, and never removes a package.
+# Prints nothing if no package is missing, and never removes one.
 set -euo pipefail
 
-# a|b: either one suffices, and the first is installed. Debian's two versions of Boost conflict.
+# a|b: either suffices; the first is installed if both are missing. Debian's two versions of Boost conflict.
 declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev
     libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
@@ -50,7 +50,7 @@ if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 as_root=(env)
 if [ "$(id -u)" != 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "install.sh: packages are missing, and there is neither root nor sudo. Run as root:" >&2
+    echo "install.sh: packages are missing, and sudo is not installed. Run as root:" >&2
     echo "  apt-get install --no-install-recommends --no-remove ${missing[*]}" >&2
     exit 1
   fi
@@ -61,7 +61,7 @@ apt_get() {
   "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 echo "installing: ${missing[*]}"
-# Package lists may be missing or old: try the present ones, then once more with fresh ones.
+# Package lists may be missing or old: tries the present lists, then fresh ones.
 if ! apt-cache show "${missing[@]}" >/dev/null 2>&1 ||
    ! apt_get install --no-install-recommends --no-remove "${missing[@]}" 2>/dev/null; then
   apt_get update

@@ -1,11 +1,11 @@
 #!/bin/bash
-# From a clean machine to a tested tree.
+# Builds and tests plugrad, starting from a clean machine.
 #   test.sh [quick]  installs packages, builds a release, runs the quick tests (also those of the installed tree), builds the
 #                    Python package as a wheel, installs it in build/venv, and runs its tests
-#   test.sh full     the same, and the slower tests; all again under the address and undefined-behaviour sanitizers, and the
-#                    parts with threads under the thread sanitizer
-#   test.sh long     the same, and soak tests, which take hours
-# Prints what was left out and why. The last line is ctest's verdict.
+#   test.sh full     does the same and runs the slower tests, then runs all again under the address and undefined-behaviour
+#                    sanitizers, and the parts with threads under the thread sanitizer
+#   test.sh long     does the same as full and runs the soak tests, which take hours
+# Prints what it left out and why. The last line is ctest's summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ esac
 jobs=$(nproc)
 verdict=
 
-# CMake would otherwise use make, which a small machine may lack.
+# CMake would otherwise use make, which may not be installed.
 export CMAKE_GENERATOR=Ninja
 
 build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
@@ -37,8 +37,8 @@ build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
   cmake --build --preset "$preset" --parallel "$jobs"
 }
 
-# Prints one line for each reason why tests skipped themselves. GoogleTest prints the reason after "FILE:LINE: Skipped", our
-# scripts after "skipped: "; CTest keeps the output in its log.
+# Prints one line for each reason why tests were skipped. GoogleTest prints the reason after "FILE:LINE: Skipped", our
+# scripts after "skipped: ". CTest stores the output in its log.
 print_skipped() {  # print_skipped LOG
   awk '
     function skip(why) { if (!count[why]++) first[why] = test }
@@ -65,8 +65,8 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
   fi
 }
 
-# Installs the Python package from its wheel in build/venv and runs its tests. This compiles the core once more, as an
-# installed package does; a compiler cache saves most of that.
+# Installs the Python package from its wheel in build/venv and runs its tests. pip compiles the core once more; a compiler
+# cache saves most of that time.
 test_python() {
   local venv=build/venv python=${PYTHON:-/usr/bin/python3} log=build/python.log
   if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
@@ -83,7 +83,7 @@ if command -v ccache >/dev/null; then
   export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
          CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi
-# Both builds must use the same names, or the cache takes them for different compilers: builds of packages set their own.
+# Both builds must name the compilers in the same way, or the cache takes them for different ones. pip sets its own names.
 export CC=${CC:-cc} CXX=${CXX:-c++}
 # quick compiles the CUDA plugin for two architectures, the other levels for all that nvcc knows.
 if [ "$level" = quick ]; then build release build "-DPLUGRAD_CUDA_ARCHITECTURES=75;90"
@@ -95,12 +95,12 @@ if [ "$level" != quick ]; then
   build asan build-asan
   run_tests asan build-asan -- --label-regex '^(quick|full)$'
   build tsan build-tsan
-  # The thread sanitizer of gcc 12 cannot map its shadow where the kernel randomises more than 28 bits of addresses.
+  # The thread sanitizer of gcc 12 cannot map its shadow memory if the kernel randomises more than 28 bits of addresses.
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
-  # Code that runs on one thread tells it nothing: naive backends, headers, file formats, plugrad-conform's own tests.
+  # Leaves out tests that use one thread: naive backends, headers, file formats, plugrad-conform's own tests.
   one_thread='^(reference|c11|contract|house)\.|^conform\.(reference|c11|cuda-emu.*)$'
-  # The emulator runs kernels on one thread at a time: its own tests, and those of memory and threads on it, suffice.
+  # The emulator runs kernels on one thread at a time, so its own tests and those of memory and threads on it suffice.
   one_thread+='|^Conformance\.cuda_emu|^cuda-emu\.(core|large|tiles|safetensors|training|Hundreds|FashionMnist)'
   one_thread+='|^cuda-emu\.(Moons|Faults|Neighbours)'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
