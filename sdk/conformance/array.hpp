@@ -32,7 +32,7 @@ class Array {
  public:
   Array() = default;
   Array(uint8_t dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)), count_(count_of(shape_)) {
-    bytes_.resize(count_ * element_size(dtype), std::byte{0xFF});  // NaN in floats: no op may read it
+    bytes_.resize(count_ * element_size(dtype), std::byte{0xFF});  // NaN in floats, so that a stray read shows
   }
   uint8_t dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

@@ -15,7 +15,7 @@ void keep(void* handle);
 
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
-// A stream, null without ASYNC, with the number of the last submission that it accepted. One thread at a time.
+// A stream (null without ASYNC) and the number of the last submission that it accepted. One thread at a time.
 struct Queue {
   plugrad_stream* stream = nullptr;
   uint64_t last = 0;

@@ -7,7 +7,7 @@
 
 namespace plugrad::conformance {
 
-// What resolve is asked, without the layout class.
+// The signature that resolve gets, without the layout class.
 struct Question {
   const OpInfo* op;
   std::vector<uint8_t> dtypes;  // outputs, then inputs
@@ -22,7 +22,7 @@ const plugrad_kernel* resolve(const plugrad_backend& table, plugrad_device* devi
                               uint16_t layout);
 
 struct Problem {
-  std::vector<Array> outputs;  // contents before the op: NaN and the like, except where the op reads them
+  std::vector<Array> outputs;  // contents before the op; values that no op may read, except for in-out operands
   std::vector<Array> inputs;
   std::vector<std::byte> attributes;
   bool large = false;  // tested in few layouts only

@@ -28,7 +28,7 @@ struct Session {
   const Plugin& plugin;
   const plugrad_host* host;
   const Settings& settings;
-  uint32_t devices;  // as the plugin's count returned
+  uint32_t devices;  // the number that the plugin's count returned
   Device& device;
   std::vector<MatrixRow> matrix = {};
 };

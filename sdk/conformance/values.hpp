@@ -33,7 +33,7 @@ long double draw_mixed(uint8_t dtype, Range range, Random& random);  // from the
 
 Array random_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
 Array mixed_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
-// Every special value or, as operand `digit` of `operands`, every pair of them; then mixed values.
+// Every special value (of one operand) or every pair of them (operand `digit` of `operands`); then mixed values.
 Array crossed_array(uint8_t dtype, const Shape& shape, Range range, int digit, int operands, Random& random);
 // Values from the range; one in `rarity` is special.
 Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t rarity, Random& random);
