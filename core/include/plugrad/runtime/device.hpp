@@ -11,35 +11,35 @@ namespace plugrad {
 
 class DeviceState;
 
-// Bytes of device memory that the core took, also for the workspaces of kernels; what a plugin takes for itself is not
-// counted. Blocks above 4 KB count in multiples of 4 KB, smaller ones as the power of two that they are.
+// Bytes of device memory that the core allocated, workspaces of kernels included; a plugin's own allocations are not
+// counted. Blocks above 4 KB count in multiples of 4 KB, smaller ones in powers of two.
 struct MemoryStats {
-  uint64_t active = 0;        // held by tensors and workspaces; small blocks that other threads keep for reuse count as held
-  uint64_t cached = 0;        // free, kept for reuse
-  uint64_t peak = 0;          // the most that was active at once, with small blocks counted by their chunks
-  uint64_t reserved = 0;      // taken from the device: active and cached
-  uint64_t small = 0;         // of reserved: chunks of up to 64 KB for blocks up to 4 KB, which are never given back
-  uint64_t segments = 0;      // number of buffers that make up reserved
-  uint64_t largest_free = 0;  // the largest free block: far below cached where memory is fragmented
+  uint64_t active = 0;        // held by tensors and workspaces, or small blocks that other threads cache
+  uint64_t cached = 0;        // free and kept for reuse
+  uint64_t peak = 0;          // the highest active ever, with small blocks counted by their chunks
+  uint64_t reserved = 0;      // allocated from the device: active + cached
+  uint64_t small = 0;         // part of reserved: chunks of up to 64 KB for blocks up to 4 KB, never released
+  uint64_t segments = 0;      // the number of buffers in reserved
+  uint64_t largest_free = 0;  // the largest free block; far below cached if memory is fragmented
 };
 
-// What passed through a device since it was opened.
+// Counts of a device's work since it was opened.
 struct DeviceCounters {
-  uint64_t kernels;         // calls of the plugin's kernels, copies of operands and decompositions included
-  uint64_t layout_copies;   // of these: dense copies for kernels that do not take an operand's layout
-  uint64_t decompositions;  // ops that the plugin lacks, done by other ops
-  uint64_t bounces;         // ops done by a host-memory backend instead (see PLUGRAD_FALLBACK)
+  uint64_t kernels;         // calls of the plugin's kernels, including those for copies and decompositions
+  uint64_t layout_copies;   // of these: dense copies for kernels that do not support an operand's layout
+  uint64_t decompositions;  // ops that the plugin lacks, computed by other ops
+  uint64_t bounces;         // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
   uint64_t uploads, downloads;
 };
 
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
-// A handle: as cheap as a pointer, for ever valid, equal if it is the same device. Safe from any thread.
+// A handle the size of a pointer, valid until the process ends; handles to the same device are equal. Safe from any thread.
 class PLUGRAD_API Device {
  public:
-  Device() = default;  // names no device
-  // Finds a device by name: "cpu", "cuda:1". Without a number: 0. Opens it on first use. Throws Error (invalid) for a
-  // name that no plugin brings; the message lists the devices there are, and where plugins were looked for.
+  Device() = default;  // undefined
+  // Finds a device by name: "cuda:1", or "cpu" for "cpu:0". Opens it on first use. Throws Error (invalid) for an unknown
+  // name; the message lists the known devices and the directories that were searched for plugins.
   Device(const std::string& name);
   Device(const char* name) : Device(std::string(name)) {}
   explicit Device(DeviceState* state) : state_(state) {}
@@ -53,16 +53,16 @@ class PLUGRAD_API Device {
   uint64_t alignment() const;              // bytes
   int32_t dlpack_type() const;
 
-  // Waits for all that was submitted; throws what failed on the way.
+  // Waits for all submitted work; throws Error if any of it failed.
   void sync() const;
-  // Gives the cached segments that nobody uses back to the device; returns their bytes.
+  // Returns unused cached segments to the device; returns their bytes.
   uint64_t trim() const;
-  // Refuses new work from now on; live tensors stay valid and can be read.
+  // Refuses all later work; live tensors stay valid and can be read.
   void detach() const;
 
   MemoryStats memory() const;
   void reset_peak() const;
-  // Bytes free and installed as the device itself counts; both 0 where it does not say.
+  // Bytes free and installed as the device reports them; 0 for what it does not report.
   std::pair<uint64_t, uint64_t> physical_memory() const;
   DeviceCounters counters() const;
 
@@ -73,8 +73,8 @@ class PLUGRAD_API Device {
   DeviceState* state_ = nullptr;
 };
 
-// The device that factories use where none is given: the one set, else that of the plugin which offers itself as default
-// (of ours, cpu). Process-wide. Throws Error (invalid) where there is none.
+// The device that factories use by default: the one set, else the first of a plugin that offers itself as default (such
+// as cpu). Process-wide. Throws Error (invalid) where there is none.
 PLUGRAD_API Device default_device();
 PLUGRAD_API void set_default_device(Device device);
 

@@ -1,4 +1,4 @@
-// The log: lines on stderr, or wherever the program wants them.
+// The log, written to stderr or to the program's own sink.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
@@ -9,10 +9,10 @@ namespace plugrad {
 
 enum class LogLevel { debug, info, warning, error, off };
 
-// Lines below this level are dropped. PLUGRAD_LOG=debug|info|warning|error|off sets it at the start. Default: warning.
+// Lines below this level are dropped. PLUGRAD_LOG=debug|info|warning|error|off sets the initial level. Default: warning.
 PLUGRAD_API void set_log_level(LogLevel level);
 PLUGRAD_API LogLevel log_level();
-// Takes the lines from now on, from any thread; an empty function restores stderr.
+// Sets the function that receives later lines, on the threads that log them; an empty function restores stderr.
 PLUGRAD_API void set_log_sink(std::function<void(LogLevel, std::string_view)> sink);
 PLUGRAD_API void log(LogLevel level, std::string_view line);
 

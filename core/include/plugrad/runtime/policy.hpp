@@ -4,17 +4,17 @@
 
 namespace plugrad {
 
-// What happens to an op that a device can do neither natively nor by decomposition.
+// What to do with an op that a device supports neither natively nor by decomposition.
 enum class Fallback {
-  error,  // an error names op, dtypes and device
-  warn,   // it is done by a host-memory backend, with a line in the log
-  allow,  // the same, silently; counted either way
+  error,  // throws Error, which names op, dtypes and device
+  warn,   // a host-memory backend runs the op, and the log has a line
+  allow,  // the same without a line; DeviceCounters counts both
 };
-// Process-wide; PLUGRAD_FALLBACK=error|warn|allow sets it at the start. Default: error.
+// Process-wide; PLUGRAD_FALLBACK=error|warn|allow sets the initial policy. Default: error.
 PLUGRAD_API void set_fallback(Fallback policy);
 PLUGRAD_API Fallback fallback();
 
-// Process-wide modes, read at each op: the same bits on each run; f32 matmul may round its inputs to TF32. Both start off.
+// Process-wide modes, off by default. deterministic: each run gives the same bits. tf32: f32 matmul may round its inputs.
 PLUGRAD_API void set_deterministic(bool on);
 PLUGRAD_API bool deterministic();
 PLUGRAD_API void set_tf32(bool on);

@@ -1,4 +1,4 @@
-// Shared ownership by a count inside the object.
+// Shared ownership by a reference count inside the object.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace plugrad {
 
-// What a counted object begins with.
+// The first base of every counted object.
 struct Counted {
   std::atomic<uint32_t> refs{1};
 };
 
-// T is Counted, its first base, and has a function destroy(T*) noexcept; it may be incomplete here. As safe as
+// T's first base is Counted, and destroy(T*) noexcept exists; T may be incomplete here. Thread safety is that of
 // std::shared_ptr.
 template <class T> class Ref {
  public:
@@ -44,7 +44,7 @@ template <class T> class Ref {
   explicit operator bool() const { return p_; }
 
  private:
-  // Who reads a count of one owns the only reference, so nobody can be adding another: the atomic write is saved.
+  // A thread that reads a count of one owns the only reference, so no other thread can add one: this saves the atomic write.
   bool last() const {
     return counter(p_).load(std::memory_order_acquire) == 1 || counter(p_).fetch_sub(1, std::memory_order_acq_rel) == 1;
   }

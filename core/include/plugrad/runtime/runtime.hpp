@@ -1,4 +1,4 @@
-// Where devices come from: plugins found by search, named by the program, or linked in.
+// The source of devices: plugins found by search, loaded by the program or linked in.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/runtime/device.hpp>
@@ -12,43 +12,43 @@ namespace plugrad {
 enum class Stage { found, file, loaded, symbol, contract, counted, ready, shadowed, disabled };
 PLUGRAD_API const char* stage_name(Stage stage);
 
-// What became of one candidate file. Nothing is ever silent.
+// The outcome for one candidate. Every candidate has a record, including those that failed.
 struct PluginRecord {
   std::string path;         // or "linked in"
-  Stage stage;              // how far it came; ready is the end
-  std::string reason;       // why not further, or why it has no device; in the system loader's own words where it spoke
-  std::string name;         // the backend's, once known
+  Stage stage;              // the last stage it reached; ready means success
+  std::string reason;       // why it stopped there or has no device; quotes the system loader where that failed
+  std::string name;         // the backend's name, once known
   std::string version;
   uint32_t revision = 0;
   uint32_t devices = 0;
 };
 
-// The process-wide runtime. Made on first use, never destroyed. Each function from any thread.
+// The process-wide runtime is created on first use and never destroyed. Any thread may call these functions.
 
-// Looks for plugins, once: in paths added by the program, PLUGRAD_PLUGIN_PATH (absolute elements), and plugrad/plugins-v0
-// beside the core library. PLUGRAD_DISABLE=name,... skips backends. Returns a record of each candidate, in search order,
-// with its number of devices.
+// Searches for plugins, once: in directories added by the program, in PLUGRAD_PLUGIN_PATH (absolute elements) and in
+// plugrad/plugins-v0 beside the core library. PLUGRAD_DISABLE=name,... skips backends. Returns a record of each candidate,
+// in search order, with its number of devices.
 PLUGRAD_API std::vector<PluginRecord> plugins();
-// The directories that the search looks into, in order, with what the program added.
+// The directories of the search, in order, including those that the program added.
 PLUGRAD_API std::vector<std::string> plugin_directories();
-// Adds a directory (absolute) to the front of the search; before the first device is asked for. Throws Error (invalid).
+// Adds an absolute directory to the front of the search. Throws Error (invalid) once the search has run.
 PLUGRAD_API void add_plugin_directory(const std::string& directory);
-// Loads one file by absolute path, now. Throws Error with the stage that failed and the loader's message.
+// Loads one file by absolute path. Throws Error with the stage that failed and the loader's message.
 PLUGRAD_API PluginRecord load_plugin(const std::string& path);
-// Takes a backend that is linked in (see PLUGRAD_EXPORT_BACKEND_AS, or backend_table). Throws Error as load_plugin.
+// Registers a backend that is linked in (see PLUGRAD_EXPORT_BACKEND_AS, or backend_table). Throws Error as load_plugin does.
 PLUGRAD_API PluginRecord add_backend(const plugrad_backend* table, const std::string& origin = "linked in");
-// What plugins see of this core; for programs that obtain a linked-in backend's table.
+// The core's functions for plugins; programs pass it to a linked-in backend to obtain its table.
 PLUGRAD_API const plugrad_host* host();
 
-// All devices of the plugins that were accepted, by name. Does not open them, but asks each plugin how many it has, which
-// may start a driver; a program that names its device asks only that device's plugin.
+// The names of all devices of the accepted plugins. Opens none, but asks each plugin for its number of devices, which may
+// start a driver; opening a device by name asks only that device's plugin.
 PLUGRAD_API std::vector<std::string> device_names();
-// Options for devices of a backend ("cpu") or one device ("cuda:1"), before it is opened. Also PLUGRAD_<NAME>_OPTIONS
-// ("threads=4,flush_to_zero=1"), which these override.
+// Sets options for all devices of a backend ("cpu") or for one device ("cuda:1"), before it is opened. They override the
+// variable PLUGRAD_<NAME>_OPTIONS ("threads=4,flush_to_zero=1").
 PLUGRAD_API void set_device_options(const std::string& name, const OptionList& options);
-// The extension of a backend ("sim/0"), or null.
+// Returns an extension of a backend, such as "sim/0", or null.
 PLUGRAD_API const void* backend_extension(const std::string& backend, const char* name);
-// Whether there is a device of that name, without opening it; never throws.
+// Whether a device of that name exists. Does not open it.
 PLUGRAD_API bool has_device(const std::string& name) noexcept;
 
 }  // namespace plugrad

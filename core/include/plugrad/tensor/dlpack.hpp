@@ -1,5 +1,5 @@
-// DLPack: tensors pass between libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html; the structs are
-// laid out as its version 1 has them and are declared here, so that nothing has to be installed for them.
+// DLPack: exchanges tensors with other libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html
+// The structs have the layout of DLPack 1 and are declared here, so that its headers need not be installed.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -13,12 +13,12 @@ struct Version {
 };
 inline constexpr Version kVersion{1, 0};
 
-// DLDevice. Types with plain addresses: 1 CPU, 2 CUDA, 3 pinned by CUDA, 10 ROCm, 11 pinned by ROCm, 13 managed by CUDA.
+// DLDevice. Plain addresses: 1 CPU, 2 CUDA, 3 pinned by CUDA, 10 ROCm, 11 pinned by ROCm, 13 managed by CUDA.
 struct Place {
   int32_t type, index;
 };
 
-// DLDataType: codes 0 integer, 2 floating, 6 bool.
+// DLDataType. The codes in use: 0 integer, 2 floating, 4 bfloat, 6 bool.
 struct ElementType {
   uint8_t code, bits;
   uint16_t lanes;
@@ -35,16 +35,16 @@ struct Array {
   uint64_t byte_offset;
 };
 
-// DLManagedTensor, which capsules named "dltensor" hold.
+// DLManagedTensor, the content of capsules named "dltensor".
 struct Managed {
   Array array;
   void* context;
   void (*deleter)(Managed* self);  // may be null
 };
 
-inline constexpr uint64_t kReadOnly = 1, kIsCopied = 2;  // of flags
+inline constexpr uint64_t kReadOnly = 1, kIsCopied = 2;  // bits of flags
 
-// DLManagedTensorVersioned, which capsules named "dltensor_versioned" hold.
+// DLManagedTensorVersioned, the content of capsules named "dltensor_versioned".
 struct ManagedVersioned {
   Version version;
   void* context;
@@ -53,20 +53,20 @@ struct ManagedVersioned {
   Array array;
 };
 
-// What an exchange comes before or after on a device with streams. Without effect on others, where nothing is ever late.
+// How an exchange is ordered with the other library's work. Ignored on devices without streams, which run synchronously.
 class Order {
  public:
-  // The host waits: what is exported is complete, or the producer of what is imported has waited.
+  // The host orders: an export waits on the host; an import assumes that the producer has already waited.
   static constexpr Order host() { return {true, {}}; }
-  // A stream of the device's own API in which the other library works: a cudaStream_t for CUDA, null for its legacy default
-  // stream. An export makes the stream wait, an import waits for what the stream was given so far; the host waits for
-  // neither.
+  // The native stream on which the other library works: a cudaStream_t for CUDA, where null is the legacy default stream.
+  // After an export the stream waits for this device. After an import this device waits for all work submitted to the stream
+  // so far. The host does not wait.
   static constexpr Order stream(void* native) { return {false, native}; }
-  // The caller has seen to it.
+  // No wait: the caller guarantees the order.
   static constexpr Order none() { return {false, {}}; }
 
   bool by_host() const { return by_host_; }
-  std::optional<void*> native() const { return native_; }  // nothing unless it is a stream
+  std::optional<void*> native() const { return native_; }  // empty unless made by stream()
 
  private:
   constexpr Order(bool by_host, std::optional<void*> native) : by_host_(by_host), native_(native) {}
@@ -74,30 +74,30 @@ class Order {
   std::optional<void*> native_;
 };
 
-// Where x lies, as DLPack names it. Throws Error (unsupported) for a device without a DLPack type.
+// Returns DLPack's type and index of x's device. Throws Error (unsupported) for a device without a DLPack type.
 PLUGRAD_API Place place_of(const Tensor& x);
-// The device of ours for a place. Opens it, and others only where neither the name of a plugin nor a device of it that is
-// open tells its type. Throws Error (invalid) where no plugin brings one; the message names the place.
+// Opens and returns the device at a place. It opens devices of another type only where neither the plugin's name nor an
+// open device reveals that type. Throws Error (invalid) where no plugin has such a device; the message names the place.
 PLUGRAD_API Device device_of(Place place);
-// The native stream on which this device computes. A producer makes it wait before it hands over an array, which is then
-// imported with Order::stream of this handle. Nothing where the device has no streams. Throws Error (unsupported) where the
-// plugin does not know native streams.
+// Returns the native stream on which this device computes, or nothing where the device has no streams. A producer makes this
+// stream wait for an array before it passes the array on; the import then takes Order::stream with this handle. Throws Error
+// (unsupported) where the plugin does not support native streams.
 PLUGRAD_API std::optional<void*> stream_of(Device device);
 
-// x's memory for another library, outside the graph: strides and all, nothing is copied. Where the plugin knows no native
-// streams the host waits instead of the stream of `order`. The deleter may run on any thread, and has to run once. The
-// versioned form says kReadOnly where x wants gradients: external writes do not raise the version that saved values check.
-// Throws Error as place_of, and where something that x was computed from is known to have failed.
+// Exports x's memory with its strides, without a copy and outside the graph. Where the plugin does not support native
+// streams, the host waits instead of the stream of `order`. The consumer calls the deleter once, on any thread. The
+// versioned form sets kReadOnly where x requires grad: external writes do not raise the version that saved values check.
+// Throws Error as place_of does, and where an op that x depends on is known to have failed.
 PLUGRAD_API Managed* export_managed(const Tensor& x, Order order = Order::host());
 PLUGRAD_API ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags = 0, Order order = Order::host());
 
-// A tensor over the other library's memory, without a copy; the deleter runs when the last tensor over it is dropped, on
-// that thread, once the device has done with it. Read-only memory is copied instead. device: one whose DLPack type and index
-// are the array's; by default the one that device_of returns. order: Order::none() and Order::host() say that the array is
-// complete; by default the import comes after the API's default stream, as the protocol has it. Throws Error (invalid) for
-// dtypes other than f32, f64, i64 and bool, lanes, more than 8 extents, elements not aligned to their own size, another
-// major version; (unsupported) for a stream on a device whose plugin knows no native streams: the array is then the caller's
-// still.
+// Returns a tensor over the other library's memory, without a copy; read-only memory is copied instead. The deleter runs on
+// the thread that drops the last tensor over the memory, after the device has finished with it. device: must have the
+// array's DLPack type and index; by default the one that device_of returns. order: Order::none() and Order::host() mean that the
+// array is complete; by default the import waits for the native API's default stream, as the protocol demands. Throws Error
+// (invalid) for an element type that is not in dtypes.def, lanes other than 1, more than 8 extents, elements not aligned to
+// their own size or another major version; Error (unsupported) for a stream where the plugin does not support native
+// streams. If it throws, the caller still owns the array.
 PLUGRAD_API Tensor import_managed(Managed* managed, Device device = {}, Order order = Order::stream(nullptr));
 PLUGRAD_API Tensor import_versioned(ManagedVersioned* managed, Device device = {}, Order order = Order::stream(nullptr));
 

@@ -15,7 +15,7 @@ enum class DType : uint8_t {
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
 };
-// All of them, in the order of the table.
+// All dtypes, in the order of dtypes.def.
 inline constexpr DType kEveryDType[] = {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) DType::enumerator,
 #include <plugrad/sdk/dtypes.def>
@@ -28,13 +28,13 @@ constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t
 constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
-// The reverse. Throws Error (invalid) that lists the names.
+// The dtype with this name. Throws Error (invalid), which lists the names, where there is none.
 PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(element_dtype<T>);
 
-// A number beside a tensor: floating or integral.
+// A scalar operand, floating or integral.
 class Number {
  public:
   template <class T> requires std::is_arithmetic_v<T>

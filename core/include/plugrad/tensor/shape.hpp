@@ -14,7 +14,7 @@
 
 namespace plugrad {
 
-// At most 8 extents, without allocation. Also used for strides and lists of axes. A value type.
+// At most 8 extents, stored inline. Also holds strides and lists of axes.
 class PLUGRAD_API Shape {
  public:
   Shape() = default;
@@ -33,7 +33,7 @@ class PLUGRAD_API Shape {
   int64_t* end() { return extents_.data() + rank_; }
   int64_t back() const { return extents_[rank_ - 1]; }
   void push_back(int64_t extent);  // throws Error (invalid) beyond rank 8
-  // The product of the extents. Throws Error (invalid) where it exceeds 2^63 - 1, or an extent is negative.
+  // The product of the extents. Throws Error (invalid) if it exceeds 2^63 - 1 or an extent is negative.
   int64_t count() const;
   // "(2, 3)"
   std::string text() const;
