@@ -28,7 +28,7 @@ Place place_of_device(const DeviceState& device) {
   return {device.info.dlpack_type, device.info.dlpack_index};
 }
 
-// What plugins for devices of a type are called, as far as there is a custom; the name decides who is asked first.
+// The customary name of plugins for devices of a type, or ""; plugins of that name are asked first.
 std::string usual_name(int32_t type) {
   constexpr std::pair<int32_t, const char*> kNames[] = {{kCpu, "cpu"}, {2, "cuda"},  {4, "opencl"},  {7, "vulkan"},
                                                         {8, "metal"},  {10, "rocm"}, {14, "oneapi"}, {15, "webgpu"}};
@@ -52,11 +52,11 @@ DType dtype_of(ElementType type) {
     known += (known.empty() ? "" : ", ") + std::string(info.label);
   }
   throw Error(Code::invalid, "[dlpack] elements of type code " + std::to_string(type.code) + " with " +
-                                 std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) + " lanes: one of " +
-                                 known + " expected; convert them first");
+                                 std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) +
+                                 " lanes are not supported: convert them to one of " + known + " first");
 }
 
-// --- Out.
+// --- Export.
 
 struct Exported {
   Tensor tensor;  // detached
@@ -83,7 +83,7 @@ template <class M> M* exported(const Tensor& x, Order order) {
   std::copy_n(v.strides, v.rank, holder->strides.begin());
   char* base = reinterpret_cast<char*>(v.buffer);
   Array& out = holder->managed.array;
-  // Libraries are known to forget byte_offset: it is 0 where the data is an address.
+  // Some libraries ignore byte_offset, so it is 0 wherever data is an address.
   const bool addresses = has_addresses(place.type);
   out = {addresses ? base + v.offset : base,
          place,
@@ -97,11 +97,11 @@ template <class M> M* exported(const Tensor& x, Order order) {
   return &holder.release()->managed;
 }
 
-// --- In.
+// --- Import.
 
 plugrad_view imported_view(const Array& array) {
   if (array.ndim < 0 || array.ndim > PLUGRAD_MAX_RANK)
-    throw Error(Code::invalid, "[dlpack] rank " + std::to_string(array.ndim) + ": at most " +
+    throw Error(Code::invalid, "[dlpack] rank " + std::to_string(array.ndim) + " is out of range: 0 to " +
                                    std::to_string(PLUGRAD_MAX_RANK) + " expected");
   const Shape shape(std::span(array.shape, static_cast<size_t>(array.ndim)));
   plugrad_view v = dense_view(shape, static_cast<uint8_t>(dtype_of(array.dtype)), 1);
@@ -109,7 +109,7 @@ plugrad_view imported_view(const Array& array) {
   return v;
 }
 
-// How far the elements reach below and above the first one, in bytes.
+// The bytes that a view's elements span below and above the start of the first one.
 struct Reach {
   int64_t below = 0, above = 0;
 };
@@ -146,10 +146,10 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   const Reach reach = reach_of(v);
   const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
   if (first % static_cast<uint64_t>(dtype_size(v.dtype)))
-    throw Error(Code::invalid, "[dlpack] elements that are not aligned to their own size: copy them first");
+    throw Error(Code::invalid, "[dlpack] the elements are not aligned to their own size: copy them first");
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
-  // What is copied stays the caller's until nothing can fail any more.
+  // The caller still owns copied memory until nothing can fail any more.
   Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
   const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};
   Ref<Storage> storage = import_memory(state, piece, order.native(), copied ? nullptr : release, context);
@@ -179,7 +179,7 @@ Place place_of(const Tensor& x) {
 
 Device device_of(Place place) {
   if (DeviceState* found = Registry::get().find_at(place.type, place.index, usual_name(place.type))) return Device(found);
-  throw Error(Code::invalid, "[dlpack] no plugin brings the device of this array: DLPack " + text(place));
+  throw Error(Code::invalid, "[dlpack] no plugin has the device of this array: DLPack " + text(place));
 }
 
 std::optional<void*> stream_of(Device device) {
@@ -202,8 +202,8 @@ Tensor import_managed(Managed* managed, Device device, Order order) {
 
 Tensor import_versioned(ManagedVersioned* managed, Device device, Order order) {
   if (managed->version.major != kVersion.major)
-    throw Error(Code::invalid, "[dlpack] version " + std::to_string(managed->version.major) +
-                                   " of the protocol: " + std::to_string(kVersion.major) + " expected");
+    throw Error(Code::invalid, "[dlpack] major version " + std::to_string(managed->version.major) +
+                                   " is not supported: " + std::to_string(kVersion.major) + " expected");
   return import_array(managed->array, device, order, managed->flags & kReadOnly, call_deleter<ManagedVersioned>, managed);
 }
 

@@ -14,7 +14,7 @@ DType dtype_from_name(const std::string& name) {
     if (name == dtype_name(each)) return each;
     known += (known.empty() ? "" : ", ") + std::string(dtype_name(each));
   }
-  throw Error(Code::invalid, "[dtype] no dtype is called '" + name + "': one of " + known + " expected");
+  throw Error(Code::invalid, "[dtype] no dtype is named '" + name + "': expected one of " + known);
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }

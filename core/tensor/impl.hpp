@@ -1,4 +1,4 @@
-// What a Tensor points to, and the views that ops make of it.
+// The object behind a Tensor handle, and the views that ops make of it.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/dispatch.hpp>
@@ -17,7 +17,7 @@ struct Impl : Counted {
   uint32_t reserved = 0;
   DeviceState* device;
   Ref<Storage> storage;
-  Ref<Node> node;     // set where a gradient is wanted
+  Ref<Node> node;     // set if a gradient is wanted
   plugrad_view view;  // left uninitialised beyond rank: zeroing it costs as much as an op
 };
 static_assert(sizeof(Impl) <= kObjectBytes);
@@ -35,19 +35,19 @@ template <class A, class B> inline bool same_shape(const A& a, const B& b) {
 }
 
 inline Shape shape_of(const plugrad_view& v) { return Shape(std::span(v.shape, v.rank)); }
-// x as an operand of an op; and x with another view of its storage.
+// x as an operand of an op, with its own view or with another view of its storage.
 inline Operand operand(const Tensor& x) { return {view_of(x), storage_of(x)}; }
 inline Operand operand(const Tensor& x, const plugrad_view& view) { return {view, storage_of(x)}; }
 inline bool is_dense(const plugrad_view& v) { return !(v.layout & PLUGRAD_STRIDED); }
 
-// Derives count and layout of a view from its rank, shape, strides and offset.
+// Computes count and layout of a view from its rank, shape, strides and offset.
 void set_layout(plugrad_view& v, uint64_t alignment);
-// A dense view of this shape without memory. Throws Error (invalid) for a shape that cannot be.
+// A dense view of this shape without memory. Throws Error (invalid) for an impossible shape.
 plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment);
-// A view of x with another shape, by stride 0. The caller knows that it fits.
+// A view of x broadcast to another shape by strides of 0. The caller ensures that the shapes fit.
 plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment);
 
-// A dense tensor with the shape of like, not yet written.
+// A dense, uninitialised tensor with the shape of like.
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
   l.objects.reserve();
   Storage* storage = allocate(l, device, static_cast<uint64_t>(like.count) * dtype_size(dtype)).release();
@@ -56,7 +56,7 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   v.buffer = storage->buffer;
   v.offset = storage->offset;
   v.count = like.count;
-  // dtype to reserved as one word: one store, which later loads of its parts take their bytes from.
+  // Stores dtype to reserved as one word, so that later loads of the single fields are forwarded from one store.
   uint64_t word;
   static_assert(offsetof(plugrad_view, shape) - offsetof(plugrad_view, dtype) == sizeof word);
   std::memcpy(&word, &like.dtype, sizeof word);
@@ -76,13 +76,13 @@ Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
 
-// Raises the version of what is about to be written, once nothing but the kernel can fail any more.
+// Raises the version before a write. Call it when nothing but the kernel can still fail.
 inline void raise_version(Tensor& x) { ++storage_of(x)->version; }
 // Throws Error (invalid) for an undefined tensor.
 void require_defined(const Tensor& x, const char* what);
-// x in dense form, unrecorded; x itself where it is dense.
+// x if it is dense, else a dense copy; not recorded.
 Tensor dense(const Tensor& x);
-// Number `axis` of `rank`, negative ones from the end. Throws Error (invalid).
+// Resolves an axis that may count from the end. Throws Error (invalid) if it is out of range.
 int normal_axis(int64_t axis, int rank, const char* what);
 
 }  // namespace plugrad

@@ -1,4 +1,4 @@
-// As NumPy prints: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html (its defaults).
+// Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html (its defaults).
 #include <core/runtime/transfer.hpp>
 #include <core/tensor/impl.hpp>
 
@@ -16,7 +16,7 @@ constexpr int64_t kThreshold = 1000, kEdge = 3;
 constexpr int kPrecision = 8;
 constexpr size_t kLineWidth = 75;
 
-// --- What is shown: the tensor itself, or three elements at each end of every long axis.
+// --- The part to print: the whole tensor, or three elements at each end of every long axis.
 
 bool is_cut(const plugrad_view& v, int axis) { return v.count > kThreshold && v.shape[axis] > 2 * kEdge; }
 
@@ -26,7 +26,7 @@ void narrow(plugrad_view& v, int axis, int64_t start, int64_t extent) {
   v.shape[axis] = extent;
 }
 
-// Copies the corners that are shown, one for each choice of head or tail of every cut axis.
+// Copies the printed corners, one for each choice of head or tail of every cut axis.
 Tensor shown_part(const Tensor& x) {
   const plugrad_view& whole = view_of(x);
   Shape shape = shape_of(whole);
@@ -59,10 +59,10 @@ template <class T> std::vector<T> read(const Tensor& x) {
   return raw;
 }
 
-// The shortest decimal that reads back as the same number of its own type: sign, d.ddd without trailing zeros, and exponent.
+// The shortest decimal that reads back as the same number: sign, digits d.ddd without trailing zeros, and exponent.
 struct Decimal {
   bool negative;
-  std::string digits;  // the first stands before the point
+  std::string digits;  // the first one is before the point
   int exponent;
 };
 
@@ -75,7 +75,7 @@ template <class T> Decimal shortest(T value) {
   return {std::signbit(value), digits, std::stoi(all.substr(e + 1))};
 }
 
-// Printf's digits, where fewer are wanted than the shortest decimal has; zeros at the end are cut, the point stays.
+// Formats by snprintf with kPrecision digits; removes zeros at the end, but not the point.
 std::string rounded(const char* format, double value) {
   char text[512];
   std::snprintf(text, sizeof text, format, kPrecision, value);
@@ -94,7 +94,7 @@ std::string positional(const Decimal& d) {
   return (d.negative ? "-" : "") + digits;
 }
 
-// "1.25e+07": with so many digits at least behind the point and behind the e.
+// "1.25e+07", with at least `after` digits after the point and `exponent_digits` after the e.
 std::string scientific(const Decimal& d, size_t after, size_t exponent_digits) {
   std::string mantissa = d.digits.substr(0, 1) + "." + d.digits.substr(1), exponent = std::to_string(std::abs(d.exponent));
   mantissa.append(after + 2 - std::min(mantissa.size(), after + 2), '0');
@@ -120,7 +120,7 @@ template <class T> std::string short_scientific(T value, size_t after, size_t ex
 
 template <class T> std::string special(T value) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
 
-// As a scalar prints: all digits.
+// A scalar's text, which has all digits.
 template <class T> std::string scalar_text(T value) {
   if (!std::isfinite(value)) return special(value);
   const Decimal d = shortest(value);
@@ -142,7 +142,7 @@ template <class T> bool wants_exponent(const std::vector<T>& values) {
   return high >= kHigh || low < T(1e-4) || (high > 0 && high / low > T(1000));
 }
 
-// Digits behind the point and of the exponent, as many as the longest needs.
+// All texts have as many digits after the point and in the exponent as the longest needs.
 template <class T> std::vector<std::string> scientific_texts(const std::vector<T>& values) {
   size_t after = 0, exponent_digits = 0;
   for (T v : values) {
@@ -157,7 +157,7 @@ template <class T> std::vector<std::string> scientific_texts(const std::vector<T
   return texts;
 }
 
-// All of one width: those behind the point filled with blanks on the right, all on the left.
+// Pads all texts to one width with the points aligned.
 std::vector<std::string> align(std::vector<std::string> texts) {
   size_t after = 0, width = 0;
   for (const std::string& t : texts) after = std::max(after, t.size() - std::min(t.find('.'), t.size()));
@@ -195,7 +195,7 @@ std::vector<std::string> texts_of(const Tensor& x) {
 
 // --- Rows.
 
-// Brackets, blanks and line breaks around the texts of what is shown.
+// Puts brackets, blanks and line breaks around the texts of the elements.
 class Rows {
  public:
   Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts)
@@ -209,7 +209,7 @@ class Rows {
   }
 
  private:
-  // The last axis: as many elements in a line as fit.
+  // The last axis, with as many elements per line as fit.
   std::string row(int axis, const std::string& indent) {
     std::string done, line = indent;
     const auto extend = [&](const std::string& word) {

@@ -11,7 +11,7 @@ Shape::Shape(std::span<const int64_t> extents) {
 }
 
 void Shape::push_back(int64_t extent) {
-  if (rank_ == PLUGRAD_MAX_RANK) throw Error(Code::invalid, "[shape] more than 8 extents");
+  if (rank_ == PLUGRAD_MAX_RANK) throw Error(Code::invalid, "[shape] rank exceeds the maximum of 8");
   extents_[rank_++] = extent;
 }
 
@@ -19,7 +19,7 @@ int64_t Shape::count() const {
   int64_t product = 1;
   bool empty = false, overflow = false;
   for (int64_t extent : *this) {
-    if (extent < 0) throw Error(Code::invalid, "[shape] a negative extent: " + text());
+    if (extent < 0) throw Error(Code::invalid, "[shape] an extent is negative: " + text());
     empty |= extent == 0;
     overflow |= __builtin_mul_overflow(product, extent, &product);
   }

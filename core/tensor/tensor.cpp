@@ -10,8 +10,8 @@ namespace plugrad {
 
 Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
   if (shape.count() != static_cast<int64_t>(count))
-    throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements for shape " + shape.text() + ", which has " +
-                                   std::to_string(shape.count()));
+    throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements given for shape " + shape.text() +
+                                   ", which has " + std::to_string(shape.count()));
   Tensor out = empty(device.state(), shape, static_cast<uint8_t>(dtype), true);
   transfer::upload(*storage_of(out), 0, elements, count * static_cast<uint64_t>(item_size(dtype)));
   return out;
@@ -48,7 +48,7 @@ namespace {
 template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
   require_defined(x, "read");
   if (x.dtype() != wanted)
-    throw Error(Code::invalid, std::string("[read] elements of a ") + dtype_name(x.dtype()) + " tensor as " +
+    throw Error(Code::invalid, std::string("[read] cannot read a tensor of ") + dtype_name(x.dtype()) + " as " +
                                    dtype_name(wanted) + ": cast it first");
   std::vector<T> out(static_cast<size_t>(x.count()));
   x.copy_to_host(out.data());
@@ -57,7 +57,7 @@ template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
 
 template <class T> T only_element(const Tensor& x) {
   require_defined(x, "item");
-  if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, the shape is " + x.shape().text());
+  if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + x.shape().text());
   T value{};
   with_element_type(view_of(x).dtype, [&]<class Held>(Held) {
     HostType<Held> held;

@@ -17,7 +17,7 @@ void set_layout(plugrad_view& v, uint64_t alignment) {
     if (stride < 0) bits |= PLUGRAD_NEGATIVE;
     (reach < 0 ? low : high) += reach;
   }
-  if (v.count == 0) {  // never reaches a kernel; its strides mean nothing
+  if (v.count == 0) {  // never reaches a kernel, so its strides do not matter
     set_dense(v, alignment);
     return;
   }
@@ -28,7 +28,7 @@ void set_layout(plugrad_view& v, uint64_t alignment) {
 
 plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment) {
   const int64_t count = shape.count();
-  if (count > INT64_MAX / 16) throw Error(Code::invalid, "[shape] more elements than memory has addresses: " + shape.text());
+  if (count > INT64_MAX / 16) throw Error(Code::invalid, "[shape] more elements than can be addressed: " + shape.text());
   plugrad_view v{};
   v.dtype = dtype;
   v.rank = static_cast<uint8_t>(shape.rank());
@@ -75,13 +75,13 @@ Tensor dense(const Tensor& x) {
 
 int normal_axis(int64_t axis, int rank, const char* what) {
   if (axis >= -rank && axis < rank) return static_cast<int>(axis < 0 ? axis + rank : axis);
-  throw Error(Code::invalid,
-              std::string("[") + what + "] axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
-                  (rank ? ": " + std::to_string(-rank) + " to " + std::to_string(rank - 1) + " expected" : ": it has none"));
+  throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(axis) + " is out of range for rank " +
+                  std::to_string(rank) +
+                  (rank ? ": expected " + std::to_string(-rank) + " to " + std::to_string(rank - 1) : ""));
 }
 
 void require_defined(const Tensor& x, const char* what) {
-  if (!x.defined()) throw Error(Code::invalid, std::string("[") + what + "] an undefined tensor: give it a value first");
+  if (!x.defined()) throw Error(Code::invalid, std::string("[") + what + "] the tensor is undefined: give it a value first");
 }
 
 void destroy(Impl* impl) noexcept {
@@ -89,7 +89,7 @@ void destroy(Impl* impl) noexcept {
   Storage* storage = impl->storage.release();
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
-  if (impl->node) std::destroy_at(&impl->node);  // storage is null now: nothing else of it needs a destructor
+  if (impl->node) std::destroy_at(&impl->node);  // no other member needs its destructor: storage is null
   l.objects.put(impl);
 }
 
