@@ -1,4 +1,4 @@
-// The one Runtime: plugins, their records, and the devices that were opened. Made on first use, never destroyed.
+// The process-wide registry of plugins, their records and the opened devices. Created on first use, never destroyed.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -15,18 +15,18 @@ namespace plugrad {
 struct Plugin {
   plugrad_backend table;          // negotiated
   const plugrad_backend* source;
-  std::string origin;             // its file, or what the program said
-  size_t record;                  // its place in Registry::records_
-  int64_t counted_by = 0;         // the process that asked for its devices; 0: none yet
+  std::string origin;             // its file, or the name that the program gave
+  size_t record;                  // its index in Registry::records_
+  int64_t counted_by = 0;         // id of the process that counted its devices; 0: none yet
   uint32_t devices = 0;
-  std::vector<DeviceState*> opened;  // null where not yet
+  std::vector<DeviceState*> opened;  // null if not opened
 };
 
 class Registry {
  public:
   static Registry& get();
 
-  // Throws Error (invalid) that lists what there is.
+  // Opens a device by name. Throws Error (invalid), which lists the known devices.
   DeviceState& device(const std::string& name);
   bool has(const std::string& name);
   std::vector<std::string> device_names();
@@ -37,23 +37,23 @@ class Registry {
   PluginRecord adopt(const plugrad_backend* table, const std::string& origin);
   void set_options(const std::string& name, const OptionList& options);
   const void* extension(const std::string& backend, const char* name);
-  // A device in host memory, without streams, of a plugin that allows this use (PLUGRAD_AS_FALLBACK, ...) where nobody named
-  // it, and that is not the plugin with this table; null where there is none.
+  // Returns a host-memory device without streams whose plugin allows this unnamed use (PLUGRAD_AS_FALLBACK, ...), or null.
+  // except: a plugin's table to skip, or null.
   DeviceState* host_device(uint32_t use, const plugrad_backend* except);
-  // The device for tensors that name none. Throws Error (invalid) where there is none.
+  // The device for tensors without a named device. Throws Error (invalid) if there is none.
   DeviceState& default_device();
-  // The device at a place of DLPack's, or null. The default device comes first, then plugins whose names begin like this. A
-  // device is opened only where the open ones of its plugin do not say that it is of another type.
+  // The device with this DLPack type and index, or null. Tries the default device first, then plugins whose names start with
+  // `name`. Opens no device of a plugin that has an open device of another type.
   DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
   void seed(uint64_t seed);
-  // All locks that work on a device without streams may need, over a fork.
+  // Locks everything that work on a device without streams may need, across a fork; release unlocks it.
   void hold();
   void release(bool in_child);
 
  private:
   void search();                                         // mutex held
   PluginRecord load_file(const std::string& path);       // mutex held
-  // mutex held; throws Error, with the stage reached in record. searched: PLUGRAD_DISABLE holds
+  // mutex held; throws Error and sets the stage reached in record. searched: PLUGRAD_DISABLE applies
   void accept(const plugrad_backend* table, PluginRecord& record, bool searched = false);
   template <class Load> PluginRecord accept_named(const std::string& origin, const Load& load);
   Plugin* counted_plugin(const std::string& backend);    // mutex held
@@ -68,7 +68,7 @@ class Registry {
   std::string all_devices();
   [[noreturn]] void throw_unknown(const std::string& name);
 
-  std::recursive_mutex mutex_;  // a plugin's open may ask the host for something
+  std::recursive_mutex mutex_;  // a plugin's open may call the host
   bool searched_ = false;
   std::vector<std::string> directories_;  // added by the program
   std::vector<PluginRecord> records_;
