@@ -11,10 +11,10 @@
 
 namespace plugrad {
 namespace {
-constexpr uint64_t kHugeFrom = 1 << 20;     // host segments from here on have pages of their own
-constexpr uint64_t kKeep = 256ull << 20;    // cached at least, whatever the peak was
+constexpr uint64_t kHugeFrom = 1 << 20;     // host segments of at least this size get pages of their own
+constexpr uint64_t kKeep = 256ull << 20;    // cached bytes to keep even if the peak was lower
 
-// Whether nothing in flight uses a free block, as far as is known. The home may reuse at once what only it uses.
+// Whether no op in flight uses a free block, as far as is known. The home may reuse its own blocks at once.
 auto usable(const DeviceState& device, bool home_too) {
   return [&device, home_too](const Block& block) { return !device.compute || streams::idle(block, home_too); };
 }
@@ -72,7 +72,7 @@ void Allocator::give_back(Block& whole) noexcept {
   --stats_.segments;
 }
 
-// The smallest first.
+// Sorted by size, smallest first.
 std::vector<Block*> Allocator::unused_segments() {
   poll();
   const auto idle = usable(device_, true);
@@ -87,8 +87,8 @@ std::vector<Block*> Allocator::unused_segments() {
   return unused;
 }
 
-// Gives at least `bytes` back to the device, in as few segments as possible, or all that nobody uses and that are allowed;
-// returns the bytes.
+// Returns at least `bytes` to the device in as few segments as possible, or fewer if unused segments or the limit on their
+// number run out. Returns the bytes.
 uint64_t Allocator::release(uint64_t bytes, size_t segments) {
   std::vector<Block*> unused = unused_segments();
   uint64_t released = 0;
@@ -120,14 +120,14 @@ Block* Allocator::find(BlockPool& pool, uint64_t size, bool upload) {
   return pool.best(size, fits);
 }
 
-// A free block of either pool: better than none.
+// A free block of either pool.
 Block* Allocator::find_anywhere(uint64_t size, bool upload) {
   for (BlockPool& pool : pools_)
     if (Block* block = find(pool, size, upload)) return block;
   return nullptr;
 }
 
-// A free block in a new segment, or null: there is no memory.
+// A free block in a new segment, or null if memory is exhausted.
 Block* Allocator::extend(BlockPool& pool, uint64_t size) {
   const uint64_t cached = stats_.reserved - stats_.active, kept = std::max(kKeep, stats_.peak);
   if (cached > kept) release(cached - kept);
@@ -135,7 +135,7 @@ Block* Allocator::extend(BlockPool& pool, uint64_t size) {
   do {
     for (const uint64_t bytes : {size, pool.segment_bytes(size)})
       if (Block* block = make_segment(pool, bytes)) {
-        take_report();  // of tries that failed
+        take_report();  // discards reports of failed attempts
         return block;
       }
   } while (release(stats_.reserved + size > limit_ ? stats_.reserved + size - limit_ : size, 1));
@@ -171,7 +171,7 @@ Storage* Allocator::take(uint64_t bytes, bool upload) {
   std::unique_lock lock(mutex_);
   if (Block* block = find(pool, size, upload)) return hand_out(*block, size);
   if (Block* block = extend(pool, size)) return hand_out(*block, size);
-  if (device_.compute && stats_.reserved > stats_.active) {  // what is free is in flight still
+  if (device_.compute && stats_.reserved > stats_.active) {  // the free blocks may still be in flight
     lock.unlock();
     streams::drain(*device_.compute);
     streams::drain(*device_.copies);
@@ -193,7 +193,7 @@ Storage* Allocator::take_chunk(uint64_t bytes) {
 
 void Allocator::give(Storage* storage) noexcept {
   if (device_.compute) {
-    if (streams::closed()) return;  // nothing is given back any more, and no lock is to be trusted
+    if (streams::closed()) return;  // nothing is released any more, and locks may be held by dead threads
     storage->freed = device_.compute->next;
   }
   auto& block = static_cast<Block&>(*storage);

@@ -1,4 +1,4 @@
-// The caching allocator of a device: core alone recycles memory.
+// The caching allocator of a device. Only the core recycles memory; plugins do not.
 #pragma once
 #include <core/runtime/blocks.hpp>
 #include <core/runtime/storage.hpp>
@@ -12,33 +12,33 @@
 
 namespace plugrad {
 
-// [any] throughout. Blocks above 4 KB, and chunks that are cut into smaller ones: see blocks.hpp for how segments are cut.
+// [any] throughout. Allocates blocks above 4 KB, and the chunks that are cut into smaller ones. blocks.hpp cuts segments.
 //
-// Requests below 1 MiB share segments of 2 MiB, those up to 10 MiB share segments of 20 MiB, and larger ones have a segment
-// each, rounded up to 2 MiB: devices hand out pages of 2 MiB, a call of theirs costs as much as hundreds of small ops, and
-// small blocks that live long would else keep large ones apart. Where memory is short a segment is as large as its block.
+// Requests below 1 MiB share segments of 2 MiB, those up to 10 MiB share segments of 20 MiB, and each larger one has its own
+// segment, rounded up to 2 MiB. Devices allocate in pages of 2 MiB, one of their calls costs as much as hundreds of small
+// ops, and long-lived small blocks would fragment the memory of large ones. If memory is short, a segment fits its block.
 class Allocator {
  public:
   explicit Allocator(DeviceState& device) : device_(device) {}
 
-  // A block of at least `bytes`, with one reference. upload: its first use is by the copy stream, so one that the home is
-  // done with is wanted. Asks the plugin what is over only where a block that fits may still be in use. Throws Error
-  // (out_of_memory), after waiting for what is in flight and after giving back segments that nobody uses.
+  // Returns a block of at least `bytes` with one reference. upload: the copy stream uses it first, so the home must have
+  // finished with it. Polls the plugin only if a fitting block may still be in use. Throws Error (out_of_memory), but only
+  // after it has waited for work in flight and released unused segments.
   Storage* take(uint64_t bytes, bool upload);
-  // The same for a chunk of small blocks, which is never given back.
+  // The same for a chunk of small blocks, which is never released.
   Storage* take_chunk(uint64_t bytes);
   void give(Storage* block) noexcept;
-  // Gives all segments that nobody uses back to the device; returns their bytes.
+  // Returns all unused segments to the device; returns their bytes.
   uint64_t trim();
 
-  // Small blocks are counted by their chunks here: small_blocks.hpp knows which of them are free.
+  // Counts small blocks by their chunks; small_blocks.hpp knows which small blocks are free.
   MemoryStats stats();
   void reset_peak();
   void set_limit(uint64_t bytes) { limit_ = bytes; }
   std::mutex& mutex() { return mutex_; }
 
  private:
-  // All with the mutex held.
+  // The caller of these holds the mutex.
   BlockPool& pool_for(uint64_t size) { return pools_[0].serves(size) ? pools_[0] : pools_[1]; }
   Block* find(BlockPool& pool, uint64_t size, bool upload);
   Block* find_anywhere(uint64_t size, bool upload);
@@ -49,14 +49,14 @@ class Allocator {
   std::vector<Block*> unused_segments();
   void give_back(Block& whole) noexcept;
   void poll() const;
-  bool own_memory() const;  // host memory that the plugin leaves to the core
+  bool own_memory() const;  // the core allocates this device's host memory
   plugrad_buffer* buffer(uint64_t size);
   [[noreturn]] void throw_full(uint64_t bytes) const;
 
   DeviceState& device_;
-  std::mutex mutex_;  // makes alloc and free [device-serial]
+  std::mutex mutex_;  // makes the plugin's alloc and free [device-serial]
   std::array<BlockPool, 2> pools_{BlockPool(2 << 20, (1 << 20) - 1), BlockPool(20 << 20, ~0ull)};
-  std::vector<Storage*> chunks_;  // reachable, for leak checkers
+  std::vector<Storage*> chunks_;  // keeps them reachable for leak checkers
   MemoryStats stats_{};
   uint64_t limit_ = ~0ull;
 };

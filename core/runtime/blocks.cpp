@@ -9,16 +9,16 @@
 
 namespace plugrad {
 namespace {
-constexpr uint64_t kSegmentStep = 2 << 20;  // segments of one block are multiples of it, as pages of devices are
+constexpr uint64_t kSegmentStep = 2 << 20;  // sizes of large segments are multiples of it, like device pages
 }
 
 uint64_t block_bytes(uint64_t bytes) {
   if (bytes > kLargestBlock)
-    throw Error(Code::out_of_memory, "[memory] " + std::to_string(bytes) + " bytes wanted: no device has as much");
+    throw Error(Code::out_of_memory, "[memory] " + std::to_string(bytes) + " bytes wanted, more than any device has");
   return std::max(bytes + kBlockGranule - 1, kBlockGranule) / kBlockGranule * kBlockGranule;
 }
 
-// Lists 0 to 7 hold blocks of so many granules; from there on each list spans an eighth of a doubling.
+// Lists 0 to 7 hold blocks of that many granules; each later list spans an eighth of a doubling.
 uint32_t FreeBlocks::list_of(uint64_t bytes) {
   const uint64_t granules = bytes / kBlockGranule;
   if (granules < 8) return static_cast<uint32_t>(granules);
@@ -72,7 +72,7 @@ void BlockPool::take(Block& block, uint64_t bytes) {
   rest->device = block.device;
   rest->bytes = block.bytes - bytes;
   rest->large = true;
-  rest->freed = block.freed;  // the same uses; those of other streams are over, or the block could not be had
+  rest->freed = block.freed;  // same home uses; uses by other streams are over, or the block was not usable
   rest->segment = block.segment;
   rest->before = &block;
   rest->after = block.after;
@@ -98,7 +98,7 @@ void BlockPool::absorb_next(Block& block) noexcept {
   free_.remove(*next);
   block.bytes += next->bytes;
   block.freed = std::max(block.freed, next->freed);
-  block.foreign.reset();  // both are over for whoever joins them
+  block.foreign.reset();  // uses by other streams are over, or the blocks were not usable
   block.after = next->after;
   if (block.after) block.after->before = &block;
   free_.insert(block);

@@ -1,8 +1,8 @@
-// Segments of device memory, the blocks they are cut into, and the free blocks found by size.
+// Segments of device memory, the blocks that they are cut into, and a search for free blocks by size.
 //
-// A segment is one buffer of the device. Its blocks lie side by side and know their neighbours. A block that is larger than
-// what is wanted is split; the rest is free. Free neighbours are joined when no single block is large enough, not at once:
-// a program repeats its sizes, and finds the block that it dropped as it was.
+// A segment is one buffer of the device. Its blocks are contiguous and linked to their neighbours. A block that is larger
+// than the request is split; the rest is free. Free neighbours are joined only when no single block is large enough: a
+// program repeats its sizes, so it finds the block that it dropped unchanged.
 #pragma once
 #include <core/runtime/storage.hpp>
 
@@ -19,7 +19,7 @@ struct Segment {
   BlockPool* pool = nullptr;
   Block* first = nullptr;
   uint64_t bytes = 0;
-  bool loose = false;  // free blocks may lie side by side: it is in its pool's list of these
+  bool loose = false;  // may have adjacent free blocks, and is in its pool's list of such segments
   Segment* next_loose = nullptr;
 };
 
@@ -27,16 +27,16 @@ struct Block : Storage {
   Segment* segment = nullptr;
   Block *before = nullptr, *after = nullptr;  // neighbours in the segment
   bool free = false;
-  Block *previous_free = nullptr, *next_free = nullptr;  // in a list of FreeBlocks
-  bool whole() const { return !before && !after; }       // it is all of its segment
+  Block *previous_free = nullptr, *next_free = nullptr;  // links of a list of FreeBlocks
+  bool whole() const { return !before && !after; }       // it spans its segment
 };
 
-constexpr uint64_t kBlockGranule = 4096;  // blocks are multiples of it, and begin at them: see block_bytes
+constexpr uint64_t kBlockGranule = 4096;  // sizes and offsets of blocks are multiples of it: see block_bytes
 constexpr uint64_t kLargestBlock = 1ull << 47;
 
-// The bytes of a block for `bytes`: less than 4 KB are wasted. Operands that begin at the same place of a page keep a loop's
-// loads clear of the stores just before them, which processors compare by the low 12 bits of the address.
-// Throws Error (out_of_memory) beyond kLargestBlock: no device has as much.
+// The size of a block for `bytes`; wastes less than 4 KB. Operands that start at the same offset in a page avoid false
+// store-to-load dependencies, which processors detect by the low 12 bits of an address.
+// Throws Error (out_of_memory) beyond kLargestBlock.
 uint64_t block_bytes(uint64_t bytes);
 
 // Lists of free blocks, eight for each doubling of the size.
@@ -44,7 +44,7 @@ class FreeBlocks {
  public:
   void insert(Block& block) noexcept;
   void remove(Block& block) noexcept;
-  // The smallest block of at least `bytes` that usable(block) accepts, the one inserted last among equals; or null.
+  // The smallest block of at least `bytes` for which usable(block) is true, the latest among equals; or null.
   template <class Usable> Block* best(uint64_t bytes, const Usable& usable) const {
     for (uint32_t list = next_list(list_of(bytes)); list < kLists; list = next_list(list + 1)) {
       Block* found = nullptr;
@@ -62,32 +62,32 @@ class FreeBlocks {
  private:
   static constexpr uint32_t kLists = 5 * 64;
   static uint32_t list_of(uint64_t bytes);
-  uint32_t next_list(uint32_t from) const;  // the first one from there on that is not empty, or kLists
+  uint32_t next_list(uint32_t from) const;  // the first non-empty list at or after `from`, or kLists
 
   std::array<Block*, kLists> lists_{};
-  std::array<uint64_t, kLists / 64> filled_{};  // a bit for each list
+  std::array<uint64_t, kLists / 64> filled_{};  // a bit per list: not empty
 };
 
-// The segments for requests of one kind, and their free blocks.
+// The segments for one range of request sizes, and their free blocks.
 class BlockPool {
  public:
-  // segment: the bytes of its usual segments; 0: a segment for each request.
+  // segment: the usual bytes of a segment. most: the largest request.
   BlockPool(uint64_t segment, uint64_t most) : segment_(segment), most_(most) {}
   bool serves(uint64_t bytes) const { return bytes <= most_; }
-  // How large the segment for a block should be.
+  // The size of a new segment for a block.
   uint64_t segment_bytes(uint64_t block) const;
 
-  // Enters a segment with one free block.
+  // Adds a segment with one free block.
   void add(Segment& segment, Block& whole) noexcept;
-  // The reverse, for a block that is whole; the caller owns both again.
+  // Removes a segment with its one free block; the caller owns both again.
   void remove(Block& whole) noexcept { free_.remove(whole); }
-  // Takes a free block out, cut to `bytes`. Throws std::bad_alloc, without effect.
+  // Removes a free block and cuts it to `bytes`. Has no effect if it throws std::bad_alloc.
   void take(Block& block, uint64_t bytes);
   void give(Block& block) noexcept;
 
   template <class Usable> Block* best(uint64_t bytes, const Usable& usable) const { return free_.best(bytes, usable); }
   bool loose() const { return loose_; }
-  // Joins free neighbours that usable accepts both. What either was used for holds for the joined block.
+  // Joins adjacent free blocks if usable() is true for both. The joined block has the later `freed` of the two.
   template <class Usable> void join(const Usable& usable) noexcept {
     Segment* segment = loose_;
     loose_ = nullptr;

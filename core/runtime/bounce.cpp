@@ -6,10 +6,10 @@
 
 namespace plugrad {
 namespace {
-// What a view can reach of its storage: no kernel of the device is needed to bring it over, whatever the view's layout.
+// The bytes of a storage that a view reaches. Copying them needs no kernel of the device, whatever the view's layout.
 struct Span {
   uint64_t begin, bytes;  // begin: from the start of the storage
-  uint64_t first;         // of the view's first element, from begin
+  uint64_t first;         // offset of the view's first element from begin
 };
 
 Span span_of(const plugrad_view& view, const Storage& storage) {
@@ -22,7 +22,7 @@ Span span_of(const plugrad_view& view, const Storage& storage) {
   return {view.offset - storage.offset - first, static_cast<uint64_t>(high - low + 1) * size, first};
 }
 
-// An operand of a call, on the host's device.
+// An operand's copy on the host-memory device.
 class Visitor {
  public:
   Visitor(DeviceState& host, const plugrad_view& view, Storage& home, bool read)

@@ -39,13 +39,13 @@ struct Plan {
   Immediates immediates;
 };
 
-// The operands of a call, replaced as a plan wants it.
+// The operands of a call, replaced according to a plan.
 class Replacement {
  public:
   Replacement(const OpCall& call, Plan plan)
       : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
 
-  // The class that the call would have.
+  // The layout class that the replaced call would have.
   uint16_t layout() const {
     uint16_t bits = 0;
     for (int i = 0; i < call_.operands(); ++i) bits |= planned_layout(*call_.views[i]);
@@ -89,7 +89,7 @@ class Replacement {
     storages_[i] = made_[i]->storage.get();
   }
 
-  // An immediate as a tensor: of the output's shape where the op is elementwise, else of one element.
+  // Stores an immediate in memory: with the output's shape if the op is elementwise, else as one element.
   Dense memory_for(DeviceState& device, const plugrad_view& value) const {
     if (!elementwise_ || plan_.immediates == Immediates::broadcast) {
       Dense one = filled(device, value, value);
@@ -118,7 +118,7 @@ class Replacement {
 
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
   const Op op = static_cast<Op>(call.opcode);
-  // FILL, COPY and CAST serve every class; IOTA's inputs are immediates by definition.
+  // FILL, COPY and CAST support every layout class; IOTA's inputs are immediates by definition.
   if (op == Op::FILL || op == Op::COPY || op == Op::CAST || op == Op::IOTA || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
   constexpr Plan kPlans[] = {
       {false, Immediates::broadcast}, {true, Immediates::keep}, {true, Immediates::broadcast}, {true, Immediates::full}};

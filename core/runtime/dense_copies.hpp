@@ -1,4 +1,4 @@
-// The second rung: an op whose kernel does not serve these layouts runs on dense copies, or on memory instead of immediates.
+// The second rung: runs an op on dense copies, or on memory in place of immediates, if no kernel supports its layouts.
 #pragma once
 #include <core/runtime/dispatch.hpp>
 
@@ -6,8 +6,8 @@
 
 namespace plugrad {
 
-// Copies only what the device's kernels need, runs the op, and copies its outputs back. Returns false where no kernel of the
-// device serves any such arrangement. Throws Error where a copy or the kernel fails.
+// Copies only what the device's kernels need, runs the op, and copies its outputs back. Returns false if no kernel of the
+// device supports any such arrangement. Throws Error if a copy or the kernel fails.
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout);
 
 }  // namespace plugrad

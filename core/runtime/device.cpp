@@ -14,17 +14,17 @@
 
 namespace plugrad {
 namespace {
-const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, nullptr, nullptr};  // asked for, and there is none
+const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, nullptr, nullptr};  // cached result: the device has no such kernel
 
 void require_entries(const plugrad_backend& t, const std::string& name, uint32_t capabilities) {
   const auto refuse = [&](const char* why) {
     throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why);
   };
   if (!t.alloc != !t.free) refuse("one of alloc and free is null");
-  if (!(capabilities & PLUGRAD_HOST_MEM) && (!t.alloc || !t.copy)) refuse("alloc or copy is null, and it is not HOST_MEM");
+  if (!(capabilities & PLUGRAD_HOST_MEM) && (!t.alloc || !t.copy)) refuse("alloc or copy is null, but it is not HOST_MEM");
   const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
   if ((capabilities & PLUGRAD_ASYNC) && (streams != 4 || !t.copy))
-    refuse("ASYNC, but a function of streams, or copy, is null");
+    refuse("it is ASYNC, but a stream function or copy is null");
 }
 
 uint64_t memory_limit(const std::string& name, const OptionList& options) {
@@ -41,7 +41,7 @@ uint64_t memory_limit(const std::string& name, const OptionList& options) {
 }  // namespace
 
 KernelTable* DeviceState::new_table() {
-  void* zeros = std::calloc(1, sizeof(KernelTable));  // pages come as they are touched
+  void* zeros = std::calloc(1, sizeof(KernelTable));  // pages are allocated on first touch
   if (!zeros) throw Error(Code::out_of_memory, "[device] out of host memory for the kernel table");
   auto& kept = made_tables_[tables_made_++];
   kept.reset(static_cast<KernelTable*>(zeros));
@@ -75,7 +75,7 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   require_entries(table, name, info.capabilities);
   if (!info.alignment || !std::has_single_bit(info.alignment))
     throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: alignment " + std::to_string(info.alignment) +
-                                   " is no power of two");
+                                   " is not a power of two");
   description.assign(info.name, strnlen(info.name, sizeof info.name));
   identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
   allocator.set_limit(memory_limit(name, options));
@@ -89,11 +89,11 @@ void DeviceState::fail(plugrad_status status, const char* function) const {
 }
 
 void DeviceState::require_open() const {
-  if (detached) throw Error(Code::device_lost, "[" + name + "] the device was detached: it takes no new work");
+  if (detached) throw Error(Code::device_lost, "[" + name + "] the device was detached: it accepts no new work");
   if (lost || (compute && streams::closed())) streams::throw_lost(*this);
 }
 
-// The way of every op looks into the tables first: with empty ones it comes to require_open.
+// Every op looks into the tables first; if they are empty, it reaches require_open.
 void DeviceState::detach() {
   if (detached.exchange(true)) return;
   for (auto& each : tables_) each = new_table();
@@ -120,7 +120,7 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
     streams::guard_exit();
     if (!found) found = &kNone;
     cache.asked[place].store(found, std::memory_order_release);
-    // Once detached the way of every op must come to require_open.
+    // Once the device is detached, every op must reach require_open.
     if (found != &kNone && !found->workspace && !compute && !detached)
       cache.direct[place].store(found, std::memory_order_release);
   }

@@ -1,4 +1,4 @@
-// An opened device: its table, kernels, memory and streams. Lives as long as the process.
+// An opened device: its table, kernels, memory and streams. It is never destroyed.
 #pragma once
 #include <core/runtime/allocator.hpp>
 #include <core/runtime/stream.hpp>
@@ -14,10 +14,10 @@
 
 namespace plugrad {
 
-// Modes that are part of the question asked of a device: PLUGRAD_DETERMINISTIC | PLUGRAD_TF32.
+// Modes that are part of a kernel's signature: PLUGRAD_DETERMINISTIC | PLUGRAD_TF32.
 inline constinit std::atomic<uint32_t> modes{0};
 
-// Answers of a device, found by opcode, dtype and class. CAST has two dtypes: a row for each source.
+// A cache of a device's kernels by opcode, dtype and layout class. CAST has two dtypes, so each source dtype has a row.
 class KernelTable {
  public:
   static constexpr uint32_t kOpcodes = 256, kDTypes = 16, kLayouts = 64;
@@ -31,8 +31,8 @@ class KernelTable {
     return opcode == PLUGRAD_OP_CAST ? kOpcodes + source : opcode;
   }
 
-  Entry direct[kEntries];  // kernels that can be called at once: no stream, no workspace
-  Entry asked[kEntries];   // all answers
+  Entry direct[kEntries];  // kernels that need neither a stream nor a workspace
+  Entry asked[kEntries];   // all results of resolve
 };
 
 class DeviceState {
@@ -41,7 +41,7 @@ class DeviceState {
               uint32_t ordinal, const OptionList& options);
   DeviceState(const DeviceState&) = delete;
 
-  // The kernel that is known for this op and can be called at once, else null. key: the dtype that stands for the op's;
+  // Returns the cached kernel that needs neither a stream nor a workspace, or null. key: the dtype of the op's key operand;
   // slot: see KernelTable.
   const plugrad_kernel* direct(uint32_t slot, uint8_t key, uint16_t layout, uint32_t flags) const {
     return tables_[flags >> 1]
@@ -49,20 +49,20 @@ class DeviceState {
         ->direct[KernelTable::place(slot, key, layout)]
         .load(std::memory_order_acquire);
   }
-  // The same, asking the device where it was not. Null: it has none.
+  // Returns any kernel, asking the device on the first call, or null if the device has none.
   const plugrad_kernel* kernel(const plugrad_op& op, uint8_t key, uint16_t layout);
 
   // Throws Error for a status other than OK.
   void check(plugrad_status status, const char* function) const {
     if (status) [[unlikely]] fail(status, function);
   }
-  // Throws Error where the device takes no new work.
+  // Throws Error if the device accepts no new work.
   void require_open() const;
   void detach();
   bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
   bool same_plugin(const DeviceState& other) const { return source == other.source; }
 
-  const plugrad_backend table;          // in our size: what the plugin lacks is null
+  const plugrad_backend table;          // of our size: fields that the plugin lacks are null
   const plugrad_backend* const source;  // the plugin's own
   const std::string plugin;             // its file
   const uint32_t ordinal;               // among all opened devices of the process
@@ -72,7 +72,7 @@ class DeviceState {
   std::string description, identity;
   StreamState* compute = nullptr;  // null without ASYNC
   StreamState* copies = nullptr;
-  const plugrad_native* native = nullptr;  // null without streams, and where the plugin does not offer it
+  const plugrad_native* native = nullptr;  // null without streams or without the extension
   Allocator allocator{*this};
   std::atomic<bool> lost{false}, detached{false};
 
@@ -89,13 +89,13 @@ class DeviceState {
     void operator()(KernelTable* table) const { std::free(table); }
   };
   std::array<std::unique_ptr<KernelTable, Freer>, 8>
-      made_tables_;  // four, and four more once detached: who reads may still hold the old
+      made_tables_;  // four, and four more once detached, when other threads may still read the old ones
   std::atomic<uint32_t> tables_made_{0};
   std::array<std::atomic<KernelTable*>, 4> tables_;
 };
 
-// Keeps a plugin's device or stream reachable, also where it is refused after it was made: the contract has no call that
-// releases them. Under the registry's mutex.
+// Keeps the handle of a plugin's device or stream reachable, even one that the core refuses; the ABI has no call that
+// releases it. The caller holds the registry's mutex.
 void keep_reachable(void* handle);
 
 }  // namespace plugrad

@@ -44,12 +44,12 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
   for (int i = 0; i < call.operands(); ++i)
     dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
   if (local().short_of_memory)
-    throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for it on " +
+    throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for " +
                                          dtypes +
-                                         ", also after its cache was given back: free tensors, or use smaller ones");
+                                         ", even after its cache was trimmed: free tensors, or use smaller ones");
   throw Error(Code::unsupported, "[" + op_label(call.opcode) + "] " + device.name + " has no kernel for " + dtypes +
-                                     ", and nothing to do it with. Use another device or dtype, or set_fallback "
-                                     "(PLUGRAD_FALLBACK=allow) to have it done in host memory");
+                                     " and no fallback. Use another device or dtype, or set_fallback "
+                                     "(PLUGRAD_FALLBACK=allow) to run it in host memory");
 }
 }  // namespace
 
@@ -88,7 +88,7 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (!host) throw_unsupported(device, call);
   ++device.bounces;
   if (fallback() == Fallback::warn)
-    log(LogLevel::warning, op_label(call.opcode) + ": not on " + device.name + ", done on " + host->name);
+    log(LogLevel::warning, op_label(call.opcode) + " cannot run on " + device.name + ": running it on " + host->name);
   if (!bounce(*host, call)) throw_unsupported(device, call);
 }
 

@@ -1,4 +1,4 @@
-// One way for every op on every device: resolve once, then call; where that does not serve, the next rung.
+// Runs every op on every device: resolves its kernel once, then calls it; if that is not possible, takes the next rung.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/op_table.hpp>
@@ -11,7 +11,7 @@
 
 namespace plugrad {
 
-// An op to be run: its operands, outputs first, as arrays of views and of their storages, null for immediates.
+// An op to run: the views and storages of its operands, outputs first. The storage of an immediate is null.
 struct OpCall {
   uint32_t opcode;
   uint16_t outputs, inputs;
@@ -37,12 +37,12 @@ struct OpCall {
   }
 };
 
-// The arrays of a call. The fast path needs only the views, so the rest is made where it ends.
+// The arrays of an OpCall. The fast path needs only the views, so only the slow paths build this.
 template <size_t kOutputs, size_t kInputs> class OperandArrays {
  public:
   OperandArrays(const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs])
       : views_(joined(outputs, inputs, &Operand::view)), storages_(joined(outputs, inputs, &Operand::storage)) {}
-  // Valid as long as this.
+  // The result refers to this object.
   OpCall call(Op op, Attributes attributes) const {
     return {static_cast<uint32_t>(op), kOutputs, kInputs, views_.data(), storages_.data(), attributes.block};
   }
@@ -52,19 +52,19 @@ template <size_t kOutputs, size_t kInputs> class OperandArrays {
   std::array<Storage*, kOutputs + kInputs> storages_;
 };
 
-// Runs one kernel, once more after trimming where memory is short. Returns false where the kernel declined. Throws Error
-// where it failed.
+// Runs one kernel, and once more after a trim if memory is short. Returns false if the kernel declined. Throws Error if it
+// failed.
 bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
-// The rungs that a device offers natively: its kernel for these layouts, or one for dense copies. Returns false where it
-// offers none.
+// Takes the rungs on the device itself: its kernel for these layouts, or one on dense copies. Returns false if it has
+// neither.
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
-// Takes the next rung after the kernel for these layouts returned a status. Returns false where there is none. Throws Error.
+// Takes the next rung after the kernel for these layouts returned a status. Returns false if there is none. Throws Error.
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
-// The last rung: through host memory, if the policy allows, else Error (unsupported) naming op, dtypes and device.
+// The last rung: runs the op in host memory if the policy allows, else throws Error (unsupported) or (out_of_memory).
 void run_elsewhere(DeviceState& device, const OpCall& call);
 
-// Runs an op by the device's kernel for these layouts, or else by the rungs that the device offers natively. Returns false
-// where it offers none. Throws Error where the op fails. The first output's storage says which device runs it.
+// Runs an op by the device's kernel for these layouts, or else by the device's other rungs. Returns false if it has none.
+// Throws Error if the op fails. The first output's storage determines the device.
 template <size_t kOutputs, size_t kInputs>
 [[gnu::always_inline]] inline bool try_run(Local& l, Op op, const Operand (&outputs)[kOutputs],
                                            const Operand (&inputs)[kInputs], Attributes attributes = {}) {
@@ -83,7 +83,7 @@ template <size_t kOutputs, size_t kInputs>
   return true;
 }
 
-// The same, down to the last rung. Throws Error (unsupported) where nothing runs the op.
+// The same, with the last rung. Throws Error (unsupported) if nothing can run the op.
 template <size_t kOutputs, size_t kInputs>
 [[gnu::always_inline]] inline void run(Local& l, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
                                        Attributes attributes = {}) {

@@ -2,6 +2,6 @@
 
 namespace plugrad {
 
-Error::~Error() = default;  // its typeinfo lives here, so that every library catches the same
+Error::~Error() = default;  // anchors the type info here, so that all libraries catch one type
 
 }  // namespace plugrad

@@ -1,4 +1,4 @@
-// Failures: taken down where they are met, spread to what was computed from them, found again by whoever asks.
+// Failures: recorded when a call meets them, propagated to ops that depend on them, and thrown to callers that verify.
 #include <core/runtime/ledger.hpp>
 
 #include <core/runtime/local.hpp>
@@ -20,7 +20,7 @@ const Span* find(const StreamState& s, uint64_t low, uint64_t high) {
 
 void throw_lost(const DeviceState& device) {
   throw Error(Code::device_lost, "[" + device.name + "] " +
-                                     (ledger().closed ? "the process was forked or is at its end: open this device in the "
+                                     (ledger().closed ? "the process was forked or is ending: open this device in the "
                                                         "process that uses it (start it by spawn instead of fork)"
                                                       : "the device is lost"));
 }
@@ -36,11 +36,11 @@ std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status statu
   const Code code =
       lost ? Code::device_lost
            : static_cast<Code>(failure.status ? failure.status : static_cast<plugrad_status>(PLUGRAD_DEVICE_ERROR));
-  return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device does not say why" : why), first,
+  return std::make_shared<const Error>(code, what + " failed: " + (why.empty() ? "the device gave no reason" : why), first,
                                        last);
 }
 
-// While it lives nobody may call what the stream did clean.
+// While one exists, no thread may mark the stream's ops as succeeded.
 class Clearing {
  public:
   explicit Clearing(StreamState& s) : s_(s) { ++s_.clearing; }
@@ -52,7 +52,7 @@ class Clearing {
   StreamState& s_;
 };
 
-// Syncs, and takes down what failed; null if nothing did. Gate held.
+// Syncs and records a failure; returns null if there is none. The caller holds the gate.
 std::shared_ptr<const Error> clear(StreamState& s) {
   const Clearing unsettled(s);
   plugrad_failure failure{sizeof failure, 0, 0, 0};
@@ -72,7 +72,7 @@ std::shared_ptr<const Error> clear(StreamState& s) {
   return error;
 }
 
-// Marks all other streams of a lost device. Ledger not held; the streams that it marked.
+// Marks all other streams of a lost device as failed and returns them. The caller must not hold the ledger.
 std::vector<StreamState*> spread_lost(StreamState& from) {
   std::vector<StreamState*> marked;
   Ledger& l = ledger();
@@ -86,7 +86,7 @@ std::vector<StreamState*> spread_lost(StreamState& from) {
   return marked;
 }
 
-// Marks what s derived from failed work of from; whether there was any.
+// Marks ops of s that depend on failed ops of `from`; returns whether there are any.
 bool spread_to(StreamState& s, const StreamState& from) {
   Ledger& l = ledger();
   uint64_t at = ~0ull;
@@ -100,7 +100,7 @@ bool spread_to(StreamState& s, const StreamState& from) {
       return f != nullptr;
     });
   }
-  if (!origin || !s.gate.lock()) return false;  // its number must stand still
+  if (!origin || !s.gate.lock()) return false;  // the gate keeps s.next from changing
   {
     const std::lock_guard lock(l.mutex);
     s.failures.push_back({at, s.next, origin});
@@ -109,7 +109,7 @@ bool spread_to(StreamState& s, const StreamState& from) {
   return true;
 }
 
-// Marks what was derived from a failure of from, on other streams and from there on. No gate held.
+// Marks all ops on other streams that depend on a failure of `from`, transitively. The caller holds no gate.
 void spread(StreamState& from) {
   std::vector<StreamState*> pending{&from};
   while (!pending.empty()) {
@@ -139,14 +139,14 @@ plugrad_status refused(StreamState& s, const char* what, plugrad_status status) 
 }
 
 namespace {
-// Throws the failure that number is part of; answers whether it is known to be well. Takes the ledger.
+// Throws the failure that covers number; returns whether number is known to have succeeded. Locks the ledger.
 bool known_clean(StreamState& s, uint64_t number) {
   const std::lock_guard lock(ledger().mutex);
   if (const Span* f = find(s, number, number)) throw Error(*f->origin);
   return s.clean >= number;
 }
 
-// Waits until number is over. A failure on the way is taken down and spread.
+// Waits for number. Records and propagates a failure that it meets.
 void await(StreamState& s, uint64_t number) {
   for (uint64_t n = 0; n < number;) {
     if (s.device->table.completed(s.handle, &n) == PLUGRAD_OK) {
@@ -161,7 +161,7 @@ void await(StreamState& s, uint64_t number) {
   }
 }
 
-// Throws if a source of number failed; the sources that still have to be looked at.
+// Returns the edges from ops up to number to their sources on other streams.
 std::vector<Edge> sources_of(StreamState& s, uint64_t number) {
   const std::lock_guard lock(ledger().mutex);
   std::vector<Edge> sources;
@@ -169,7 +169,7 @@ std::vector<Edge> sources_of(StreamState& s, uint64_t number) {
   return sources;
 }
 
-// Takes down that all up to number is well; false: a failure is being taken down right now, look again.
+// Marks everything up to number as succeeded, or throws a failure. Returns false while a failure is being recorded: retry.
 bool settle_clean(StreamState& s, uint64_t number, const std::vector<Edge>& sources) {
   const std::lock_guard lock(ledger().mutex);
   if (s.clearing) return false;

@@ -1,11 +1,11 @@
-// The core's locks over a fork: whoever forks holds them, so that the child finds them free and what they guard whole.
-// Registry::hold takes the registry's own first, then ForkMutexes, then the allocators', then those below.
+// The core's locks across a fork: the forking thread holds them, so the child finds them free and their data consistent.
+// Registry::hold locks the registry's mutex first, then each ForkMutex, then the allocators' mutexes, then those below.
 #pragma once
 #include <mutex>
 
 namespace plugrad {
 
-// A mutex of a room above, held over forks. For static objects, which are made before there are threads.
+// A mutex of a higher layer, held across forks. For static objects only: their constructors run before other threads.
 class ForkMutex : public std::mutex {
  public:
   ForkMutex() : next_(first_) { first_ = this; }
@@ -19,7 +19,7 @@ class ForkMutex : public std::mutex {
   ForkMutex* next_;
 };
 
-std::mutex& census_mutex();  // the threads that live
+std::mutex& census_mutex();  // the list of live threads
 std::mutex& depot_mutex();   // free objects that no thread holds; one for all depots
 std::mutex& log_mutex();     // the log's sink
 

@@ -24,7 +24,7 @@ Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::o
 
 void give_back(Storage* storage) noexcept {
   auto* own = static_cast<Imported*>(storage);
-  // Its owner may reuse the memory at once, so nothing may be in flight. At the end of the process nothing is given back.
+  // Its owner may reuse the memory at once, so no op may be in flight. When the process ends, nothing is released.
   if (DeviceState& device = *own->device; device.compute) {
     if (streams::closed()) return;
     streams::drain(*device.compute);

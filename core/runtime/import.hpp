@@ -1,4 +1,4 @@
-// Storage over memory that is somebody else's.
+// Storage over memory that another library owns.
 #pragma once
 #include <core/runtime/device_state.hpp>
 
@@ -13,17 +13,17 @@ struct Imported : Storage {
   void* context = nullptr;
 };
 
-// A piece of memory: an address that is aligned as the device's buffers are, and bytes behind it.
+// A piece of memory: `bytes` bytes at base + offset. base is aligned as the device's buffers are.
 struct MemoryPiece {
   uintptr_t base;
   uint64_t offset, bytes;
 };
 
-// release(context) is called once, when nothing uses the memory any more, on the thread that drops it last; not where this
-// throws. after: uses of the memory start after what that native stream was given so far. Throws Error as native::acquire.
+// Calls release(context) once, when nothing uses the memory any more, on the thread that drops the last reference; never if
+// this throws. after: uses of the memory wait for work submitted to that native stream so far. Throws as native::acquire.
 Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after,
                            Imported::Release release, void* context);
-// The end of an imported storage.
+// Destroys an imported storage and releases its memory.
 void give_back(Storage* imported) noexcept;
 
 }  // namespace plugrad

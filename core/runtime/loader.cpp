@@ -13,7 +13,7 @@ namespace plugrad::loader {
 namespace fs = std::filesystem;
 namespace dll = boost::dll;
 namespace {
-// Handles are kept for the life of the process: a worker thread may live in any of them. Reachable, for leak checkers.
+// Handles stay open until the process ends, because a plugin's threads may still run; reachable for leak checkers.
 std::vector<dll::shared_library>& handles() {
   static auto& kept = *new std::vector<dll::shared_library>;
   return kept;
@@ -44,32 +44,32 @@ std::vector<std::string> candidates(const std::string& directory) {
 const plugrad_backend* load(const std::string& path, PluginRecord& record) {
   record.path = path;
   record.stage = Stage::found;
-  if (!path.starts_with('/')) refuse(Code::invalid, "an absolute path is expected");
+  if (!path.starts_with('/')) refuse(Code::invalid, "the path is not absolute");
   const std::string damage = platform::check_shared_object(path);
   if (!damage.empty()) refuse(Code::invalid, damage);
   record.stage = Stage::file;
   dll::shared_library library;
   try {
     library.load(path, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-  } catch (const std::exception& error) {  // the system loader's own message is in it
+  } catch (const std::exception& error) {  // its text contains the system loader's message
     refuse(Code::invalid, error.what());
   }
   handles().push_back(library);
   record.stage = Stage::loaded;
   const std::string symbol = "plugrad_backend_v" + std::to_string(PLUGRAD_ABI_MAJOR);
   if (!library.has(symbol))
-    refuse(Code::unsupported, "it exports no " + symbol + ": no plugin, or one for another major of the contract");
+    refuse(Code::unsupported, "it does not export " + symbol + ": not a plugin, or for another major ABI version");
   record.stage = Stage::symbol;
   return library.get<const plugrad_backend*(const plugrad_host*)>(symbol)(host());
 }
 
 plugrad_backend negotiate(const plugrad_backend* table) {
-  if (!table) refuse(Code::unsupported, "its entry symbol answered null");
+  if (!table) refuse(Code::unsupported, "its entry symbol returned null");
   if (table->struct_size < sizeof(plugrad_backend)) refuse(Code::unsupported, "its table is shorter than revision 0");
   const uint32_t shared = std::min<uint32_t>(table->revision, PLUGRAD_REVISION);
   if (!table->layouts || table->layouts[shared] != plugrad_layouts[shared])
-    refuse(Code::unsupported, "its structs are laid out differently (it was made with revision " +
-                                  std::to_string(table->revision) + " of another contract): build it again with this SDK");
+    refuse(Code::unsupported, "its structs are laid out differently (it was built with revision " +
+                                  std::to_string(table->revision) + " of another ABI): rebuild it with this SDK");
   plugrad_backend ours{};
   std::memcpy(&ours, table, std::min<size_t>(table->struct_size, sizeof ours));
   if (!valid_name(ours.name)) refuse(Code::invalid, "its name is not of the form [a-z][a-z0-9_-]*");

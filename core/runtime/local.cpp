@@ -11,7 +11,7 @@ namespace plugrad {
 namespace {
 struct Census {
   std::vector<Local*> living;
-  std::array<uint64_t, kMaxDevices> retired{};  // calls of threads that ended
+  std::array<uint64_t, kMaxDevices> retired{};  // kernel calls of threads that have ended
 };
 Census& census() {
   static Census& c = *new Census;

@@ -1,4 +1,4 @@
-// What a thread keeps for itself: free objects, mode, the last report. Reached by one pointer.
+// The state of one thread, behind one thread-local pointer: free objects, mode, the last report.
 #pragma once
 #include <core/runtime/magazine.hpp>
 #include <core/runtime/storage.hpp>
@@ -13,12 +13,12 @@
 
 namespace plugrad {
 
-constexpr uint32_t kMagazine = 256;  // objects that change hands at once, where they are small
+constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects, which moves between thread and depot whole
 
 // Memory for objects of kSize bytes.
 template <size_t kSize> class Pool {
  public:
-  // Makes sure that there is memory for one object. Throws Error (out_of_memory).
+  // Ensures memory for one object. Throws Error (out_of_memory).
   void reserve() {
     if (magazine_.empty()) [[unlikely]] grow();
   }
@@ -52,21 +52,21 @@ template <size_t kSize> class Pool {
 constexpr size_t kObjectBytes = 192;
 constexpr uint32_t kFirstMode = 1;
 
-// Objects whose release waits for the end of the one under way, so that nothing recurses on the depth of a graph. Whoever
-// releases them chains them.
+// Objects to release after the one being released, so that nothing recurses on the depth of a graph. The code that releases
+// them links them.
 struct PendingRelease {
   void* first = nullptr;
   bool running = false;
 };
 
 struct Local {
-  Pool<kObjectBytes> objects;  // of the rooms above: what a tensor points to, nodes of its graph
-  std::array<Magazine<Storage>, kStorageLists + 1> storages;  // see small_blocks.hpp; the last one is always full
+  Pool<kObjectBytes> objects;  // for higher layers: objects behind tensors, graph nodes
+  std::array<Magazine<Storage>, kStorageLists + 1> storages;  // see small_blocks.hpp; the last is always full
   PendingRelease pending;
-  uint32_t mode = kFirstMode;  // bits of the rooms above, that of kFirstMode set where a thread begins
-  std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread; written by it alone
+  uint32_t mode = kFirstMode;  // bits of higher layers; a thread starts with kFirstMode set
+  std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread, the only writer
   std::string report;
-  bool short_of_memory = false;  // a kernel declined the op at hand for that reason
+  bool short_of_memory = false;  // a kernel declined the current op for lack of memory
 
   Local();
   ~Local();
@@ -80,12 +80,12 @@ inline constinit thread_local Local* tls = nullptr;
 Local& make_local();
 inline Local& local() { return tls ? *tls : make_local(); }
 
-// Kernel calls of all threads on a device.
+// The number of kernel calls of all threads on a device.
 uint64_t kernels_called(uint32_t ordinal);
 
-// What a plugin reported on this thread; empties it.
+// Returns what a plugin last reported on this thread, and clears it.
 std::string take_report();
-// "[where] why", with words for a plugin that gave none.
+// "[where] why", with a default text if the plugin gave no reason.
 std::string status_text(plugrad_status status, const std::string& where, const std::string& why);
 // Throws Error with that status and text.
 [[noreturn]] void throw_status(plugrad_status status, const std::string& where, const std::string& why);

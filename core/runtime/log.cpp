@@ -18,7 +18,7 @@ LogLevel initial_level() {
   const char* text = platform::environment("PLUGRAD_LOG");
   for (int i = 0; text && i < 5; ++i)
     if (std::string_view(text) == kLevels[i]) return static_cast<LogLevel>(i);
-  if (text) std::fprintf(stderr, "plugrad: PLUGRAD_LOG='%s': debug, info, warning, error or off expected\n", text);
+  if (text) std::fprintf(stderr, "plugrad: PLUGRAD_LOG='%s': expected debug, info, warning, error or off\n", text);
   return LogLevel::warning;
 }
 

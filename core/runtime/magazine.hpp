@@ -1,5 +1,5 @@
-// Free objects: each thread keeps some, in stacks of a fixed capacity that change hands whole. Lists that only return to the
-// thread that drops them would grow without end when one thread makes and another drops. After Bonwick and Adams, "Magazines
+// Free objects: each thread caches some in stacks of a fixed capacity, which move between threads whole. Per-thread lists
+// without exchange would grow without bound if one thread allocates and another frees. After Bonwick and Adams, "Magazines
 // and Vmem", USENIX 2001.
 #pragma once
 #include <core/runtime/fork.hpp>
@@ -19,7 +19,7 @@ template <class T> class Depot {
     const std::lock_guard lock(depot_mutex());
     full_.push_back(stack);
   }
-  T** take_full() {  // null: there is none
+  T** take_full() {  // or null
     const std::lock_guard lock(depot_mutex());
     return take(full_);
   }
@@ -61,11 +61,11 @@ template <class T> class Depot {
 template <class T> class Magazine {
  public:
   bool empty() const { return top_ == begin_; }
-  bool full() const { return top_ == end_; }  // so is one that never held anything
-  T* pop() { return *--top_; }            // unless empty
-  void push(T* free) { *top_++ = free; }  // unless full
+  bool full() const { return top_ == end_; }  // also if it has no stack yet
+  T* pop() { return *--top_; }            // requires !empty()
+  void push(T* free) { *top_++ = free; }  // requires !full()
 
-  // Where it is empty: whether there is something to pop now, without making anything new.
+  // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has one.
   bool refill(uint32_t capacity, Depot<T>& depot) {
     T** stack = spare_full_ ? std::exchange(spare_, nullptr) : depot.take_full();
     if (!stack) return false;
@@ -75,7 +75,7 @@ template <class T> class Magazine {
     top_ = end_ = begin_ + capacity;
     return true;
   }
-  // Where it is full: room for as many again.
+  // Requires full(). Makes room for `capacity` objects.
   void make_room(uint32_t capacity, Depot<T>& depot) {
     if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
     T** stack = spare_ ? spare_ : depot.take_empty(capacity);
@@ -84,9 +84,9 @@ template <class T> class Magazine {
     top_ = begin_;
     end_ = begin_ + capacity;
   }
-  // Objects in it; by its own thread.
+  // The number of objects in it. Called by the owning thread only.
   uint64_t count(uint32_t capacity) const { return static_cast<uint64_t>(top_ - begin_) + (spare_full_ ? capacity : 0); }
-  // For a thread that ends.
+  // Called when the thread ends.
   void flush(uint32_t capacity, Depot<T>& depot) {
     if (begin_ && full()) depot.give_full(std::exchange(begin_, nullptr));
     else

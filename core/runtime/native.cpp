@@ -16,7 +16,7 @@ const plugrad_native& require(const DeviceState& device) {
                                      PLUGRAD_NATIVE "': wait for the other library first, then import without an order");
 }
 
-// A number of the device's compute stream, which uses storage.
+// Submits a call as an op of the device's compute stream.
 template <class Submit> void submit(DeviceState& device, const streams::Uses& uses, Submit call) {
   const plugrad_status status = streams::submit(*device.compute, "dlpack", uses, std::move(call));
   if (status) throw_status(status, "dlpack on " + device.name, take_report());
@@ -31,7 +31,7 @@ const plugrad_native* find(const plugrad_backend& table, const std::string& devi
   if (native->struct_size < sizeof(plugrad_native) || !native->handle || !native->wait || !native->signal || !native->notify)
     throw Error(Code::invalid, "[" + device_name +
                                    "] its plugin breaks the contract: a function of '" PLUGRAD_NATIVE
-                                   "' is missing; the extension has all of them");
+                                   "' is missing");
   return native;
 }
 
@@ -60,7 +60,7 @@ void release(Storage& storage, void* to) {
          [&](uint64_t number) { return device.native->signal(device.compute->handle, number, to); });
 }
 
-// The flag belongs to both sides: the callback may still be in notify_one when the sleeper has seen what it stored.
+// Both sides own the flag: the callback may still be in notify_one when the waiting thread has seen the value.
 bool await(StreamState& stream, uint64_t number) {
   using Flag = std::shared_ptr<std::atomic<bool>>;
   if (!stream.device->native) return false;
@@ -75,7 +75,7 @@ bool await(StreamState& stream, uint64_t number) {
     take_report();
     return false;
   }
-  (void)kept.release();  // the callback's
+  (void)kept.release();  // now owned by the callback
   over->wait(false);
   return true;
 }

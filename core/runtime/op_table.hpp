@@ -1,4 +1,4 @@
-// The op table, as core reads it.
+// Queries of the op table.
 #pragma once
 #include <plugrad/sdk/ops.hpp>
 
@@ -26,8 +26,8 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
   return op && op->is_in_out(operand);
 }
 
-// The operand whose dtype says which kernel of the op is meant: the last that is neither an index, nor a condition, nor the
-// source of CAST.
+// The operand whose dtype is the cache key of the op's kernels: the last one that is neither an index, nor a condition, nor
+// the source of CAST.
 inline constexpr auto kKeyOperands = [] {
   std::array<uint8_t, 256> operands{};
   for (const OpInfo& op : kOps) {
@@ -42,9 +42,9 @@ constexpr uint8_t key_operand(uint32_t opcode) { return opcode < kKeyOperands.si
 const char* op_name(uint32_t opcode);
 // "relu_backward"
 std::string op_label(uint32_t opcode);
-// "f32"; "dtype 9" for one that core does not have
+// "f32", or "dtype 9" for an unknown dtype
 std::string dtype_label(uint8_t dtype);
-// Bytes of an element of a dtype that is known to be in the table.
+// Bytes of an element. Requires a dtype of the table.
 constexpr uint64_t dtype_size(uint8_t dtype) { return detail::kSizes[dtype % kDTypeIds]; }
 
 }  // namespace plugrad

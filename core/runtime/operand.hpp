@@ -1,4 +1,4 @@
-// What an op runs on: views of memory with their storages, and numbers.
+// Operands of ops: views of memory with their storages, and scalars.
 #pragma once
 #include <core/runtime/storage.hpp>
 #include <plugrad/sdk/dtypes.hpp>
@@ -11,13 +11,13 @@
 
 namespace plugrad {
 
-// A number beside tensors, which crosses to the device without memory.
+// A scalar operand, which is passed to the device by value.
 struct Immediate {
   plugrad_view view;
 };
 
 inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
-  Immediate made;  // uninitialised beyond rank, as every view
+  Immediate made;  // uninitialised beyond rank, like every view
   plugrad_view& v = made.view;
   v.buffer = nullptr;
   v.offset = is_floating(dtype) ? std::bit_cast<uint64_t>(real) : static_cast<uint64_t>(integer);
@@ -32,8 +32,8 @@ inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
 template <class T> concept BecomesOperand = requires(const T& x) { operand(x); };
 template <class T> concept SizedStruct = requires(const T& x) { x.struct_size; };
 
-// One operand of a call: how it lies in memory, and in which storage. It owns neither. A tensor becomes one through its
-// function operand(x).
+// One operand of a call: its view and its storage, neither of which it owns. The function operand(x) converts a tensor to
+// one.
 struct Operand {
   Operand(const plugrad_view& as, Storage* memory) : view(&as), storage(memory) {}
   Operand(const Immediate& number) : view(&number.view), storage(nullptr) {}
@@ -43,7 +43,7 @@ struct Operand {
   Storage* storage;  // null for an immediate
 };
 
-// One member of all operands of a call, outputs first.
+// Collects one member of all operands of a call, outputs first.
 template <size_t kOutputs, size_t kInputs, class Member>
 [[gnu::always_inline]] inline std::array<Member, kOutputs + kInputs> joined(const Operand (&outputs)[kOutputs],
                                                                             const Operand (&inputs)[kInputs],
@@ -54,14 +54,14 @@ template <size_t kOutputs, size_t kInputs, class Member>
   return all;
 }
 
-// An op's attributes: null, or one of the contract's structs, which begin with their size.
+// An op's attributes: null, or a struct of the contract, whose first member is its size.
 struct Attributes {
   Attributes() = default;
   template <SizedStruct T> Attributes(const T& x) : block(&x) {}
   const void* block = nullptr;
 };
 
-// Fills count, strides and layout of a dense view from its rank and shape; offset is set already.
+// Sets count, strides and layout of a dense view from its rank, shape and offset.
 inline void set_dense(plugrad_view& v, uint64_t alignment) {
   v.count = 1;
   for (int i = v.rank; i-- > 0; v.count *= v.shape[i]) v.strides[i] = v.count;

@@ -48,8 +48,8 @@ std::string check_segments(FILE* file, const Elf64_Ehdr& header, uint64_t size) 
 }
 }  // namespace
 
-// dladdr answers a relative name where LD_LIBRARY_PATH was relative, and means it relative to the directory of the start:
-// the kernel's own list of mappings is absolute, whoever changed the directory since.
+// If LD_LIBRARY_PATH is relative, dladdr returns a name relative to the process's initial directory. The kernel's list of
+// mappings has absolute names, even after a change of directory.
 std::string core_file() {
   const auto here = reinterpret_cast<std::uintptr_t>(&core_file);
   const File maps(std::fopen("/proc/self/maps", "re"));
@@ -82,7 +82,7 @@ std::string check_shared_object(const std::string& path) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
     return "not a 64-bit little-endian ELF file";
   if (header.e_machine != kMachine)
-    return "made for another machine (ELF machine " + std::to_string(header.e_machine) + ", expected " +
+    return "built for another machine (ELF machine " + std::to_string(header.e_machine) + ", expected " +
            std::to_string(kMachine) + ")";
   if (header.e_type != ET_DYN) return "not a shared object (ELF type " + std::to_string(header.e_type) + ")";
   return check_segments(file.get(), header, static_cast<uint64_t>(about.st_size));
@@ -110,7 +110,7 @@ int64_t process() { return getpid(); }
 void at_fork_in_child(void (*handler)()) { pthread_atfork(nullptr, nullptr, handler); }
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) { pthread_atfork(prepare, parent, child); }
 
-// A 2 MB page costs one fault where 512 small ones would.
+// A 2 MB page costs one page fault instead of 512.
 void* allocate_pages(uint64_t bytes) {
   constexpr uint64_t kHuge = 2 << 20;
   const uint64_t reserved = bytes + kHuge;

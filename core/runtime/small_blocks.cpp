@@ -9,7 +9,7 @@ namespace plugrad {
 namespace {
 constexpr uint64_t kChunk = 64 << 10;
 
-// Blocks that change hands at once.
+// The number of blocks in a stack, which moves between a thread and the depot whole.
 constexpr uint32_t capacity(uint32_t size_class) {
   return size_class < 3 ? kMagazine : static_cast<uint32_t>(kChunk / (kSmallest << size_class));
 }
@@ -24,9 +24,9 @@ uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
   return std::max(kSmallest << size_class, device.info.alignment);
 }
 
-// A small block may be handed out at once where only its home used it: the home runs in order. Where another stream did, and
-// is not known to be done, the block keeps its record of that: whoever writes it next waits for what the record names.
-// False: the process is at its end, and the block is of no use.
+// The home runs in order, so a small block that only its home used may be reused at once. If another stream used the block
+// and is not known to have finished, the block keeps that record, and the next write waits for it.
+// Returns false if the process is ending and the block must not be reused.
 [[gnu::noinline, gnu::cold]] bool settle(Storage* storage) noexcept {
   DeviceState& device = *storage->device;
   if (streams::closed()) return false;
@@ -62,7 +62,7 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
     s.owner = s.writer = device.compute ? device.compute->id : 0;
     magazine.push(&s);
   }
-  storages.release();  // they live as long as the process
+  storages.release();  // they live until the process ends
 }
 
 void destroy_slow(Storage* storage) noexcept {

@@ -1,14 +1,14 @@
-// The life of a block, and of small ones above all: every op makes one.
+// The life cycle of blocks, mainly of small ones: every op allocates one.
 //
-//   made     refill_small cuts a chunk of the device's allocator into blocks of 64 << class bytes, up to 4 KB. Chunks are
-//            never given back, so a small block lives as long as the process.
+//   created  refill_small cuts a chunk of the device's allocator into blocks of 64 << class bytes, up to 4 KB. Chunks are
+//            never released, so a small block lives until the process ends.
 //   taken    allocate pops it from the thread's magazine of its device and class: no lock, no call.
 //   dropped  destroy pushes it onto the magazine of the thread that drops it.
-//   shared   A magazine that is full or empty is exchanged whole with the depot, which all threads share. A thread that ends
-//            gives its magazines to the depot.
+//   shared   A full or empty magazine exchanges a whole stack with the depot, which all threads share. A thread that ends
+//            gives all its blocks to the depot.
 //
-// One comparison in destroy sorts out all other storages: Storage::drop names a magazine that is always full for what is
-// large, imported, or on a device with streams, where the uses of a small block by other streams have to be settled first.
+// One comparison in destroy separates all other storages: Storage::drop names a magazine that is always full if a storage is
+// large, imported, or on a device with streams, where uses of a small block by other streams must be resolved first.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/local.hpp>
@@ -21,12 +21,12 @@ namespace plugrad {
 
 // Fills the empty magazine of a class of small blocks. Throws Error (out_of_memory).
 [[gnu::noinline, gnu::cold]] void refill_small(DeviceState& device, uint32_t list, uint32_t size_class);
-// For what destroy does not settle itself.
+// Destroys storages that the fast path of destroy does not handle.
 void destroy_slow(Storage* storage) noexcept;
 
-// always_inline, here and on the way of every op: left to themselves compilers differ by 7 ns an op.
+// always_inline, here and on the path of every op: without it compilers differ by 7 ns per op.
 
-// Memory for `bytes`, not written yet. upload: its first use is by the copy stream.
+// Allocates `bytes` of uninitialised memory. upload: the copy stream uses it first.
 [[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, bool upload = false) {
   Storage* storage;
   if (bytes <= kLargestSmall) [[likely]] {
@@ -53,10 +53,10 @@ inline void destroy(Local& l, Storage* storage) noexcept {
 }
 inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }
 
-// Gives the magazines of a thread that ends to the depot.
+// Gives the blocks of a thread that ends to the depot.
 void flush_small(Local& l) noexcept;
-// Bytes of small blocks of a device that lie in the depot or in magazines of the calling thread. Those in magazines of other
-// threads cannot be seen without slowing these down.
+// Bytes of a device's free small blocks in the depot and in the calling thread's magazines. Reading those of other threads
+// would slow these down.
 uint64_t free_small_bytes(const DeviceState& device);
 
 }  // namespace plugrad

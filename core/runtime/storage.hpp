@@ -1,4 +1,4 @@
-// Memory of a device: a piece of a buffer, with what the core knows of its uses in time.
+// Memory of a device: a piece of a buffer, and a record of its uses by streams.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/runtime/ref.hpp>
@@ -23,20 +23,20 @@ struct Storage : Counted {
   plugrad_buffer* buffer = nullptr;
   uint64_t offset = 0;
   DeviceState* device = nullptr;
-  uint64_t bytes = 0;       // of the block
-  uint64_t size = 0;        // what was asked for
+  uint64_t bytes = 0;       // size of the block
+  uint64_t size = 0;        // requested bytes
   uint32_t list = 0;        // the magazine of a small block
-  uint32_t drop = kStorageLists;  // the same, or one that is always full: see small_blocks.hpp
-  bool large = false;       // it is the allocator's own
-  bool imported = false;    // it is somebody else's: see import.hpp
+  uint32_t drop = kStorageLists;  // `list`, or the magazine that is always full: see small_blocks.hpp
+  bool large = false;       // a Block of the allocator
+  bool imported = false;    // another library owns the memory: see import.hpp
 
-  // On devices with streams. A storage has one home: the compute stream. What the home does is recorded only where it
-  // writes; its reads are covered by the home's latest number. Uses by other streams are recorded exactly.
-  std::atomic<uint32_t> owner{0};    // id of home; | kForeign where `foreign` is set
-  uint32_t writer = 0;               // the stream of the last write, and its number there; 0: never written
+  // For devices with streams. The home of a storage is the compute stream. Of the home's uses only writes are recorded; its
+  // reads are tracked through the home's latest number. Uses by other streams are recorded exactly.
+  std::atomic<uint32_t> owner{0};    // id of the home; | kForeign if `foreign` is set
+  uint32_t writer = 0;               // the stream of the last write; `written` is its number there, 0 if never written
   std::atomic<uint64_t> written{0};
-  uint64_t freed = 0;                // while free: home's number when it was freed
-  std::unique_ptr<uint64_t[]> foreign;  // under the ledger: the last use by each other stream
+  uint64_t freed = 0;                // if free: the home's number when it was freed
+  std::unique_ptr<uint64_t[]> foreign;  // guarded by the ledger: the last use by each other stream
 };
 
 void destroy(Storage* storage) noexcept;  // inline in small_blocks.hpp

@@ -36,7 +36,7 @@ void close_all_at_exit() {
     if (!s.gate.lock()) continue;
     plugrad_failure failure{sizeof failure, 0, 0, 0};
     if (s.device->table.sync(s.handle, &failure) == PLUGRAD_DEVICE_ERROR)
-      log(LogLevel::warning, s.device->name + ": op " + std::to_string(failure.first) + " failed, and nobody looked");
+      log(LogLevel::warning, s.device->name + ": op " + std::to_string(failure.first) + " failed, and no call reported it");
     s.gate.close();
   }
   l.closed = true;
@@ -48,9 +48,9 @@ void close_all_in_child() {
   for (uint32_t i = 0; i < l.count; ++i) l.all[i]->gate.close();
 }
 
-// --- Order.
+// --- Ordering.
 
-// Two edges to one stream become one, unless a known failure lies between them. Ledger held.
+// Merges two edges to one stream unless a known failure lies between them. The caller holds the ledger.
 void merge_one(StreamState& s) {
   Edge& e = s.edges.front();
   const auto next = std::find_if(s.edges.begin() + 1, s.edges.end(), [&](const Edge& o) {
@@ -74,7 +74,7 @@ void add_edge(StreamState& s, StreamState& other, uint64_t number) {  // ledger 
 
 plugrad_status need(StreamState& s, StreamState& other, uint64_t number) {  // gate of s held
   if (&s == &other || s.waited[other.id] >= number || other.done >= number || !ledger().waits) return PLUGRAD_OK;
-  if (s.device->table.resolve != other.device->table.resolve) {  // only the host stands between two plugins
+  if (s.device->table.resolve != other.device->table.resolve) {  // between two plugins only the host can wait
     while (poll(other) < number) std::this_thread::yield();
     return PLUGRAD_OK;
   }
@@ -90,7 +90,7 @@ struct Waits {
   void add(StreamState* s, uint64_t number) { items[count++] = {s, number}; }
 };
 
-// What a use of x on s has to come after. Ledger held.
+// Collects what a use of x on s must wait for. The caller holds the ledger.
 Waits collect_waits(StreamState& s, Storage& x, bool write) {
   Ledger& l = ledger();
   Waits after;
@@ -98,7 +98,7 @@ Waits collect_waits(StreamState& s, Storage& x, bool write) {
   if (x.written && x.writer != s.id) {
     StreamState& writer = *l.all[x.writer];
     after.add(&writer, x.written.load());
-    if (!write && writer.clean < x.written) add_edge(s, writer, x.written);  // data flows: a failure there is one here
+    if (!write && writer.clean < x.written) add_edge(s, writer, x.written);  // a read: a failure there is one here
   }
   if (write) {
     if (home != &s) after.add(home, x.written ? home->next.load() : x.freed);
@@ -110,7 +110,7 @@ Waits collect_waits(StreamState& s, Storage& x, bool write) {
   return after;
 }
 
-// Home again: once it comes after all the others, the side record is done with. Ledger and gate of s held.
+// Drops the record of foreign uses once the home has waited for all of them. The caller holds the ledger and the gate of s.
 void forget_foreign(StreamState& s, Storage& x) {
   Ledger& l = ledger();
   for (uint32_t i = 0; x.foreign && i < l.count; ++i)
@@ -119,7 +119,7 @@ void forget_foreign(StreamState& s, Storage& x) {
   x.owner = s.id;
 }
 
-// Waits are submitted outside the ledger: what to wait for is copied first. Gate of s held.
+// Copies what to wait for, then submits the waits without holding the ledger. The caller holds the gate of s.
 [[gnu::noinline, gnu::cold]] plugrad_status order_slow(StreamState& s, Storage& x, bool write, bool& foreign) {
   Waits after;
   {
@@ -142,8 +142,8 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   return order_slow(s, *x, write, foreign);
 }
 
-// Number s.next uses x, and s is not its home. Noted only now: a number noted for an op that was then refused would be
-// waited for before it exists, by the very op it waits for.
+// Records that op s.next uses x, if s is not its home. Called after the submission: if the plugin refused the op, the same
+// number would be given to the next op, which would then wait for itself.
 [[gnu::noinline, gnu::cold]] void note_foreign(StreamState& s, Storage* x) {
   if (!x || (x->owner.load(std::memory_order_relaxed) & ~kForeign) == s.id) return;
   const std::lock_guard lock(ledger().mutex);
@@ -158,7 +158,7 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   const StreamState& writer = *ledger().all[x->writer];
   if (const Span* f = find(writer, x->written, x->written))
     throw Error(f->origin->code(),
-                std::string("[") + what + "] an operand is invalid, because of an earlier failure: " + f->origin->what(),
+                std::string("[") + what + "] an operand is invalid because of an earlier failure: " + f->origin->what(),
                 f->origin->first(), f->origin->last());
 }
 
@@ -225,7 +225,7 @@ bool idle(const Storage& x, bool home_too) {
   return true;
 }
 
-// With PLUGRAD_SYNC=1 whoever submitted waits, so a failure is that op's, by name.
+// With PLUGRAD_SYNC=1 the submitting thread waits, so that a failure names the op.
 [[gnu::noinline, gnu::cold]] static void sync_at_once(StreamState& s, const char* what) {
   try {
     sync(s);

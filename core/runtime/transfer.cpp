@@ -24,7 +24,7 @@ char* address(Storage& x, uint64_t offset) { return reinterpret_cast<char*>(x.bu
 
 bool covers(const Storage& x, uint64_t offset, uint64_t bytes) { return offset == 0 && bytes >= x.size; }
 
-// Submits a copy on a device's copy stream (or, without streams, at once). UNSUPPORTED is answered, the rest is thrown.
+// Submits a copy to a device's copy stream or, without streams, copies at once. Returns OK or UNSUPPORTED; throws the rest.
 plugrad_status copy(DeviceState& device, const char* what, const plugrad_place& to, const plugrad_place& from,
                     uint64_t bytes, Storage* written, Storage* read, bool whole, uint64_t* number_out = nullptr) {
   plugrad_copy c{sizeof c, 0, 0, bytes, to, from};

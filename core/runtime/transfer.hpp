@@ -1,4 +1,4 @@
-// Bytes between host and devices, and from device to device.
+// Copies of bytes between host and devices, and between devices.
 #pragma once
 #include <core/runtime/device_state.hpp>
 
@@ -6,19 +6,19 @@
 
 namespace plugrad::transfer {
 
-// Plain host memory to a piece of storage; the source is the caller's again on return.
+// Copies plain host memory to a piece of storage; the caller may reuse the source on return.
 void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes);
-// The reverse. Waits, and throws the failure that made the storage invalid.
+// Copies the other way. Waits for the data; throws the failure that made the storage invalid.
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes);
-// From a device to another: by the plugin where both are its own, else through host memory in bounded chunks.
+// Copies between devices: by the plugin if both are its own, else through host memory in bounded chunks.
 void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offset, uint64_t bytes);
 
-// Host memory for asynchronous copies. On a device that has no pinned memory it is plain memory, and the copies wait.
+// Allocates host memory for asynchronous copies. Without pinned memory it is plain memory, and the copies are synchronous.
 Pinned pin(DeviceState& device, uint64_t bytes);
 void unpin(Pinned& pinned) noexcept;
 void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes);
 void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes);
-// Waits until the bytes may be touched; throws as download does.
+// Waits until the host may access the bytes; throws as download does.
 void settle(Pinned& pinned);
 
 }  // namespace plugrad::transfer

@@ -48,7 +48,7 @@ class PLUGRAD_API Device {
   const std::string& name() const;         // "cpu:0"
   const std::string& description() const;  // "AMD EPYC, 2 threads"
   const std::string& identity() const;     // UUID or PCI address; may be empty
-  const std::string& plugin() const;       // the file it came from, or "linked in"
+  const std::string& plugin() const;       // its file, or "linked in"
   uint32_t capabilities() const;           // PLUGRAD_HOST_MEM, ...
   uint64_t alignment() const;              // bytes
   int32_t dlpack_type() const;

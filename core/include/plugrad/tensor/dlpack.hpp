@@ -93,8 +93,8 @@ PLUGRAD_API ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags =
 
 // Returns a tensor over the other library's memory, without a copy; read-only memory is copied instead. The deleter runs on
 // the thread that drops the last tensor over the memory, after the device has finished with it. device: must have the
-// array's DLPack type and index; by default the one that device_of returns. order: Order::none() and Order::host() mean that the
-// array is complete; by default the import waits for the native API's default stream, as the protocol demands. Throws Error
+// array's DLPack type and index; by default the one that device_of returns. order: Order::none() and Order::host() mean that
+// the array is complete; by default the import waits for the API's default stream, as the protocol demands. Throws Error
 // (invalid) for an element type that is not in dtypes.def, lanes other than 1, more than 8 extents, elements not aligned to
 // their own size or another major version; Error (unsupported) for a stream where the plugin does not support native
 // streams. If it throws, the caller still owns the array.
