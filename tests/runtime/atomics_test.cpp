@@ -1,4 +1,4 @@
-// How many atomic read-modify-writes an op costs, counted in the instructions that run: a child is single-stepped.
+// Counts the atomic read-modify-writes of an op by single-stepping a child process.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -19,11 +19,11 @@ namespace plugrad {
 namespace {
 
 struct Count {
-  bool traced = false;  // whether the system lets a process step through its child
+  bool traced = false;  // whether the system allows a process to trace its child
   uint64_t atomics = 0, instructions = 0;
 };
 
-// Whether these bytes are an instruction that reads, modifies and writes memory in one: with LOCK, or XCHG with memory.
+// Whether these bytes are an atomic read-modify-write: an instruction with LOCK, or XCHG with memory.
 bool is_atomic(const uint8_t* code) {
   bool locked = false;
   for (;; ++code) {
@@ -41,7 +41,7 @@ bool is_atomic(const uint8_t* code) {
 constexpr uint8_t kMark = 0xcc;  // int3
 void mark() { asm volatile("int3" ::: "memory"); }
 
-// What body runs. Its code lies in this process, too, where it is read.
+// Counts the instructions of body in a child. The child's code has the same addresses in this process, which reads it.
 Count count_atomics(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -53,8 +53,8 @@ Count count_atomics(const std::function<void()>& body) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  if (!WIFSTOPPED(status)) return {};  // it may not be traced
-  // It stands behind the first mark.
+  if (!WIFSTOPPED(status)) return {};  // tracing is not permitted
+  // The child is stopped after the first mark.
   Count count;
   count.traced = true;
   for (;;) {
@@ -71,7 +71,7 @@ Count count_atomics(const std::function<void()>& body) {
   return count;
 }
 
-// The difference between twice as many and as many: what a further one costs, without what the first ones set up.
+// The cost of one more op: the difference between 2n and n ops excludes the cost of setup.
 double atomics_per_op(const std::function<void(int)>& ops, int n) {
   ops(2 * n);  // everything is opened, resolved and cached before the fork
   const Count once = count_atomics([&] { ops(n); }), twice = count_atomics([&] { ops(2 * n); });
@@ -82,7 +82,7 @@ double atomics_per_op(const std::function<void(int)>& ops, int n) {
 class Atomics : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!count_atomics([] {}).traced) GTEST_SKIP() << "this system does not let a process trace its child";
+    if (!count_atomics([] {}).traced) GTEST_SKIP() << "this system does not allow a process to trace its child";
   }
   const Tensor a_ = full({1}, 2), b_ = full({1}, 1);
   const Tensor leaf_ = full({1}, 3).requires_grad_();

@@ -1,4 +1,4 @@
-// Long chains of recorded ops: nothing recurses on their length. PLUGRAD_CHAIN says how long.
+// Long chains of recorded ops: nothing recurses on their length, which PLUGRAD_CHAIN sets.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -25,7 +25,7 @@ void* call(void* body) {
   return nullptr;
 }
 
-// On a thread whose stack would be full after a few thousand frames.
+// Runs body on a thread whose stack overflows after a few thousand frames.
 void on_a_small_stack(std::function<void()> body) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr size_t kStack = 1 << 20;

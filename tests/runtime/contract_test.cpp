@@ -1,4 +1,4 @@
-// Plugins that load, and what becomes of those that break the contract.
+// Plugins that break the contract are refused with a reason; those that keep it work.
 #include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Truncated plugins: loading one kills the process, so the check has to find every one of them.
+// Truncated plugins: loading one crashes the process, so the check must find all of them.
 #include <tests/runtime/prefix.hpp>
 
 #include <core/runtime/platform.hpp>
@@ -15,7 +15,7 @@ namespace plugrad::test {
 namespace {
 namespace fs = std::filesystem;
 
-// Where the last byte ends that the system loader maps.
+// The end of the last byte that the system loader maps.
 size_t mapped_bytes(const std::string& file) {
   Elf64_Ehdr header;
   std::memcpy(&header, file.data(), sizeof header);

@@ -1,4 +1,4 @@
-// A process that forks: devices without streams go on in the child, those with streams say that they do not.
+// A process that forks: devices without streams work in the child, those with streams throw an error.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -15,21 +15,21 @@
 #include <cstdlib>
 #include <thread>
 
-// What only the parent's other threads knew of is nobody's in a child: there the leak sanitizer has nothing to say.
+// A child cannot reach what only the parent's other threads referred to, so the leak sanitizer is off there.
 static bool in_child = false;
 extern "C" int __lsan_is_turned_off() { return in_child; }
 
 namespace plugrad {
 namespace {
 
-constexpr unsigned kPatience = 120;  // seconds until a child that hangs is ended
+constexpr unsigned kPatience = 120;  // seconds until a hanging child is killed
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kMayFork = false;
 #else
 constexpr bool kMayFork = true;
 #endif
 
-// Forks; the child's status is what body answers, and it leaves by exit, handlers and all.
+// Forks. The child calls exit, which runs exit handlers, with the value that body returns.
 template <class Body> int status_of_child(Body body) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -49,7 +49,7 @@ template <class Body> int status_of_child(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Numbers that use small and large blocks, a pool of threads, the graph, and random numbers; 0 if all are right.
+// Computes with small and large blocks, a thread pool, the graph and random numbers; returns 0 if all results are right.
 int compute(Device device) {
   const Tensor x = full({300, 300}, 2, DType::f32, device).requires_grad_();
   const Tensor y = sum(mul(matmul(x, full({300, 300}, 1, DType::f32, device)), 1));
@@ -61,7 +61,7 @@ int compute(Device device) {
   return device.memory().active ? 0 : 5;
 }
 
-// Threads that compute on devices until it dies.
+// Threads that compute on devices until this object is destroyed.
 class Crowd {
  public:
   explicit Crowd(const std::vector<Device>& devices) {
@@ -147,7 +147,7 @@ TEST(Fork, AChildOfAProcessWithAnAsynchronousDeviceGetsAClearErrorAndEndsCleanly
     if (!lost([&] { sim.sync(); })) return 5;
     if (!lost([&] { recorded.backward(); })) return 6;
     if (!lost([&] { to(small, Device("reference")); })) return 7;
-    if (!lost([&] { Device("sim:1"); })) return 8;  // not open yet, but its plugin has seen its driver
+    if (!lost([&] { Device("sim:1"); })) return 8;  // not open yet, but its plugin has used its driver
     small = large = {};
     sim.trim();
     sim.memory();

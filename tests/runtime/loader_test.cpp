@@ -1,4 +1,4 @@
-// The search for plugins: where it looks, what it finds there, and what it says of each file.
+// The search for plugins: the directories it searches, the files it finds, and its record of each file.
 #include <tests/runtime/prefix.hpp>
 
 #include <elf.h>
@@ -151,7 +151,7 @@ TEST(Search, NamesTheDevicesThereAreBesideAnUnknownOne) {
 
 TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   const Prefix prefix;
-  add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // "tiny", before the other in the search
+  add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // backend "tiny", found before the other
   add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
   const Outcome outcome = prefix.probe(
       {"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
@@ -159,7 +159,7 @@ TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   EXPECT_EQ(outcome.field("value", 1), "3.500000");
   EXPECT_EQ(outcome.field("has", 1), "yes");
   EXPECT_EQ(outcome.field("forked", 1), "0");
-  for (const char* command : {"names", "records"})  // these name all devices, and so ask all plugins
+  for (const char* command : {"names", "records"})  // these list all devices, so they ask all plugins
     EXPECT_EQ(prefix.probe({command, "-"}).status, 128 + SIGABRT) << command;
   EXPECT_EQ(prefix.probe({"device", "tiny"}).status, 128 + SIGABRT);
 }
@@ -236,7 +236,7 @@ TEST(Load, ASecondOneOfThatNameIsShadowed) {
   EXPECT_EQ(outcome.field("device", 3), first);
 }
 
-// Files that are no plugins, each named like one.
+// Files that have the name of a plugin but are none.
 struct Odd {
   const char* name;
   void (*make)(const fs::path& file);

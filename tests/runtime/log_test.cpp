@@ -1,4 +1,4 @@
-// The log and the policies, from inside the process; what the environment says of them stands in options_test.cpp.
+// The log and the policies, set by the process; options_test.cpp tests their environment variables.
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/matmul.hpp>
@@ -16,7 +16,7 @@
 namespace plugrad {
 namespace {
 
-// Collects lines while it lives.
+// Collects lines during its lifetime.
 class Lines {
  public:
   explicit Lines(LogLevel level) {
@@ -67,7 +67,7 @@ TEST(Log, TakesLinesOfPluginsWhateverLevelTheySay) {
   EXPECT_EQ(lines.all[2].second, "");
 }
 
-// Knows FILL and COPY, so that everything else has to go elsewhere; asks for what it is asked.
+// Has only FILL and COPY, so every other op must run elsewhere.
 class Poor final : public Backend {
  public:
   explicit Poor(const Opening&) {}
@@ -84,7 +84,7 @@ class Poor final : public Backend {
   static void copy_all(const Call& call) { std::copy_n(data<float>(call.in(0)), call.out().count, data<float>(call.out())); }
 };
 
-// Knows nothing at all.
+// Has no kernels.
 class Bare final : public Backend {
  public:
   explicit Bare(const Opening&) {}
@@ -99,7 +99,7 @@ class Policy : public ::testing::Test {
       add_backend(&kBare);
     }
     poor_ = Device("poor");
-    if (!has_device("cpu") && !has_device("reference")) GTEST_SKIP() << "no device in host memory to bounce to";
+    if (!has_device("cpu") && !has_device("reference")) GTEST_SKIP() << "no host-memory device as fallback";
   }
   void TearDown() override { set_fallback(Fallback::error); }
   Tensor three() { return full({4}, 3, DType::f32, poor_); }

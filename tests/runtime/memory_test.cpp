@@ -1,4 +1,4 @@
-// The caching allocator and the magazines, through tensors alone.
+// The caching allocator and the magazines, tested through tensors only.
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -27,7 +27,7 @@ class Memory : public ::testing::Test {
   uint64_t active() const { return device_.memory().active - before_.active; }
   uint64_t cached() const { return device_.memory().cached - before_.cached; }
   uint64_t reserved() const { return device_.memory().reserved - before_.reserved; }
-  // Nothing is in flight any more, and the allocator knows.
+  // Waits until the allocator knows that nothing is in flight.
   void settle() const { device_.sync(); }
   const Device device_ = default_device();
   MemoryStats before_{};
@@ -154,13 +154,13 @@ TEST_F(Memory, WritesOfOneTensorDoNotReachAnother) {
     EXPECT_EQ(many[i].to_vector<float>(), std::vector<float>(static_cast<size_t>(many[i].count()), static_cast<float>(i)));
 }
 
-// Room for two blocks on a device that is late with everything: what was dropped is in flight still when room is wanted.
+// A device with memory for two blocks and a high latency: dropped blocks are still in flight when memory is needed.
 TEST(MemoryInFlight, IsWaitedForBeforeThereIsAnError) {
   if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
   set_device_options("sim:1", {{"memory", std::to_string(8 * kMega)}, {"latency", "3000"}});
   const Device device("sim:1");
   for (int round = 0; round < 8; ++round)
-    for (const uint64_t megabytes : {3, 2, 1}) {  // sizes that cannot stand for each other
+    for (const uint64_t megabytes : {3, 2, 1}) {  // sizes that cannot reuse each other's blocks
       const Tensor x = full({static_cast<int64_t>(megabytes * kMega / 4)}, round, DType::f32, device), y = x + 1;
       if (round == 7) {
         EXPECT_EQ(y.to_vector<float>().back(), 8);
@@ -180,7 +180,7 @@ uint64_t resident_bytes() {
   return static_cast<uint64_t>(resident) * 4096;
 }
 
-// A queue with room for a few thousand.
+// A queue of at most 4000 tensors.
 class Queue {
  public:
   void put(Tensor x) {
@@ -241,7 +241,7 @@ thread_local Tensor kept_to_the_end;
 
 TEST_F(Memory, OfThreadLocalTensorsComesBackThoughTheyDieLast) {
   const auto work = [] {
-    EXPECT_FALSE(kept_to_the_end.defined());  // made before anything that the library keeps for this thread
+    EXPECT_FALSE(kept_to_the_end.defined());  // constructed before the library's state of this thread
     kept_to_the_end = full({500}, 1) + 1;
   };
   for (int i = 0; i < 3; ++i) std::thread(work).join();

@@ -1,4 +1,4 @@
-// What dispatch reads from the op table.
+// The queries of the op table that dispatch uses.
 #include <core/runtime/op_table.hpp>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t id(Op op) { return static_cast<uint32_t>(op); }
 
-// A number beside tensors becomes memory of the output's shape where the op is elementwise, else memory of one element: for
+// An immediate becomes memory of the output's shape if the op is elementwise, else memory of one element. For
 // cross_entropy_backward, whose operands differ in shape, the former would be wrong.
 TEST(OpTable, OpsWhoseOperandsDifferInShapeAreNotElementwise) {
   for (const Op op : {Op::ADD, Op::WHERE, Op::EXP, Op::EQ}) EXPECT_TRUE(is_elementwise(id(op))) << op_label(id(op));
@@ -27,15 +27,15 @@ TEST(OpTable, OutputsThatAreReadAsWellAreMarked) {
   EXPECT_FALSE(is_in_out(PLUGRAD_PRIVATE_OPS, 0));
 }
 
-// A kernel is cached by the dtype of one operand, which has to tell apart all kernels of the op.
+// Kernels are cached by the dtype of one operand, which must distinguish all kernels of the op.
 TEST(OpTable, TheKeyIsNoIndexAndNoConditionAndNoSourceOfACast) {
   EXPECT_EQ(key_operand(id(Op::ADD)), 2);
-  EXPECT_EQ(key_operand(id(Op::EQ)), 2);                       // bool, then what is compared
+  EXPECT_EQ(key_operand(id(Op::EQ)), 2);                       // operand 0 is bool, the operands to compare follow
   EXPECT_EQ(key_operand(id(Op::WHERE)), 3);
-  EXPECT_EQ(key_operand(id(Op::CAST)), 0);                     // the source has a slot of its own
-  EXPECT_EQ(key_operand(id(Op::GATHER)), 1);                   // not the index behind it
+  EXPECT_EQ(key_operand(id(Op::CAST)), 0);                     // the source selects a slot of its own
+  EXPECT_EQ(key_operand(id(Op::GATHER)), 1);                   // not the index after it
   EXPECT_EQ(key_operand(id(Op::SCATTER_ADD)), 2);
-  EXPECT_EQ(key_operand(id(Op::ARGMAX)), 1);                   // not the indices it gives
+  EXPECT_EQ(key_operand(id(Op::ARGMAX)), 1);                   // not the resulting indices
   EXPECT_EQ(key_operand(id(Op::UNIFORM)), 0);                  // not the seed
   EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY)), 2);
   EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY_BACKWARD)), 4);

@@ -1,4 +1,4 @@
-// Options of devices and settings from the environment.
+// Options of devices, and settings from environment variables.
 #include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>

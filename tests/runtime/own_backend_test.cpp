@@ -1,4 +1,4 @@
-// A backend of the program's own: a class here, no file anywhere.
+// A backend that the program itself defines: a class here instead of a plugin file.
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -30,7 +30,7 @@ void multiply(const Call& call) {
   std::transform(a, a + call.out().count, b, data<float>(call.out()), std::multiplies<float>());
 }
 
-// Memory of its own, counted.
+// Allocates and counts its own memory.
 class Abacus final : public Backend {
  public:
   explicit Abacus(const Opening& opening) { opening.options.allow({}); }
@@ -54,7 +54,7 @@ class Abacus final : public Backend {
 
 constexpr plugrad_backend kAbacus = backend_table<Abacus>("abacus", "1");
 
-// Registered once, whichever test of this program comes first.
+// Registers the backend once, in the first test that needs it.
 const PluginRecord& registered() {
   static const PluginRecord record = add_backend(&kAbacus, "the test itself");
   return record;
@@ -138,7 +138,7 @@ TEST(OwnBackend, ADetachedDeviceTakesNoWorkButGivesItsTensorsBack) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-// Streams of which the second cannot be made: nothing of the first may be left behind.
+// Creation of its second stream fails: nothing of the first stream may remain.
 class HalfDone final : public Backend {
  public:
   explicit HalfDone(const Opening&) {}
@@ -157,11 +157,11 @@ class HalfDone final : public Backend {
 TEST(OwnBackend, AnOpenThatFailedHalfwayCanBeTriedAgain) {
   static constexpr plugrad_backend kHalf = backend_table<HalfDone>("half");
   add_backend(&kHalf);
-  for (int i = 0; i < 40; ++i)  // more often than there is room for streams
+  for (int i = 0; i < 40; ++i)  // more often than the limit on streams allows
     EXPECT_PRED2(contains, message_of([] { Device("half"); }), "one stream is enough");
 }
 
-// What an opened device says of itself has to be true.
+// The core checks what an opened device reports about itself.
 class Liar final : public Backend {
  public:
   explicit Liar(const Opening&) {}

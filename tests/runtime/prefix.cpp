@@ -11,7 +11,7 @@
 namespace plugrad::test {
 namespace fs = std::filesystem;
 namespace {
-constexpr unsigned kPatience = 60;  // seconds until a program that hangs is ended
+constexpr unsigned kPatience = 60;  // seconds until a hanging program is killed
 
 std::vector<std::string> merged_environment(const Environment& given) {
   std::vector<std::string> all;
@@ -56,7 +56,7 @@ std::vector<std::vector<std::string>> Outcome::all(const std::string& kind) cons
 std::string Outcome::field(const std::string& kind, size_t i) const {
   const auto found = all(kind);
   if (found.size() != 1) {
-    ADD_FAILURE() << found.size() << " lines of " << kind << ", one expected; status " << status << ", " << errors;
+    ADD_FAILURE() << found.size() << " lines of " << kind << ", expected one; status " << status << ", " << errors;
     for (const auto& line : lines)
       for (const std::string& each : line) ADD_FAILURE() << each;
     return {};

@@ -1,5 +1,5 @@
-// A program that tests run in trees of their own: does what its arguments say, one after another, and prints what came of
-// it, fields between tabs.
+// A program that tests run in private trees: executes the commands of its arguments in order and prints their results, with
+// fields separated by tabs.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -47,7 +47,7 @@ void compute(const std::string& name) {
   print({"value", std::to_string(add(one, two).to_vector<float>()[2])});
 }
 
-// Holds blocks of a megabyte until there is no more room, drops them, and takes one again.
+// Allocates blocks of a megabyte until memory is exhausted, drops them, and allocates one again.
 void exhaust(const std::string& name) {
   const Device device(name);
   std::vector<Tensor> held;
@@ -130,7 +130,7 @@ const std::map<std::string, Command> kCommands = {
 }  // namespace
 }  // namespace plugrad
 
-// probe COMMAND ARGUMENT ...: an argument for each, "-" where it has none. A command that throws is reported.
+// probe COMMAND ARGUMENT ...: "-" for a command without argument. Prints the error of a command that throws.
 int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const auto command = plugrad::kCommands.find(argv[i]);

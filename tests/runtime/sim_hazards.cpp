@@ -1,4 +1,4 @@
-// Linked into tests that run on sim, too: whatever a case did, no access may have been left that nothing orders.
+// Linked into tests that also run on sim: fails if any test left two accesses unordered.
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sim.hpp>
 

@@ -1,4 +1,4 @@
-// Several threads at once: first uses, one device, handles that cross, passes side by side. For the thread sanitizer, too.
+// Concurrency: first uses, a shared device, handles passed between threads, parallel passes. Also for the thread sanitizer.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kThreads = 4;
 
-// body(i) on kThreads threads, which begin together. What one throws fails the test.
+// Runs body(i) on kThreads threads that start together. An exception fails the test.
 void together(const std::function<void(int)>& body) {
   std::barrier start(kThreads);
   std::vector<std::thread> threads;
@@ -49,7 +49,7 @@ std::vector<double> ramp(int64_t count, double from) {
 
 TEST(Threads, OpenADeviceOnceWhoeverComesFirst) {
   const std::string name = default_device().name() == "reference:0" ? "cpu" : "reference";
-  if (!has_device(name)) GTEST_SKIP() << "no second device in host memory: " << name << " is not built";
+  if (!has_device(name)) GTEST_SKIP() << "no second host-memory device: " << name << " is not built";
   std::vector<Device> seen(kThreads);
   together([&](int i) {
     seen[static_cast<size_t>(i)] = Device(name);
