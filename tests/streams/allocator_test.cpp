@@ -1,4 +1,4 @@
-// The allocator of a device: what it asks of the plugin, and when.
+// The allocator of a device: which plugin functions it calls, and when.
 #include <core/runtime/small_blocks.hpp>
 #include <plugrad/sdk/backend.hpp>
 #include <tests/streams/rig.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMega = 1 << 20;
 
-// Memory of the host, taken from the device, without kernels.
+// A device without kernels that allocates host memory itself.
 class Shelf final : public Backend {
  public:
   explicit Shelf(const Opening& opening) { opening.options.allow({"memory"}); }
@@ -39,7 +39,7 @@ class Shelf final : public Backend {
 
 class Shelved : public testing::Test {
  protected:
-  // A device of its own for each test.
+  // Makes a new device for each test.
   static DeviceState& shelf(const OptionList& options = {}) {
     static int made = 0;
     const std::string& name = *new std::string("shelf-" + std::to_string(++made));
@@ -96,7 +96,7 @@ TEST_F(Shelved, TheSameSizesAgainFindTheSameBlocks) {
 TEST_F(Shelved, NoMoreIsGivenBackThanIsWanted) {
   DeviceState& d = shelf({{"memory", std::to_string(64 * kMega)}});
   { const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega); }
-  const Ref<Storage> large = make(d, 26 * kMega);  // 18 are too few
+  const Ref<Storage> large = make(d, 26 * kMega);  // 18 MiB would not suffice
   EXPECT_EQ(Shelf::frees, 1u);
   EXPECT_EQ(stats(d).reserved, 62 * kMega);
   EXPECT_EQ(stats(d).largest_free, 24 * kMega);
@@ -106,7 +106,7 @@ TEST_F(Shelved, NoMoreIsGivenBackThanADeviceThatIsFullNeeds) {
   DeviceState& d = shelf();
   Shelf::room = 64 * kMega;
   { const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega); }
-  const Ref<Storage> large = make(d, 28 * kMega);  // in the room of the one of 24, and the 8 that are left
+  const Ref<Storage> large = make(d, 28 * kMega);  // replaces the segment of 24 MiB and uses the 8 MiB that are left
   EXPECT_EQ(Shelf::frees, 1u);
   EXPECT_EQ(stats(d).reserved, 60 * kMega);
   EXPECT_EQ(outcome([&] { make(d, 80 * kMega); }).code, Code::out_of_memory);
@@ -118,7 +118,7 @@ TEST_F(Shelved, TheOptionMemoryIsALimit) {
   const Outcome refused = outcome([&] {
     while (held.size() < 100) held.push_back(make(d, kMega));
   });
-  EXPECT_EQ(held.size(), 32u);  // in one segment of 20 MiB, and then in such of 1
+  EXPECT_EQ(held.size(), 32u);  // in one segment of 20 MiB, then in segments of 1 MiB
   EXPECT_EQ(refused.code, Code::out_of_memory);
   EXPECT_NE(refused.what.find(std::to_string(32 * kMega) + " by the option memory"), std::string::npos) << refused.what;
   EXPECT_LE(stats(d).reserved, 32 * kMega);
@@ -224,7 +224,7 @@ TEST_P(Async, AJoinedBlockComesAfterTheLastUseOfEachHalf) {
     const Ref<Storage> a = test::make(d, large / 2), b = test::make(d, large / 2);
     fill(*a, 2);
     fill(*b, 3);
-    transfer::download(out, *b, 0, large / 2);  // the copy stream reads the second half for long
+    transfer::download(out, *b, 0, large / 2);  // the copy stream is held, so it still reads the second half
   }
   const Ref<Storage> other = test::make(d, large);
   fill(*other, 4);
@@ -238,7 +238,7 @@ TEST_P(Async, AJoinedBlockComesAfterTheLastUseOfEachHalf) {
   transfer::unpin(out);
 }
 
-// A plugin that counts how often it is asked what is over.
+// A plugin that counts the calls of completed.
 std::atomic<uint64_t> asked{0};
 plugrad_status (*completed_of_sim)(plugrad_stream*, uint64_t*);
 plugrad_status completed(plugrad_stream* stream, uint64_t* number) {
@@ -299,7 +299,7 @@ TEST(Polling, FindsOutWhatBecameIdleSince) {
   };
   const Storage* const block = make_in_flight();
   uint64_t number = 0;
-  while (number < d.compute->next) completed_of_sim(d.compute->handle, &number);  // over, and the core does not know
+  while (number < d.compute->next) completed_of_sim(d.compute->handle, &number);  // completed, but the core does not know
   const uint64_t before = asked;
   EXPECT_EQ(make(d, 12 * kMega, true).get(), block);
   EXPECT_GT(asked, before);
@@ -310,7 +310,7 @@ TEST(Limits, HoldForADeviceWithMemoryOfItsOwn) {
   DeviceState& d = full.first;
   const Ref<Storage> a = make(d, 3 * kMega);
   const uint64_t allocs = sim().allocs(d.handle);
-  sim().arm(d.handle, PLUGRAD_SIM_OUT_OF_MEMORY, 1);  // stays armed: the plugin is not asked
+  sim().arm(d.handle, PLUGRAD_SIM_OUT_OF_MEMORY, 1);  // stays armed: the core does not call alloc
   const Outcome refused = outcome([&] { make(d, 2 * kMega); });
   EXPECT_EQ(refused.code, Code::out_of_memory);
   EXPECT_NE(refused.what.find("by the option memory"), std::string::npos) << refused.what;

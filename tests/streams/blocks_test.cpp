@@ -1,4 +1,4 @@
-// Segments cut into blocks: what is split, what is joined, and what a joined block remembers. No device takes part.
+// Segments cut into blocks: splitting, joining, and the recorded uses of a joined block. Needs no device.
 #include <core/runtime/blocks.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kPage = kBlockGranule;
 const auto always = [](const Block&) { return true; };
 
-// A pool with one segment of so many pages.
+// A pool with one segment of kPages pages.
 class Pages : public testing::Test {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class Pages : public testing::Test {
     std::ranges::sort(pages);
     return pages;
   }
-  // The blocks lie side by side and fill the segment.
+  // The blocks are contiguous and fill the segment.
   void expect_tiled() const {
     uint64_t offset = 0;
     const Block* before = nullptr;

@@ -1,4 +1,4 @@
-// What process_test.cpp runs: programs that end, or fork, with work in flight. The exit status says how it went.
+// The program that process_test.cpp runs: it ends or forks with work in flight. Exit status 0 means success.
 #include <tests/streams/rig.hpp>
 
 #include <atomic>
@@ -11,11 +11,11 @@
 
 namespace plugrad::test {
 namespace {
-constexpr unsigned kPatience = 240;  // seconds until a child that hangs is ended
+constexpr unsigned kPatience = 240;  // seconds until a hanging child is killed
 Pinned arrived;
 Ref<Storage> released_by_a_static;  // its destructor runs after main
 
-// Runs after the core's exit handler, which has to have waited.
+// Runs after the core's exit handler, which must have waited for the work.
 void check_arrived() {
   if (value_of(arrived) != 7) _exit(3);
 }
@@ -61,7 +61,7 @@ int leave_while_threads_submit() {
   return 0;
 }
 
-// Which of the calls in a forked child did not answer that the device is not to be had, as bits.
+// A bit for each call in a forked child that did not throw device_lost.
 int enter_from_child(Storage& a) {
   DeviceState& d = *a.device;
   const auto refused = [](auto f) { return outcome(f).code == Code::device_lost; };
@@ -83,7 +83,7 @@ int fork_with_work_in_flight() {
   sim().hold(d.handle, kCompute);
   for (int i = 0; i < 20; ++i) fill(*a, static_cast<float>(i));
   const uint64_t before = d.downloads;
-  std::thread holder([&] { get(*a); });  // inside a copy, holding the copy stream's lock, when the process is forked
+  std::thread holder([&] { get(*a); });  // holds the copy stream's lock inside a copy during the fork
   while (d.downloads == before) std::this_thread::yield();
   usleep(2000);
   const pid_t child = fork();

@@ -1,4 +1,4 @@
-// Failures that come late: what they make invalid, who is told, and that everything else goes on.
+// Failures that are reported late: what they invalidate, which calls throw them, and that all else continues.
 #include <tests/streams/rig.hpp>
 
 #include <thread>
@@ -7,7 +7,7 @@ namespace plugrad::test {
 namespace {
 class Failure : public Timeline {
  protected:
-  // An op that writes x and fails when it is executed; its number.
+  // Submits an op that writes x and fails on execution; returns its number.
   uint64_t fail(Storage& x) {
     sim().arm(x.device->handle, PLUGRAD_SIM_INDEX_ERROR, 1);
     fill(x, 13);
@@ -36,10 +36,10 @@ TEST_P(Failure, IsNamedAndWhatCameAfterIsInvalid) {
   EXPECT_EQ(read.last, k);
   EXPECT_NE(read.what.find(std::to_string(k)), std::string::npos) << read.what;
   expect_failed(*b, k);
-  expect_failed(*independent, k);  // dropped: it came after k
+  expect_failed(*independent, k);  // not executed, because it follows k
   EXPECT_EQ(get(*a), 1);
-  EXPECT_EQ(outcome([&] { add(*c, *b, *a); }).code, Code::index_error);  // an operand that is invalid
-  fill(*b, 9);                                                           // written anew
+  EXPECT_EQ(outcome([&] { add(*c, *b, *a); }).code, Code::index_error);  // operand b is invalid
+  fill(*b, 9);                                                           // a new write makes b valid
   add(*c, *a, *b);
   EXPECT_EQ(get(*c), 10);
 }
@@ -65,8 +65,8 @@ TEST_P(Failure, ReachesWhatOtherStreamsAndDevicesDerived) {
   fill(*a, 1);
   fill(*fine, 4);
   const uint64_t k = fail(*b);
-  transfer::between(*there, 0, *b, 0, bytes);  // by the copy stream of the other device
-  add(*sum, *there, *there);                   // by its compute stream
+  transfer::between(*there, 0, *b, 0, bytes);  // on the other device's copy stream
+  add(*sum, *there, *there);                   // on its compute stream
   transfer::download(out, *b, 0, bytes);
   hold(d, 0);
   expect_failed(*sum, k);
@@ -183,7 +183,7 @@ TEST_P(Failure, OfAPinnedCopyIsToldWhenItIsSettled) {
   transfer::unpin(out);
 }
 
-// A copy that is refused leaves its number, which nobody may wait for.
+// A refused copy gives its number back, so settle must not wait for that number.
 TEST_P(Failure, ARefusedPinnedCopyCanBeSettled) {
   const Ref<Storage> a = make(), b = make();
   Pinned in = pin(), out = pin();
@@ -215,7 +215,7 @@ TEST_P(Failure, APartialWriteDoesNotHealAnInvalidStorage) {
   EXPECT_EQ(get(*a), 1);
 }
 
-// --- Calls that are refused for their own sake.
+// --- Calls that the plugin refuses without an earlier failure.
 
 TEST_P(Failure, ARefusedCallConcernsItselfAndItsNumberComesAgain) {
   const Ref<Storage> a = make(), b = make();
@@ -231,10 +231,10 @@ TEST_P(Failure, ARefusedCallConcernsItselfAndItsNumberComesAgain) {
 
 TEST_P(Failure, ARefusedCallLeavesNoUseBehind) {
   const Ref<Storage> a = make(), b = make();
-  upload(*a, 1);  // foreign to compute
+  upload(*a, 1);  // a use by a stream other than the home
   sim().arm(d.handle, PLUGRAD_SIM_REFUSE, 1);
   EXPECT_EQ(outcome([&] { add(*b, *a, *a); }).code, Code::internal);
-  upload(*a, 2);  // would wait for a number that compute was never given
+  upload(*a, 2);  // must not wait for the number of the refused op
   add(*b, *a, *a);
   EXPECT_EQ(get(*b), 4);
 }
@@ -290,8 +290,8 @@ TEST(Lost, IsForEverAndSparesTheOtherDevice) {
     EXPECT_EQ(outcome([&] { streams::sync(*e.compute); }).code, Code::device_lost);
     EXPECT_EQ(outcome([&] { make(e, kLargeBytes); }).code, Code::device_lost);
   }
-  EXPECT_EQ(outcome([&] { get(*late); }).code, Code::device_lost);  // derived from what was lost
-  EXPECT_EQ(get(*taken), 3);                                       // taken before
+  EXPECT_EQ(outcome([&] { get(*late); }).code, Code::device_lost);  // depends on lost data
+  EXPECT_EQ(get(*taken), 3);                                       // copied before the loss
   EXPECT_EQ(get(*good), 8);
   add(*taken, *taken, *good);
   EXPECT_EQ(get(*taken), 11);

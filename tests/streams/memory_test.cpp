@@ -1,4 +1,4 @@
-// Who may have a block again, and when; what happens where there is none.
+// When a block may be reused and by which stream; what happens if memory is exhausted.
 #include <tests/streams/rig.hpp>
 
 #include <thread>
@@ -31,7 +31,7 @@ TEST_P(Reuse, OnTheOtherStreamComesAfterHome) {
   a = {};
   Ref<Storage> b = test::make(d, bytes, true);
   if (large()) {
-    EXPECT_NE(b.get(), block);  // home is not done with it
+    EXPECT_NE(b.get(), block);  // the home has not finished with it
   }
   transfer::upload(*b, 0, in, bytes);
   hold(d, 0);
@@ -113,7 +113,7 @@ TEST_P(Reuse, ByThreadsThatHandBlocksOn) {
 }
 
 using Trim = Timeline;
-constexpr uint64_t kOwnSegment = 12 << 20;  // bytes of a block that shares its segment with no other
+constexpr uint64_t kOwnSegment = 12 << 20;  // bytes of a block with a segment of its own
 INSTANTIATE_TEST_SUITE_P(Blocks, Trim, testing::Values(kOwnSegment), [](const auto&) { return "large"; });
 
 TEST_P(Trim, GivesBackOnlyWhatNobodyUses) {
@@ -155,14 +155,14 @@ TEST(OutOfMemory, TrimsAndTriesAgain) {
   fill(*b, 2);
   b = {};
   streams::sync(*d.compute);
-  Ref<Storage> c = make(d, 2 * kMegabyte + kMegabyte / 2);  // fits once b's block is given back
+  Ref<Storage> c = make(d, 2 * kMegabyte + kMegabyte / 2);  // fits once b's block is released
   fill(*c, 3);
   EXPECT_EQ(get(*a), 1);
   EXPECT_EQ(get(*c), 3);
   const Outcome refused = outcome([&] { make(d, 2 * kMegabyte); });
   EXPECT_EQ(refused.code, Code::out_of_memory);
   EXPECT_NE(refused.what.find(d.name), std::string::npos);
-  EXPECT_EQ(get(*c), 3);  // and nothing else happened
+  EXPECT_EQ(get(*c), 3);  // nothing else changed
   c = {};
   streams::sync(*d.compute);
   EXPECT_TRUE(outcome([&] { c = make(d, 2 * kMegabyte); }).ok);

@@ -1,4 +1,4 @@
-// Streams that the core does not know: another library's on the same device, late, before an import and after an export.
+// Order with another library's stream on the same device, with late work before an import and after an export.
 #include <core/runtime/import.hpp>
 #include <core/runtime/native.hpp>
 #include <tests/streams/rig.hpp>
@@ -13,8 +13,8 @@ namespace {
 
 const plugrad_native& extension() { return *shared_devices().first.native; }
 
-// Another library: a stream and a buffer of its own on a device of the core's. It has the copy role, so that a timeline can
-// hold it and let the core's compute stream run.
+// Another library with its own stream and buffer on a device of the core. The stream has the copy role, so that a timeline
+// can hold it while the core's compute stream runs.
 class Library {
  public:
   explicit Library(DeviceState& device, uint64_t bytes) : device_(device), bytes_(bytes) {
@@ -32,7 +32,7 @@ class Library {
   void* native() const { return native_; }
   MemoryPiece piece() const { return {reinterpret_cast<uintptr_t>(buffer_), 0, bytes_}; }
 
-  // By a copy, since the rig counts the kernels that the core calls.
+  // Fills by a copy, because the rig compares the core's count of kernels with sim's.
   void fill(float value) { fill(buffer_, 0, value); }
   void fill(plugrad_buffer* buffer, uint64_t offset, float value) {
     std::vector<float> values(bytes_ / sizeof(float), value);
@@ -42,7 +42,7 @@ class Library {
     const plugrad_copy copy{sizeof copy, 0, ++number_, bytes_, to, from};
     check(device_.table.copy(stream_, &copy));
   }
-  // What a producer does that was given the consumer's stream.
+  // Acts as a producer that received the consumer's stream.
   void signal(void* consumer) { check(extension().signal(stream_, ++number_, consumer)); }
 
  private:
@@ -96,7 +96,7 @@ TEST_P(Native, AProducerMayMakeOurStreamWait) {
   EXPECT_EQ(get(*sum), 8);
 }
 
-// The wait has a number on the compute stream, so those of other streams and devices follow from it.
+// The wait has a number on the compute stream, from which the waits of other streams and devices follow.
 TEST_P(Native, OtherStreamsComeAfterTheProducerToo) {
   Library producer(d, bytes);
   const Ref<Storage> there = make(e);
@@ -193,7 +193,7 @@ TEST_P(Native, ADeviceWithoutTheExtensionSaysSo) {
   EXPECT_EQ(bare.compute->done, bare.compute->next);
 }
 
-// What a notice did, and on which side of completion.
+// Counts notifications.
 struct Notices {
   std::atomic<int> count{0};
   static void note(void* context) { ++static_cast<Notices*>(context)->count; }

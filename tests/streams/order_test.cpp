@@ -1,4 +1,4 @@
-// What comes after what: ops, copies in each direction, the streams of two devices.
+// The order of ops, of copies in each direction, and of the streams of two devices.
 #include <tests/streams/rig.hpp>
 
 namespace plugrad::test {
@@ -49,7 +49,7 @@ TEST_P(Order, AnUploadDoesNotWaitForTheOtherStream) {
   hold(d, kCompute);
   fill(*a, 1);
   upload(*b, 4);
-  EXPECT_EQ(get(*b), 4);  // by the copy stream alone, while the other one is held
+  EXPECT_EQ(get(*b), 4);  // needs only the copy stream, while compute is held
   add(*c, *a, *b);
   hold(d, 0);
   EXPECT_EQ(get(*c), 5);
@@ -150,7 +150,7 @@ TEST_P(Order, FromDeviceToDevice) {
   transfer::between(*b, 0, *a, 0, bytes);
   add(*c, *b, *b);
   transfer::between(*back, 0, *c, 0, bytes);
-  fill(*a, 50);  // after the other device has read it
+  fill(*a, 50);  // must wait until the other device has read it
   add(*a, *a, *back);
   hold(d, 0);
   EXPECT_EQ(get(*a), 56);

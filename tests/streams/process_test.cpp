@@ -1,4 +1,4 @@
-// Exit and fork with work in flight, in processes of their own.
+// Exit and fork with work in flight, in child processes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// The wait status of the program beside this one. The thread sanitizer has to be told that a fork is meant.
+// Runs streams_child and returns its wait status. The thread sanitizer must be told to permit threads after a fork.
 int status_of_child(const std::string& mode) {
   const char* given = std::getenv("TSAN_OPTIONS");
   const std::string options = std::string(given ? given : "") + " die_after_fork=0";

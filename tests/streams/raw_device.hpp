@@ -1,4 +1,4 @@
-// Devices of sim driven through the C table alone, as the core drives them; what they answer, tests see as it is.
+// Devices of sim, called through the C table as the core calls them. Tests see the statuses that they return.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sim.hpp>
@@ -11,7 +11,7 @@ namespace plugrad::test {
 
 struct RawStream {
   plugrad_stream* handle = nullptr;
-  uint64_t number = 0;  // the last one that was accepted
+  uint64_t number = 0;  // the last accepted one
 };
 
 using RawOptions = std::vector<std::pair<std::string, std::string>>;
@@ -22,8 +22,8 @@ class RawDevice {
 
   static const plugrad_backend& table();
   static const plugrad_sim& sim();
-  static std::string last_report();  // on this thread; and forgets it
-  // Opens and forgets; what open answered.
+  static std::string last_report();  // of this thread; clears it
+  // Opens a device, discards it and returns the status of open.
   static plugrad_status try_open(uint32_t index, const RawOptions& options);
 
   plugrad_device* handle() const { return handle_; }
@@ -32,7 +32,7 @@ class RawDevice {
   plugrad_buffer* alloc(uint64_t bytes) const;
 
   const plugrad_kernel* kernel(uint32_t opcode, std::vector<uint8_t> dtypes, uint16_t layout, uint32_t outputs = 1) const;
-  // f32, dense, `count` elements each; a null input is an immediate of `value`.
+  // The operands are f32, dense, of kCount elements. A null input is an immediate of `value`.
   plugrad_status run(RawStream& on, uint32_t opcode, plugrad_buffer* out, std::vector<plugrad_buffer*> inputs,
                      double value = 0) const;
   plugrad_status fill(RawStream& on, plugrad_buffer* out, double value) const {
@@ -50,7 +50,7 @@ class RawDevice {
     return {sizeof(plugrad_place), PLUGRAD_HOST, nullptr, static_cast<plugrad_buffer*>(address), 0};
   }
   static plugrad_status copy(RawStream& on, const plugrad_place& to, const plugrad_place& from, uint64_t bytes);
-  // What the first element holds, by way of plain host memory; all others hold the same, else NaN.
+  // Copies the buffer to plain host memory; returns the value of all elements, or NaN if they differ.
   float read(RawStream& on, plugrad_buffer* buffer) const;
 
   static constexpr int64_t kCount = 1024;
@@ -61,9 +61,9 @@ class RawDevice {
   plugrad_device_info info_{};
 };
 
-// Adds a wait of `on` for what was submitted to `other`.
+// Makes `on` wait for op `number` of `other`.
 plugrad_status wait(RawStream& on, const RawStream& other, uint64_t number);
-// Asks until number is out of flight; what completed answered last.
+// Polls until op `number` is no longer in flight; returns the last status of completed.
 plugrad_status complete(const RawStream& stream, uint64_t number);
 
 }  // namespace plugrad::test

@@ -31,7 +31,7 @@ Pair shared_devices() {
   return pair;
 }
 
-// The same plugin under another name is another device to the core. Tables live as long as the process.
+// To the core the same plugin under another name is another device. Tables live until the process ends.
 Pair fresh_devices(const OptionList& options) {
   static std::atomic<int> made{0};
   const std::string& name = *new std::string("sim-" + std::to_string(++made));
@@ -98,7 +98,7 @@ void await_failure(StreamState& stream) {
 
 void Timeline::SetUp() { hazards_ = sim().hazards(); }
 
-// Whatever a timeline did: no hazard, nothing armed that did not happen, and the device saw every call that core counted.
+// After every timeline: disarms faults; expects no pending failure, no hazard, and equal call counts in core and device.
 void Timeline::TearDown() {
   sim().hold(nullptr, 0);
   sim().set_latency(nullptr, 0);

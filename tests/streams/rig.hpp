@@ -1,5 +1,5 @@
-// Timelines: what the core's runtime submits to sim, and what comes of it. Nothing here looks at a clock: a stream that is
-// held proves what did not wait for it, and values, hazards and counts prove the rest.
+// Timelines test what the core's runtime submits to sim. They read no clock: work that completes while a stream is held did
+// not wait for that stream; values, hazards and counts prove the rest.
 #pragma once
 #include <core/runtime/dispatch.hpp>
 #include <core/runtime/transfer.hpp>
@@ -14,7 +14,7 @@
 namespace plugrad::test {
 
 inline constexpr uint32_t kCompute = 1u << PLUGRAD_COMPUTE_STREAM, kCopies = 1u << PLUGRAD_COPY_STREAM;
-inline constexpr uint64_t kSmallBytes = 4096, kLargeBytes = 65536;  // from a magazine, and from the device's allocator
+inline constexpr uint64_t kSmallBytes = 4096, kLargeBytes = 65536;  // from a magazine; from the device's allocator
 
 const plugrad_sim& sim();
 std::string last_hazard();
@@ -24,10 +24,10 @@ struct Pair {
 };
 // The two devices that all timelines of a process share.
 Pair shared_devices();
-// Two devices of their own, for timelines that leave them lost or full. A process has room for a few.
+// Two new devices, for timelines that leave them lost or full. A process can have only a few.
 Pair fresh_devices(const OptionList& options = {});
 
-// What f threw; ok where it did not.
+// The Error that f threw, or ok.
 struct Outcome {
   bool ok = true;
   Code code{};
@@ -43,7 +43,7 @@ template <class F> Outcome outcome(F f) {
   }
 }
 
-// f32 operands of `bytes`.
+// The operands are f32.
 Ref<Storage> make(DeviceState& device, uint64_t bytes, bool upload = false);
 plugrad_view view_of(const Storage& x);
 plugrad_view every_other(const Storage& x, uint64_t first);
@@ -53,11 +53,11 @@ void add(Storage& out, Storage& a, Storage& b);
 void add(Storage& out, const plugrad_view& out_view, Storage& a, const plugrad_view& a_view, Storage& b,
          const plugrad_view& b_view);
 void upload(Storage& to, float value);
-// What all elements hold; NaN where they differ. Throws as transfer::download.
+// The value of all elements, or NaN if they differ. Throws as transfer::download does.
 float get(Storage& x);
 float value_of(const Pinned& pinned);
 void set_value(Pinned& pinned, float value);
-// Until the device knows of the failure of something that was submitted.
+// Waits until the device has detected the failure of a submitted op.
 void await_failure(StreamState& stream);
 
 class Timeline : public testing::TestWithParam<uint64_t> {

@@ -1,4 +1,4 @@
-// Failures of sim: late ones, armed ones, and what options take away.
+// Failures of sim: late ones, armed ones, and features that options remove.
 #include <tests/streams/sim_fixture.hpp>
 
 #include <vector>

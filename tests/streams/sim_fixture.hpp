@@ -1,4 +1,4 @@
-// Two devices of sim, driven through the C table, and the hazards that sim counts.
+// Two devices of sim, called through the C table, and the hazards that sim counts.
 #pragma once
 #include <tests/streams/raw_device.hpp>
 
@@ -18,7 +18,7 @@ inline std::string last_hazard() {
   return text;
 }
 
-// Has two streams on the first device and one on the second. Opens the devices once, since a process keeps its devices.
+// Has two streams on the first device and one on the second. Opens the devices once, because a process keeps them.
 class Sim : public testing::Test {
  protected:
   void SetUp() override { hazards_ = sim().hazards(); }

@@ -1,4 +1,4 @@
-// sim itself: the timelines rely on it to be strict, to complete late, and to hide its memory.
+// sim itself: timelines rely on it to enforce the contract, to complete late, and to hide its memory.
 #include <tests/streams/sim_fixture.hpp>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace {
 thread_local uint64_t allocations = 0;
 }
-// Counted, as run may not allocate.
+// Counts allocations, because run must not allocate.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* p = std::malloc(bytes)) return p;
@@ -109,14 +109,14 @@ TEST_F(Sim, TakesManySubmissionsWithoutWaitingOrAllocating) {
 TEST_F(Sim, RefusesWhatBreaksTheContract) {
   plugrad_buffer* a = make();
   ++compute.number;
-  EXPECT_EQ(device.fill(compute, a, 1), PLUGRAD_INVALID);  // 1 comes before 2
+  EXPECT_EQ(device.fill(compute, a, 1), PLUGRAD_INVALID);  // op 1 must come before op 2
   --compute.number;
   EXPECT_NE(RawDevice::last_report().find("next number is 1"), std::string::npos);
   EXPECT_EQ(device.fill(compute, reinterpret_cast<plugrad_buffer*>(reinterpret_cast<char*>(a) + 256), 1), PLUGRAD_INVALID);
   plugrad_buffer* small = device.alloc(kBytes - 4);
   EXPECT_EQ(device.fill(compute, small, 1), PLUGRAD_INVALID);
   EXPECT_EQ(RawDevice::copy(compute, device.place(small), device.place(a), kBytes), PLUGRAD_INVALID);
-  EXPECT_EQ(wait(copies, compute, 1), PLUGRAD_INVALID);  // not given yet
+  EXPECT_EQ(wait(copies, compute, 1), PLUGRAD_INVALID);  // op 1 is not submitted yet
   EXPECT_EQ(device.fill(compute, a, 1), PLUGRAD_OK);
   EXPECT_EQ(device.read(compute, a), 1);
   release({a, small});
@@ -128,7 +128,7 @@ TEST_F(Sim, FindsAMissingWaitAtSubmission) {
   ASSERT_EQ(complete(compute, 0), PLUGRAD_OK);
   sim().hold(device.handle(), kComputeRole);
   ASSERT_EQ(device.fill(compute, b, 1), PLUGRAD_OK);
-  ASSERT_EQ(device.add(copies, a, b, b), PLUGRAD_OK);  // b is being written, and so was a for all the host knows
+  ASSERT_EQ(device.add(copies, a, b, b), PLUGRAD_OK);  // b is being written, and no wait orders the write of a
   sim().hold(device.handle(), 0);
   expect_hazard();
   EXPECT_NE(last_hazard().find("does not come after"), std::string::npos);
@@ -141,11 +141,11 @@ TEST_F(Sim, AcceptsWhatAWaitOrders) {
   ASSERT_EQ(device.fill(compute, a, 1), PLUGRAD_OK);
   ASSERT_EQ(wait(copies, compute, compute.number), PLUGRAD_OK);
   ASSERT_EQ(device.add(copies, b, a, a), PLUGRAD_OK);
-  ASSERT_EQ(wait(distant, copies, copies.number), PLUGRAD_OK);  // and so behind compute
+  ASSERT_EQ(wait(distant, copies, copies.number), PLUGRAD_OK);  // and so after compute, too
   ASSERT_EQ(RawDevice::copy(distant, other.place(c), device.place(a), kBytes), PLUGRAD_OK);
   ASSERT_EQ(wait(compute, distant, distant.number), PLUGRAD_OK);
   ASSERT_EQ(device.fill(compute, a, 5), PLUGRAD_OK);
-  ASSERT_EQ(device.fill(compute, b, 6), PLUGRAD_OK);  // transitively
+  ASSERT_EQ(device.fill(compute, b, 6), PLUGRAD_OK);  // ordered transitively
   sim().hold(device.handle(), 0);
   EXPECT_EQ(other.read(distant, c), 1);
   EXPECT_EQ(device.read(compute, b), 6);
@@ -161,7 +161,7 @@ TEST_F(Sim, AWriteBehindSomeOfSeveralReadersIsFound) {
   plugrad_buffer* c = make();
   ASSERT_EQ(device.run(third, PLUGRAD_OP_COPY, c, {a}), PLUGRAD_OK);
   ASSERT_EQ(wait(compute, third, third.number), PLUGRAD_OK);
-  ASSERT_EQ(device.fill(compute, a, 2), PLUGRAD_OK);  // not behind copies
+  ASSERT_EQ(device.fill(compute, a, 2), PLUGRAD_OK);  // not ordered after copies
   expect_hazard();
   ASSERT_EQ(complete(third, 1), PLUGRAD_OK);
   release({a, b, c});
@@ -180,7 +180,7 @@ TEST_F(Sim, FindsMemoryThatIsFreedInFlight) {
 }
 
 TEST_F(Sim, APlainHostSourceIsTheCallersOnReturn) {
-  constexpr size_t kMany = 1 << 18;  // more than the staging memory holds
+  constexpr size_t kMany = 1 << 18;  // exceeds the staging memory
   plugrad_buffer* a = device.alloc(kMany * 4);
   std::vector<uint32_t> values(kMany), back(kMany);
   for (size_t i = 0; i < kMany; ++i) values[i] = static_cast<uint32_t>(i * 2654435761u);

@@ -1,4 +1,4 @@
-// Many threads, and work at random against a model.
+// Many threads; and random work compared with a model.
 #include <tests/streams/rig.hpp>
 
 #include <atomic>
@@ -61,7 +61,7 @@ TEST_P(Threads, QueuesRunFullAndNobodyIsStuck) {
   EXPECT_EQ(get(*a), 3000);
 }
 
-// Whoever syncs first takes the failure from the device, and from nobody else.
+// The first thread that syncs clears the failure on the device, but every other thread still sees it.
 TEST_P(Threads, AFailureIsSeenByAllWhoLook) {
   constexpr int kRounds = 200;
   const Ref<Storage> a = make();
@@ -83,7 +83,7 @@ TEST_P(Threads, AFailureIsSeenByAllWhoLook) {
   EXPECT_EQ(told, kRounds);
 }
 
-// --- At random.
+// --- Random work.
 
 struct Model {
   explicit Model(uint64_t seed) : random(seed) {}
