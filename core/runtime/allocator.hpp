@@ -16,7 +16,7 @@ namespace plugrad {
 //
 // Requests below 1 MiB share segments of 2 MiB, those up to 10 MiB share segments of 20 MiB, and each larger one has its own
 // segment, rounded up to 2 MiB. Devices allocate in pages of 2 MiB, one of their calls costs as much as hundreds of small
-// ops, and long-lived small blocks would fragment the memory of large ones. If memory is short, a segment fits its block.
+// ops, and long-lived small blocks would fragment the memory of large ones. If memory is short, a segment equals its block.
 class Allocator {
  public:
   explicit Allocator(DeviceState& device) : device_(device) {}

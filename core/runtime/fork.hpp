@@ -5,7 +5,7 @@
 
 namespace plugrad {
 
-// A mutex of a higher layer, held across forks. For static objects only: their constructors run before other threads.
+// A mutex of a higher layer, held across forks. For static objects only: they are constructed before threads start.
 class ForkMutex : public std::mutex {
  public:
   ForkMutex() : next_(first_) { first_ = this; }

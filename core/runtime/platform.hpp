@@ -5,7 +5,7 @@
 
 namespace plugrad::platform {
 
-// The absolute path of the file that this library was loaded from; the program's if it is linked statically.
+// The absolute path, links resolved, of the file that contains this library: the program's if it is linked statically.
 std::string core_file();
 // An environment variable, or null; always null in a program with raised privileges.
 const char* environment(const char* name);

@@ -16,7 +16,7 @@ class DeviceState;
 struct MemoryStats {
   uint64_t active = 0;        // held by tensors and workspaces, or small blocks that other threads cache
   uint64_t cached = 0;        // free and kept for reuse
-  uint64_t peak = 0;          // the highest active ever, with small blocks counted by their chunks
+  uint64_t peak = 0;          // the highest active since reset_peak, with small blocks counted by their chunks
   uint64_t reserved = 0;      // allocated from the device: active + cached
   uint64_t small = 0;         // part of reserved: chunks of up to 64 KB for blocks up to 4 KB, never released
   uint64_t segments = 0;      // the number of buffers in reserved
@@ -73,8 +73,8 @@ class PLUGRAD_API Device {
   DeviceState* state_ = nullptr;
 };
 
-// The device that factories use by default: the one set, else the first of a plugin that offers itself as default (such
-// as cpu). Process-wide. Throws Error (invalid) where there is none.
+// The device that factories use by default: the one set, else the first of a plugin that offers itself as default, such
+// as cpu. Process-wide. Throws Error (invalid) if there is none.
 PLUGRAD_API Device default_device();
 PLUGRAD_API void set_default_device(Device device);
 

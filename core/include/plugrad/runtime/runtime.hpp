@@ -31,7 +31,7 @@ struct PluginRecord {
 PLUGRAD_API std::vector<PluginRecord> plugins();
 // The directories of the search, in order, including those that the program added.
 PLUGRAD_API std::vector<std::string> plugin_directories();
-// Adds an absolute directory to the front of the search. Throws Error (invalid) once the search has run.
+// Adds an absolute directory to the front of the search. Throws Error (invalid) for a relative path or after the search.
 PLUGRAD_API void add_plugin_directory(const std::string& directory);
 // Loads one file by absolute path. Throws Error with the stage that failed and the loader's message.
 PLUGRAD_API PluginRecord load_plugin(const std::string& path);

@@ -28,7 +28,7 @@ constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t
 constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
-// The dtype with this name. Throws Error (invalid), which lists the names, where there is none.
+// The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known ones.
 PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 

@@ -69,7 +69,7 @@ class PLUGRAD_API Tensor {
   // Makes backward keep the gradient of this result of an op.
   void retain_grad();
   // Adds this tensor's gradient with respect to each leaf to that leaf's grad(). seed has this tensor's shape; for one
-  // element it defaults to 1. Throws Error (invalid) without a graph or after it was freed; then no gradient has changed.
+  // element the default is 1. Throws Error (invalid) without a graph or if it was freed. A failure changes no gradient.
   void backward(const Tensor& seed = {}, BackwardOptions options = {}) const;
   // The same storage, outside the graph.
   Tensor detach() const;
