@@ -142,8 +142,8 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   return order_slow(s, *x, write, foreign);
 }
 
-// Records that op s.next uses x, if s is not its home. Called after the submission: if the plugin refused the op, others would
-// wait for a number that does not exist yet, and the op that gets it may wait for them.
+// Records that op s.next uses x, if s is not its home. Called after the submission: if the plugin refused the op, others
+// would wait for a number that does not exist yet, and the op that gets it may wait for them.
 [[gnu::noinline, gnu::cold]] void note_foreign(StreamState& s, Storage* x) {
   if (!x || (x->owner.load(std::memory_order_relaxed) & ~kForeign) == s.id) return;
   const std::lock_guard lock(ledger().mutex);
