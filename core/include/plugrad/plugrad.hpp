@@ -1,4 +1,4 @@
-// Everything but files and data sets, whose headers are in plugrad/io.
+// The whole API except files and data sets, whose headers are in plugrad/io.
 #pragma once
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/draw.hpp>

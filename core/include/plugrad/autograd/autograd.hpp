@@ -1,4 +1,4 @@
-// Recording, and gradients as a function.
+// Switches recording on and off, and computes gradients.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad {
 
-// Nothing is recorded on this thread while it lives.
+// Disables recording on this thread for its lifetime.
 class PLUGRAD_API NoGrad {
  public:
   NoGrad();
@@ -18,7 +18,7 @@ class PLUGRAD_API NoGrad {
   uint32_t before_;
 };
 
-// Recording on again, inside a NoGrad.
+// Enables recording on this thread for its lifetime, for use inside a NoGrad.
 class PLUGRAD_API EnableGrad {
  public:
   EnableGrad();
@@ -34,18 +34,18 @@ class PLUGRAD_API EnableGrad {
 PLUGRAD_API bool grad_enabled();
 
 struct GradOptions {
-  std::vector<Tensor> seeds = {};  // one per output, of its shape; 1 for outputs of one element where empty or undefined
+  std::vector<Tensor> seeds = {};  // one per output, in its shape; if left out, 1 for an output of one element
   bool retain_graph = false;
   bool create_graph = false;       // the gradients can be differentiated again; implies retain_graph
-  bool allow_unused = false;       // an input that no output depends on gives an undefined tensor instead of an error
+  bool allow_unused = false;       // for an input that no output depends on, return an undefined tensor
 };
 
-// The gradients of the sum of outputs for each of inputs (leaves or results), without touching any .grad.
-// Throws Error (invalid) as Tensor::backward does, and for inputs that no output depends on.
+// Returns the gradient of the sum of outputs for each input (a leaf or a result). Leaves every .grad unchanged.
+// Throws Error (invalid) as Tensor::backward does, and for an input that no output depends on.
 PLUGRAD_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                      const GradOptions& options = {});
 
-// backward from several roots in one pass.
+// Tensor::backward from several roots in one pass.
 PLUGRAD_API void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds = {},
                           BackwardOptions options = {});
 

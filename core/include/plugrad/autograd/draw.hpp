@@ -1,4 +1,4 @@
-// Graphs as pictures.
+// Draws the graph of a tensor.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -8,12 +8,12 @@ namespace plugrad {
 
 struct DrawOptions {
   std::string direction = "LR";  // of the arrows: LR, TB, RL, BT
-  size_t limit = 2000;           // nodes; a larger graph is an error, for no picture of it can be read
+  size_t limit = 2000;           // nodes; a larger graph is an error: the picture would be unreadable
 };
 
-// The graph that a tensor (or a Value's) was computed by, as text in the language DOT: a box for each tensor, with its
-// label, its value and its gradient where they are numbers, else its shape; a circle for each op. Show it with Graphviz:
-// `dot -Tsvg`. Throws Error (invalid) for an unknown direction and beyond the limit. Reads the values: waits for the device.
+// Returns the graph of a tensor, or of a Value's tensor(), as text in the DOT language: an ellipse for each op, and for each
+// tensor a box with its label, its gradient, and its value if known and of one element, else its shape. Render it with
+// `dot -Tsvg` of Graphviz. Throws Error (invalid) for an unknown direction and beyond the limit. Waits for the device.
 PLUGRAD_API std::string draw_dot(const Tensor& root, const DrawOptions& options = {});
 
 }  // namespace plugrad

@@ -1,4 +1,4 @@
-// Fashion-MNIST: 70,000 pictures of clothes in ten classes, 28 x 28. Xiao, Rasul and Vollgraf, 2017.
+// Fashion-MNIST: 70,000 images of clothes in ten classes, 28 x 28. Xiao, Rasul and Vollgraf, 2017.
 #pragma once
 #include <plugrad/io/idx.hpp>
 
@@ -13,8 +13,8 @@ struct FashionMnist {
   LabelledImages train, test;
 };
 
-// Reads the four files of a directory, under their original names, with or without ".gz". Throws Error (io_error), with
-// the command that installs the data, where a file is missing; else as read_labelled_images.
+// Reads the four files in a directory by their original names, with or without ".gz". For a missing file, throws Error
+// (io_error) with the command that installs the data. Otherwise throws as read_labelled_images does.
 PLUGRAD_API FashionMnist read_fashion_mnist(const std::string& directory = kFashionMnistDirectory);
 
 }  // namespace plugrad::io

@@ -8,10 +8,10 @@
 
 namespace plugrad::io {
 
-// A file that appears under its name only at commit(): it is written beside that name under another one, synced and renamed,
-// and its folder is synced. Without commit() no file remains. It follows symbolic links: their target is replaced and keeps
-// its permissions. A process with a limit on file sizes must ignore SIGXFSZ to get the error instead of the signal.
-// Not thread-safe; different processes may write one path: the last to commit wins.
+// A file that appears under its name only at commit(). It writes to a temporary file in the same folder; commit() syncs and
+// renames that file, and syncs the folder. Without commit() no file remains. It follows symbolic links, and the new file has
+// the old one's permissions. A process with a file size limit must ignore SIGXFSZ to get the error instead of the signal.
+// Not thread-safe. Different processes may write the same path: the last to commit wins.
 // Each function throws Error (io_error), which names the path, the system's reason, and the state of the old file.
 class PLUGRAD_API AtomicFile {
  public:

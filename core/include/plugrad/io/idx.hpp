@@ -1,4 +1,4 @@
-// IDX, the format of MNIST and similar data sets; plain or compressed with gzip.
+// IDX, the format of MNIST and similar data sets, plain or compressed with gzip.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
@@ -18,15 +18,15 @@ struct IdxArray {
 // not an array of unsigned bytes. Memory use grows with the file's contents, not with the size that its header claims.
 PLUGRAD_API IdxArray read_idx(const std::string& path);
 
-// Images with a class each.
+// Images, each with a class.
 struct LabelledImages {
   int64_t count = 0, rows = 0, columns = 0;
   std::vector<uint8_t> pixels;  // count * rows * columns
   std::vector<uint8_t> labels;  // count
 };
 
-// Reads a pair of files: images (n, rows, columns) and labels (n). Throws as read_idx, and where ranks or counts do not
-// match or there is no image.
+// Reads a pair of files: images (n, rows, columns) and labels (n). Throws as read_idx does, and if ranks or counts do
+// not match or there is no image.
 PLUGRAD_API LabelledImages read_labelled_images(const std::string& images, const std::string& labels);
 
 }  // namespace plugrad::io

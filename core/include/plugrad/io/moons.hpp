@@ -12,8 +12,8 @@ struct Moons {
   std::vector<int64_t> labels;  // 0: the upper moon, 1: the lower
 };
 
-// `count` points, half of them on each moon in alternation, each moved by normal noise of that standard deviation. The same
-// seed gives the same points. Throws Error (invalid) for a negative count or noise.
+// Returns `count` points, alternately on the two moons, each moved by normal noise of that standard deviation. The same seed
+// gives the same points. Throws Error (invalid) for a negative count or noise.
 PLUGRAD_API Moons make_moons(int64_t count, double noise, uint64_t seed);
 
 }  // namespace plugrad::io

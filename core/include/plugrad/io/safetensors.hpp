@@ -28,12 +28,12 @@ struct Safetensors {
   Metadata metadata;
 };
 
-// Reads and checks only the header. Throws Error (io_error) for a file that is missing or violates the format: length of
-// the header, JSON in UTF-8, no key twice, the dtypes of dtypes.def, at most 8 extents, tensors that
-// fill the rest of the file without gap or overlap.
+// Reads and checks only the header. Throws Error (io_error) for a file that is missing or violates the format: the header's
+// length, JSON in UTF-8 without repeated keys, the dtypes of dtypes.def, at most 8 extents, and tensors that fill the rest
+// of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
-// Reads the header, and the tensors onto a device. Throws as read_safetensors_header, and for a bool that is neither 0 nor
-// 1.
+// Reads the header, and the tensors to a device. Throws as read_safetensors_header does, and for a bool that is neither 0
+// nor 1.
 PLUGRAD_API Safetensors read_safetensors(const std::string& path, Device device = default_device());
 // Writes a file atomically (see file.hpp); waits for the devices. Tensors are ordered by decreasing element size, so that
 // all are aligned, and then by name: equal contents give equal files. Throws Error (io_error), and Error (invalid)

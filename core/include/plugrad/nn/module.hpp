@@ -15,7 +15,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Not thread-safe while parameters change; forward alone may run on several threads.
+// Several threads may call forward at once, unless one of them changes parameters.
 class PLUGRAD_API Module {
  public:
   virtual ~Module();
@@ -23,15 +23,15 @@ class PLUGRAD_API Module {
   Tensor operator()(const Tensor& x) const { return forward(x); }
   // "Linear(784, 512)"
   virtual std::string text() const = 0;
-  // All parameters with their names, own ones first; the tensors are handles: writing in place writes the module's.
+  // All parameters with their names, own ones first. The tensors are handles: writing one in place changes the module.
   virtual std::vector<NamedTensor> named_parameters() const { return {}; }
   std::vector<Tensor> parameters() const;
   void clear_grad();
-  // Moves the parameters, inside the same leaves: optimisers keep their handles.
+  // Moves the parameters to a device. Their leaves stay the same, so an optimiser's handles remain valid.
   void to(Device device);
 };
 
-// y = x W^T + b for x (.., in) -> (.., out); W (out, in), b (out). Both start uniform in +-1/sqrt(in), as PyTorch's.
+// y = x W^T + b for x (.., in) -> (.., out); W (out, in), b (out). Both start uniform in +-1/sqrt(in), as in PyTorch.
 class PLUGRAD_API Linear final : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true, DType dtype = DType::f32, Device device = default_device());
@@ -56,7 +56,7 @@ PLUGRAD_API std::shared_ptr<Module> relu();
 PLUGRAD_API std::shared_ptr<Module> tanh();
 PLUGRAD_API std::shared_ptr<Module> sigmoid();
 
-// One after another. Parameters are named by position: "0.weight".
+// Applies modules one after another. Parameters are named by position: "0.weight".
 class PLUGRAD_API Sequential final : public Module {
  public:
   explicit Sequential(std::vector<std::shared_ptr<Module>> modules) : modules_(std::move(modules)) {}

@@ -1,4 +1,4 @@
-// Optimisers. Parameters without a gradient are left as they are.
+// Optimisers. They skip parameters that have no gradient.
 #pragma once
 #include <plugrad/nn/module.hpp>
 #include <plugrad/tensor/tensor.hpp>
@@ -14,14 +14,14 @@ class PLUGRAD_API Optimizer {
  public:
   Optimizer(std::vector<Tensor> parameters, double rate);
   virtual ~Optimizer();
-  // One step with the gradients there are; recording is off inside.
+  // Makes one step with the current gradients. Records no graph.
   virtual void step() = 0;
   void clear_grad();
   double rate() const { return rate_; }
   void set_rate(double rate) { rate_ = rate; }
-  // What a checkpoint needs beside the parameters: tensors by name ("exp_avg.0"), and the number of steps.
+  // The tensors that a checkpoint stores besides the parameters and steps(), by name ("exp_avg.0").
   virtual std::vector<NamedTensor> state() const = 0;
-  // Takes them back. Throws Error (invalid) naming a tensor that is missing or of another shape; nothing is changed then.
+  // Restores both. If a tensor is missing or has another shape, throws Error (invalid) with its name and changes nothing.
   virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps) = 0;
   int64_t steps() const { return steps_; }
 
@@ -35,7 +35,7 @@ struct SgdOptions {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
-// As torch.optim.SGD with dampening 0. Throws Error (invalid) for nesterov without momentum.
+// Computes the same steps as torch.optim.SGD with dampening 0. Throws Error (invalid) for nesterov without momentum.
 class PLUGRAD_API Sgd final : public Optimizer {
  public:
   Sgd(std::vector<Tensor> parameters, double rate, SgdOptions options = {});
@@ -51,7 +51,7 @@ class PLUGRAD_API Sgd final : public Optimizer {
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
-// As torch.optim.Adam, the count of steps of each parameter included; AdamW decouples the weight decay.
+// Computes the same steps as torch.optim.Adam, and counts them for each parameter. AdamW decouples the weight decay.
 class PLUGRAD_API Adam : public Optimizer {
  public:
   Adam(std::vector<Tensor> parameters, double rate, AdamOptions options = {});
@@ -66,7 +66,7 @@ class PLUGRAD_API Adam : public Optimizer {
   AdamOptions options_;
   bool decoupled_;
   std::vector<Tensor> m_, v_;
-  std::vector<int64_t> taken_;  // steps of each parameter: it takes none where it has no gradient
+  std::vector<int64_t> taken_;  // steps of each parameter: without a gradient it takes none
 };
 class PLUGRAD_API AdamW final : public Adam {
  public:

@@ -1,6 +1,6 @@
-// Elementwise ops. Operands broadcast as NumPy defines it; they share a device and a dtype, or it is an error that names
-// both. A number takes the tensor's dtype; a fraction beside an integer tensor is an error. Gradients at kinks stand beside
-// each function.
+// Elementwise ops. Operands broadcast by NumPy's rules. They must share a device and a dtype: if not, the op throws Error
+// (invalid), which names both. A number takes the tensor's dtype; a fraction with an integer tensor throws Error (invalid).
+// Comments on the functions state the gradients at kinks.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -16,7 +16,7 @@ PLUGRAD_API Tensor mul(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b);  // floating dtypes
 PLUGRAD_API Tensor div(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(Number a, const Tensor& b);
-// a^b, floating dtypes. Its derivative by b is 0 where a = 0 and b >= 0, NaN where a < 0.
+// a^b, floating dtypes. The derivative with respect to b is 0 where a = 0 and b >= 0, and NaN where a < 0.
 PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor pow(const Tensor& a, Number b);         // d/da at b = 0 is 0
 PLUGRAD_API Tensor pow(Number a, const Tensor& b);
@@ -37,7 +37,7 @@ PLUGRAD_API Tensor relu(const Tensor& x);  // gradient 0 at 0
 // The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x; floating dtypes.
 PLUGRAD_API Tensor erf(const Tensor& x);
 
-// Comparisons give bool.
+// Comparisons return bool.
 PLUGRAD_API Tensor eq(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor eq(const Tensor& a, Number b);
 PLUGRAD_API Tensor ne(const Tensor& a, const Tensor& b);
@@ -50,16 +50,16 @@ PLUGRAD_API Tensor gt(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor gt(const Tensor& a, Number b);
 PLUGRAD_API Tensor ge(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor ge(const Tensor& a, Number b);
-// a where condition (bool) holds, else b; broadcasts all three.
+// Returns a where condition (bool) is true and b elsewhere. All three broadcast.
 PLUGRAD_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 PLUGRAD_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
 
-// x in another dtype, rounded as sdk/ops.md says; x itself where it has it. Gradients flow between floating dtypes.
+// Converts x to dtype as sdk/ops.md defines; returns x if it has that dtype. Gradients flow between floating dtypes.
 PLUGRAD_API Tensor cast(const Tensor& x, DType dtype);
-// A copy with a storage of its own, dense.
+// Returns a dense copy with its own storage.
 PLUGRAD_API Tensor clone(const Tensor& x);
-// x on another device; x itself where it is there. Gradients flow back.
+// Copies x to a device; returns x itself if it is already there. Gradients flow back.
 PLUGRAD_API Tensor to(const Tensor& x, Device device);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }

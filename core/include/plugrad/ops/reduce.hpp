@@ -1,23 +1,23 @@
-// Reductions. axes: which to reduce, negative ones from the end; none given means all. keepdim keeps them with extent 1.
+// Reductions over `axes`, or over all if none is given; negative axes count from the end. keepdim keeps them with extent 1.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
 namespace plugrad {
 
-// Sums of bool and i64 give i64. Over nothing: 0.
+// Sums of bool and integers are i64. The sum of no elements is 0.
 PLUGRAD_API Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// Floating dtypes. Over nothing: NaN.
+// Floating dtypes. The mean of no elements is NaN.
 PLUGRAD_API Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// Largest and smallest; the gradient is shared equally among ties. Over nothing: an error.
+// The largest and the smallest element. Ties share the gradient equally. Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor max(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 PLUGRAD_API Tensor min(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// i64: the row-major index, within the reduced axes, of the first largest. Over nothing: an error.
+// The row-major index (i64), within the reduced axes, of the first largest element. Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor argmax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// x - ln sum e^x along one axis.
+// x - ln(sum(e^x)) along one axis.
 PLUGRAD_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
 enum class Reduction { none, mean, sum };
-// The negative log-likelihood of targets (n), i64, under logits (n, c): of softmax over the last axis. none gives (n).
+// The negative log-likelihood of targets (n), i64, under the softmax of logits (n, c). Reduction::none returns (n).
 PLUGRAD_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean);
 
 }  // namespace plugrad

@@ -1,4 +1,4 @@
-// Steps of optimisers, in place, unrecorded: one kernel where the device has it, else the same arithmetic in several.
+// Optimiser steps, in place and unrecorded. They run one fused kernel if the device has it, else the same steps in several.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -8,13 +8,13 @@ struct SgdStep {
   double rate, momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
-// velocity has param's shape; it may be undefined where momentum is 0.
+// velocity has param's shape, dtype and device; it may be undefined if momentum is 0.
 PLUGRAD_API void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step);
 
 struct AdamStep {
   double rate, beta1, beta2, epsilon, weight_decay;
   bool decoupled;  // AdamW
-  int64_t number;  // of this step, from 1: for the bias corrections
+  int64_t number;  // of this step, from 1; the bias corrections use it
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
 

@@ -1,4 +1,4 @@
-// Views: other shapes of the same storage. Gradients flow through every one of them. Negative axes count from the end.
+// Views: tensors of other shapes over the same storage. Gradients flow through them. Negative axes count from the end.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -6,30 +6,30 @@
 
 namespace plugrad {
 
-// One extent may be -1. A view where the strides allow it, else a copy. Throws Error (invalid) where the counts differ.
+// One extent may be -1. Returns a view if the strides allow it, else a copy. Throws Error (invalid) if the counts differ.
 PLUGRAD_API Tensor reshape(const Tensor& x, const Shape& shape);
 PLUGRAD_API Tensor permute(const Tensor& x, const Shape& axes);
 PLUGRAD_API Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1);
-// Elements start, start + step, ... before end of one axis, as Python slices: negative and too large positions are
-// understood as there, step may be negative but not 0.
+// Elements start, start + step, ... before end along one axis. Negative and too large positions mean what they mean in a
+// Python slice. step may be negative; step 0 throws Error (invalid).
 PLUGRAD_API Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step = 1);
-// Element `index` of an axis (negative from the end), without that axis.
+// Element `index` of an axis, without that axis. -1 is the last one. Throws Error (index_error) beyond the extent.
 PLUGRAD_API Tensor select(const Tensor& x, int axis, int64_t index);
-// Repeats extents of 1, and adds axes in front; -1 keeps an extent. Throws Error (invalid) where it does not fit.
+// Repeats extents of 1 and adds leading axes; -1 keeps an extent. Throws Error (invalid) if x does not expand to shape.
 PLUGRAD_API Tensor expand(const Tensor& x, const Shape& shape);
-// Without the given axes of extent 1, or without all of them where none is given.
+// Removes the given axes, which must have extent 1, or all axes of extent 1 if none is given.
 PLUGRAD_API Tensor squeeze(const Tensor& x, const Shape& axes = {});
-// With a new axis of extent 1, which is number `axis` of the result.
+// Inserts an axis of extent 1 as axis number `axis` of the result.
 PLUGRAD_API Tensor unsqueeze(const Tensor& x, int axis);
-// x where it is dense, else a dense copy.
+// Returns x if it is dense, else a dense copy.
 PLUGRAD_API Tensor contiguous(const Tensor& x);
 
-// Tensors one after another along an axis; their other extents are equal. A copy.
+// Concatenates tensors along an axis; their other extents must be equal. Returns a copy.
 PLUGRAD_API Tensor cat(const std::vector<Tensor>& tensors, int axis = 0);
-// Tensors of one shape along a new axis. A copy.
+// Stacks tensors of one shape along a new axis. Returns a copy.
 PLUGRAD_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
 
-// The shape that two broadcast to, as NumPy defines it. Throws Error (invalid) naming both.
+// Returns the shape that a and b broadcast to by NumPy's rules. Throws Error (invalid), which names both.
 PLUGRAD_API Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace plugrad
