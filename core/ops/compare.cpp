@@ -1,4 +1,4 @@
-// Comparisons, choices, and copies to other dtypes and devices.
+// Comparisons, where, and copies to other dtypes and devices.
 #include <plugrad/ops/elementwise.hpp>
 
 #include <core/ops/run.hpp>
@@ -18,7 +18,7 @@ Tensor compare(Op op, Number a, const Tensor& b) {
   require(op, b);
   return binary_number(op, a, b, PLUGRAD_BOOL);
 }
-// op of b and a; what: the function that the caller called.
+// Returns op(b, a). what: the function that the caller called.
 Tensor reversed(const char* what, Op op, const Tensor& a, const Tensor& b) {
   require_defined(a, what);
   require_defined(b, what);
@@ -49,7 +49,7 @@ void require_condition(const Tensor& condition, const Tensor& values) {
   if (&device_of(condition) != &device_of(values)) throw_not_together(Op::WHERE, condition, values);
 }
 
-// One of a and b may be a number: its tensor is then undefined.
+// Either a or b may be the number; its tensor is then undefined.
 Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number number) {
   const Tensor& values = a.defined() ? a : b;
   require_condition(condition, values);

@@ -65,7 +65,7 @@ Tensor mul(const Tensor& a, Number b) {
 }
 
 namespace {
-// The gradient of the divisor, which is that input.
+// The gradient of the divisor, which is input kInput.
 template <Use kInput>
 constexpr auto kDivisor = gradient<kInput, kOutput>([](const Tensor& grad, const Tensor& divisor, const Tensor& quotient) {
   return neg(div(mul(grad, quotient), divisor));
@@ -97,12 +97,12 @@ Tensor div(Number a, const Tensor& b) {
 // --- Powers.
 
 namespace {
-// d a^b / da = b a^(b - 1), 0 where b is 0 (else 0 * inf at a = 0).
+// d a^b / da = b a^(b - 1), and 0 where b is 0: the formula would be 0 * inf at a = 0.
 constexpr auto kPowBase = gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
   return mul(grad, where(eq(b, 0), 0, mul(b, pow(a, sub(b, 1)))));
 });
-// d a^b / db = a^b ln a, 0 where a is 0 and b is not negative: there ln 1 stands for ln 0, whose infinity would meet 0 in
-// the second derivative.
+// d a^b / db = a^b ln a, and 0 where a is 0 and b is not negative. There ln 1 replaces ln 0, whose infinity would be
+// multiplied by 0 in the second derivative.
 constexpr auto kPowExponent = gradient<kInput0, kInput1, kOutput>(
     [](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
       const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
@@ -117,7 +117,7 @@ constexpr auto kPowToNumber = gradient<kInput0, kPayload>([](const Tensor& grad,
 constexpr auto kPowOfNumber = gradient<kInput0, kOutput, kPayload>(
     [](const Tensor& grad, const Tensor& b, const Tensor& power, double a) {
       if (a != 0) return mul(grad, mul(power, std::log(a)));
-      Tensor slope;  // 0 or infinite: a constant
+      Tensor slope;  // 0 or infinite, so a constant
       {
         const NoGrad constant;
         slope = where(ge(b, 0), 0, mul(power, std::log(a)));
@@ -145,16 +145,16 @@ Tensor pow(Number a, const Tensor& b) {
   return differentiable(kRule, a.real(), with_number(Op::POW, a, b), b);
 }
 
-// --- The larger, the smaller. Where both are equal each has half of the gradient.
+// --- Maximum and minimum. Equal operands get half of the gradient each.
 
 namespace {
-// 1 where this operand was chosen, 1/2 where both are equal, 0 elsewhere: a constant.
+// 1 where this operand was chosen, 1/2 where both are equal, 0 elsewhere. A constant for gradients.
 template <class Other> Tensor chosen(const Tensor& mine, const Other& other, bool larger) {
   const NoGrad constant;
   const Tensor wins = cast(larger ? gt(mine, other) : lt(mine, other), mine.dtype());
   return add(wins, mul(cast(eq(mine, other), mine.dtype()), 0.5));
 }
-// Of the operand kMine beside kOther.
+// The gradient of operand kMine; kOther is the other one.
 template <bool kLarger, Use kMine, Use kOther>
 constexpr auto kChosen = gradient<kMine, kOther>([](const Tensor& grad, const Tensor& mine, const Tensor& other) {
   return mul(grad, chosen(mine, other, kLarger));

@@ -25,7 +25,7 @@ Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
 
 namespace {
 int64_t arange_count(Number start, Number end, Number step) {
-  if (step.real() == 0) throw Error(Code::invalid, "[arange] step 0: it would never end");
+  if (step.real() == 0) throw Error(Code::invalid, "[arange] step 0 never reaches the end");
   if (!start.floating() && !end.floating() && !step.floating()) {
     const int64_t distance = end.integer() - start.integer(), by = step.integer();
     const int64_t count = distance / by + (distance % by != 0 && (distance < 0) == (by < 0));
@@ -48,7 +48,7 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
 }
 
 namespace {
-// Numbers by the device's generator, which is advanced by the counters they use.
+// Draws numbers from the device's generator and advances it by the counters they use.
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   require_floating(op, static_cast<uint8_t>(dtype));
   DeviceState& state = device.state();
@@ -69,7 +69,7 @@ Tensor rand(const Shape& shape, DType dtype, Device device, double low, double h
   if (low == 0 && high == 1) return unit;
   const Tensor moved = add(mul(unit, high - low), low);
   if (low == 0 || !(low < high)) return moved;
-  // Adding low may round up to high itself.
+  // Adding low may round up to high, which is excluded.
   return minimum(moved, dtype == DType::f32
                             ? static_cast<double>(std::nextafter(static_cast<float>(high), static_cast<float>(low)))
                             : std::nextafter(high, low));

@@ -15,7 +15,7 @@ inline Tensor floating(Op op, const Tensor& x) {
   return unary(op, x);
 }
 
-// The fused kernel of a gradient where the device has it and no second derivative is wanted, else its composition.
+// Runs the fused kernel of a gradient if the device has it and no second derivative is needed, else its composition.
 template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& value, Compose compose) {
   if (may_fuse() && same_shape(view_of(grad), view_of(value))) {
     const Tensor out = empty_like(device_of(value), view_of(value), dtype_of(value));
@@ -25,7 +25,7 @@ template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& v
   return compose();
 }
 
-// An op of a device that has it, else its decomposition, which is not recorded itself.
+// Runs an op if the device has it, else its decomposition, unrecorded: the op has a rule of its own.
 template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
   require(op, x);
   require_floating(op, dtype_of(x));

@@ -7,7 +7,7 @@
 
 namespace plugrad {
 namespace {
-// Checks an index beside x; the normalised axis.
+// Checks that index fits x. Returns the normalised axis.
 int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   require(op, x);
   require(op, index);
@@ -18,16 +18,16 @@ int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == at || index.size(i) <= x.size(i);
   if (!fits)
-    throw Error(Code::invalid, "[" + label + "] an index of shape " + index.shape().text() + " into " + x.shape().text() +
-                                   " along axis " + std::to_string(at) +
-                                   ": equal ranks, and extents no larger beside that axis, expected");
+    throw Error(Code::invalid, "[" + label + "] index of shape " + index.shape().text() + " does not fit x of shape " +
+                                   x.shape().text() + " along axis " + std::to_string(at) +
+                                   ": ranks must be equal, and its other extents no larger");
   if (index.count() && !x.size(at))
     throw Error(Code::index_error,
                 "[" + label + "] axis " + std::to_string(at) + " of " + x.shape().text() + " has no elements to index");
   return at;
 }
 
-// The part of a view that an index of that shape can reach.
+// The part of a view that an index of this shape can reach.
 plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axis, uint64_t alignment) {
   plugrad_view v = x;
   for (int i = 0; i < v.rank; ++i)
@@ -62,8 +62,8 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   require_together(Op::SCATTER_ADD, x, source);
   require_number_dtype(Op::SCATTER_ADD, dtype_of(x));
   if (source.shape() != index.shape())
-    throw Error(Code::invalid, "[scatter_add] a source of shape " + source.shape().text() + " for an index of shape " +
-                                   index.shape().text() + ": equal shapes expected");
+    throw Error(Code::invalid, "[scatter_add] source has shape " + source.shape().text() + ", but index has shape " +
+                                   index.shape().text() + ": they must be equal");
   DeviceState& device = device_of(x);
   Tensor out = unary(Op::COPY, x);
   const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);

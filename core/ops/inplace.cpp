@@ -6,7 +6,7 @@
 
 namespace plugrad {
 namespace {
-// source as an operand of x: on its device, of its dtype, broadcast to its shape.
+// source as an operand of x: on x's device, in its dtype, broadcast to its shape, and copied if they share storage.
 Tensor fitting(const Tensor& x, const Tensor& source) {
   const Tensor here = cast(to(source, x.device()), x.dtype());
   const Tensor fits = expand(here, x.shape());
@@ -57,7 +57,7 @@ void Tensor::mul_(Number factor) {
 void Tensor::move_to_(Device device) {
   require_defined(*this, "move_to_");
   if (!is_leaf())
-    throw Error(Code::invalid, "[move_to_] this tensor is the result of an op: only leaves move; to() makes a copy");
+    throw Error(Code::invalid, "[move_to_] this tensor is the result of an op, and only leaves move: copy it with to()");
   const NoGrad unrecorded;
   const Tensor there = plugrad::to(detach(), device);
   Tensor grad_there;

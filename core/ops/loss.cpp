@@ -19,7 +19,7 @@ constexpr auto log_softmax_grad = [](const Tensor& grad, const Tensor& y, int ax
   return sub(grad, mul(exp(y), sum(grad, {axis}, true)));
 };
 
-// Constant for the gradient: moving all elements of a row by one number changes no softmax.
+// Subtracting a row's maximum prevents overflow and does not change the softmax.
 Tensor composed_log_softmax(const Tensor& x, int axis) {
   const Tensor centred = sub(x, max(x, {axis}, true));
   return sub(centred, log(sum(exp(centred), {axis}, true)));
@@ -55,7 +55,7 @@ constexpr auto cross_entropy_grad = [](const Tensor& grad, const Tensor& x, cons
   return mul(sub(exp(log_softmax(x, 1)), one_hot), unsqueeze(grad, 1));
 };
 
-// The loss of each row; undefined where the device has no kernel for it.
+// The loss of each row, or an undefined tensor if the device has no kernel for it.
 Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
   static constexpr auto kRule = rule("cross_entropy", gradient<kInput0, kInput1, kInput2>(cross_entropy_grad));
   DeviceState& device = device_of(x);
@@ -74,8 +74,8 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
   if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of i64");
   if (logits.device() != targets.device()) throw_not_together(Op::CROSS_ENTROPY, logits, targets);
   if (logits.rank() != 2 || targets.rank() != 1 || logits.size(0) != targets.size(0) || !logits.size(1))
-    throw Error(Code::invalid, "[cross_entropy] logits " + logits.shape().text() + " and targets " + targets.shape().text() +
-                                   ": (n, c) and (n,) expected, c above 0");
+    throw Error(Code::invalid, "[cross_entropy] logits are " + logits.shape().text() + " and targets " +
+                                   targets.shape().text() + ": expected (n, c) and (n,), with c at least 1");
 }
 }  // namespace
 

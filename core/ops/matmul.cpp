@@ -11,7 +11,7 @@ namespace {
   throw Error(Code::invalid, std::string("[matmul] ") + why + ": " + a.shape().text() + " x " + b.shape().text());
 }
 
-// Batch extents of x broadcast to those of `batch`, the last two axes kept.
+// Broadcasts the batch extents of x to `batch` and keeps the last two axes.
 plugrad_view batched(const plugrad_view& x, const Shape& batch, uint64_t alignment) {
   plugrad_view shape = x;
   shape.rank = static_cast<uint8_t>(batch.rank() + 2);
@@ -60,7 +60,7 @@ Tensor matrices(const Tensor& a, const Tensor& b) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   require_together(Op::MATMUL, a, b);
   require_floating(Op::MATMUL, dtype_of(a));
-  if (!a.rank() || !b.rank()) refuse(a, b, "a tensor of rank 0");
+  if (!a.rank() || !b.rank()) refuse(a, b, "an operand has rank 0");
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (!row && !column) return matrices(a, b);
   if (a.size(-1) != b.size(column ? 0 : -2)) refuse(a, b, "inner sizes differ");

@@ -1,4 +1,4 @@
-// Parts of tensors by normalised positions, and the reverse: what slices and their gradients are made of.
+// Strided parts of tensors, by normalised positions, and the reverse. Slices and their gradients use them.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -10,9 +10,9 @@ struct Part {
   int64_t start, count, step;
 };
 
-// The part, as a view.
+// Returns the part as a view.
 Tensor strided_part(const Tensor& x, const Part& part);
-// Zeros of shape `whole`, with x in the part.
+// Returns zeros of shape `whole` with x copied into the part.
 Tensor place(const Tensor& x, const Shape& whole, const Part& part);
 
 }  // namespace plugrad

@@ -7,14 +7,14 @@
 
 namespace plugrad {
 namespace {
-// The axes that a caller means, as a mask: all of them where none is given.
+// The given axes as a mask, or all of them if none is given.
 unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
   for (int64_t axis : axes) {
     const int at = normal_axis(axis, rank, what);
     if (mask >> at & 1)
       throw Error(Code::invalid,
-                  std::string("[") + what + "] axis " + std::to_string(at) + " stands twice in " + axes.text());
+                  std::string("[") + what + "] axis " + std::to_string(at) + " appears twice in " + axes.text());
     mask |= 1u << at;
   }
   return mask;
@@ -27,21 +27,21 @@ Shape kept_shape(Shape shape, unsigned mask) {
   return shape;
 }
 
-// op over the axes of the mask, which stay with extent 1.
+// Reduces over the axes of the mask and keeps them with extent 1.
 Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
   DeviceState& device = device_of(x);
   const plugrad_view like = dense_view(kept_shape(x.shape(), mask), out_dtype, device.info.alignment);
   if (!view_of(x).count && like.count) {
     if (op == Op::SUM) return filled(device, like, out_dtype, 0);
-    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] over no elements, of shape " +
-                                   x.shape().text() + ": it has no identity");
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] no elements to reduce: x has shape " +
+                                   x.shape().text());
   }
   Tensor out = empty_like(device, like, out_dtype);
   if (like.count) run(op, {out}, {x});
   return out;
 }
 
-// x, whose extents at the mask are 1, without them.
+// x without the axes of the mask, whose extents are 1.
 Tensor without_axes(const Tensor& x, unsigned mask) {
   plugrad_view v = view_of(x);
   v.rank = 0;
@@ -57,7 +57,7 @@ Tensor without_axes(const Tensor& x, unsigned mask) {
 // The reverse: x with all axes of `whole`.
 Tensor with_kept_axes(const Tensor& x, const Shape& whole, unsigned mask) { return reshape(x, kept_shape(whole, mask)); }
 
-// Largest and smallest: the gradient goes to all elements that are equal to the result, in equal parts.
+// The gradient of max and min: all elements that equal the result share it equally.
 constexpr auto kExtremum = gradient<kInput0, kOutput, kPayload>(
     [](const Tensor& grad, const Tensor& x, const Tensor& best, unsigned mask) {
       Tensor share;
@@ -94,7 +94,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "mean");
   if (!is_floating(x.dtype()))
     throw Error(Code::invalid,
-                std::string("[mean] an operand of ") + dtype_name(x.dtype()) + ": a floating dtype expected; cast it");
+                std::string("[mean] an operand is ") + dtype_name(x.dtype()) + ", expected a floating dtype: cast it");
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)

@@ -6,18 +6,18 @@ namespace plugrad {
 
 void throw_not_together(const std::string& what, const Tensor& a, const Tensor& b) {
   if (&device_of(a) != &device_of(b))
-    throw Error(Code::invalid, "[" + what + "] operands on " + device_of(a).name + " and " + device_of(b).name +
-                                   ": one device expected; move one with to(x, device)");
-  throw Error(Code::invalid, "[" + what + "] operands of " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) +
-                                 ": one dtype expected; cast one of them");
+    throw Error(Code::invalid, "[" + what + "] operands are on " + device_of(a).name + " and " + device_of(b).name +
+                                   ", but must share a device: move one with to(x, device)");
+  throw Error(Code::invalid, "[" + what + "] operands are " + dtype_label(dtype_of(a)) + " and " + dtype_label(dtype_of(b)) +
+                                 ", but must share a dtype: cast one of them");
 }
 void throw_not_together(Op op, const Tensor& a, const Tensor& b) {
   throw_not_together(op_label(static_cast<uint32_t>(op)), a, b);
 }
 
 void throw_dtype(Op op, uint8_t dtype, const char* expected) {
-  throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an operand of " + dtype_label(dtype) + ": " +
-                                 expected + " expected; cast it");
+  throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an operand is " + dtype_label(dtype) +
+                                 ", expected " + expected + ": cast it");
 }
 
 plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment, const char* what) {
@@ -50,11 +50,11 @@ Immediate number_operand(Op op, uint8_t dtype, Number value) {
   const bool integral = !is_floating(dtype);
   if (integral && value.floating() && value.real() != static_cast<double>(value.integer()))
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + std::to_string(value.real()) +
-                                   " beside a tensor of " + dtype_label(dtype) +
-                                   ": a whole number expected; cast the tensor to a floating dtype");
+                                   " is not whole, but the tensor is " + dtype_label(dtype) +
+                                   ": cast the tensor to a floating dtype");
   if (is_boolean(dtype) && value.integer() != 0 && value.integer() != 1)
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " +
-                                   std::to_string(value.integer()) + " beside a tensor of bool: 0 or 1 expected");
+                                   std::to_string(value.integer()) + " is neither 0 nor 1, but the tensor is bool");
   return immediate(dtype, value.real(), value.integer());
 }
 

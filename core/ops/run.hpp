@@ -1,4 +1,4 @@
-// Running one op on tensors, unrecorded. Operands are checked here, broadcast here, and go to dispatch from here.
+// Runs one op on tensors, unrecorded: checks and broadcasts the operands, and dispatches the op.
 #pragma once
 #include <core/autograd/rule.hpp>
 #include <core/runtime/dispatch.hpp>
@@ -12,7 +12,7 @@ namespace plugrad {
 [[noreturn]] void throw_not_together(const std::string& what, const Tensor& a, const Tensor& b);
 [[noreturn]] void throw_not_together(Op op, const Tensor& a, const Tensor& b);
 [[noreturn]] void throw_dtype(Op op, uint8_t dtype, const char* expected);
-// what: stands in an error's message instead of the op.
+// what: names the function in an error's message, in place of the op.
 plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, uint64_t alignment,
                           const char* what = nullptr);
 Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype);
@@ -26,7 +26,7 @@ Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dty
   require(op, b);
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(op, a, b);
 }
-// The same where the caller knows that both are defined, for functions that are no op themselves.
+// The same for functions that are not ops. The caller knows that both tensors are defined.
 inline void require_together(const char* what, const Tensor& a, const Tensor& b) {
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(what, a, b);
 }
@@ -37,7 +37,7 @@ inline void require_number_dtype(Op op, uint8_t dtype) {
   if (is_boolean(dtype)) [[unlikely]] throw_dtype(op, dtype, "a dtype of numbers");
 }
 
-// A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction beside integers.
+// A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction if the dtype is not floating.
 Immediate number_operand(Op op, uint8_t dtype, Number value);
 
 [[gnu::always_inline]] inline Tensor unary(Op op, const Tensor& x) {
@@ -48,7 +48,7 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
   return out;
 }
 
-// out = op(a, b), elementwise, broadcast. out_dtype: for comparisons.
+// out = op(a, b), elementwise, broadcast. out_dtype differs from the operands' for comparisons.
 [[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
   Local& l = local();
@@ -61,7 +61,7 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype);
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype);
 
-// Whether a gradient may use the fused kernel: no second derivative is wanted.
+// Whether a gradient may use its fused kernel, which cannot be differentiated again.
 inline bool may_fuse() { return !recording(); }
 inline void count_decomposition(const Tensor& x) { ++device_of(x).decompositions; }
 

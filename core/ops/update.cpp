@@ -12,10 +12,10 @@ namespace {
 void require_like(const char* what, const Tensor& param, const Tensor& other, const char* name) {
   require_defined(other, what);
   if (other.shape() == param.shape() && other.dtype() == param.dtype() && other.device() == param.device()) return;
-  throw Error(Code::invalid, std::string("[") + what + "] a parameter of shape " + param.shape().text() + ", " +
-                                 dtype_name(param.dtype()) + ", " + param.device().name() + ", and " + name + " of " +
+  throw Error(Code::invalid, std::string("[") + what + "] the parameter is " + param.shape().text() + ", " +
+                                 dtype_name(param.dtype()) + ", " + param.device().name() + ", but " + name + " is " +
                                  other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() +
-                                 ": equal ones expected");
+                                 ": shape, dtype and device must be equal");
 }
 
 Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
@@ -43,8 +43,8 @@ void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, cons
 void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
   const NoGrad unrecorded;
   require_defined(param, "sgd_step");
-  require_like("sgd_step", param, grad, "a gradient");
-  if (s.momentum != 0) require_like("sgd_step", param, velocity, "a velocity");
+  require_like("sgd_step", param, grad, "the gradient");
+  if (s.momentum != 0) require_like("sgd_step", param, velocity, "the velocity");
   require_writable(param, "sgd_step");
   if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
@@ -61,9 +61,9 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
 void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s) {
   const NoGrad unrecorded;
   require_defined(param, "adam_step");
-  require_like("adam_step", param, grad, "a gradient");
-  require_like("adam_step", param, m, "a first moment");
-  require_like("adam_step", param, v, "a second moment");
+  require_like("adam_step", param, grad, "the gradient");
+  require_like("adam_step", param, m, "the first moment");
+  require_like("adam_step", param, v, "the second moment");
   for (Tensor* each : {&param, &m, &v}) require_writable(*each, "adam_step");
   if (!param.count()) return;
   for (Tensor* each : {&param, &m, &v}) raise_version(*each);

@@ -32,7 +32,7 @@ Shape resolved(const Tensor& x, Shape shape) {
     *unknown = 1;
     const int64_t known = shape.count();
     if (std::ranges::count(shape, -1) || !known || x.count() % known)
-      refuse("reshape", "shape " + x.shape().text() + " has no extent to put for -1 so that the counts are equal");
+      refuse("reshape", "no extent for -1 gives the " + std::to_string(x.count()) + " elements of " + x.shape().text());
     *unknown = x.count() / known;
   }
   if (shape.count() != x.count())
@@ -41,7 +41,7 @@ Shape resolved(const Tensor& x, Shape shape) {
   return shape;
 }
 
-// Strides for a new shape over the same elements, where there are some: axes that run into each other are one.
+// Strides for a new shape over the same elements, or null if none exist. Axes contiguous with each other count as one.
 std::optional<Shape> reshaped_strides(const plugrad_view& v, const Shape& shape) {
   Shape strides = shape;
   int from = v.rank - 1;
@@ -85,7 +85,7 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
   return differentiable(kRule, viewed(source, v), x);
 }
 
-// --- The order of axes.
+// --- Order of axes.
 
 Tensor permute(const Tensor& x, const Shape& axes) {
   static constexpr auto kRule = rule("permute", gradient<kPayload>([](const Tensor& grad, const Shape& order) {
@@ -101,7 +101,7 @@ Tensor permute(const Tensor& x, const Shape& axes) {
     refuse("permute", std::to_string(axes.rank()) + " axes for a tensor of shape " + x.shape().text());
   for (int i = 0; i < v.rank; ++i) {
     const int from = normal_axis(axes[static_cast<size_t>(i)], v.rank, "permute");
-    if (seen >> from & 1) refuse("permute", "axis " + std::to_string(from) + " stands twice in " + axes.text());
+    if (seen >> from & 1) refuse("permute", "axis " + std::to_string(from) + " appears twice in " + axes.text());
     seen |= 1u << from;
     order[static_cast<size_t>(i)] = from;
     v.shape[i] = view_of(x).shape[from];
@@ -126,7 +126,7 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
 // --- Parts.
 
 namespace {
-// As Python's slice(start, end, step).indices(extent), of this axis.
+// What Python's slice(start, end, step).indices(extent) selects along this axis.
 Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t step) {
   const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
   const auto inside = [&](int64_t i) { return std::clamp(i < 0 ? i + extent : i, low, high); };
@@ -135,7 +135,7 @@ Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t 
   const int64_t distance = step < 0 ? start - end : end - start;
   const uint64_t by = step < 0 ? 0 - static_cast<uint64_t>(step) : static_cast<uint64_t>(step);
   const int64_t count = distance > 0 ? static_cast<int64_t>(static_cast<uint64_t>(distance - 1) / by) + 1 : 0;
-  return {axis, start, count, count > 1 ? step : 1};  // a step that is not taken may be huge
+  return {axis, start, count, count > 1 ? step : 1};  // an unused step may be huge and overflow strides
 }
 
 plugrad_view sliced(const plugrad_view& x, const Part& part) {
@@ -169,7 +169,7 @@ Tensor strided_part(const Tensor& x, const Part& part) {
 
 Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step) {
   require_defined(x, "slice");
-  if (step == 0) refuse("slice", "step 0: it would never end");
+  if (step == 0) refuse("slice", "step 0 never reaches the end");
   const int at = normal_axis(axis, x.rank(), "slice");
   return strided_part(x, python_range(at, view_of(x).shape[at], start, end, step));
 }
@@ -179,8 +179,8 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
   const int at = normal_axis(axis, x.rank(), "select");
   const int64_t extent = view_of(x).shape[at];
   if (index < -extent || index >= extent)
-    throw Error(Code::index_error, "[select] index " + std::to_string(index) + " of axis " + std::to_string(at) +
-                                       ", which has extent " + std::to_string(extent));
+    throw Error(Code::index_error, "[select] index " + std::to_string(index) + " is out of range for axis " +
+                                       std::to_string(at) + " of extent " + std::to_string(extent));
   return squeeze(strided_part(x, {at, index < 0 ? index + extent : index, 1, 1}), {at});
 }
 
@@ -219,7 +219,7 @@ Tensor squeeze(const Tensor& x, const Shape& axes) {
     const int at = normal_axis(axis, v.rank, "squeeze");
     if (v.shape[at] != 1)
       refuse("squeeze", "axis " + std::to_string(at) + " of " + x.shape().text() + " has extent " +
-                            std::to_string(v.shape[at]) + ": 1 expected");
+                            std::to_string(v.shape[at]) + ", expected 1");
     dropped |= 1u << at;
   }
   Shape shape, strides;
@@ -248,7 +248,7 @@ Tensor contiguous(const Tensor& x) {
   return x.is_contiguous() ? x : clone(x);
 }
 
-// --- Together.
+// --- Joining.
 
 namespace {
 void require_alike(const Tensor& first, const Tensor& other, int axis) {
@@ -256,11 +256,11 @@ void require_alike(const Tensor& first, const Tensor& other, int axis) {
   bool fits = first.rank() == other.rank();
   for (int i = 0; fits && i < first.rank(); ++i) fits = i == axis || view_of(first).shape[i] == view_of(other).shape[i];
   if (!fits)
-    refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " differ beside axis " +
+    refuse("cat", "shapes " + first.shape().text() + " and " + other.shape().text() + " may differ only along axis " +
                       std::to_string(axis));
 }
 
-// Where the operands of cat lie in its result.
+// Where each operand of cat begins in its result.
 struct Seams {
   int axis;
   std::vector<int64_t> starts;  // and the end
@@ -272,7 +272,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
       "cat", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Seams& seams) {
         return strided_part(grad, {seams.axis, seams.starts[i], seams.starts[i + 1] - seams.starts[i], 1});
       }));
-  if (tensors.empty()) refuse("cat", "no tensors: one at least expected");
+  if (tensors.empty()) refuse("cat", "no tensors were given, expected at least one");
   for (const Tensor& each : tensors) require_defined(each, "cat");
   const Tensor& first = tensors.front();
   const int at = normal_axis(axis, first.rank(), "cat");
@@ -295,7 +295,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int axis) {
-  if (tensors.empty()) refuse("stack", "no tensors: one at least expected");
+  if (tensors.empty()) refuse("stack", "no tensors were given, expected at least one");
   std::vector<Tensor> rows;
   for (const Tensor& each : tensors) {
     require_defined(each, "stack");
