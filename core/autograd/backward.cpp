@@ -10,7 +10,7 @@
 
 namespace plugrad {
 namespace {
-ForkMutex leaf_mutex;  // leaves may belong to several passes at once: the swap of gradients
+ForkMutex leaf_mutex;  // guards the gradients of leaves, which may belong to several passes at once
 
 class Mode {
  public:
@@ -23,8 +23,8 @@ class Mode {
   uint32_t before_;
 };
 
-// One walk back. First from the roots: `pending` in each recorded node counts the gradients to come. Then from node to node:
-// a ready node's sum goes through its rules; operands with all of theirs become ready. No recursion, no map on the way.
+// One backward pass. The first walk, from the roots, counts in `pending` the gradients that each recorded node will receive.
+// The second applies each ready node's rule to its sum; a node is ready once all its gradients arrived. Neither recurses.
 class Pass {
  public:
   explicit Pass(BackwardOptions options) : options_(options) {
@@ -39,12 +39,12 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
 
   void add_root(Node& node, Tensor seed);
-  // Wants the sum of a node instead of its accumulation.
+  // Keeps the sum of a node for captured().
   void capture(Node& node);
   void run();
-  // What arrived at a captured node; undefined if nothing did.
+  // The sum of a captured node; undefined if no gradient arrived.
   Tensor captured(Node& node);
-  // Adds the sums of leaves, and of results that retain them, to their gradients: all, or, if one fails, none.
+  // Adds the sums of leaves, and of results that retain them, to their gradients: to all, or, on an error, to none.
   void commit();
 
  private:
@@ -67,18 +67,18 @@ class Pass {
   BackwardOptions options_;
   uint32_t id_;
   bool finished_ = false;
-  Node* current_ = nullptr;  // at work
+  Node* current_ = nullptr;  // being propagated
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;
   std::vector<NodeSum> leaves_;
-  std::vector<NodeSum> retained_;  // what arrived at results that keep it
-  std::unordered_map<Node*, uint32_t> shared_leaves_;  // those that another pass has claimed
+  std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
+  std::unordered_map<Node*, uint32_t> shared_leaves_;  // leaves that another pass has claimed
   std::unordered_map<Node*, Tensor> captured_;
 };
 
 void Pass::add_root(Node& node, Tensor seed) {
   if (node.flags & Node::kSpent)
-    throw Error(Code::invalid, "[backward] the graph was freed by an earlier backward: ask that one for retain_graph");
+    throw Error(Code::invalid, "[backward] an earlier backward freed the graph: set retain_graph there");
   roots_.emplace_back(&node, std::move(seed));
 }
 
@@ -88,11 +88,11 @@ void Pass::claim(Node& node) {
   uint32_t none = 0;
   if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
     throw Error(Code::invalid,
-                "[backward] part of this graph is in another backward pass right now: passes share leaves only");
+                "[backward] another backward pass is using part of this graph: passes may share only leaves");
   if (node.flags & Node::kSpent) {
     node.pass.store(0, std::memory_order_release);
-    throw Error(Code::invalid, std::string("[backward] a part of the graph, at ") + node.rule->name +
-                                   ", was freed by an earlier backward: ask that one for retain_graph");
+    throw Error(Code::invalid, std::string("[backward] an earlier backward freed part of the graph, at ") +
+                                   node.rule->name + ": set retain_graph there");
   }
   stack_.push_back(&node);
 }
@@ -130,7 +130,7 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
   return leaves_[shared_leaves_.at(&leaf)];
 }
 
-// Adds to a node's sum, reduced to its shape where the operand was broadcast.
+// Adds grad to a node's sum, after reducing it to the node's shape if the operand was broadcast.
 [[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
   if (!grad.defined()) return;
   if (!same_shape(view_of(grad), node)) [[unlikely]]
@@ -196,7 +196,7 @@ void Pass::commit() {
       }
       if (!leaves_[i].sum.defined()) after[i] = before[i];
       else if (before[i].defined()) after[i] = add_gradients(before[i], leaves_[i].sum);
-      else after[i] = leaves_[i].sum = own(leaves_[i].sum);  // kept, for another round
+      else after[i] = leaves_[i].sum = own(leaves_[i].sum);  // kept for another round
     }
     const std::lock_guard lock(leaf_mutex);
     swapped = true;
@@ -207,8 +207,8 @@ void Pass::commit() {
   release_claims();
 }
 
-// Takes back what the pass left in nodes: of leaves always, of recorded ones where it did not come through. Those that still
-// wait hang below one that is ready, the one at work, or a root.
+// Releases the nodes that the pass still claims: all leaves and, if the pass failed, recorded nodes. Each unfinished node
+// can be reached from a ready one, the current one, or a root.
 void Pass::release_claims() noexcept {
   finished_ = true;
   for (NodeSum& each : leaves_)
@@ -236,7 +236,7 @@ Tensor checked_seed(const Tensor& output, const Tensor& seed) {
   if (!seed.defined()) {
     if (output.count() == 1) return gradient_of_one(output);
     throw Error(Code::invalid, "[backward] the root has shape " + output.shape().text() +
-                                   ": one element, or a seed of that shape, is expected");
+                                   ", not one element: pass a seed of that shape");
   }
   if (seed.shape() != output.shape() || seed.dtype() != output.dtype() || seed.device() != output.device())
     throw Error(Code::invalid, "[backward] a seed of shape " + seed.shape().text() + ", " + dtype_name(seed.dtype()) + ", " +
@@ -248,14 +248,14 @@ Tensor checked_seed(const Tensor& output, const Tensor& seed) {
 void add_roots(Pass& pass, const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds) {
   if (!seeds.empty() && seeds.size() != outputs.size())
     throw Error(Code::invalid, "[backward] " + std::to_string(seeds.size()) + " seeds for " +
-                                   std::to_string(outputs.size()) + " outputs: one for each, or none, expected");
+                                   std::to_string(outputs.size()) + " outputs: expected one for each, or none");
   for (size_t i = 0; i < outputs.size(); ++i) {
     require_defined(outputs[i], "backward");
     Node* node = outputs[i].impl().node.get();
     if (!node)
       throw Error(
           Code::invalid,
-          "[backward] the root wants no gradient: nothing it was computed from has requires_grad_(), or recording was off");
+          "[backward] the root has no graph: no tensor behind it has requires_grad_(), or recording was off");
     pass.add_root(*node, checked_seed(outputs[i], seeds.empty() ? Tensor() : seeds[i]));
   }
 }
@@ -280,7 +280,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     require_defined(input, "grad");
     if (!input.requires_grad())
       throw Error(Code::invalid, "[grad] an input of shape " + input.shape().text() +
-                                     " wants no gradient: call requires_grad_() on it first");
+                                     " requires no gradient: call requires_grad_() first");
     pass.capture(*input.impl().node);
   }
   pass.run();
@@ -289,7 +289,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     grads.push_back(pass.captured(*input.impl().node));
     if (!grads.back().defined() && !options.allow_unused)
       throw Error(Code::invalid, "[grad] no output depends on an input of shape " + input.shape().text() +
-                                     ": ask with allow_unused for an undefined gradient");
+                                     ": set allow_unused to get an undefined gradient");
   }
   return grads;
 }

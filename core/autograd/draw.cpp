@@ -15,7 +15,7 @@ std::string number(double value) {
   return std::string(text, std::to_chars(text, text + sizeof text, value, std::chars_format::general, 5).ptr);
 }
 
-// Text inside a record label, where these characters mean something.
+// Escapes text for a record label, where these characters have a meaning.
 std::string escaped(const std::string& text) {
   std::string all;
   for (const char c : text) {
@@ -25,8 +25,8 @@ std::string escaped(const std::string& text) {
   return all;
 }
 
-// Nodes from the root on, each once, with numbers in the order in which they are found. A node keeps no tensor of its own:
-// its value is known where an op that uses it saved it, as all ops do in the mode kRetaining.
+// Numbers each node that the root depends on once, in the order in which it finds them. A node does not keep its own tensor:
+// its value is known only if an op that uses it saved it, as all ops do in the mode kRetaining.
 class Drawing {
  public:
   explicit Drawing(const DrawOptions& options) : options_(options) {}
@@ -49,7 +49,7 @@ class Drawing {
  private:
   struct Found {
     const Node* node;  // null for a constant
-    Tensor value;      // undefined where nobody saved it
+    Tensor value;      // undefined if no op saved it
   };
 
   size_t add(const Node* node, const Tensor& value) {
@@ -110,7 +110,7 @@ std::string draw_dot(const Tensor& root, const DrawOptions& options) {
   require_defined(root, "draw_dot");
   const std::string& direction = options.direction;
   if (direction != "LR" && direction != "TB" && direction != "RL" && direction != "BT")
-    throw Error(Code::invalid, "[draw_dot] direction '" + direction + "': LR, TB, RL or BT expected");
+    throw Error(Code::invalid, "[draw_dot] direction '" + direction + "' is unknown: expected LR, TB, RL or BT");
   Drawing drawing(options);
   drawing.walk(root);
   return drawing.text();

@@ -4,7 +4,7 @@
 
 namespace plugrad {
 
-// What a dying node releases in turn goes on a list, not on the stack: a chain may have 10 million.
+// A destroyed node releases further nodes. They go on a list, not on the stack: a chain may have 10 million.
 void destroy(Node* node) noexcept {
   Local& l = local();
   node->next_dying = static_cast<Node*>(std::exchange(l.pending.first, node));
@@ -26,7 +26,7 @@ namespace {
   return Ref<Node>(node);
 }
 
-// A saved output is held without its node: nothing keeps itself alive.
+// A saved output is held without its node, so that no node keeps itself alive.
 [[gnu::always_inline]] inline void save(Node& node, int place, const Tensor& value, bool is_output) {
   std::construct_at(&node.saved[static_cast<size_t>(place)],
                     is_output ? with_view(value, view_of(value)) : Tensor(value));  // it was undefined
@@ -69,7 +69,7 @@ const Tensor& Saved::checked(int i) const {
   const uint32_t now = storage_of(value)->version, then = node_.versions[static_cast<size_t>(i)];
   if (now != then) [[unlikely]]
     throw Error(Code::invalid, std::string("[backward] a value that ") + node_.rule->name +
-                                   " saved for its gradient was changed in place since (version " + std::to_string(then) +
+                                   " saved for its gradient was changed in place (version " + std::to_string(then) +
                                    " then, " + std::to_string(now) + " now): clone it before the change");
   return value;
 }
@@ -96,7 +96,7 @@ namespace {
 Node& node_of(const Tensor& x, const char* what) {
   require_defined(x, what);
   if (Node* node = x.impl().node.get()) return *node;
-  throw Error(Code::invalid, std::string("[") + what + "] this tensor wants no gradient: call requires_grad_() on it first");
+  throw Error(Code::invalid, std::string("[") + what + "] the tensor requires no gradient: call requires_grad_() first");
 }
 }  // namespace
 
@@ -106,8 +106,8 @@ Tensor& Tensor::requires_grad_(bool on) {
     throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) +
                                    ": only leaves can be changed; detach() it");
   if (on && !is_floating(dtype()))
-    throw Error(Code::invalid, std::string("[requires_grad_] a ") + dtype_name(dtype()) +
-                                   " tensor has no gradient: a floating dtype expected");
+    throw Error(Code::invalid, std::string("[requires_grad_] a tensor of ") + dtype_name(dtype()) +
+                                   " has no gradient: expected a floating dtype");
   if (on && !impl_->node) impl_->node = new_node(impl_->view);
   if (!on) impl_->node = {};
   return *this;
@@ -147,10 +147,10 @@ void require_writable(const Tensor& x, const char* what) {
   if (x.impl().node && recording())
     throw Error(Code::invalid,
                 std::string("[") + what +
-                    "] writing in place to a tensor that wants gradients, while recording: do it under NoGrad");
+                    "] a tensor that requires a gradient cannot be written in place while recording: use NoGrad");
   if (view_of(x).layout & PLUGRAD_BROADCAST)
     throw Error(Code::invalid,
-                std::string("[") + what + "] several elements of this expanded view are one in memory: clone it first");
+                std::string("[") + what + "] elements of this expanded view share memory: clone it first");
 }
 
 }  // namespace plugrad

@@ -12,34 +12,34 @@
 namespace plugrad {
 
 class Saved;
-constexpr int kOperands = 3;  // more of them stand in More
+constexpr int kOperands = 3;  // More::next holds a larger number
 
-// What a gradient may use, beside the output's gradient.
+// What a gradient may use besides the output's gradient.
 enum Use : unsigned {
   kInput0 = 1,  // the op's inputs
   kInput1 = 2,
   kInput2 = 4,
   kOutput = 8,
   kShape = 16,    // of the operand whose gradient is wanted
-  kDType = 32,    // the same
-  kPosition = 64,  // of that operand among all
-  kPayload = 128,  // what the rule keeps beside tensors
+  kDType = 32,    // of the same operand
+  kPosition = 64,  // of the same operand among all
+  kPayload = 128,  // what the rule keeps besides tensors
 };
 constexpr unsigned kInputs = kInput0 | kInput1 | kInput2, kSavedTensors = kInputs | kOutput;
 
-// The gradient of one operand from the output's. An undefined result stands for zero.
+// Computes the gradient of one operand from the output's. An undefined result means zero.
 struct Vjp {
   Tensor (*apply)(const Tensor& grad, const Saved& saved) = nullptr;
   unsigned uses = 0;  // Uses of this operand's gradient alone
 };
 
-// An op's gradients: static, one for each operand; the last one stands for all further operands. See rule.hpp.
+// An op's gradients, static: one for each operand; the last one also serves all further operands. See rule.hpp.
 struct Rule {
   const char* name;
   std::array<Vjp, kOperands> vjps;
 };
 
-// What a rule keeps beside tensors: one object, of a type that the rule knows.
+// What a rule keeps besides tensors: one object, whose type the rule knows.
 struct Payload {
   void (*destroy)(Payload* self) noexcept;
 };
@@ -55,34 +55,34 @@ template <class T> PayloadPointer make_payload(T value) {
   return PayloadPointer(new PayloadOf<T>{{destroy}, std::move(value)});
 }
 
-// What few nodes have.
+// Members that few nodes need.
 struct More {
   std::vector<Ref<Node>> next;  // the operands' nodes, where an op takes any number of them
-  std::string title;            // what a picture of the graph calls the tensor
+  std::string title;            // the tensor's label in a drawing of the graph
 };
 
-// A leaf has no rule. Its sums in passes belong to the passes; a recorded node belongs to one pass at a time.
+// A leaf has no rule, and each pass keeps its own sum for it. A recorded node belongs to one pass at a time.
 struct Node : Counted {
   enum Flags : uint8_t { kSpent = 1, kRetains = 2 };
 
-  uint32_t pending = 0;           // in a pass: gradients to come; of a leaf: its place in the pass
-  std::atomic<uint32_t> pass{0};  // the pass that claimed it
-  uint8_t operands = 0;           // in next; 0 with More::next
+  uint32_t pending = 0;           // in a pass: gradients still to arrive; for a leaf: its index in the pass
+  std::atomic<uint32_t> pass{0};  // the id of the pass that claimed it, or 0
+  uint8_t operands = 0;           // number of them in next; 0 if More::next holds them
   uint8_t rank = 0;
   uint8_t flags = 0;
   uint8_t dtype = 0;
   union {
     const Rule* rule = nullptr;
-    Node* next_dying;  // once released
+    Node* next_dying;  // the next in the list of nodes to destroy, once released
   };
-  Tensor sum;   // in a pass: of a recorded node
+  Tensor sum;   // in a pass: of the gradients that arrived at a recorded node
   Tensor grad;  // of a leaf, or kept by retain_grad
-  std::array<Ref<Node>, kOperands> next;   // the operands' nodes; null where no gradient is wanted
-  std::array<Tensor, kOperands> saved;     // by operand; the output in place `operands`
-  std::array<uint32_t, kOperands> versions;  // of saved, when it was
+  std::array<Ref<Node>, kOperands> next;   // the operands' nodes; null for operands without a gradient
+  std::array<Tensor, kOperands> saved;     // by operand; the output at index `operands`
+  std::array<uint32_t, kOperands> versions;  // of the storages when the values were saved
   PayloadPointer payload;
   std::unique_ptr<More> more;
-  void* attached = nullptr;  // for a room above, which keeps and clears it
+  void* attached = nullptr;  // for a layer above, which sets and clears it
   int64_t shape[PLUGRAD_MAX_RANK];  // of the tensor
 
   // The operands' nodes.
@@ -94,14 +94,14 @@ struct Node : Counted {
 };
 static_assert(sizeof(Node) <= kObjectBytes);
 
-// What a gradient gets its arguments from.
+// Gives a gradient its arguments.
 class Saved {
  public:
   Saved(Node& node, size_t position) : node_(node), position_(position) {}
-  // A saved input or output. Throws Error (invalid) where it was changed in place since.
+  // A saved input or output. Throws Error (invalid) if it was changed in place after it was saved.
   const Tensor& input(int i) const { return checked(i); }
   Tensor output() const;
-  // Of the operand whose gradient is wanted.
+  // Of the operand whose gradient is computed.
   Shape shape() const { return Shape(std::span<const int64_t>(wanted().shape, wanted().rank)); }
   DType dtype() const { return static_cast<DType>(wanted().dtype); }
   size_t position() const { return position_; }
@@ -116,19 +116,19 @@ class Saved {
 
 // Bits of Local::mode.
 enum Mode : uint32_t {
-  kRecording = kFirstMode,  // ops on tensors that want gradients are recorded
-  kRetaining = 2,           // and their nodes keep operands and gradients, for a reader of the graph
+  kRecording = kFirstMode,  // ops on tensors that require gradients are recorded
+  kRetaining = 2,           // recorded nodes keep all operands and their gradients, for inspection of the graph
 };
 inline bool recording() { return local().mode & kRecording; }
 
-// Throws Error (invalid) where the graph, or an expanded view, forbids to write x in place.
+// Throws Error (invalid) if x may not be written in place: while it is recorded, or if it is an expanded view.
 void require_writable(const Tensor& x, const char* what);
 
 // A node for a tensor of this shape.
 Ref<Node> new_node(const plugrad_view& view);
-// Gives out a node: edges to the operands that want a gradient, and what their gradients use.
+// Gives out a node with edges to the operands that require a gradient, and saves what their gradients use.
 Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count);
-// The same for any number of operands, of which nothing is saved.
+// The same for any number of operands. Saves nothing.
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands);
 
 }  // namespace plugrad

@@ -1,12 +1,12 @@
-// How an op says what its gradients are: beside the forward function, as tensor expressions.
+// How an op states its gradients: next to the forward function, as tensor expressions.
 //
 //   static constexpr auto kRule =
 //       rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& b) { return mul(grad, b); }),
 //            gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return mul(grad, a); }));
 //   return differentiable(kRule, product, a, b);
 //
-// There is one gradient for each operand. It lists what it uses, and gets just that, in the same order: a function whose
-// parameters differ from the list does not compile. What no gradient uses is not saved.
+// There is one gradient for each operand. It lists what it uses and receives just that, in the same order: a function whose
+// parameters differ from the list does not compile. record saves only what the gradients use.
 #pragma once
 #include <core/autograd/node.hpp>
 
@@ -35,7 +35,7 @@ template <Use kUse, class Kept> [[gnu::always_inline]] inline decltype(auto) use
   else return saved.template payload<Kept>();
 }
 
-// The type of a function's last parameter where it uses the payload, else void.
+// The type of a function's last parameter if it uses the payload, else void.
 template <class Function, unsigned kUses> struct KeptBy { using type = void; };
 template <class Function, unsigned kUses>
   requires(static_cast<bool>(kUses & kPayload))
@@ -58,7 +58,7 @@ template <class Kept, unsigned kUses> struct Gradient {
 // A rule whose payload has this type, and all that its gradients use.
 template <class Kept, unsigned kUses> struct RuleOf : Rule {};
 
-// function: a lambda without captures of the incoming gradient and of what kUses names. kPayload comes last.
+// function: a lambda without captures. It takes the incoming gradient and then what kUses names, kPayload last.
 template <Use... kUses, class Function> constexpr auto gradient(Function) {
   constexpr unsigned kAll = (0u | ... | kUses);
   using Kept = typename detail::KeptBy<Function, kAll>::type;
@@ -71,7 +71,7 @@ template <Use... kUses, class Function> constexpr auto gradient(Function) {
                                kAll}};
 }
 
-// Of an operand that has none.
+// For an operand that has no gradient.
 inline constexpr Gradient<void, 0> kNoGradient{};
 
 template <class... Kept, unsigned... kUses> constexpr auto rule(const char* name, Gradient<Kept, kUses>... gradients) {
@@ -79,14 +79,14 @@ template <class... Kept, unsigned... kUses> constexpr auto rule(const char* name
   return RuleOf<typename detail::OneKept<Kept...>::type, (0u | ... | kUses)>{{name, {gradients.vjp...}}};
 }
 
-// Of an op of any number of operands: one gradient for all of them.
+// The rule of an op of any number of operands: one gradient serves all of them.
 template <class Kept, unsigned kUses> constexpr auto rule_of_many(const char* name, Gradient<Kept, kUses> gradient) {
   static_assert(!(kUses & kSavedTensors), "an op of many operands saves no tensors");
   return RuleOf<Kept, kUses>{{name, {gradient.vjp, gradient.vjp, gradient.vjp}}};
 }
 
-// Records out = rule's op of operands, where one of them is in a graph and recording is on. Nothing is copied before that
-// is known.
+// Records out as the result of the rule's op on operands, if one of them is in a graph and recording is on. Copies nothing
+// otherwise.
 template <unsigned kUses, class... Operands>
 [[gnu::always_inline]] inline Tensor differentiable(const RuleOf<void, kUses>& rule, Tensor out,
                                                     const Operands&... operands) {
@@ -97,7 +97,7 @@ template <unsigned kUses, class... Operands>
   }
   return out;
 }
-// The same with what the gradients keep beside tensors.
+// The same with a payload for the gradients.
 template <class Kept, unsigned kUses, class... Operands>
   requires(!std::is_void_v<Kept>)
 [[gnu::always_inline]] inline Tensor differentiable(const RuleOf<Kept, kUses>& rule,

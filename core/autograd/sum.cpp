@@ -15,7 +15,7 @@ Tensor copied(const Tensor& x) {
   return differentiable(kRule, std::move(out), x);
 }
 
-// Sums of x over the axes along which kept has extent 1; the ranks are equal.
+// Sums x over the axes along which kept has extent 1. The ranks are equal.
 Tensor summed(const Tensor& x, const Shape& kept) {
   Tensor out = empty(device_of(x), kept, dtype_of(x));
   if (!view_of(out).count) return out;
@@ -25,9 +25,9 @@ Tensor summed(const Tensor& x, const Shape& kept) {
 }
 
 [[noreturn]] void throw_not_together(const Tensor& a, const Tensor& b) {
-  throw Error(Code::invalid, "[backward] gradients of one tensor on " + device_of(a).name + ", " + dtype_label(dtype_of(a)) +
+  throw Error(Code::invalid, "[backward] a tensor has gradients on " + device_of(a).name + ", " + dtype_label(dtype_of(a)) +
                                  ", and " + device_of(b).name + ", " + dtype_label(dtype_of(b)) +
-                                 ": was it moved after it was used? Clear its gradient and compute again");
+                                 ": if it was moved after its use, clear its gradient and compute again");
 }
 }  // namespace
 

@@ -1,18 +1,18 @@
-// The arithmetic of gradients. It is recorded like any other, so that gradients can be differentiated again.
+// The arithmetic of gradients. It is recorded like other ops, so that gradients can be differentiated again.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
 namespace plugrad {
 
-// a + b, of equal shapes.
+// a + b, whose shapes are equal.
 Tensor add_gradients(const Tensor& a, const Tensor& b);
-// x with a larger shape, by stride 0. The caller knows that it fits.
+// A view of x in a larger shape, by stride 0. The caller knows that x broadcasts to it.
 Tensor expand_to(const Tensor& x, const Shape& shape);
 // x summed over the axes along which shape is smaller: the reverse of expand_to.
 Tensor sum_to(const Tensor& x, const Shape& shape);
-// Ones of an output of one element.
+// The seed of an output of one element: 1, in its shape.
 Tensor gradient_of_one(const Tensor& output);
-// A gradient that nobody else holds, dense.
+// Returns grad itself if it is dense and nobody else holds it, else a dense copy.
 Tensor own(Tensor& grad);
 
 }  // namespace plugrad
