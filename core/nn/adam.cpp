@@ -42,7 +42,7 @@ void Adam::step() {
 }
 
 namespace {
-// A scalar for each parameter, beside it.
+// One rank-0 tensor for each parameter, on the parameter's device.
 std::vector<Tensor> as_tensors(const std::vector<int64_t>& counts, const std::vector<Tensor>& parameters) {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < counts.size(); ++i)

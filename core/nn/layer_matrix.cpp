@@ -26,7 +26,7 @@ constexpr auto kElement =
 
 Tensor element(const Tensor& x, int64_t i) { return differentiable(kElement, i, with_view(x, element_view(x, i)), x); }
 
-// Its payload: the tensors that it was gathered from.
+// The payload of kGathered: the tensors that the node was gathered from.
 using Gathered = std::vector<Tensor>;
 constexpr auto kGathered =
     rule_of_many("gather", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Gathered&) {

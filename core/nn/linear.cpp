@@ -20,7 +20,7 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, DType dtype, Device devi
 
 Tensor Linear::forward(const Tensor& x) const {
   if (!x.defined() || x.rank() < 1 || x.size(-1) != weight.size(1)) {
-    throw Error(Code::invalid, "[linear] expected x of shape (.., " + std::to_string(weight.size(1)) + "), got " +
+    throw Error(Code::invalid, "[linear] x must have shape (.., " + std::to_string(weight.size(1)) + "), got " +
                                    (x.defined() ? x.shape().text() : std::string("an undefined tensor")));
   }
   Tensor product = matmul(x, transpose(weight));

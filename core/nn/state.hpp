@@ -1,4 +1,4 @@
-// What the optimisers share: their tensors as named state, and back.
+// Shared by the optimisers: converts their tensors to named state and back.
 #pragma once
 #include <plugrad/nn/optimizer.hpp>
 
@@ -14,11 +14,11 @@ struct StateGroup {
 };
 
 std::vector<NamedTensor> collect_state(const std::vector<StateGroup>& groups);
-// Copies state into the groups, on whatever devices both are. Checks all of it before it changes any.
+// Copies state into the groups; devices may differ. Checks all of it before it changes any tensor.
 void restore_state(const std::vector<StateGroup>& groups, const std::vector<NamedTensor>& state, int64_t steps);
-// A tensor of zeros for each parameter.
+// Returns a tensor of zeros for each parameter.
 std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters);
-// A module may have been moved since the last step; its optimiser's tensors follow.
+// Moves an optimiser's tensor to its parameter's device: the module may have moved since the last step.
 void follow(Tensor& state, const Tensor& parameter);
 
 }  // namespace plugrad::nn

@@ -12,7 +12,7 @@
 
 namespace plugrad {
 namespace {
-// Ops of Values keep what a reader of the graph wants to see.
+// Ops of Values keep operands and gradients, so that the graph can be inspected.
 class Retaining {
  public:
   Retaining() : before_(local().mode) { local().mode |= kRetaining; }
@@ -26,7 +26,7 @@ class Retaining {
 
 Node& node_of(const Value& v) {
   if (!v.tensor().defined() || !v.tensor().impl().node)
-    throw Error(Code::invalid, "[value] this value was computed while recording was off: it has no place in a graph");
+    throw Error(Code::invalid, "[value] this value was computed while recording was off: it is not in a graph");
   return *v.tensor().impl().node;
 }
 }  // namespace
@@ -121,7 +121,7 @@ std::ostream& operator<<(std::ostream& out, const Value& value) {
   return out << "Value(data=" << value.data() << ", grad=" << value.grad() << ')';
 }
 
-// --- Networks of them.
+// --- Networks of Values.
 
 Neuron::Neuron(int64_t nin, bool nonlinear, Device device) : b(0.0, device), nonlin(nonlinear) {
   for (double weight : rand({nin}, DType::f64, device, -1, 1).to_vector<double>()) w.emplace_back(weight, device);
@@ -162,7 +162,7 @@ Layer::Layer(int64_t nin, int64_t nout, bool nonlin, Device device) : matrix_(st
   for (int64_t i = 0; i < nout; ++i) neurons.emplace_back(nin, nonlin, device);
 }
 
-// relu(W x + b) or W x + b, for x of rank 1; undefined where the neurons are no matrix that fits x.
+// relu(W x + b) or W x + b, for x of rank 1; undefined if the neurons form no matrix that fits x.
 Tensor Layer::matrix_product(const Tensor& x) const {
   const auto [weights, biases] = matrix_->parameters(neurons);
   if (!weights.defined() || weights.size(1) != x.size(0) || weights.device() != x.device()) return {};
@@ -171,7 +171,7 @@ Tensor Layer::matrix_product(const Tensor& x) const {
 }
 
 namespace {
-// Undefined where the values do not lie on one device.
+// Undefined if x is empty or its values are on different devices.
 Tensor gathered(const std::vector<Value>& x) {
   if (x.empty()) return {};
   std::vector<Tensor> tensors;
