@@ -24,7 +24,7 @@ bool is_gzip(const std::vector<uint8_t>& bytes, size_t at) {
 
 struct ByteSource::Inflate {
   z_stream stream{};
-  bool at_end = false;  // of a gzip member, of which a file may have several
+  bool at_end = false;  // of a gzip member; a file may have several
 
   Inflate() {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
@@ -34,7 +34,7 @@ struct ByteSource::Inflate {
 };
 
 ByteSource::ByteSource(const std::string& path, Packing packing, const std::string& hint) : path_(path) {
-  // Without O_NONBLOCK, open would block for ever on a FIFO.
+  // Without O_NONBLOCK, open would block forever on a FIFO.
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno) + (hint.empty() ? "" : "; " + hint));
   struct stat status {};

@@ -41,7 +41,7 @@ std::string temporary_name(const std::string& path, int attempt) {
   return path.substr(0, start) + "." + path.substr(start, NAME_MAX / 2) + "." + mark + ".part";
 }
 
-// Some network and FUSE file systems do not have this operation; no more can be done there.
+// Some network and FUSE file systems do not support fsync; nothing more can be done there.
 bool sync_failed(int descriptor) { return fsync(descriptor) != 0 && errno != EINVAL && errno != ENOTSUP; }
 
 }  // namespace
@@ -62,7 +62,7 @@ AtomicFile::AtomicFile(const std::string& path) : name_(path), path_(resolve_lin
     temporary_.clear();
     fail("cannot be written: a new file in " + folder_of(path_) + " was refused", error);
   }
-  // The owner is the new file's. If setting the mode fails too, the file stays private to its writer, which is safe.
+  // The owner may differ from the old file's. If the mode cannot be set, only the owner may read the file, which is safe.
   if (exists && fchmod(descriptor_, old.st_mode & 07777) != 0) fchmod(descriptor_, 0600);
 }
 
@@ -93,7 +93,7 @@ void AtomicFile::commit() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno);
   temporary_.clear();
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // a folder that we may write but not read: the rename holds, but when it reaches the disk is unknown
+  // A folder that we may write but not read: the rename is done, but it cannot be synced.
   if (folder < 0) return;
   const bool failed = sync_failed(folder);
   const int error = errno;
