@@ -41,7 +41,7 @@ constexpr int64_t kLong = 8192;
 
 inline bool is_long(const Tensor& x) { return x.defined() && x.count() >= kLong; }
 inline bool is_long(const std::vector<Tensor>&) { return true; }
-// A factory's shape or a list of dims: it may hold -1, or extents that no memory suffices for.
+// A factory's shape or a list of dims. It may hold -1, or extents too large for any memory.
 inline bool is_long(const Shape& shape) {
   double count = 1;
   for (const int64_t extent : shape) count *= static_cast<double>(extent);
@@ -49,15 +49,15 @@ inline bool is_long(const Shape& shape) {
 }
 template <class T> bool is_long(const T&) { return false; }
 
-// Releases the lock for its lifetime. Python ends a thread that asks for the lock while the interpreter shuts down with
-// pthread_exit, which must not unwind through noexcept functions: such a thread waits for the end of the process instead.
+// Releases the lock for its lifetime. While the interpreter shuts down, Python ends a thread that asks for the lock
+// by pthread_exit, which must not unwind noexcept functions: such a thread waits here until the process ends.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
   ~Unlocked() {
     try {
       PyEval_RestoreThread(state_);
-    } catch (...) {  // only that forced unwinding arrives here
+    } catch (...) {  // only that forced unwinding reaches this
       for (;;) pause();
     }
   }
@@ -68,7 +68,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// Calls f without the lock. f owns what it uses: another thread may drop the objects that it came from.
+// Calls f without the lock. f must own what it uses: another thread may release the Python objects meanwhile.
 template <class F> auto unlocked(F f) {
   const Unlocked released;
   return f();
@@ -82,9 +82,9 @@ struct DeviceLike {
   nb::object given;
   Device get() const;
 };
-// Returns the device of that name. Throws Error, with the reason, where there is none.
+// Returns the device of that name. Throws Error with the reason if there is none.
 Device named_device(const std::string& name);
-// Adds the plugin directories that other packages announce; once, before the first device is asked for.
+// Adds the plugin directories that other packages announce. Runs once, before the first use of a device.
 void search_entry_points();
 
 // A DType as a Python object: nanobind would bind the plain one as an enumeration.

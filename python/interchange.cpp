@@ -15,13 +15,13 @@ constexpr int32_t kCuda = 2, kRocm = 10;  // DLPack's types of devices
 constexpr const char *kOld = "dltensor", *kVersioned = "dltensor_versioned";
 constexpr const char *kUsedOld = "used_dltensor", *kUsedVersioned = "used_dltensor_versioned";
 
-// --- Out.
+// --- Export.
 
 template <class M> void drop(M* managed) {
   if (managed && managed->deleter) managed->deleter(managed);
 }
 
-// A capsule that nobody took gives its tensor back.
+// Releases the tensor of a capsule that no consumer took.
 void end_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kOld)) drop(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kOld)));
   if (PyCapsule_IsValid(capsule, kVersioned))
@@ -56,8 +56,8 @@ Tensor for_export(const Tensor& x, const nb::object& dl_device, std::optional<bo
   return source;
 }
 
-// The consumer's stream, as the array API numbers it: None is the default stream, -1 asks for no order at all. For CUDA 1 is
-// the legacy default stream and 2 the thread's; for ROCm 0 is the default stream. Other numbers are handles.
+// The consumer's stream, as the array API numbers it: None is the default stream, and -1 asks for no ordering. For CUDA
+// 1 is the legacy default stream and 2 the thread's; for ROCm 0 is the default stream. Other numbers are handles.
 dlpack::Order consumer_order(const nb::object& stream, int32_t dlpack_type) {
   if (stream.is_none()) return dlpack::Order::stream(nullptr);
   const int64_t number = nb::cast<int64_t>(stream);
@@ -65,13 +65,13 @@ dlpack::Order consumer_order(const nb::object& stream, int32_t dlpack_type) {
   const auto refuse = [number](const char* expected) {
     throw Error(Code::invalid, "[__dlpack__] stream " + std::to_string(number) + ": " + expected);
   };
-  if (number < -1) refuse("-1 (no order), None (the default stream) or the handle of a stream expected");
-  if (dlpack_type == kCuda && number == 0) refuse("ambiguous for CUDA: 1 (legacy default) or 2 (per thread) expected");
+  if (number < -1) refuse("expected -1 (no order), None (the default stream) or the handle of a stream");
+  if (dlpack_type == kCuda && number == 0) refuse("ambiguous for CUDA, expected 1 (legacy default) or 2 (per thread)");
   if (dlpack_type == kRocm && (number == 1 || number == 2)) refuse("not a stream of ROCm: 0 is its default stream");
   return dlpack::Order::stream(reinterpret_cast<void*>(number));
 }
 
-// stream: what the consumer computes on.
+// stream: the consumer's stream.
 nb::object to_capsule(const Tensor& x, const nb::object& stream, const nb::object& max_version, const nb::object& dl_device,
                       std::optional<bool> copy) {
   bool copied = false;
@@ -96,9 +96,9 @@ nb::object place_tuple(const Tensor& x) {
   return nb::make_tuple(place.type, place.index);
 }
 
-// --- In. The owner's deleter is often Python's, and wants the GIL; the last handle may die in a thread without it, where to
-// wait for it could wait for ever, since that thread may hold a lock of the core's. So it is called when the interpreter
-// next has time.
+// --- Import. The producer's deleter often needs the GIL. The last handle may die in a thread that does not hold it and must
+// not wait for it, because that thread may hold a lock of the core: waiting could deadlock. So the interpreter calls the
+// deleter later, as a pending call.
 
 class Orphans {
  public:
@@ -107,7 +107,7 @@ class Orphans {
       const std::lock_guard lock(mutex_);
       waiting_.emplace_back(managed, deleter);
     }
-    // Where the queue of the interpreter is full, the next import takes care of it.
+    // If the interpreter's queue is full, the next import calls the deleters.
     Py_AddPendingCall(
         [](void* self) {
           static_cast<Orphans*>(self)->end();
@@ -133,7 +133,7 @@ Orphans& orphans() {
   return all;
 }
 
-// Wraps somebody's managed array so that its deleter runs where Python's objects may be touched.
+// Wraps a producer's managed array so that its deleter runs only under the GIL.
 template <class M> M* wrapped(M* theirs) {
   auto* own = new M(*theirs);
   own->context = theirs;
@@ -169,11 +169,11 @@ Tensor from_capsule(const nb::object& capsule, Device device, dlpack::Order orde
                                                     dlpack::import_versioned);
   if (PyCapsule_IsValid(capsule.ptr(), kOld))
     return import_capsule<dlpack::Managed>(capsule, kOld, kUsedOld, device, order, dlpack::import_managed);
-  throw nb::value_error("[from_dlpack] this capsule holds no array, or somebody took it already");
+  throw nb::value_error("[from_dlpack] this capsule holds no array, or a consumer took it already");
 }
 
-// The stream of ours that the producer has to make wait, where the array says that it lies on a device with streams. Finds
-// the device, unless the caller names it.
+// Returns our stream that the producer must make wait, if the array reports a device with streams. Sets `device` unless the
+// caller named it.
 std::optional<void*> stream_for(const nb::object& array, Device& device) {
   if (!nb::hasattr(array, "__dlpack_device__")) return std::nullopt;
   const dlpack::Place place = place_from(array.attr("__dlpack_device__")());
@@ -181,7 +181,7 @@ std::optional<void*> stream_for(const nb::object& array, Device& device) {
   return place.type == device.dlpack_type() ? dlpack::stream_of(device) : std::nullopt;
 }
 
-// The array's capsule, once the producer has made `stream` wait. Protocols from before version 1 know no max_version.
+// Returns the array's capsule after the producer has made `stream` wait. Before version 1 the protocol had no max_version.
 nb::object capsule_of(const nb::object& array, const std::optional<void*>& stream) {
   const nb::object method = array.attr("__dlpack__");
   nb::dict arguments;
@@ -199,7 +199,7 @@ Tensor from_dlpack(const nb::object& array, const nb::object& device) {
   Device target = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
   if (PyCapsule_CheckExact(array.ptr())) return from_capsule(array, target, dlpack::Order::stream(nullptr));
   if (!nb::hasattr(array, "__dlpack__"))
-    throw nb::type_error("[from_dlpack] an object with __dlpack__, or a capsule, expected");
+    throw nb::type_error("[from_dlpack] expected an object with __dlpack__, or a capsule");
   const std::optional<void*> stream = stream_for(array, target);
   return from_capsule(capsule_of(array, stream), target, dlpack::Order::stream(stream.value_or(nullptr)));
 }
@@ -211,7 +211,7 @@ struct Export {
   Py_ssize_t shape[PLUGRAD_MAX_RANK], strides[PLUGRAD_MAX_RANK];
 };
 
-// Null: the struct module has no format for it.
+// Returns null if the struct module has no format for the dtype.
 const char* buffer_format(DType dtype) {
   switch (dtype) {
     case DType::bf16: return nullptr;
@@ -237,10 +237,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     if (x.device().dlpack_type() != 1)
       return refuse_buffer(view, "[buffer] the host cannot read the memory of this device: call cpu() first");
     if (!buffer_format(x.dtype()))
-      return refuse_buffer(view, "[buffer] arrays have no format for this dtype: cast it first, to f32 for instance");
+      return refuse_buffer(view, "[buffer] arrays have no format for this dtype: cast it first, for instance to f32");
     const bool read_only = x.requires_grad();
     if (read_only && (flags & PyBUF_WRITABLE))
-      return refuse_buffer(view, "[buffer] a tensor that wants gradients is read-only for others: detach() it");
+      return refuse_buffer(view, "[buffer] a tensor that requires gradients is exported read-only: detach() it");
     if (!(flags & PyBUF_STRIDES) && !x.is_contiguous())
       return refuse_buffer(view, "[buffer] this view has gaps: call contiguous() first");
     auto own = std::make_unique<Export>();
@@ -306,7 +306,7 @@ Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const Shap
   const Shape extents = shape.get();
   const size_t count = elements.size() / static_cast<size_t>(item_size(type));
   if (count * static_cast<size_t>(item_size(type)) != elements.size())
-    throw Error(Code::invalid, "[unpickle] the bytes are no whole number of elements");
+    throw Error(Code::invalid, "[unpickle] the bytes are not a whole number of elements");
   Tensor made = Tensor::from_host(elements.c_str(), count, type, extents, named_device(device));
   if (requires_grad) made.requires_grad_();
   return made;
@@ -320,15 +320,15 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor
       .def("__dlpack__", to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
-           "A DLPack capsule over the same memory; read-only where this wants gradients. On a device with streams `stream` "
-           "waits for what was computed so far: None is the default stream, -1 none at all.")
+           "A DLPack capsule over the same memory; read-only if this requires gradients. On a device with streams `stream` "
+           "waits for work submitted so far: None is the default stream, -1 asks for no waiting.")
       .def("__dlpack_device__", place_tuple, "(DLPack device type, index).")
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-           "A NumPy array over the same memory where the host can read it, else a copy.")
+           "A NumPy array over the same memory if the host can read it, else a copy.")
       .def(
           "numpy", [](const nb::object& self) { return to_array(self, nb::none(), nb::none()); },
-          "A NumPy array over the same memory where the host can read it, "
-          "else a copy; read-only where this wants gradients.")
+          "A NumPy array over the same memory if the host can read it, "
+          "else a copy; read-only if this requires gradients.")
       .def(
           "data_ptr",
           [](const Tensor& x) {
@@ -337,16 +337,16 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
             drop(managed);
             return address;
           },
-          "The address of the first element. Waits for nothing: what the device was given may still be at it.")
+          "The address of the first element. Does not wait for the device, which may still write to it.")
       .def("__reduce__", pickled);
   m.def("_unpickle", unpickled);
   tensor.attr("__array_ufunc__") =
-      nb::none();  // so that an array beside a tensor is an error, instead of losing its gradient
+      nb::none();  // so that NumPy refuses an operator on an array and a tensor, instead of losing the gradient
   m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(),
-        "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It tracks no "
-        "gradient. On a device with streams it comes after the work of the array's stream, a capsule after the default "
-        "stream.\n\n"
-        "ValueError for dtypes other than f32, f64, i64 and bool, and for devices that no plugin brings.");
+        "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It requires no "
+        "gradient. On a device with streams it waits for the work of the array's stream, or for a capsule that of the "
+        "default stream.\n\n"
+        "ValueError for dtypes other than f32, f64, i64 and bool, and for devices that no plugin provides.");
 }
 
 }  // namespace plugrad::python

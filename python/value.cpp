@@ -39,7 +39,7 @@ PyObject* not_implemented() {
   return Py_NotImplemented;
 }
 
-// Shortest text that reads back as the same number: 3.14, 0, 1e-05.
+// The shortest text that reads back as the same number: 3.14, 0, 1e-05.
 std::string text_of(double x) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
@@ -105,7 +105,7 @@ void construct(nb::pointer_and_handle<Scalar> self, const NumberLike& data, cons
   scalar->value.set_face(self.h.ptr());
 }
 
-// What is recorded has a place in the graph; a value of no_grad has no operands.
+// A recorded value has a node in the graph; a value from no_grad has no operands.
 nb::object operands_of(const Scalar& x) {
   nb::set operands;
   if (x.value.tensor().requires_grad())
@@ -126,7 +126,7 @@ void bind_graph(nb::class_<Scalar>& value) {
   value
       .def(
           "backward", [](const Scalar& x) { unlocked([v = x.value] { v.backward(); }); },
-          "Adds to the gradient of everything this was computed from, and 1 to its own. May be called again.")
+          "Adds to the gradient of every Value this was computed from, and 1 to its own. May be called again.")
       .def(
           "zero_grad", [](const Scalar& x) { Tensor(x.value.tensor()).clear_grad(); }, "Sets the gradient to 0.")
       .def_prop_ro("_prev", operands_of, "The Values it was computed from, the same objects each time; empty for a leaf.")
@@ -152,7 +152,7 @@ std::vector<Value> values_of(const nb::object& given, Device device) {
     else if (number_of(each.ptr(), number))
       values.emplace_back(number.real(), device);
     else
-      throw nb::type_error(("[value] Values or numbers expected, not " + std::string(Py_TYPE(each.ptr())->tp_name)).c_str());
+      throw nb::type_error(("[value] expected Values or numbers, not " + std::string(Py_TYPE(each.ptr())->tp_name)).c_str());
   };
   Number number = 0;
   if (is_value(given.ptr()) || number_of(given.ptr(), number))
@@ -164,23 +164,23 @@ std::vector<Value> values_of(const nb::object& given, Device device) {
 
 void bind_values(nb::module_& m) {
   nb::class_<Scalar> value(m, "Value", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(slots),
-                           "A number, f64, that remembers how it was computed, as micrograd's.\n\n"
+                           "A micrograd-style number, f64, that records how it was computed.\n\n"
                            "`+ - * /` with Values and numbers on either side, `**` with a number, unary `-`.\n"
-                           "RuntimeError, with the reason, for a device that is not available.");
+                           "Raises RuntimeError with the reason for a device that is not available.");
   value_type = reinterpret_cast<PyTypeObject*>(value.ptr());
   value.def("__init__", construct, nb::arg("data"), nb::arg("device") = nb::none())
-      .def("relu", function<relu>, "The larger of it and 0; gradient 0 at 0.")
+      .def("relu", function<relu>, "The larger of this and 0; the gradient at 0 is 0.")
       .def("tanh", function<tanh>, "Hyperbolic tangent.")
-      .def("exp", function<exp>, "e to its power.")
-      .def("log", function<log>, "Natural logarithm; NaN below 0, -inf at 0.")
+      .def("exp", function<exp>, "e to the power of this.")
+      .def("log", function<log>, "Natural logarithm; NaN below 0 and -inf at 0.")
       .def(
           "to", [](const Scalar& x, const DeviceLike& device) { return moved(x, device.get()); }, nb::arg("device"),
-          "On another device; gradients flow back.")
+          "Copies it to a device; gradients flow back.")
       .def(
-          "cpu", [](const Scalar& x) { return moved(x, named_device("cpu")); }, "On the cpu; gradients flow back.")
+          "cpu", [](const Scalar& x) { return moved(x, named_device("cpu")); }, "Copies it to the cpu; gradients flow back.")
       .def(
           "cuda", [](const Scalar& x, int64_t index) { return moved(x, named_device("cuda:" + std::to_string(index))); },
-          nb::arg("index") = 0, "On a CUDA device; gradients flow back. RuntimeError, with the reason, where there is none.")
+          nb::arg("index") = 0, "Copies it to a CUDA device; gradients flow back. RuntimeError, with the reason, if none.")
       .def_prop_rw(
           "data", [](const Scalar& x) { return x.value.data(); },
           [](Scalar& x, const NumberLike& data) { x.value.set_data(data.value.real()); }, "The number itself.")
@@ -189,7 +189,7 @@ void bind_values(nb::module_& m) {
           [](Scalar& x, const NumberLike& grad) { x.value.set_grad(grad.value.real()); },
           "The gradient; 0 before any backward.")
       .def_prop_ro(
-          "device", [](const Scalar& x) { return x.value.tensor().device(); }, "Where it is.")
+          "device", [](const Scalar& x) { return x.value.tensor().device(); }, "The device that holds it.")
       .def(
           "item", [](const Scalar& x) { return x.value.data(); }, "The number itself.")
       .def("__repr__", repr)
