@@ -1,4 +1,4 @@
-// The graph: accumulation, roots, seeds, modes, what is freed when, and errors that change nothing.
+// The graph: accumulation, roots, seeds, modes, when memory is freed, and errors that change nothing.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -240,7 +240,7 @@ TEST(Autograd, CreateGraphKeepsTheGraph) {
 
 // --- Failures.
 
-// A pass that has summed up some leaves when a value that was changed in place stops it.
+// A value that was changed in place stops the pass after it has summed up some leaves.
 TEST(Autograd, AFailedBackwardChangesNoGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   Tensor changed = f64({5, 6});

@@ -23,8 +23,8 @@ TEST(AutogradThreads, PassesThatShareLeavesLoseNothing) {
   EXPECT_TRUE(close(w.grad(), {2}, {800, 800}));
 }
 
-// The first gradient of a leaf is put in its place rather than added: two threads may both find the place empty. Large
-// leaves beside it, whose gradients are copied, keep a pass between looking and putting for long.
+// A leaf's first gradient is stored, not added: two threads may both find none. Large leaves in the same pass, whose
+// gradients are copied, widen the window between the read and the store.
 TEST(AutogradThreads, TheFirstGradientsOfALeafMeet) {
   const Tensor large = zeros({200000});
   for (int round = 0; round < 40; ++round) {
@@ -72,7 +72,7 @@ TEST(AutogradThreads, GradsOfOneLeafAtOnce) {
   EXPECT_FALSE(x.grad().defined());
 }
 
-// Two passes over one recorded part: each goes through or is refused with a reason; the sums are of those that went through.
+// Two passes over the same recorded part: each completes or throws with a reason, and only completed passes add gradients.
 TEST(AutogradThreads, PassesThatMeetInTheGraphAreRefusedOrRunOneAfterTheOther) {
   const Tensor x = f64({1, 2}).requires_grad_();
   Tensor y = x;

@@ -52,7 +52,7 @@ TEST(Cast, EqualDtypesGiveTheTensorItself) {
   }
 }
 
-// Every pair, of an operand that lies in every way.
+// Every pair of dtypes, for every layout of the operand.
 TEST(Cast, StridedOperands) {
   for (DType from : {DType::f32, DType::f64, DType::i32, DType::i64})
     for (DType to : kEveryDType) {

@@ -1,4 +1,4 @@
-// What the core says it called is what the plugin was called for.
+// The core's counters match the calls that the plugin saw.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/sim.hpp>
@@ -105,7 +105,7 @@ TEST_F(Counters, TransfersAreCounted) {
   expect_equal();
 }
 
-// A kernel that answers UNSUPPORTED for a size is not counted; what core does instead is.
+// A kernel that returns UNSUPPORTED for a size is not counted; what the core runs instead is.
 TEST_F(Counters, RefusedCallsAreNotCounted) {
   const Tensor x = counting({2, 2}), y = transpose(x);
   sim->arm(sim->device(0), PLUGRAD_SIM_UNSUPPORTED, 1);
@@ -116,7 +116,7 @@ TEST_F(Counters, RefusedCallsAreNotCounted) {
   expect_equal();
 }
 
-// With nothing in the cache to give back and no other way, a kernel's want of memory is what the error says.
+// With an empty cache and no alternative, the error reports that the kernel ran out of memory.
 TEST_F(Counters, AKernelShortOfMemorySaysSo) {
   const Tensor x = counting({2, 2});
   device.sync();
@@ -129,7 +129,7 @@ TEST_F(Counters, AKernelShortOfMemorySaysSo) {
   expect_equal();
 }
 
-// A kernel that refuses in the middle of a pass.
+// A kernel that fails in the middle of a pass.
 TEST_F(Counters, AFailureInsideBackwardChangesNoGradient) {
   const Tensor x = f64({1, 2}).requires_grad_(), w = f64({3, 4}).requires_grad_();
   for (uint64_t n = 1; n <= 8; ++n) {

@@ -61,7 +61,7 @@ TEST_F(TwoDevices, LeavesMove) {
   EXPECT_TRUE(throws(Code::invalid, {"[move_to_]", "to()"}, [&] { (x * 2).move_to_(there); }));
 }
 
-// What the graph saved of a leaf is gone from its device: the pass says so, and changes nothing.
+// The leaf left the device on which the graph saved it: the pass throws and changes nothing.
 TEST_F(TwoDevices, ALeafThatMovedSinceItWasSavedIsNoticed) {
   Tensor x = f64({1, 2}).requires_grad_(), w = f64({3, 4}).requires_grad_();
   const Tensor loss = sum(x * w);
@@ -70,7 +70,7 @@ TEST_F(TwoDevices, ALeafThatMovedSinceItWasSavedIsNoticed) {
   EXPECT_FALSE(x.grad().defined() || w.grad().defined());
 }
 
-// Nothing was saved, so that the gradient arrives, but where the leaf was: it cannot be added to the one that moved.
+// The graph saved nothing, so the gradient arrives, but on the old device: it cannot be added to the one that moved.
 TEST_F(TwoDevices, GradientsOfALeafThatMovedDoNotMeetThoseOfItsOldDevice) {
   Tensor x = f64({1, 2}).requires_grad_();
   sum(x + 1).backward();

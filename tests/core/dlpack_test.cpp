@@ -1,4 +1,4 @@
-// Memory shared with other libraries, by the structs alone.
+// Memory shared with other libraries, through the DLPack structs alone.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -15,7 +15,7 @@
 namespace plugrad {
 namespace {
 
-// The device takes memory of the host as its own.
+// The device can use host memory as its own.
 class DLPack : public testing::Test {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class DLPack : public testing::Test {
   }
 };
 
-// Somebody else's array, which counts how often it was let go.
+// Another library's array, which counts how often it was released.
 struct Foreign {
   explicit Foreign(std::vector<int64_t> extents, std::vector<int64_t> steps = {})
       : shape(std::move(extents)), strides(std::move(steps)) {

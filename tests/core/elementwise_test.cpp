@@ -73,7 +73,7 @@ TEST(Elementwise, IntegersWrap) {
   EXPECT_EQ((x + 9007199254740993).to_vector<int64_t>()[2], 9007199254740990);  // numbers of 2^53 and more stay exact
 }
 
-// --- Two.
+// --- Two tensors.
 
 struct Binary {
   const char* name;

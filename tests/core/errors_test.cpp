@@ -1,4 +1,4 @@
-// Bad operands: each message begins with the op and names what was wrong.
+// Bad operands: each message begins with the op and names the fault.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {

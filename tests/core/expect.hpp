@@ -1,4 +1,4 @@
-// What the tests of tensors and gradients state, and the numbers they state it of.
+// Expectations for the tests of tensors and gradients, and the numbers they use.
 #pragma once
 #include <plugrad/plugrad.hpp>
 
@@ -9,23 +9,23 @@
 
 namespace plugrad::test {
 
-// The message of what f throws, or "" where it throws nothing. Reads a tensor that f returns: devices may report late.
+// The message of what f throws, or "" if it throws nothing. Reads a tensor that f returns: devices may report late.
 struct Thrown {
   bool any = false;
   Code code{};
   std::string message;
 };
 Thrown thrown(const std::function<void()>& f);
-// f throws an Error of this code whose message has all these parts.
+// Whether f throws an Error of this code whose message contains all these parts.
 ::testing::AssertionResult throws(Code code, const std::vector<std::string>& parts, const std::function<void()>& f);
 
 // The elements, row-major, of any dtype.
 std::vector<double> elements(const Tensor& x);
-// Elements equal to these within tolerance * (1 + |expected|); NaN equals NaN; infinities are equal to themselves only.
+// Whether elements equal these within tolerance * (1 + |expected|). NaN equals NaN; an infinity equals only itself.
 ::testing::AssertionResult close(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance);
 ::testing::AssertionResult close(const Tensor& actual, const Shape& shape, const std::vector<double>& expected,
                                  double tolerance = 0);
-// Bits and signs too: 0 is not -0.
+// The same bit by bit: 0 does not equal -0.
 ::testing::AssertionResult same_bits(const std::vector<double>& actual, const std::vector<double>& expected);
 
 // A tensor on the device under test.
@@ -37,11 +37,11 @@ Tensor i64(const std::vector<int64_t>& values);
 Tensor of(DType dtype, const std::vector<double>& values, const Shape& shape);
 // 0, 1, 2, ... in that shape.
 Tensor counting(const Shape& shape, DType dtype = DType::f64);
-// n values in [low, high], evenly spaced, in an order of no pattern, multiples of 2^-10. phase moves all by a part of the
+// n values in [low, high], evenly spaced, in a scrambled order, multiples of 2^-10. phase moves all by a part of the
 // spacing.
 std::vector<double> spread(int64_t n, double low, double high, double phase = 0.5);
 
-// Another device: the second of the same plugin where it has two, else one of another plugin, else the same.
+// Another device: the plugin's second if it has two, else one of another plugin, else the same device.
 Device other_device();
 
 // --- Row-major positions, for references in plain loops.

@@ -1,4 +1,4 @@
-// Tensors from nothing: values, counts, errors; and reading them.
+// New tensors: values, counts, errors; and reading them.
 #include <tests/core/expect.hpp>
 
 #include <cmath>

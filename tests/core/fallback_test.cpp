@@ -1,5 +1,5 @@
-// A device that lacks ops, layouts or dtypes: the same results by dense copies, decompositions or a bounce; or an error that
-// says what is missing. Options hold for the life of a process: each case is a process of its own.
+// A device that lacks ops, layouts or dtypes gives the same results by dense copies, decompositions or a bounce, or an error
+// that names what is missing. Options hold for the life of a process, so each case is a process of its own.
 #include <tests/core/expect.hpp>
 
 #include <plugrad/sim.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 class Lacking : public ::testing::Test {
  protected:
-  // sim, opened with these options; "reference" computes what is expected.
+  // sim, opened with these options; "reference" computes the expected results.
   void open(const OptionList& options) {
     load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
     set_device_options("sim", options);
@@ -22,7 +22,7 @@ class Lacking : public ::testing::Test {
   Device device, reference = Device("reference");
 };
 
-// What is computed on either device, of tensors that lie in every way.
+// A computation for both devices, on tensors of every layout.
 struct Workload {
   const char* name;
   Tensor (*run)(const Tensor& x);  // (4, 6), f64
@@ -112,7 +112,7 @@ void expect_same_results(Device device, Device reference) {
 
 // --- Layouts: dense copies, natively.
 
-// IOTA takes nothing but immediates, so dense copies are no way for it.
+// IOTA takes only immediates, so dense copies cannot help it.
 void expect_arange(bool works) {
   const auto count = [] { EXPECT_TRUE(close(arange(1, 7, 2, DType::f64), {3}, {1, 3, 5})); };
   if (works)
@@ -241,7 +241,7 @@ TEST_F(Lacking, ADtypeThatTheDeviceLacksIsAnError) {
   EXPECT_TRUE(close(of(DType::f32, {1, 2}, {2}) * 2, {2}, {2, 4}));
 }
 
-// Not even copies of that dtype exist on the device.
+// The device cannot even copy that dtype.
 TEST_F(Lacking, ADtypeThatTheDeviceLacksBounces) {
   open({{"without_dtypes", "f64"}});
   set_fallback(Fallback::allow);

@@ -18,9 +18,9 @@ struct GradientRow {
   bool ties = false;               // no two elements are within kKinkDistance of each other
 };
 
-// Central differences; every kink is 2000 steps away at least.
+// The step of central differences; every kink is at least 2000 steps away.
 constexpr double kStep = 1e-5, kKinkDistance = 0.02;
-// Casts round to f32: their differences are taken where both ends are floats.
+// Casts round to f32, so both points of a difference must be exact in f32.
 constexpr double kCastStep = 0x1p-8;
 
 const std::vector<GradientRow>& gradient_rows();

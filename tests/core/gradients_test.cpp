@@ -1,4 +1,4 @@
-// Each gradient, and each second derivative, against central differences in f64; for each way that operands may lie.
+// Each gradient and each second derivative against central differences in f64, for each layout of the operands.
 #include <tests/core/gradient_rows.hpp>
 
 #include <plugrad/sdk/ops.hpp>
@@ -48,7 +48,7 @@ Tensor arranged(Arrangement arrangement, const Tensor& leaf, const Shape& shape)
 
 using Values = std::vector<std::vector<double>>;
 
-// One row with one arrangement: a scalar function of leaves.
+// One row in one arrangement: a scalar function of leaves.
 class Problem {
  public:
   Problem(const GradientRow& row, Arrangement arrangement) : row_(row), arrangement_(arrangement) {
@@ -177,7 +177,7 @@ std::string row_name(const ::testing::TestParamInfo<GradientRow>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, Gradient, ::testing::ValuesIn(gradient_rows()), row_name);
 
-// --- Nothing is forgotten.
+// --- Every public op has a row.
 
 const std::set<std::string>& shown() {
   static const std::set<std::string> names = [] {
@@ -188,7 +188,7 @@ const std::set<std::string>& shown() {
   return names;
 }
 
-// The functions of the public headers that give a tensor.
+// The functions of the public headers that return a tensor.
 std::set<std::string> public_functions() {
   std::set<std::string> names;
   const std::regex declaration("PLUGRAD_API Tensor (\\w+)\\(");
@@ -213,7 +213,7 @@ TEST(GradientRows, EveryPublicFunctionHasOneOrNoGradient) {
   for (const std::string& name : kWithoutGradient) EXPECT_TRUE(functions.contains(name)) << name;
 }
 
-// The public function of an op whose name is another.
+// The public function of an op, where the names differ.
 std::string function_of(const OpInfo& op) {
   if (op.opcode == PLUGRAD_OP_COPY) return "clone";
   std::string name = op.name;

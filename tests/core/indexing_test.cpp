@@ -1,4 +1,4 @@
-// gather, scatter_add and targets of a loss: values, and indices out of range, after which the device goes on.
+// gather, scatter_add and targets of a loss: values, and indices out of range, after which the device still works.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -52,7 +52,7 @@ TEST(Indexing, NothingToIndex) {
   EXPECT_TRUE(throws(Code::index_error, {"[gather]", "no elements"}, [] { gather(zeros({2, 0}), 1, i64({0, 0}, {2, 1})); }));
 }
 
-// On devices that report late, reading tells.
+// On devices that report late, reading the result throws.
 TEST(Indexing, OutOfRangeIsAnErrorAndTheDeviceGoesOn) {
   const Tensor x = counting({3, 2}), ok = x + 1;
   for (int64_t bad : {int64_t(3), int64_t(-1), INT64_MAX, INT64_MIN}) {

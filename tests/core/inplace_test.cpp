@@ -1,4 +1,4 @@
-// Writing in place: what is written, what the graph forbids, what it notices.
+// Writing in place: the values written, what the graph forbids, and what it detects.
 #include <tests/core/expect.hpp>
 
 namespace plugrad::test {
@@ -74,7 +74,7 @@ TEST(InPlace, ErrorsNameWhatWasWrong) {
   EXPECT_TRUE(close(x, {2, 3}, {0, 1, 2, 3, 4, 5}));
 }
 
-// --- And the graph.
+// --- With the graph.
 
 TEST(InPlace, OnALeafWhileRecordingIsAnError) {
   Tensor x = f64({1, 2}).requires_grad_();

@@ -1,4 +1,4 @@
-// Gradients where a function has no derivative, or where the arithmetic of one would meet 0 * inf: as the headers promise.
+// Gradients where a function has no derivative, or where its formula would give 0 * inf: as the headers state.
 #include <tests/core/expect.hpp>
 
 #include <cmath>

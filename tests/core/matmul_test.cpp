@@ -78,7 +78,7 @@ TEST(Matmul, StridedOperands) {
   expect_equal(permute(reshape(a, {2, 2, 6}), {1, 0, 2}), expand(b, {2, 6, 4}));
 }
 
-// Small whole numbers, whose sums are exact in any order, so that every path of a kernel has to give the same.
+// Small whole numbers, whose sums are exact in any order, so that every path of a kernel must give the same result.
 std::vector<double> wholes(int64_t count, uint64_t seed) {
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i)
@@ -112,7 +112,7 @@ std::vector<double> product(const Size& s, const std::vector<double>& a, const s
   return c;
 }
 
-// Whole and partial strips and panels, several slices of k, more than is packed at a time, distances of a power of two.
+// Whole and partial strips and panels, several slices of k, more than is packed at a time, power-of-two strides.
 const Size kSizes[] = {{1, 1, 1, 1},     {1, 1, 70, 300},   {1, 3, 1, 130},   {1, 7, 5, 65},     {1, 13, 64, 64},
                        {1, 15, 9, 33},   {1, 29, 600, 31},  {2, 5, 257, 129}, {1, 37, 300, 500}, {3, 8, 90, 95},
                        {1, 40, 1, 1000}, {1, 16, 1024, 40}, {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250}};
@@ -131,7 +131,7 @@ TEST(Matmul, IsExactForWholeNumbersInAnyLayout) {
   }
 }
 
-// What lies beside an operand, or pads a copy of it, reaches no element of the output.
+// Memory next to an operand, or padding of its copy, does not affect the output.
 TEST(Matmul, InfinityAndNaNStayInTheirRowsAndColumns) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const Size& s : {Size{1, 9, 70, 67}, Size{1, 35, 300, 501}})

@@ -1,4 +1,4 @@
-// operator<< writes what NumPy 2.4 does: print_golden.txt, by print_golden.py.
+// operator<< writes what NumPy 2.4 writes: print_golden.txt, made by print_golden.py.
 #include <tests/core/expect.hpp>
 
 #include <cstdlib>

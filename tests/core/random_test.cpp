@@ -1,4 +1,4 @@
-// Random numbers against a Philox of the test's own, so the same on all devices; seeds, states, moments.
+// Random numbers against the test's own Philox, and so the same on all devices; seeds, states, moments.
 #include <tests/core/expect.hpp>
 
 #include <array>

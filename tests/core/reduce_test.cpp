@@ -26,7 +26,7 @@ Shape reduced(const Shape& shape, unsigned mask, bool keepdim) {
   return out;
 }
 
-// The elements that meet in each element of the result, in row-major order.
+// The input elements of each element of the result, in row-major order.
 std::vector<std::vector<double>> groups(const std::vector<double>& values, const Shape& shape, unsigned mask) {
   const Shape kept = reduced(shape, mask, true);
   std::vector<std::vector<double>> all(static_cast<size_t>(kept.count()));

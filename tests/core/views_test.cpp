@@ -7,7 +7,7 @@
 namespace plugrad::test {
 namespace {
 
-// --- Slices, by Python's words: positions are taken modulo the extent once, then clipped.
+// --- Slices, as Python defines them: the extent is added once to a negative position, then positions are clipped.
 
 std::vector<int64_t> python_slice(int64_t extent, int64_t start, int64_t end, int64_t step) {
   const auto clipped = [&](int64_t at) {
@@ -57,7 +57,7 @@ TEST(Views, SlicesOfSlices) {
   EXPECT_TRUE(throws(Code::index_error, {"[select]", "index -3", "extent 2"}, [&] { select(part, 0, -3); }));
 }
 
-// --- Reshape: of every kind of view, the row-major order stays.
+// --- Reshape keeps the row-major order of every kind of view.
 
 std::vector<Tensor> kinds_of_views() {
   const Tensor x = counting({4, 6}), y = counting({2, 3, 4});
@@ -215,7 +215,7 @@ TEST(Views, ContiguousCopiesOnlyWhatIsNot) {
   EXPECT_EQ(transpose(x).strides(), (Shape{1, 3}));
 }
 
-// --- Together.
+// --- Joining.
 
 TEST(Views, CatAndStack) {
   for (DType dtype : kEveryDType) {

@@ -1,4 +1,4 @@
-// The plugin in plain C, which has the ops of an MLP in f32 and nothing fused: it trains as the others do.
+// The plugin in plain C, which has the ops of an MLP in f32 and no fused ones: it trains as the other plugins do.
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -28,7 +28,7 @@ Tensor targets(Device device) {
   return Tensor::from(t, {kRows}, device);
 }
 
-// The losses of 60 steps on a device. The network is drawn on the reference device, so that all start from one.
+// The losses of 60 steps on a device. The reference device draws the weights, so that all devices start from the same.
 std::vector<double> losses_on(Device device, const Make& make) {
   manual_seed(17);
   const Device reference("reference");

@@ -1,4 +1,4 @@
-// What micrograd's README and notebook show, to the digits. PLUGRAD_MOONS_STEPS says how many steps the Values make.
+// The numbers of micrograd's README and notebook, to the digit. PLUGRAD_MOONS_STEPS sets the number of steps with Values.
 #include <tests/demo/moons.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
@@ -72,7 +72,7 @@ size_t value_steps() {
   const char* text = std::getenv("PLUGRAD_MOONS_STEPS");
   if (text) return static_cast<size_t>(std::atoi(text));
   const std::string device = default_device().name();
-  return device.starts_with("sim") || device.starts_with("cuda-emu") ? 3 : 20;  // there 70,000 ops a step go through a queue
+  return device.starts_with("sim") || device.starts_with("cuda-emu") ? 3 : 20;  // 70,000 ops a step go through a queue there
 }
 
 MLP started() {
@@ -83,7 +83,7 @@ MLP started() {
   return model;
 }
 
-// The loss of the whole batch, and the share of points on the right side.
+// The loss of the whole batch, and the share of correctly classified points.
 std::pair<Value, double> loss_of(const MLP& model) {
   Value loss = 0.0;
   int right = 0;

@@ -119,7 +119,7 @@ TEST(Optimizers, FollowTheFormulasOfPyTorch) {
     for (const DType dtype : {DType::f32, DType::f64}) expect_golden(golden, dtype, default_device());
 }
 
-// A device of sim's that lacks the fused steps: the same by composition.
+// A sim device without the fused steps: the composition gives the same result.
 Device without_fused_steps() {
   if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
   static const bool once = (set_device_options("sim:1", {{"without_ops", "SGD_STEP,ADAM_STEP"}}), true);
@@ -213,8 +213,8 @@ TEST(Optimizers, NameTheirState) {
                                                  "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
 }
 
-// Corrected for its own first step, however many the others have taken: after one step from zero moments both move by the
-// rate.
+// A parameter's bias correction counts its own steps, not those of the others: after its first step from zero moments it
+// moves by the rate.
 TEST(Optimizers, CountTheStepsOfEachParameter) {
   Tensor early = full({2}, 0, DType::f64).requires_grad_(), late = full({2}, 0, DType::f64).requires_grad_();
   nn::Adam adam({early, late}, 0.5, {.epsilon = 0});

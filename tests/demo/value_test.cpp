@@ -1,4 +1,4 @@
-// The scalar face: what a reader of a graph of Values sees.
+// Values: numbers, gradients, and inspection of their graph.
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/runtime/generator.hpp>
@@ -235,7 +235,7 @@ TEST(Network, ComputesWhatItsNeuronsSay) {
   EXPECT_THROW(model({1.0}), Error);
 }
 
-// A layer computes with a matrix, its neurons alone one value at a time.
+// A layer computes with a matrix; its neurons, called directly, compute one value at a time.
 TEST(Network, ALayerHasTheGradientsOfItsNeurons) {
   manual_seed(3);
   const Layer layer(3, 4);
