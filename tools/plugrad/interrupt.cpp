@@ -3,7 +3,7 @@
 namespace plugrad::tool {
 namespace {
 
-// A signal handler may write nothing else.
+// A signal handler may write to no other type.
 volatile std::sig_atomic_t pending_signal = 0;
 
 extern "C" void note_signal(int signal) {

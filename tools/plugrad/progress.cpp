@@ -74,7 +74,7 @@ std::string Progress::bar_line(size_t columns) const {
 void Progress::update() {
   if (trainer_.history().evaluations.size() > epochs_printed_) {
     epochs_printed_ = trainer_.history().evaluations.size();
-    // Where an epoch takes milliseconds, as with moons, not every one gets a line.
+    // If an epoch takes milliseconds, as with moons, not every epoch gets a line.
     const int64_t every = std::max<int64_t>(1, trainer_.config().epochs / 20);
     if (trainer_.epoch() % every == 0 || trainer_.step() == last_step_) {
       clear();

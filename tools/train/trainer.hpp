@@ -38,8 +38,8 @@ Evaluation evaluate(const nn::Module& network, const DeviceSamples& samples, Obj
 // run is unbroken or was resumed. Not thread-safe.
 class Trainer {
  public:
-  // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes of which no network can be
-  // made.
+  // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes that cannot
+  // form a network.
   Trainer(TrainingConfig config, const Data& data, Device device);
 
   // Makes up to count steps and returns their losses. Ends early at the end of an epoch, where it evaluates the network, and
