@@ -1,7 +1,7 @@
-"""What built files show to the outside: exported names, and where they look for libraries.
+"""Checks the exported names of built files, and where they look for libraries.
 
 binaries.py [--core FILE] [--plugin FILE]... [--program FILE]...
-The core exports names of namespace plugrad only, a plugin its entry symbol only. Every element of a RUNPATH begins with
+The core exports only names of namespace plugrad, a plugin only its entry symbol. Every element of a RUNPATH begins with
 $ORIGIN: an absolute one names the machine that built it, and an empty one means the current directory.
 """
 import argparse
@@ -25,7 +25,7 @@ def exported(file):
 
 
 def runpath(file):
-    """The elements of RPATH and RUNPATH together; [] where there is neither."""
+    """The elements of RPATH and RUNPATH together; [] if there is neither."""
     found = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-dW", file))
     return [element for path in found for element in path.split(":")]
 
@@ -40,11 +40,11 @@ def core_faults(file):
 
 def plugin_faults(file):
     names = exported(file)
-    return [] if names == [ENTRY] else [f"{file}: exports {', '.join(names) or 'nothing'}; {ENTRY} alone was expected"]
+    return [] if names == [ENTRY] else [f"{file}: exports {', '.join(names) or 'nothing'}; expected only {ENTRY}"]
 
 
 def runpath_faults(file):
-    return [f"{file}: RUNPATH has the element '{element}'; $ORIGIN/... was expected"
+    return [f"{file}: RUNPATH has the element '{element}'; expected $ORIGIN/..."
             for element in runpath(file) if not re.match(r"\$ORIGIN(/|$)", element)]
 
 

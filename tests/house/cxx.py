@@ -41,7 +41,7 @@ class Function(NamedTuple):
 
 
 class Cast(NamedTuple):
-    begin: int  # offsets in the text: of the type, of the operand's opening bracket, and behind its closing one
+    begin: int  # offsets in the text: of the type, of the operand's opening bracket, and after its closing one
     bracket: int
     end: int
     line: int
@@ -116,7 +116,7 @@ class Functions:
 
     def __init__(self, source):
         self.source, self.found = source, []
-        self.head = []  # indices of the declaration's tokens so far, what stands inside brackets left out
+        self.head = []  # indices of the declaration's tokens so far, without those inside brackets
         index = 0
         while index < len(source):
             index = self.step(index)
@@ -194,7 +194,7 @@ class Functions:
         words = [self.text(index) for index in head]
         after_macro = words[3:] if words[0].isupper() and words[1] == "(" else []
         if after_macro and self.source[head[3]].kind == "name" and after_macro[0] not in AFTER_PARAMETERS:
-            head, words = head[3:], after_macro  # the macro wants no semicolon
+            head, words = head[3:], after_macro  # the macro needs no semicolon
         names = [word for word, following in zip(words, words[1:]) if following == "(" and word not in NOT_A_FUNCTION_NAME]
         first = self.source[head[0]].line
         name = "operator" if "operator" in words else (names or ["unnamed"])[0]
@@ -261,7 +261,7 @@ def is_literal(operand):
 
 
 def is_type_list(operand):
-    """What stands between the brackets of a function type such as int(double, const T&): names of types alone."""
+    """Whether the brackets hold only types, as in the function type int(double, const T&)."""
     texts = [token.text for token in operand]
     if texts[0] == "*" and len(texts) <= 2:
         return len(texts) == 1
@@ -307,7 +307,7 @@ def is_placement_new(source, first):
 
 
 def functional_cast(source, index, types):
-    """The cast T(x) whose type is the token at `index`, or None. T(1) gives a literal its width and is no cast here."""
+    """The cast T(x) whose type is the token at `index`, or None. T(1) gives a literal its width and does not count."""
     token = source[index]
     if token.text not in types or index + 2 >= len(source) or source[index + 1].text != "(":
         return None

@@ -1,5 +1,5 @@
 """Who may include whom: walks the sources below a root and fails on any #include that docs/architecture.md does not allow.
-It also fails on names from above in the core's rooms, and on headers that another room implements: see rooms.py.
+It also fails if a room of the core uses names from rooms above or implements another room's header: see rooms.py.
 
 include_arrows.py ROOT
 """
@@ -13,7 +13,7 @@ import rooms
 SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cc", ".inl", ".def", ".cu", ".cuh", ".in"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:<([^>]+)>|"([^"]+)"|(\S+))', re.MULTILINE)
 
-# Outside headers, by the name under which a rule allows them.
+# External headers, by the name under which a rule allows them.
 OUTSIDE = {
     "dll": ["boost/dll/*", "boost/dll.hpp"],
     "program_options": ["boost/program_options.hpp", "boost/program_options/*"],
@@ -39,8 +39,8 @@ SDK = ["sdk/include"]
 PUBLIC = SDK + ["core/*/public"]
 TESTED = PUBLIC + ["tests", "tests/*", "tools", "sdk/conformance", "backends/*/public", "plugins/*/public"]
 
-# A folder, the folders of ours that it may include, and what from outside. The first row that matches a file counts.
-# X/public is what lies in an include directory of X, X/inner the rest. {0} and {1} are what the row's stars stood for.
+# A folder, the folders of ours that it may include, and the external headers. The first row that matches a file counts.
+# X/public is an include directory of X, X/inner the rest of X. {0} and {1} are what the row's stars matched.
 RULES = [
     ("sdk/include", SDK, STANDARD),
     ("sdk/conformance", PUBLIC + ["sdk/conformance"], MACHINE | {"program_options"}),
@@ -72,14 +72,14 @@ RULES = [
 
 
 def outside_kind(name):
-    """The name under which a rule allows this header, or None where no rule knows it."""
+    """The name under which a rule allows this header, or None if no rule names it."""
     if re.fullmatch(r"[a-z_0-9]+", name):
         return "c++"
     return next((kind for kind, patterns in OUTSIDE.items() if any(fnmatchcase(name, p) for p in patterns)), None)
 
 
 def place(path):
-    """The folder that a file of the repository belongs to, as RULES name it; None for a file that no rule names."""
+    """The folder that a file of the repository belongs to, as RULES name it; None if no rule names it."""
     parts = PurePosixPath(path).parts
     if parts[:4] == ("core", "include", "plugrad", "plugrad.hpp"):
         return "core/all/public"
@@ -104,14 +104,14 @@ def rule_for(folder):
 
 
 def include_roots(root, is_test):
-    """The directories whose headers are included as <plugrad/...>; a test may have stand-ins for headers from outside."""
+    """The directories whose headers are included as <plugrad/...>; a test may have stand-ins for external headers."""
     stand_ins = sorted(root.glob("tests/*/include")) if is_test else []
     return [*stand_ins, root / "sdk/include", root / "core/include", *sorted(root.glob("backends/*/include")),
             *sorted(root.glob("plugins/*/include"))]
 
 
 def locate(root, roots, including, name, quoted):
-    """The file of the repository that an include means, relative to root; None for one from outside."""
+    """The file of the repository that an include names, relative to root; None for an external one."""
     candidates = [base / name for base in roots] + [root / name]
     if quoted:
         candidates.insert(0, including.parent / name)
@@ -147,7 +147,7 @@ def sources(root):
 
 
 def violations(root):
-    """One line for each include that is not allowed, and how many includes were looked at."""
+    """One line for each include that is not allowed, and the number of includes checked."""
     root = root.resolve()
     found, seen = [], 0
     for file in sources(root):

@@ -34,7 +34,7 @@ ALLOWED = [
 ]
 
 FORBIDDEN = [
-    ("sdk/include/plugrad/sdk/extra.hpp", "<plugrad/runtime/device.hpp>"),  # the contract knows nobody
+    ("sdk/include/plugrad/sdk/extra.hpp", "<plugrad/runtime/device.hpp>"),  # the contract includes no other part
     ("sdk/include/plugrad/sdk/extra.hpp", "<unistd.h>"),
     ("core/runtime/device.cpp", "<plugrad/tensor/tensor.hpp>"),  # upwards
     ("core/include/plugrad/tensor/view.hpp", "<plugrad/nn/module.hpp>"),
@@ -51,7 +51,7 @@ FORBIDDEN = [
     ("python/module.cpp", "<core/runtime/stream.hpp>"),
     ("core/tensor/dlpack.cpp", "<Python.h>"),
     ("examples/plugin/npu.cpp", "<plugrad/plugrad.hpp>"),
-    ("core/tensor/tensor.cpp", "<boost/dll/shared_library.hpp>"),  # outside, in the wrong place
+    ("core/tensor/tensor.cpp", "<boost/dll/shared_library.hpp>"),  # external, in the wrong place
     ("core/ops/ops.cpp", "<boost/container/small_vector.hpp>"),
     ("core/nn/checkpoint.cpp", "<nlohmann/json.hpp>"),
     ("backends/cpu/matmul.cpp", "<cblas.h>"),
@@ -67,7 +67,7 @@ FORBIDDEN = [
 ]
 
 
-# Texts of a file, and the name from above that is found in it; None where there is none.
+# A file's text, and the name from above that the check finds in it, or None.
 NAMES = [
     ("core/runtime/local.hpp", "struct Tensor;", "Tensor"),
     ("core/include/plugrad/runtime/device.hpp", "class Node;", "Node"),
@@ -77,7 +77,7 @@ NAMES = [
     ("core/nn/value.cpp", "PyObject* made;", "PyObject"),
     ("core/runtime/stream.cpp", 'open("cpu");', '"cpu"'),
     ("core/nn/linear.cpp", 'Device("cuda");', '"cuda"'),
-    ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the one that is allowed
+    ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the one name that is allowed
     ("core/autograd/node.cpp", "Node& node_of(const Tensor& x);", None),
     ("core/nn/value.cpp", "Value::Value(double data) {}", None),
     ("core/runtime/local.hpp", "// A Tensor, a Value and Python: words, and \"cpu\" among them.", None),
@@ -85,7 +85,7 @@ NAMES = [
     ("tools/main.cpp", 'Device("cpu");', None),
 ]
 
-# Files, and where the definition is that another room's header declares; None where all is well.
+# Files, and the place of the definition that another room's header declares, or None if there is no fault.
 HEADERS = [
     ({"core/autograd/sum.hpp": "Tensor sum_to(const Tensor& x, const Shape& shape);\n",
       "core/ops/reduce.cpp": "\nTensor sum_to(const Tensor& a,\n              const Shape& b) {\n}\n"},

@@ -1,7 +1,7 @@
-"""Registers and spills of the CUDA kernels, as ptxas tells them: a spill in a kernel bound by memory is a failure.
+"""Registers and spills of the CUDA kernels, as ptxas reports them: a spill in a memory-bound kernel is a failure.
 
 registers.py NVCC ROOT ARCHITECTURE SOURCE...
-Such a kernel reads and writes each element once: registers that go to memory and back would add to its traffic.
+Such a kernel reads and writes each element once: registers spilled to memory would add traffic.
 """
 import re
 import shutil
@@ -18,7 +18,7 @@ FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--resource-usage"]
 
 
 class Usage:
-    """What one kernel takes."""
+    """The resources that one kernel uses."""
 
     def __init__(self, name):
         self.name, self.registers, self.frame, self.spills = name, None, None, None
@@ -55,7 +55,7 @@ def short(name):
 
 
 def faults_of(usages):
-    unknown = [f"{short(u.name)}: ptxas says nothing of it" for u in usages if u.registers is None or u.spills is None]
+    unknown = [f"{short(u.name)}: ptxas does not report it" for u in usages if u.registers is None or u.spills is None]
     return unknown + [f"{u.name}: {u.spills} bytes of spills" for u in usages if u.spills and MEMORY_BOUND.search(u.name)]
 
 
@@ -80,7 +80,7 @@ def main(arguments):
         bound += sum(bool(MEMORY_BOUND.search(u.name)) for u in usages)
     for fault in faults:
         print(fault)
-    print(f"sm_{architecture}: {bound} kernels bound by memory, {len(faults)} faults")
+    print(f"sm_{architecture}: {bound} memory-bound kernels, {len(faults)} faults")
     return 1 if faults or not bound else 0
 
 

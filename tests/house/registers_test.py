@@ -1,4 +1,4 @@
-"""registers.py finds what it is there to find."""
+"""registers.py finds spills and unreported kernels."""
 import unittest
 
 import registers

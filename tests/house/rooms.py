@@ -1,27 +1,27 @@
-"""What rooms of the core know of each other, beyond includes: names of rooms above, and who implements a header."""
+"""Checks rooms of the core beyond includes: no names from rooms above, and each room implements its own headers."""
 import re
 from pathlib import PurePosixPath
 
-ROOMS = ["runtime", "tensor", "autograd", "ops", "nn"]  # each may know those before it; io stands beside nn
+ROOMS = ["runtime", "tensor", "autograd", "ops", "nn"]  # each may use those before it; io is on a level with nn
 
-# A name, and the first room that may use it; None: no room of the core may.
+# A name and the first room that may use it, or None if no room of the core may.
 NAMES = {
     "Tensor": "tensor", "Node": "autograd", "Rule": "autograd", "Payload": "autograd", "kRetaining": "autograd",
     "Value": "nn", "Neuron": "nn", "Layer": "nn", "LayerMatrix": "nn", "MLP": "nn", "Optimizer": "nn",
     "face": "nn", "PyObject": None, "Python": None, "python": None,
 }
-# String literals that no room may have: the core learns the names of devices from plugins.
+# String literals that no room may contain: the core learns the names of devices from plugins.
 DEVICES = {'"cpu"', '"cuda"', '"reference"', '"sim"'}
 
-# A file and a name that it may use all the same, and why.
+# Exceptions: a file, a name that it may use, and why.
 ALLOWED = {
     ("core/tensor/impl.hpp", "Node"): "a tensor holds its node, whose type is incomplete there",
     ("core/tensor/dlpack.cpp", '"cpu"'): "a name of the protocol",
     ("core/tensor/dlpack.cpp", '"cuda"'): "a name of the protocol",
 }
-# A header and a function of it that a room above implements, and why.
+# Exceptions: a header, a function of it that a room above implements, and why.
 IMPLEMENTED_ABOVE = {
-    ("core/tensor/impl.hpp", "destroy"): "of Node, which is incomplete there",
+    ("core/tensor/impl.hpp", "destroy"): "destroys a Node, which is incomplete there",
 }
 
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
@@ -29,7 +29,7 @@ START = re.compile(r"^(?!return\b|using\b|else\b|typedef\b|#)[A-Za-z_][\w:<>,&* 
 
 
 def room_of(path):
-    """The room of the core that a file is in, or None."""
+    """The room of the core that contains a file, or None."""
     parts = PurePosixPath(path).parts
     if parts[:1] != ("core",) or len(parts) < 3:
         return None
@@ -45,7 +45,7 @@ def without(text, strings):
 
 
 def names_from_above(path, text):
-    """One line for each name in the file that its room may not use."""
+    """Yields a line for each name in the file that its room may not use."""
     room = room_of(path)
     if room not in ROOMS:
         return
@@ -59,7 +59,7 @@ def names_from_above(path, text):
 
 
 def closing(code, opening):
-    """The place of the parenthesis that closes the one at `opening`."""
+    """The index of the parenthesis that closes the one at `opening`."""
     depth = 0
     for i in range(opening, len(code)):
         depth += {"(": 1, ")": -1}.get(code[i], 0)
@@ -82,7 +82,7 @@ def parameter_types(text):
 
 
 def functions(text):
-    """Free functions at the left margin: (name, types of parameters), whether it is a definition, and its place."""
+    """Free functions at the left margin: (name, types of parameters), whether it is a definition, and its index."""
     code = re.sub(r"(?m)^\[\[.*?\]\] ", lambda m: "_" * (len(m.group(0)) - 1) + " ", without(text, True))
     for match in START.finditer(code):
         end = closing(code, match.end() - 1)
@@ -92,7 +92,7 @@ def functions(text):
 
 
 def implemented_above(texts):
-    """One line for each function that is declared in a header of one room and defined in a source of another."""
+    """Yields a line for each function that is declared in a header of one room and defined in a source of another."""
     declared = {}
     for path, text in texts.items():
         if room_of(path) and path.endswith(".hpp"):
@@ -110,7 +110,7 @@ def implemented_above(texts):
 
 
 def violations(texts):
-    """All of it, for the files of the repository by their paths."""
+    """All violations, given the texts of the repository's files by path."""
     found = []
     for path, text in texts.items():
         found += names_from_above(path, text)

@@ -1,4 +1,4 @@
-"""A gradient that lists other uses than it takes does not compile, and the compiler says why.
+"""A gradient whose parameters differ from the uses it lists does not compile, and the compiler says why.
 
 rules_that_do_not_compile.py ROOT    with the compiler in CXX
 """
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 MUL = "{ return mul(grad, x); }"
-# A declaration, and what the compiler says of it; None where it is right.
+# A declaration, and a part of the compiler's message, or None if it compiles.
 CASES = [
     ("constexpr auto g = gradient<kInput0>([](const Tensor& grad, const Tensor& x) " + MUL + ");", None),
     ("constexpr auto g = gradient([](const Tensor& grad, const Tensor& x) " + MUL + ");",

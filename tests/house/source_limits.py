@@ -3,7 +3,7 @@
 source_limits.py ROOT
 
 Lines have 125 columns at most. Exempt are Markdown, whose tables cannot be wrapped, and the rows of the op table.
-Casts between scalars are static_cast. T(1), a literal with a width, is no cast, and C has only casts of its own kind.
+Casts between scalars are static_cast. T(1), a literal with a width, does not count as a cast, and C keeps its own casts.
 """
 import ast
 import sys
@@ -75,7 +75,7 @@ def function_faults(texts):
 
 
 def scalar_names(texts):
-    """For each folder the names of enumerations and of the contract's integers; a name is no scalar where a class has it."""
+    """For each folder the names of enumerations and of the contract's integers, without names that a class has too."""
     names, classes = set(), defaultdict(set)
     for name, text in texts.items():
         if suffix(name) in CXX | {".h"}:

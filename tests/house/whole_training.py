@@ -1,4 +1,4 @@
-"""The whole training on Fashion-MNIST by one plugin alone, to the accuracy that the network is known to reach.
+"""Trains on Fashion-MNIST with a single plugin, to the accuracy that the network is known to reach.
 
 whole_training.py PROGRAM DEVICE ACCURACY [OPTION ...]
 """
