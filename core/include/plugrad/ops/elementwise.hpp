@@ -1,5 +1,5 @@
-// Elementwise ops. Operands broadcast by NumPy's rules. They must share a device and a dtype: if not, the op throws Error
-// (invalid), which names both. A number takes the tensor's dtype; a fraction with an integer tensor throws Error (invalid).
+// Elementwise ops. Operands broadcast by NumPy's rules and must share a device and a dtype. A number takes the tensor's
+// dtype. Throws Error (invalid), which names both, if devices or dtypes differ or a fraction meets an integer tensor.
 // Comments on the functions state the gradients at kinks.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>

@@ -11,9 +11,9 @@ PLUGRAD_API Tensor reshape(const Tensor& x, const Shape& shape);
 PLUGRAD_API Tensor permute(const Tensor& x, const Shape& axes);
 PLUGRAD_API Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1);
 // Elements start, start + step, ... before end along one axis. Negative and too large positions mean what they mean in a
-// Python slice. step may be negative; step 0 throws Error (invalid).
+// Python slice. step may be negative. Throws Error (invalid) for step 0.
 PLUGRAD_API Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step = 1);
-// Element `index` of an axis, without that axis. -1 is the last one. Throws Error (index_error) beyond the extent.
+// Element `index` of an axis, without that axis; -1 is the last one. An index out of range is an Error (index_error).
 PLUGRAD_API Tensor select(const Tensor& x, int axis, int64_t index);
 // Repeats extents of 1 and adds leading axes; -1 keeps an extent. Throws Error (invalid) if x does not expand to shape.
 PLUGRAD_API Tensor expand(const Tensor& x, const Shape& shape);
