@@ -112,6 +112,10 @@ void CudaBackend::unpin(void* address) noexcept {
   release([address] { return cudaFreeHost(address); });
 }
 
+void CudaBackend::destroy(cudaEvent_t event) noexcept {
+  release([event] { return cudaEventDestroy(event); });
+}
+
 // --- Streams.
 
 std::unique_ptr<Stream> CudaBackend::stream_create(uint32_t role) {

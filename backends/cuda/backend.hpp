@@ -52,6 +52,7 @@ class CudaBackend final : public Backend, public NativeStreams {
     if (error != cudaSuccess) [[unlikely]]
       fail(error, what);
   }
+  void destroy(cudaEvent_t event) noexcept;
   // Opens cuBLAS, once; from then on each stream has a handle of it. [any]
   void open_blas();
 

@@ -18,19 +18,22 @@ CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 }  // namespace
 
-Event::Event() { check(cudaEventCreateWithFlags(&event_, kFlags), "cudaEventCreate"); }
+Event::Event(CudaBackend& backend) : backend_(backend) {
+  backend.check(cudaEventCreateWithFlags(&event_, kFlags), "cudaEventCreate");
+}
 
 // CUDA keeps an event that a stream still waits for until that is over.
 Event::~Event() {
-  if (event_ && cudaEventDestroy(event_) != cudaSuccess) cudaGetLastError();
+  if (event_) backend_.destroy(event_);
 }
 
 // --- Order.
 
-// What goes to `later` from now on starts after what went to `earlier`. The device is selected.
+// Work submitted to `later` after this call waits for all work submitted to `earlier` before it.
 void CudaBackend::order_streams(cudaStream_t earlier, cudaStream_t later) {
   if (earlier == later) return;
-  const Event event;
+  const CallScope scope(index_);
+  const Event event(*this);
   check(cudaEventRecord(event.get(), earlier), "cudaEventRecord");
   check(cudaStreamWaitEvent(later, event.get(), 0), "cudaStreamWaitEvent");
 }
@@ -40,7 +43,6 @@ void* CudaBackend::native_handle(Stream& stream) { return own(stream).handle(); 
 void CudaBackend::wait_native(Stream& stream, uint64_t number, void* native) {
   CudaStream& s = own(stream);
   s.demand_sound();
-  const CallScope scope(index_);
   order_streams(static_cast<cudaStream_t>(native), s.handle());
   s.submitted(number);
 }
@@ -48,7 +50,6 @@ void CudaBackend::wait_native(Stream& stream, uint64_t number, void* native) {
 void CudaBackend::signal_native(Stream& stream, uint64_t number, void* native) {
   CudaStream& s = own(stream);
   s.demand_sound();
-  const CallScope scope(index_);
   order_streams(s.handle(), static_cast<cudaStream_t>(native));
   s.submitted(number);
 }
@@ -64,7 +65,7 @@ void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
   uint64_t done = 0;
   if (completed(stream, done) == PLUGRAD_DEVICE_LOST || done >= number) return notice();
   const CallScope scope(index_);
-  Event event;
+  Event event(*this);
   check(cudaEventRecord(event.get(), s.handle()), "cudaEventRecord");
   watchers_.of(s).add(std::move(event), last, notice);
 }

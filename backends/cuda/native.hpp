@@ -10,24 +10,23 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace plugrad::cuda {
 
+class CudaBackend;
 class CudaStream;
 
-// An event of the selected device.
+// An event of the backend's device.
 class Event {
  public:
-  Event();
-  ~Event();
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&& other) noexcept {
-    std::swap(event_, other.event_);
-    return *this;
-  }
+  explicit Event(CudaBackend& backend);  // the device is selected
+  ~Event();                              // with any device selected
+  Event(Event&& other) noexcept : backend_(other.backend_), event_(std::exchange(other.event_, nullptr)) {}
   cudaEvent_t get() const { return event_; }
 
  private:
+  CudaBackend& backend_;
   cudaEvent_t event_ = nullptr;
 };
 
