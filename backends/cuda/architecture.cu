@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// The architectures that the plugin was compiled for, as the build wrote them.
+// The architectures that the plugin was compiled for, as the build spells them.
 #ifndef PLUGRAD_CUDA_ARCHITECTURES
 #define PLUGRAD_CUDA_ARCHITECTURES "unknown"
 #endif
@@ -18,7 +18,7 @@ __global__ void trial_kernel(int* nothing) {
   if (nothing) *nothing = 0;
 }
 
-// What CUDA returns where it has no code for a device, or none that it can compile.
+// CUDA's errors for a device without code, or with code that it cannot compile.
 constexpr cudaError_t kNoCode[] = {
     cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorInvalidKernelImage,
     cudaErrorInvalidPtx,             cudaErrorUnsupportedPtxVersion, cudaErrorJitCompilerNotFound,
@@ -26,7 +26,7 @@ constexpr cudaError_t kNoCode[] = {
 
 }  // namespace
 
-// Asking for a kernel's occupancy loads its code: from PTX, where the device is newer than all of it.
+// The occupancy query loads the kernel's code, compiled from PTX if the device is newer than every architecture.
 int demand_architecture(int device) {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
@@ -38,7 +38,7 @@ int demand_architecture(int device) {
   throw BackendError(PLUGRAD_UNSUPPORTED, std::string(properties.name) + " has compute capability " +
                                               std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                                               ", and this plugin has code for " PLUGRAD_CUDA_ARCHITECTURES " only (" +
-                                              describe(error) + "): a build for it is needed");
+                                              describe(error) + "); build the plugin for it");
 }
 
 }  // namespace plugrad::cuda

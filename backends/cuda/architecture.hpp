@@ -1,9 +1,9 @@
-// Whether a device runs the code that this plugin was made with.
+// Checks whether a device can run this plugin's code.
 #pragma once
 
 namespace plugrad::cuda {
 
-// How many multiprocessors the device has. Throws UNSUPPORTED where there is no code for it. The device is selected.
+// Returns the device's number of multiprocessors. Throws UNSUPPORTED if there is no code for it. The device is selected.
 int demand_architecture(int device);
 
 }  // namespace plugrad::cuda

@@ -1,4 +1,4 @@
-// The elementwise ops that are few exact operations, gradients among them.
+// Elementwise ops made of a few exact operations, gradients included.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>

@@ -12,7 +12,7 @@
 namespace plugrad::cuda {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // cudaMalloc's own
+constexpr uint64_t kAlignment = 256;  // what cudaMalloc guarantees
 
 using Table = Rows (*)();
 constexpr Table kTables[] = {arithmetic_rows, function_rows, comparison_rows, copy_rows,          update_rows,
@@ -25,8 +25,8 @@ CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
   options.allow({"memory", "flush_to_zero", "tf32", "deterministic"});
-  options.integer("memory", 0, 0, INT64_MAX);  // the core, which asks for memory, keeps to it
-  options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals, at no cost
+  options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
+  options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
@@ -41,8 +41,8 @@ CudaBackend::CudaBackend(const Opening& opening)
 
 DeviceCount CudaBackend::count() { return count_devices(); }
 
-// An error that a kernel has left behind comes back from every later call; all others are of their call alone, such as those
-// of another library's graph capture, and the device goes on.
+// After a kernel has failed, every later call returns an error too. Any other error, such as one caused by another library's
+// graph capture, concerns its call only, and the device stays usable.
 void CudaBackend::fail(cudaError_t error, const char* what) {
   cudaGetLastError();
   const std::string message = std::string(what) + ": " + describe(error);
@@ -64,13 +64,13 @@ void CudaBackend::lose(const std::string& why) {
   if (!lost_.exchange(true)) lost_why_ = why;
 }
 
-// Whoever asks later hears what happened, too: the call that met it may have had nobody to tell.
+// Every later call throws the original message, because the call that detected the loss may have been unable to report it.
 void CudaBackend::throw_lost() {
   const std::lock_guard lock(lost_mutex_);
   throw BackendError(PLUGRAD_DEVICE_LOST, lost_why_);
 }
 
-// --- Memory. On a lost device nothing is freed, and nothing is said.
+// --- Memory. On a lost device, release frees nothing and reports no error.
 
 template <class F> void CudaBackend::release(F f) noexcept {
   if (lost()) return;
@@ -78,7 +78,7 @@ template <class F> void CudaBackend::release(F f) noexcept {
     const CallScope scope(index_);
     if (f() != cudaSuccess) cudaGetLastError();
   } catch (const BackendError&) {
-    return;  // the device cannot be selected: nothing of it is left to free
+    return;  // the device cannot be selected, so nothing can be freed
   }
 }
 
@@ -167,22 +167,22 @@ void CudaBackend::open_blas() {
 void CudaBackend::give_blas(CudaStream& stream) {
   auto handle = blas_->handle(stream.handle());
   if (!handle)
-    return warn("cuBLAS does not start, or there is no memory for its workspace of " +
+    return warn("cannot create a cuBLAS handle or allocate its workspace of " +
                 std::to_string(Blas::workspace_bytes() >> 20) +
-                " MiB. Our own kernel multiplies matrices, several times slower");
+                " MiB; matrix products use our own kernel, which is several times slower");
   stream.blas = handle.get();
   blas_handles_.push_back(std::move(handle));
 }
 
 namespace {
 
-// Where the kernels of matrix products are asked for, cuBLAS is opened: only here libraries may be.
+// Opens cuBLAS when a kernel for matrix products is resolved: the contract allows a library to be loaded only here.
 const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) noexcept {
   const plugrad_kernel* kernel = resolve_row(device, signature);
   try {
     if (kernel && signature->opcode == PLUGRAD_OP_MATMUL) backend_of<CudaBackend>(device).open_blas();
   } catch (...) {
-    return kernel;  // our own kernel multiplies
+    return kernel;  // products use our own kernel
   }
   return kernel;
 }

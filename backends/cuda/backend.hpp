@@ -42,18 +42,18 @@ class CudaBackend final : public Backend, public NativeStreams {
   int multiprocessors() const { return multiprocessors_; }
   bool tf32() const { return tf32_; }
   bool deterministic() const { return deterministic_; }
-  const Blas* blas() const { return blas_.get(); }  // where a stream has a handle
+  const Blas* blas() const { return blas_.get(); }  // valid if a stream has a handle
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
-  // For ever; why is what the call said that met the failure first.
+  // Marks the device as lost, permanently. `why` is the message of the first call that failed; later ones are ignored.
   void lose(const std::string& why);
   [[noreturn]] void throw_lost();
-  // As plugrad::cuda::check, and finds out whether the device is lost. The device is selected.
+  // Like plugrad::cuda::check, but also detects a lost device. The device is selected.
   void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess) [[unlikely]]
       fail(error, what);
   }
-  void destroy(cudaEvent_t event) noexcept;
-  // Opens cuBLAS, once; from then on each stream has a handle of it. [any]
+  void destroy(cudaEvent_t event) noexcept;  // with any device selected
+  // Opens cuBLAS on the first call and gives each compute stream, present and future, a handle. [any]
   void open_blas();
 
  private:
@@ -76,8 +76,8 @@ class CudaBackend final : public Backend, public NativeStreams {
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_why_;
-  cudaStream_t probe_ = nullptr;          // no work is ever submitted to it
-  std::atomic<bool> peers_[kPeers] = {};  // devices whose memory this one was given access to, or cannot have
+  cudaStream_t probe_ = nullptr;          // stays empty; queried to test whether the device still works
+  std::atomic<bool> peers_[kPeers] = {};  // devices for which peer access was already requested
 
   std::mutex blas_mutex_;
   std::unique_ptr<const Blas> blas_;

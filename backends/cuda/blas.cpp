@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-// A build may bring the one file that it takes for cuBLAS, as the emulator's does.
+// A build may fix the file that it opens as cuBLAS, as the emulator's build does.
 #ifndef PLUGRAD_CUDA_CUBLAS
 #define PLUGRAD_CUDA_CUBLAS nullptr
 #endif
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the wheels of nvidia-cublas put the library, below the site-packages of a Python.
+// The library's path in the nvidia-cublas wheels, relative to site-packages.
 constexpr const char* kInSitePackages[] = {
     "nvidia/cu13/lib/libcublas.so.13",
     "nvidia/cublas/lib/libcublas.so.13",
@@ -28,8 +28,8 @@ void add_wheels(const fs::path& site_packages, std::vector<std::string>& found) 
     if (const fs::path candidate = site_packages / file; fs::exists(candidate, ignored)) found.push_back(candidate);
 }
 
-// The plugin itself may be part of a wheel. Only folders of packages count: anybody may write to others above it, as to
-// /tmp.
+// The plugin itself may be part of a wheel. Only package folders among its parents are searched, because anybody may be able
+// to write to the others, such as /tmp.
 void add_beside_plugin(std::vector<std::string>& found) {
   Dl_info own{};
   if (!dladdr(reinterpret_cast<void*>(&add_wheels), &own) || !own.dli_fname) return;
@@ -38,7 +38,7 @@ void add_beside_plugin(std::vector<std::string>& found) {
     if (folder.filename() == "site-packages" || folder.filename() == "dist-packages") add_wheels(folder, found);
 }
 
-// The environment that the shell has activated.
+// The Python environment that the shell has activated.
 void add_prefix(const char* variable, std::vector<std::string>& found) {
   const char* prefix = secure_getenv(variable);
   if (!prefix || prefix[0] != '/') return;
@@ -52,7 +52,7 @@ template <class F> bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-// cuBLAS needs libcublasLt of the same version. The loader does not look for it beside cuBLAS, but takes what is loaded.
+// cuBLAS needs libcublasLt of the same version. The loader does not search beside cuBLAS, but uses a copy already loaded.
 void* open_library(const std::string& name) {
   const size_t folder_end = name.rfind('/');
   if (folder_end == std::string::npos) return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -67,7 +67,7 @@ void* open_library(const std::string& name) {
 
 }  // namespace
 
-// The variable names the file, and then no other one counts.
+// PLUGRAD_CUBLAS names the only candidate if it is set.
 std::vector<std::string> cublas_candidates() {
   constexpr const char* brought = PLUGRAD_CUDA_CUBLAS;
   if (const char* named = secure_getenv("PLUGRAD_CUBLAS")) return {named};
@@ -95,8 +95,8 @@ std::unique_ptr<const Blas> Blas::open(std::string& why) {
     why += " (lacks a function)";
   }
   why +=
-      ". Our own kernel multiplies matrices, several times slower. Install cuBLAS with `pip install nvidia-cublas` or the "
-      "CUDA toolkit, or set PLUGRAD_CUBLAS to the absolute path of libcublas.so.13 or .12";
+      ". Matrix products use our own kernel, which is several times slower. Install cuBLAS with `pip install "
+      "nvidia-cublas` or the CUDA toolkit, or set PLUGRAD_CUBLAS to the absolute path of libcublas.so.13 or .12";
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
-// cuBLAS, opened when the first matrix product is resolved and never linked: the plugin loads, and multiplies, without it.
-// Its few functions and constants are declared here; a test holds them against cublas_v2.h where there is one.
+// cuBLAS is opened when the first matrix product is resolved, and never linked: the plugin also loads and multiplies without
+// it. The functions and constants in use are declared here; a test compares them with cublas_v2.h where that is installed.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -27,7 +27,7 @@ using GemmStridedBatched = Status (*)(Handle, int transpose_a, int transpose_b, 
                                       const void* a, int type_a, int lda, long long stride_a, const void* b, int type_b,
                                       int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
                                       long long stride_c, int batches, int compute, int algorithm);
-// The matrices of a batch by arrays of pointers in device memory.
+// Takes the matrices of a batch as arrays of pointers in device memory.
 using GemmBatched = Status (*)(Handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha,
                                const void* const* a, int type_a, int lda, const void* const* b, int type_b, int ldb,
                                const void* beta, void* const* c, int type_c, int ldc, int batches, int compute,
@@ -37,9 +37,9 @@ using GemmBatched = Status (*)(Handle, int transpose_a, int transpose_b, int m, 
 // The files that may be cuBLAS, the preferred one first.
 std::vector<std::string> cublas_candidates();
 
-// cuBLAS for one stream, and the device memory that it needs there: nothing is allocated later.
+// A cuBLAS handle for one stream, with all the device memory that it needs: nothing is allocated later.
 struct BlasHandle {
-  static constexpr int kPointers = 1024;  // matrices of each operand in one call by pointers
+  static constexpr int kPointers = 1024;  // matrices of each operand in one pointer-batched call
   static constexpr uint64_t kPointerBytes = 3 * kPointers * sizeof(void*);
 
   cublas::Handle handle;
@@ -48,12 +48,12 @@ struct BlasHandle {
 
 class Blas {
  public:
-  // The library, or null where there is none; why then says where it was looked for, and what to do.
+  // Returns the library, or null if none is found; `why` then lists the places searched and the remedy.
   static std::unique_ptr<const Blas> open(std::string& why);
 
-  // Bytes of workspace that NVIDIA advises for the selected device.
+  // The workspace size that NVIDIA recommends for the selected device, in bytes.
   static uint64_t workspace_bytes();
-  // A handle that works on one stream of the selected device. Null where cuBLAS or the device's memory refuses it.
+  // Returns a handle for one stream of the selected device, or null if cuBLAS fails or device memory is exhausted.
   std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;
 
   cublas::Create create = nullptr;

@@ -59,7 +59,7 @@ void Box::add_axis(const plugrad_view* const* views, int axis) {
   ++rank;
 }
 
-// By the first operand, which is written: neighbouring threads then write neighbouring elements.
+// Sorts by the strides of the first operand, the output: adjacent threads then write adjacent elements.
 void Box::sort_axes() {
   for (int d = 1; d < rank; ++d)
     for (int e = d; e > 0 && std::abs(stride[0][e]) < std::abs(stride[0][e - 1]); --e) {
@@ -93,7 +93,7 @@ bool Box::is_narrow() const {
   return true;
 }
 
-// The axis along which the operands reach farthest.
+// Returns the axis along which the operands extend farthest.
 int Box::longest_axis() const {
   int longest = 0;
   int64_t farthest = -1;

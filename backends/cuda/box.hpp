@@ -1,4 +1,4 @@
-// The operands of an elementwise op over their common shape, as few axes as they need: the innermost first.
+// The operands of an elementwise op over their common shape, merged to as few axes as possible, the innermost first.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -6,17 +6,17 @@
 
 namespace plugrad::cuda {
 
-// The most elements that one launch visits, and the farthest that an operand's elements may lie from its first: so that
-// kernels calculate in 32 bits. A test build sets it low, and every op is then cut.
+// The most elements that one launch visits, and the largest offset of an element from its operand's first, so that kernels
+// can use 32-bit indices. A test build sets it low, which cuts every larger op.
 #ifndef PLUGRAD_CUDA_SPAN
 #define PLUGRAD_CUDA_SPAN (1 << 30)
 #endif
 inline constexpr int64_t kSpan = PLUGRAD_CUDA_SPAN;
 
-// An immediate in its dtype's own bits.
+// The bits of an immediate in its dtype.
 uint64_t immediate_bits(const plugrad_view& view);
 
-// Where an operand's first element is, or what it is.
+// The address of an operand's first element, or an immediate's value.
 struct Operand {
   char* base = nullptr;  // null: an immediate
   uint64_t value = 0;    // of an immediate, in its dtype
@@ -33,8 +33,8 @@ struct Box {
   Operand operand[kOperands];
   int64_t stride[kOperands][kRank];  // elements
 
-  // Over the first view's shape. Immediates and operands of one element have stride 0 everywhere. Where order is free the
-  // axis along which the first operand is closest comes first.
+  // Covers the first view's shape. Immediates and operands of one element have stride 0 on every axis. If order_is_free, it
+  // sorts the axes by the first operand's strides, the smallest first.
   Box(const plugrad_view* const* views, int count, bool order_is_free = true);
 
   int64_t count() const {
@@ -44,7 +44,7 @@ struct Box {
   }
   bool is_narrow() const;
 
-  // Calls body with boxes that are narrow and together are this one.
+  // Calls body with narrow boxes that together cover this one.
   template <class Body> void cut(Body body) const {
     if (is_narrow()) return body(*this);
     const int axis = longest_axis();

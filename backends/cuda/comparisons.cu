@@ -1,4 +1,4 @@
-// Comparisons, and the choice between two values.
+// Comparisons and WHERE.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -12,7 +12,7 @@ struct Maker {
   template <class F, class Out, class A, class B> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     return kernel<submit<map<Pure<F>, Out, A, B>>>(op.opcode, dtype);
   }
-  // What is chosen is moved as it is.
+  // WHERE moves the chosen value bit by bit.
   template <class F, class Out, class Condition, class A, class B>
   static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     return kernel<submit<map<Pure<F>, Bits<Out>, Condition, Bits<A>, Bits<B>>>>(op.opcode, dtype);

@@ -7,16 +7,16 @@
 namespace plugrad::cuda {
 namespace {
 
-// --- Copies between operands of which one runs along one axis and the other along another: through shared memory, a tile
-// at a time, so that both are read and written in whole lines.
+// --- Copies between operands that are contiguous along different axes. They go through shared memory, a tile at a time, so
+// that memory is both read and written in whole lines.
 
 constexpr uint32_t kTile = 32, kRows = kBlock / kTile;
 
 struct Transposition {
-  uint32_t down, across;              // extents: of the axis along which in is contiguous, and of that of out
-  uint32_t tiles_across, tiles, all;  // along the first, of one matrix, of all matrices
-  int64_t in_stride, out_stride;      // of in along across, of out along down
-  Walk<2> matrices;                   // out, in
+  uint32_t down, across;              // extents of the axes along which in (down) and out (across) are contiguous
+  uint32_t tiles_across, tiles, all;  // tiles along `across`, of one matrix, of all matrices
+  int64_t in_stride, out_stride;      // in's stride along `across`, out's along `down`
+  Walk<2> matrices;                   // operands: out, in
 };
 
 template <class T>
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kBlock) transpose_kernel(const __grid_constant
   }
 }
 
-// The axis along which the input is contiguous, where that is not the output's and both are long enough; else 0.
+// Returns the axis along which the input is contiguous, if the output's is another and both are long enough; otherwise 0.
 int turned_axis(const Box& box) {
   if (box.stride[0][0] != 1 || box.stride[1][0] == 1 || box.stride[1][0] == 0 || box.extent[0] < kTile / 2) return 0;
   for (int d = 1; d < box.rank; ++d)
@@ -78,7 +78,7 @@ template <class T> void copy(const Call& call, const Submission& submission) {
 
 template <class T> using Exact = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
 
-// Start and step count as the host gave them: a step of 0.1, not of 0.1f.
+// Start and step keep the host's precision: a step of 0.1, not of 0.1f.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     iota_kernel(const __grid_constant__ Walk<1> walk, T* out, Exact<T> start, Exact<T> step) {

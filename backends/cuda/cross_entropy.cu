@@ -1,4 +1,4 @@
-// Cross-entropy of rows of logits, and its gradient. A team of threads has a row.
+// Cross-entropy of rows of logits, and its gradient. A team of threads computes a row.
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/softmax.hpp>
 
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kBlock)
     const uint64_t line = group * lines.team.teams() + lines.team.team();
     const int64_t n = line < lines.walk.count ? lines.length : 0;
     const Reach<4> reach = n ? lines.walk.reach(line) : Reach<4>{};
-    const int64_t target = n ? targets.at(reach.at[3]) : 0;  // before the row, so that both are on their way
+    const int64_t target = n ? targets.at(reach.at[3]) : 0;  // before the row, so that both loads overlap
     Held<T, V> held;
     const Exponentials<A> e = exponentials(lines.team, x, reach.at[0], lines.stride[0], n, held, shared);
     if (!n || lines.team.member() != 0) continue;

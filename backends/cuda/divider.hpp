@@ -1,4 +1,4 @@
-// Division by a number that is known at the launch: a multiplication and a shift.
+// Division by a number known at launch, as a multiplication and a shift.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// One kernel for all elementwise ops: operands of any types, a function of one element of each.
-// A function is called with references, outputs first: these it writes, and where kInOut says so it reads them as well.
+// One kernel template for all elementwise ops: it applies a function to one element of each operand, of any types.
+// The function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
 #pragma once
 #include <backends/cuda/box.hpp>
 #include <backends/cuda/divider.hpp>
@@ -13,12 +13,12 @@ namespace plugrad::cuda {
 
 template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
 
-// A narrow box as a kernel sees it: packs of V elements instead of elements along the innermost axis.
+// A narrow box in a kernel's form: along the innermost axis it counts packs of V elements.
 template <int N> struct Grid {
   uint32_t count;  // packs
-  uint32_t tail;   // elements behind the last pack; rank is 1 then
+  uint32_t tail;   // elements after the last pack; nonzero only if rank is 1
   uint32_t rank;
-  uint32_t vectors;  // operands, as bits, whose packs lie in memory side by side; the others' are one element
+  uint32_t vectors;  // bit k: operand k's packs are contiguous; otherwise a pack repeats one element
   Divider extent[PLUGRAD_MAX_RANK];
   int32_t stride[N][PLUGRAD_MAX_RANK];  // elements
   const char* base[N];
@@ -42,7 +42,7 @@ template <int N> __device__ __forceinline__ Offsets<N> locate(const Grid<N>& gri
   return offsets;
 }
 
-// Operand k's elements of one pack, in registers.
+// One pack of operand k, in registers.
 template <size_t k, class T, int V> struct Slot {
   Pack<T, V> pack;
 
@@ -94,7 +94,7 @@ template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>
 };
 template <int V, class... T> using SlotsOf = Slots<std::index_sequence_for<T...>, V, T...>;
 
-// What is behind the last pack of dense operands, element by element.
+// Computes the elements after the last pack of dense operands, one per thread.
 template <class F, int V, class... T> __device__ __forceinline__ void map_tail(const Grid<sizeof...(T)>& grid, const F& f) {
   constexpr int N = sizeof...(T);
   if (blockIdx.x != 0 || threadIdx.x >= grid.tail) return;
@@ -107,7 +107,7 @@ template <class F, int V, class... T> __device__ __forceinline__ void map_tail(c
   slots.template store<F>(grid, offsets);
 }
 
-// Each thread has U packs on their way at once. They are read before any is written, so outputs may be inputs.
+// Each thread loads U packs before it writes any: the loads overlap, and an output may alias an input.
 template <class F, int V, int U, class... T>
 __global__ void __launch_bounds__(kBlock) map_kernel(const __grid_constant__ Grid<sizeof...(T)> grid, const F f) {
   constexpr uint32_t kTile = kBlock * U;
@@ -138,7 +138,7 @@ template <int V> bool has_packs(const Box& box) {
   if (!is_line && box.extent[0] % V) return false;
   for (int k = 0; k < box.operands; ++k) {
     const Operand& operand = box.operand[k];
-    if (!operand.base || (k > 0 && box.stride[k][0] == 0)) continue;  // one element for the whole pack
+    if (!operand.base || (k > 0 && box.stride[k][0] == 0)) continue;  // one element serves the whole pack
     if (box.stride[k][0] != 1 || reinterpret_cast<uintptr_t>(operand.base) % (V * operand.size)) return false;
     for (int d = 1; d < box.rank; ++d)
       if (box.stride[k][d] % V) return false;
@@ -165,7 +165,7 @@ template <int V, int N> Grid<N> grid_of(const Box& box) {
   return grid;
 }
 
-// Functions of many instructions keep the machine busy with one pack a thread, and would not fit its registers twice.
+// Long functions keep the device busy with one pack per thread; a second pack would not fit into the registers.
 template <class F> inline constexpr bool kIsHeavy = requires { requires F::kHeavy; };
 
 template <class F, int V, class... T> void launch_map(const Submission& submission, const Box& box, const F& f) {
@@ -190,12 +190,12 @@ template <class F, class... T> void map_box(const Submission& submission, const 
   });
 }
 
-// The run function of an elementwise op: F of the types T, outputs first.
+// The run function of an elementwise op: F applied to operands of types T, outputs first.
 template <class F, class... T> void map(const Call& call, const Submission& submission) {
   map_box<F, T...>(submission, Box(call.op().views, sizeof...(T)), F());
 }
 
-// For what is only moved: an unsigned integer of the element's size, as moving a float could change the payload of a NaN.
+// For elements that are only moved: an unsigned integer of equal size, because moving a float could change a NaN's payload.
 template <size_t size> struct BitsOf;
 template <> struct BitsOf<1> { using type = uint8_t; };
 template <> struct BitsOf<2> { using type = uint16_t; };

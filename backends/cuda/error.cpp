@@ -9,7 +9,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// Whether a device's primary context exists. Only the driver's own interface can tell.
+// Returns whether a device's primary context exists. Only the driver API can tell.
 bool has_context(int device) {
   using State = int (*)(int device, unsigned* flags, int* active);
   static const State state = [] {

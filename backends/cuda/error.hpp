@@ -1,5 +1,5 @@
-// CUDA's errors in the contract's terms, and what every call into CUDA needs around it: the right device, and independence
-// of what other libraries of the process do.
+// Translates CUDA's errors into the contract's statuses, and declares the scopes that surround calls into CUDA: they select
+// the right device and isolate the calls from other libraries in the process.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -9,27 +9,27 @@
 
 namespace plugrad::cuda {
 
-// The contract's status for an error of one call: OUT_OF_MEMORY or INTERNAL. CudaBackend::check finds out whether the device
-// is lost: no list of errors says so, because CUDA's list grows.
+// The contract's status for an error of one call: OUT_OF_MEMORY or INTERNAL. Only CudaBackend::check detects a lost device:
+// no fixed list of errors could, because CUDA adds new ones.
 plugrad_status status_of(cudaError_t error);
 
-// "out of memory (cudaErrorMemoryAllocation)".
+// For example "out of memory (cudaErrorMemoryAllocation)".
 std::string describe(cudaError_t error);
 
-// Throws a BackendError unless error is cudaSuccess, and clears the calling thread's last error.
+// Throws a BackendError and clears the calling thread's last error, unless `error` is cudaSuccess.
 void check(cudaError_t error, const char* what);
 
-// Whether another process started CUDA, and this one was forked from it. The first call, which comes before every other one
-// of CUDA's, remembers the process.
+// Returns whether this process was forked from one that had started CUDA. The first call stores the process id; it precedes
+// every call into CUDA.
 bool was_forked() noexcept;
 inline constexpr const char* kForked =
     "the process was forked after CUDA was started in it, and CUDA does not survive fork: start the process with spawn "
     "instead "
     "(in Python: multiprocessing.set_start_method('spawn')), or use the GPU in the parent alone";
 
-// Selects a device for the calling thread, and selects the previous one again at its end: a program that uses CUDA beside us
-// keeps its current device. Selecting a device makes a context on it, which takes memory, so a previous device that nobody
-// in the process uses is not selected again.
+// Selects a device for the calling thread, and restores the previous one in its destructor, because the program may use CUDA
+// itself. Selecting a device creates a context on it, which takes memory, so a previous device without a context is not
+// restored.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -38,11 +38,11 @@ class DeviceScope {
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
-  int before_ = -1;  // -1: the device was selected already
+  int before_ = -1;  // -1: the device was already selected
 };
 
-// For calls that allocate, query or wait. CUDA refuses those, and breaks the capture, while any thread of the process
-// captures a graph in the global mode; the relaxed mode says that ours have nothing to do with the capture.
+// For calls that allocate, query or wait. While any thread of the process captures a graph in the global mode, CUDA refuses
+// such calls and invalidates the capture; the relaxed mode declares our calls unrelated to it.
 class RelaxedScope {
  public:
   RelaxedScope() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -51,10 +51,10 @@ class RelaxedScope {
   RelaxedScope& operator=(const RelaxedScope&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // the thread's mode before, once constructed
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // once constructed: the thread's previous mode
 };
 
-// What every entry point but a launch needs.
+// Every entry point except a launch needs both scopes.
 class CallScope {
  public:
   explicit CallScope(int device) : device_(device) {}

@@ -1,4 +1,4 @@
-// The elementwise functions that are no exact operation.
+// Elementwise functions whose results are not exact.
 #include <backends/cuda/functions.hpp>
 
 #include <backends/cuda/elementwise.hpp>

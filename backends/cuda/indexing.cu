@@ -1,4 +1,4 @@
-// Gather and scatter-add. An index out of range is reported, and its element left alone.
+// Gather and scatter-add. A kernel reports an index out of range and skips its element.
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
@@ -9,10 +9,10 @@ namespace plugrad::cuda {
 namespace {
 
 struct Axis {
-  int64_t extent, stride;  // of the operand that indices choose from
+  int64_t extent, stride;  // of the indexed operand
 };
 
-// A view that stands still along an axis.
+// The view with stride 0 along an axis.
 plugrad_view without_axis(plugrad_view view, int axis) {
   view.strides[axis] = 0;
   view.layout |= PLUGRAD_STRIDED;
@@ -28,7 +28,7 @@ template <class T> __device__ __forceinline__ T read(const Grid<3>& grid, int k,
   return value;
 }
 
-// A thread takes kAhead packs at a time: it first reads all their indices, and then what those choose.
+// A thread processes kAhead packs at a time: it first reads all their indices, then the elements that they select.
 constexpr int kAhead = 4;
 constexpr uint32_t kTile = kBlock * kAhead;
 
@@ -41,7 +41,7 @@ template <int N, class F> __device__ __forceinline__ void each_of_tile(const Gri
     if (const uint32_t i = first + u * kBlock + threadIdx.x; i < grid.count) f(u, i);
 }
 
-// Operands: out, index, x; one index a pack.
+// Operands: out, index, x; one index per pack.
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     gather_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// Adds at once for all threads; returns what was there.
+// Adds atomically; returns the previous value.
 template <class T> __device__ __forceinline__ T add_to(T* place, T term) {
   if constexpr (std::is_integral_v<T>) {
     using Word = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
@@ -77,9 +77,9 @@ template <class T> __device__ __forceinline__ T add_to(T* place, T term) {
   }
 }
 
-// On a GPU, an atomic addition of floats in global memory takes denormals for 0: operands and sum alike. What it dropped
-// follows from the value that it returns, and is added by compare and swap as one more term. It nearly always is 0, so the
-// cost is that the addition returns a value and that a few instructions look at it.
+// On a GPU, an atomic addition of floats in global memory treats denormal operands and sums as 0. The part that it dropped
+// follows from the value that it returns, and compare-and-swap adds it as one more term. The part is nearly always 0, so the
+// cost is only that the addition returns a value and a few instructions test it.
 __device__ __forceinline__ float denormal_part(float x) { return std::fabs(x) < 0x1p-126f ? x : 0; }
 
 __device__ __forceinline__ void add_dropped(float* place, float old, float term) {
@@ -95,7 +95,7 @@ __device__ __forceinline__ void add_dropped(float* place, float old, float term)
 }
 template <class T> __device__ __forceinline__ void add_dropped(T*, T, T) {}  // other types lose nothing
 
-// Operands: source, index, out. Neighbouring threads add to neighbouring elements, so that a warp's additions meet in few
+// Operands: source, index, out. Adjacent threads add to adjacent elements, so that a warp's additions touch few memory
 // sectors; packs would spread them.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
@@ -130,7 +130,7 @@ template <auto kernel> void launch(const Submission& submission, const Grid<3>& 
   submission.launched();
 }
 
-// Rows as those of an embedding: the index stays the same along the innermost axis, where x and out lie in whole packs.
+// Whether whole rows are gathered, as in an embedding: the index is constant along the innermost axis, x and out are packed.
 template <int V> bool copies_rows(const Box& box, const Axis& axis) {
   return V > 1 && box.extent[0] % V == 0 && box.stride[1][0] == 0 && box.stride[2][0] == 1 && axis.stride % V == 0 &&
          has_packs<V>(box);
@@ -152,7 +152,7 @@ template <class T> void gather(const Call& call, const Submission& submission) {
 template <class T> void scatter_add_any_order(const Call& call, const Submission& submission) {
   const int axis = call.attributes<plugrad_axis>().axis;
   const plugrad_view out = without_axis(call.out(), axis);
-  const bool index_leads = is_immediate(call.in(1));  // a number has no shape
+  const bool index_leads = is_immediate(call.in(1));  // an immediate has no shape
   const plugrad_view* const views[] = {&call.in(index_leads ? 0 : 1), &call.in(index_leads ? 1 : 0), &out};
   Box box(views, 3);
   if (index_leads) {
@@ -162,7 +162,7 @@ template <class T> void scatter_add_any_order(const Call& call, const Submission
   box.cut([&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis_of(call.out(), axis)); });
 }
 
-// --- The same with one order of additions.
+// --- Scatter-add in a fixed order of additions, for deterministic results.
 
 template <class T> struct Lines {
   Walk<3> walk;    // the first elements of the lines: of out, index, source
@@ -181,7 +181,7 @@ template <class T> struct Lines {
   }
 };
 
-// A thread has a line.
+// One thread computes a line.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     scatter_lines_kernel(const __grid_constant__ Lines<T> lines, const IndexReport report) {
@@ -209,8 +209,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// A block has a line, of which it takes as many elements at a time as it has threads: who is the first with an index adds
-// those of all others.
+// A block computes a line and takes as many elements at a time as it has threads. The first thread with an index adds the
+// elements of all threads with the same index.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     scatter_blocks_kernel(const __grid_constant__ Lines<T> lines, const IndexReport report) {
@@ -276,7 +276,7 @@ template <class T> void scatter_add_in_order(const Call& call, const Submission&
   submission.launched();
 }
 
-// Sums of integers are the same in any order.
+// Integer sums do not depend on the order.
 template <class T> void scatter_add(const Call& call, const Submission& submission) {
   if (std::is_floating_point_v<T> && submission.is_deterministic())
     scatter_add_in_order<T>(call, submission);
@@ -290,7 +290,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Type
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
   return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
 }
-constexpr auto kRows = join(gathers(kAny), scatters(kComputable), scatters(kIntegers));  // nothing adds 16 bits at once
+constexpr auto kRows = join(gathers(kAny), scatters(kComputable), scatters(kIntegers));  // no 16-bit atomic addition
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The plan of a matrix product: which calls of cuBLAS compute it, or that our own kernel does.
+// Plans a matrix product: chooses the cuBLAS calls that compute it, or our own kernel.
 #include <backends/cuda/matmul.hpp>
 
 #include <backends/cuda/rows.hpp>
@@ -9,15 +9,15 @@
 namespace plugrad::cuda {
 namespace {
 
-// Calls of cuBLAS for one op. Beyond that the matrices are passed by pointers, whose upload costs about as much as some
-// calls.
+// The most cuBLAS calls for one op. Beyond it, the matrices are passed as pointers, whose upload costs about as much as
+// a few calls.
 constexpr int64_t kMostCalls = 8;
 
 Matrix matrix_of(const plugrad_view& view) {
   return {data<char>(view), stride_of(view, view.rank - 2), stride_of(view, view.rank - 1)};
 }
 
-// A matrix as BLAS knows it: contiguous rows, or contiguous columns, and the rest at least as far apart as they are long.
+// A matrix in a form that BLAS accepts: rows (or columns) that are contiguous and do not overlap.
 struct Plain {
   bool serves, is_transposed;
   int leading;
@@ -35,14 +35,14 @@ Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
   return {false, false, 0};
 }
 
-// One and zero, of the type in which cuBLAS computes.
+// One and zero, in the type in which cuBLAS computes.
 struct Factors {
   const void *one, *zero;
 };
 constexpr float kOne32 = 1, kZero32 = 0;
 constexpr double kOne64 = 1, kZero64 = 0;
 
-// What all calls of one product have in common. BLAS counts columns first: to it our matrices are transposed, and
+// The arguments common to all calls of one product. BLAS is column-major, so it sees our matrices transposed, and computes
 // (a b)^T = b^T a^T.
 struct BlasCall {
   const Submission& submission;
@@ -65,9 +65,9 @@ struct BlasCall {
   char* a_at(const Reach<3>& at) const { return p.a.base + at.at[1] * size; }
   char* b_at(const Reach<3>& at) const { return p.b.base + at.at[2] * size; }
 
-  // The matrices from number first on along the innermost axis of the batch.
+  // Multiplies matrices from number `first` on, evenly spaced along the innermost axis of the batch.
   cublas::Status by_strides(int64_t first, int batches) const;
-  // The matrices from number first on, wherever they are.
+  // Multiplies matrices from number `first` on, at any addresses.
   cublas::Status by_pointers(int64_t first, int batches) const;
 };
 
@@ -97,7 +97,7 @@ cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
                              cublas::kDefaultAlgorithm);
 }
 
-// Whether cuBLAS takes the batch as few runs of matrices that ascend evenly.
+// Returns whether the batch consists of few runs of evenly spaced matrices, one strided cuBLAS call each.
 bool is_in_few_runs(const Walk<3>& batch, int64_t run) {
   if (!batch.rank) return true;
   const bool ascends = batch.stride[0][0] > 0 && batch.stride[1][0] >= 0 && batch.stride[2][0] >= 0;
@@ -108,14 +108,14 @@ struct CudaTypes {
   int data, compute;
 };
 
-// bfloat16 is added up in f32.
+// bf16 products accumulate in f32.
 CudaTypes types_of(uint8_t dtype, bool tf32) {
   if (dtype == PLUGRAD_F64) return {cublas::kFloat64, cublas::kCompute64};
   if (dtype == PLUGRAD_BF16) return {cublas::kBFloat16, cublas::kCompute32};
   return {cublas::kFloat32, tf32 ? cublas::kCompute32Tf32 : cublas::kCompute32};
 }
 
-// By cuBLAS, or false where it is absent or refuses: nothing is submitted then.
+// Multiplies with cuBLAS. Returns false, with no product submitted, if cuBLAS is absent or does not accept the operands.
 bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dtype, bool tf32) {
   const BlasHandle* own = submission.stream().blas.load(std::memory_order_acquire);
   if (!own || std::max({p.m, p.n, p.k}) >= INT32_MAX) return false;
@@ -165,7 +165,7 @@ Product::Product(const Call& call) : adds(call.accumulates()) {
   batch.close();
 }
 
-// (a b)^T = b^T a^T, so that the output's rows are contiguous.
+// Rewrites the product as (a b)^T = b^T a^T, so that the output's rows are contiguous.
 void Product::transpose() {
   std::swap(m, n);
   std::swap(a, b);
@@ -173,7 +173,7 @@ void Product::transpose() {
   for (uint32_t d = 0; d < batch.rank; ++d) std::swap(batch.stride[1][d], batch.stride[2][d]);
 }
 
-// Left operands that follow each other evenly, over one right operand, are one tall left operand.
+// Merges evenly spaced left operands that share one right operand into one tall left operand.
 void Product::fold() {
   if (batch.rank != 1 || batch.stride[2][0] != 0 || m == 1) return;
   if (batch.stride[1][0] != m * a.row || batch.stride[0][0] != m * c.row) return;

@@ -1,4 +1,4 @@
-// A batch of matrix products: what cuBLAS and our own kernel, in product.cu, have in common.
+// A batch of matrix products, as both cuBLAS and our own kernel (product.cu) take it.
 #pragma once
 #include <backends/cuda/submission.hpp>
 #include <backends/cuda/walk.hpp>
@@ -23,7 +23,7 @@ struct Product {
   void fold();
 };
 
-// Multiplies by our own kernel, in any layout.
+// Multiplies with our own kernel, which takes any layout.
 template <class T> void multiply_by_tiles(const Submission& submission, const Product& product);
 
 }  // namespace plugrad::cuda

@@ -1,4 +1,4 @@
-// The extension of native.h. An event, recorded in one stream and waited for by the other, orders the two.
+// The extension of native.h. An event orders two streams: one records it, the other waits for it.
 #include <backends/cuda/native.hpp>
 
 #include <backends/cuda/backend.hpp>
@@ -10,7 +10,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// Whoever waits for it on the host sleeps.
+// A host thread that waits for the event sleeps instead of spinning.
 constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventBlockingSync;
 constexpr auto kRetry = std::chrono::milliseconds(1);
 
@@ -22,7 +22,7 @@ Event::Event(CudaBackend& backend) : backend_(backend) {
   backend.check(cudaEventCreateWithFlags(&event_, kFlags), "cudaEventCreate");
 }
 
-// CUDA keeps an event that a stream still waits for until that is over.
+// CUDA keeps a destroyed event alive until no stream waits for it any more.
 Event::~Event() {
   if (event_) backend_.destroy(event_);
 }
@@ -61,7 +61,7 @@ void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
   const uint64_t last = s.last_submitted();
   if (number > last)
     throw BackendError(PLUGRAD_INVALID,
-                       "notice of number " + std::to_string(number) + " of a stream that was given " + std::to_string(last));
+                       "no notice for number " + std::to_string(number) + ": the stream's last is " + std::to_string(last));
   uint64_t done = 0;
   if (completed(stream, done) == PLUGRAD_DEVICE_LOST || done >= number) return notice();
   const CallScope scope(index_);
@@ -70,7 +70,7 @@ void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
   watchers_.of(s).add(std::move(event), last, notice);
 }
 
-// What a mark of the ring stood for may be over without it.
+// A notice can complete before the ring's events are queried: drops the events that it covers.
 void CudaStream::reached(uint64_t number) noexcept {
   const std::lock_guard lock(mutex_);
   while (head_ != tail_ && ring_[head_ % kEvents].number <= number) ++head_;
@@ -84,7 +84,7 @@ Watcher& Watchers::of(CudaStream& stream) {
   return *watcher;
 }
 
-// Signals are the program's: none may choose this thread.
+// Blocks all signals in the thread, because they belong to the program's own threads.
 Watcher::Watcher(CudaStream& stream) : stream_(stream) {
   sigset_t all, before;
   sigfillset(&all);
@@ -117,7 +117,7 @@ void Watcher::work() {
   }
 }
 
-// Waits. False: the call failed, and that was not the device's loss.
+// Waits for the event. Returns false if the call failed although the device is not lost: the caller retries.
 bool Watcher::over(const Pending& pending) noexcept {
   CudaBackend& backend = stream_.backend();
   try {

@@ -1,4 +1,4 @@
-// Who is told when numbers are over: for each stream that somebody asks about, a thread that waits for events.
+// Notices of completed numbers: each stream with a notice has a thread that waits for events.
 #pragma once
 #include <backends/cuda/error.hpp>
 
@@ -30,12 +30,12 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// The notices of one stream, and the thread that gives them. CUDA would call a host function by itself, but not after a
-// failure, and the stream would wait for it. Made on the first notice; lives as long as the process.
+// The notices of one stream, and the thread that calls them. CUDA could call a host function (cudaLaunchHostFunc), but it
+// does not after a failure, and the stream would wait for the function. Created on the first notice, never destroyed.
 class Watcher {
  public:
-  explicit Watcher(CudaStream& stream);  // throws where there is no thread
-  // Takes the notice of an event that stands for all up to `number`.
+  explicit Watcher(CudaStream& stream);  // throws if no thread can be started
+  // Calls `notice` once `event` has completed, which means that all ops up to `number` have.
   void add(Event event, uint64_t number, Notice notice);
 
  private:

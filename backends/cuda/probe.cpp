@@ -12,7 +12,7 @@ namespace {
 
 std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-// CUDA has one error for a driver that is missing and one that is too old.
+// CUDA returns the same error for a missing driver and for one that is too old.
 std::string why_driver(int driver) {
   int runtime = 0;
   cudaRuntimeGetVersion(&runtime);
@@ -29,17 +29,17 @@ std::string why_none(cudaError_t error) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string hint = visible ? std::string("; CUDA_VISIBLE_DEVICES is '") + visible + "'" : std::string();
   if (error == cudaSuccess || error == cudaErrorNoDevice) return "the NVIDIA driver finds no GPU" + hint;
-  return "the NVIDIA driver does not start: " + describe(error) + hint;
+  return "the NVIDIA driver failed to start: " + describe(error) + hint;
 }
 
 int numa_node(std::string pci_address) {
-  for (char& c : pci_address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as the kernel writes it
+  for (char& c : pci_address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as in sysfs
   int node = -1;
   std::ifstream file("/sys/bus/pci/devices/" + pci_address + "/numa_node");
   return file >> node ? node : -1;
 }
 
-// As nvidia-smi writes it.
+// Formats the UUID as nvidia-smi does.
 void write_uuid(const cudaUUID_t& uuid, char* text, size_t size) {
   const auto* b = reinterpret_cast<const unsigned char*>(uuid.bytes);
   std::snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],

@@ -1,13 +1,13 @@
-// Which devices there are, or why there are none.
+// Counts and describes the devices.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
 namespace plugrad::cuda {
 
-// Asks the driver, and opens no device. Never throws.
+// Returns the number of devices, or 0 and the reason. Asks the driver and opens no device.
 DeviceCount count_devices() noexcept;
 
-// Fills name, identity, memory and the rest of a device's description, save for capabilities and alignment.
+// Fills in a device's description except capabilities and alignment.
 void describe_device(int index, plugrad_device_info& info);
 
 }  // namespace plugrad::cuda

@@ -1,5 +1,5 @@
-// Our own kernel for matrix products of any layout: tiles in shared memory. It runs where there is no cuBLAS, and for
-// layouts that cuBLAS does not take.
+// Our own kernel for matrix products of any layout, with tiles in shared memory. It runs without cuBLAS, and for layouts
+// that cuBLAS does not accept.
 #include <backends/cuda/matmul.hpp>
 
 #include <cmath>
@@ -7,17 +7,17 @@
 namespace plugrad::cuda {
 namespace {
 
-constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a block has kTile x kTile results, a thread kEach x kEach of them
+constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a block computes kTile x kTile results, a thread kEach x kEach
 constexpr int kAcross = kTile / kEach;
 static_assert(kAcross * kAcross == kBlock);
-constexpr int kFlush = 16;  // tiles along k whose products are summed before they are added to the rest: accuracy
+constexpr int kFlush = 16;  // tiles along k that are summed separately before they join the total, for accuracy
 
 struct Tiles {
   Product p;
-  uint64_t across, of_one, all;  // tiles of a row, of a matrix, of the batch
+  uint64_t across, of_one, all;  // tiles per row, per matrix, in the batch
 };
 
-// One operand's tile, kDepth along k and kTile along the other axis: neighbouring threads along whichever is closer.
+// Loads one operand's tile: kDepth along k, kTile along the other axis. Adjacent threads follow the contiguous axis.
 template <class W, class T>
 __device__ void load_tile(W (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
                           int64_t first_k, int64_t k, int64_t k_stride) {

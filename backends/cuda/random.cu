@@ -1,4 +1,4 @@
-// Random numbers, the same bits as on every device: a thread has a counter of Philox's, and with it 4 or 2 elements.
+// Random numbers with the same bits on every device. A thread computes one Philox counter, which gives 4 or 2 elements.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/walk.hpp>
@@ -44,7 +44,7 @@ __device__ void uniforms(const Words& words, Pack<double, 2>& out) {
 __device__ void sine_and_cosine_of_pi_times(float x, float& sine, float& cosine) { sincospif(x, &sine, &cosine); }
 __device__ void sine_and_cosine_of_pi_times(double x, double& sine, double& cosine) { sincospi(x, &sine, &cosine); }
 
-// By Box and Muller: 1 - u is exact, and so is 2 v.
+// Box-Muller transform: 1 - u and 2 v are exact.
 template <class T, int n> __device__ void make_normal(Pack<T, n>& pack) {
 #pragma unroll
   for (int j = 0; j < n; j += 2) {

@@ -1,6 +1,6 @@
-// One kernel for all reductions. A reducer R has: Accumulator; Out; kOrderIsFree, whether it may see a line's elements in
-// any order; identity(); take(x, index), which turns one element into an accumulator; Combine, a function of two
-// accumulators; finish(accumulator, out, adds), which writes the result.
+// One kernel template for all reductions. A reducer R has: Accumulator; Out; kOrderIsFree, whether it accepts a line's
+// elements in any order; identity(); take(x, index), which converts one element to an accumulator; Combine, a function of
+// two accumulators; finish(accumulator, out, adds), which writes the result.
 #pragma once
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/rows.hpp>
@@ -9,30 +9,30 @@
 
 namespace plugrad::cuda {
 
-// How a thread reads 16 bytes at once: elements of one line, or the same element of neighbouring lines. Else one by one.
+// How a thread reads 16 bytes at once: elements of one line (along) or the same element of adjacent lines (across), if any.
 enum class Packing : uint8_t { none, along, across };
 
-// Each team of threads reduces a line; the lines of one block's teams are a group. Where groups are too few to fill the
-// device, lines are cut into segments, of which each block takes one, and the block that finishes last combines the segments
-// of its group. With packs, `reduced` counts packs of elements (along), or `kept` packs of lines (across).
+// Each team of threads reduces a line; the lines of one block's teams form a group. If there are too few groups to fill the
+// device, lines are cut into segments. Each block then takes one segment of a group, and the block that finishes last
+// combines the group's segments. With packs, `reduced` counts packs of elements (along) or `kept` packs of lines (across).
 struct Reduction {
   Walk<2> kept;     // of the input, of the output
   Walk<1> reduced;  // of the input
   Team team;
   Packing packing = Packing::none;
   bool accumulates;
-  int64_t out_step = 0;              // of the output, from one line of a pack to the next
-  uint64_t segment = 0;              // elements or packs
-  uint32_t segments = 1, tasks = 0;  // of a line; of all groups together
+  int64_t out_step = 0;              // elements of the output from one line of a pack to the next
+  uint64_t segment = 0;              // elements or packs per segment
+  uint32_t segments = 1, tasks = 0;  // segments per line; tasks of all groups
 
   Reduction(const Call& call, bool order_is_free);
   uint64_t groups() const { return (kept.count + team.teams() - 1) / team.teams(); }
-  // How many results the blocks leave for the last one: one for each team of each task.
+  // Intermediate results that the last block combines: one for each team of each task.
   uint64_t partials() const { return segments > 1 ? static_cast<uint64_t>(tasks) * team.teams() : 0; }
 
  private:
-  static constexpr uint64_t kBlocksEach = 4;  // blocks a multiprocessor: with 64 bytes a thread, 64 KB are on their way
-  static constexpr uint64_t kLeastEach = 4;   // elements or packs of a thread that are worth a segment
+  static constexpr uint64_t kBlocksEach = 4;  // blocks per multiprocessor: at 64 bytes a thread, 64 KB are in flight
+  static constexpr uint64_t kLeastEach = 4;   // elements or packs per thread below which a segment does not pay
   void pack(const plugrad_view& in);
   void cut(int multiprocessors);
 };
@@ -46,11 +46,11 @@ template <class Combine> struct Each {
   }
 };
 
-// The kernel's types: V elements a pack, W accumulators a thread.
+// The kernel's types: V elements per pack, W accumulators per thread.
 template <class R, class In, Packing packing> struct Reducing {
   static constexpr int V = packing == Packing::none ? 1 : kPack<In>, W = packing == Packing::across ? V : 1;
-  static constexpr int U = V == 1 ? 8 : 4;  // packs of a thread on their way at once
-  static constexpr uint64_t kRun = 512;     // packs that one accumulator adds in a row: more would cost accuracy
+  static constexpr int U = V == 1 ? 8 : 4;  // packs that a thread loads at once
+  static constexpr uint64_t kRun = 512;     // packs that one accumulator adds in sequence: more would lose accuracy
   using Sums = Pack<typename R::Accumulator, W>;
   using Combine = Each<typename R::Combine>;
 
@@ -71,7 +71,7 @@ template <class R, class In, Packing packing> struct Reducing {
       sums.at[0] = typename R::Combine()(sums.at[0], some);
     }
   }
-  // A member's share of a line from begin to end.
+  // Reduces a team member's share of a line from begin to end.
   __device__ __forceinline__ static Sums run(const Reduction& r, const In* line, uint64_t begin, uint64_t end) {
     const uint64_t step = r.team.size();
     Sums sums = identity();
@@ -94,8 +94,8 @@ template <class R, class In, Packing packing> struct Reducing {
   }
 };
 
-// Returns whether this is the last of so many blocks to arrive, which then sees what the others wrote before. The last block
-// leaves the counter at 0 for the next kernel.
+// Returns whether this block is the last of `blocks` to arrive. The last block sees what the others wrote before they
+// arrived, and resets the counter to 0 for the next kernel.
 __device__ inline bool arrives_last(uint32_t* counter, uint32_t blocks) {
   __shared__ uint32_t arrived;
   __syncthreads();
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kBlock)
       sums = G::identity();
 #pragma unroll 4
       for (uint32_t s = r.team.member(); is_there && s < r.segments;
-           s += r.team.size())  // in their order, whoever came last
+           s += r.team.size())  // in order of segments, whichever block came last
         sums = typename G::Combine()(sums, partials[(group * r.segments + s) * r.team.teams() + r.team.team()]);
       sums = r.team.reduce<typename G::Combine>(sums, shared);
     }

@@ -3,7 +3,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// The axes of a view, those first along which its elements lie closest; an axis that stands still comes last.
+// The axes of a view sorted by stride, the smallest first; axes of stride 0 come last.
 std::array<int, PLUGRAD_MAX_RANK> by_stride(const plugrad_view& view) {
   std::array<int, PLUGRAD_MAX_RANK> axes{};
   for (int i = 0; i < view.rank; ++i) axes[static_cast<size_t>(i)] = view.rank - 1 - i;
@@ -23,7 +23,7 @@ template <int N> bool has_packs(const Walk<N>& walk, int64_t of) {
 
 }  // namespace
 
-// Where both extents are 1 nothing is left to do. ARGMAX counts along the reduced axes in row-major order.
+// An axis of extent 1 in both is ignored. ARGMAX counts the reduced axes in row-major order.
 Reduction::Reduction(const Call& call, bool order_is_free) : accumulates(call.accumulates()) {
   const plugrad_view &in = call.in(0), &out = call.out();
   const auto axes = by_stride(in);
@@ -53,7 +53,7 @@ void Reduction::pack(const plugrad_view& in) {
   }
 }
 
-// Into enough segments to fill the device, none of them too short to be worth it.
+// Cuts lines into enough segments to fill the device, none of them too short to pay.
 void Reduction::cut(int multiprocessors) {
   const uint64_t wanted =
       groups() > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups();

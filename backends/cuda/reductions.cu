@@ -36,10 +36,10 @@ template <class T> struct Min : Extreme<T> {
 
 template <class T> struct Candidate {
   int64_t index;
-  T value[8 / sizeof(T)];  // the first; the rest is 0 where padding would be whatever was there
+  T value[8 / sizeof(T)];  // [0] is the value; the rest, 0, replaces padding, which would be undefined
 };
 
-// NaN is larger than anything, and of equals the first wins.
+// NaN counts as the largest value; among equals the first wins.
 struct Better {
   template <class T> __device__ Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
     const bool a_nan = is_nan(a.value[0]), b_nan = is_nan(b.value[0]);

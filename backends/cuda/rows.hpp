@@ -1,4 +1,4 @@
-// The kernel rows, a table for each CUDA source.
+// The kernel rows, one table per group of kernels.
 #pragma once
 #include <plugrad/sdk/rows.hpp>
 
@@ -18,7 +18,7 @@ Rows random_rows();
 Rows matmul_rows();
 Rows indexing_rows();
 
-// What kernels that read single elements of an operand do not take.
+// The layouts of kernels that take no immediate operand.
 inline constexpr uint16_t kMemoryOnly = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 
 }  // namespace plugrad::cuda

@@ -1,5 +1,5 @@
-// Log-softmax along an axis, and its gradient. A team of threads has a line, and reads it twice where it is longer than what
-// the team holds in registers.
+// Log-softmax along an axis, and its gradient. A team of threads computes a line, and reads it twice if it does not fit into
+// the team's registers.
 #include <backends/cuda/softmax.hpp>
 
 #include <backends/cuda/rows.hpp>

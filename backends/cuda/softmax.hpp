@@ -1,4 +1,4 @@
-// Lines along an axis that a team of threads holds in registers, and the logarithms of their sums of exponentials.
+// Lines along an axis, which a team of threads loads into registers, and the log-sum-exp of a line.
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
@@ -8,18 +8,18 @@
 
 namespace plugrad::cuda {
 
-// Elements that a thread holds of one operand: 64 bytes, all on their way at once.
+// Elements of one operand that a thread holds: 64 bytes, loaded at once.
 template <class T> inline constexpr int kHeld = 64 / sizeof(T);
 
-// Lines of N operands along one axis. An operand that lacks this last axis has one element for a whole line.
+// Lines of N operands along one axis. An operand without this (last) axis has one element per line.
 template <int N> struct Lines {
   Walk<N> walk;  // the first elements of the lines
   int64_t length;
   int64_t stride[N];  // along the line
   Team team;
-  bool is_packed;  // every line lies in memory in whole aligned packs of 16 bytes
+  bool is_packed;  // every line consists of whole aligned packs of 16 bytes
 
-  // Over the first view's shape.
+  // Covers the first view's shape.
   Lines(const plugrad_view* const (&views)[N], int axis) : length(views[0]->shape[axis]) {
     const auto strides_along = [&](int d, int64_t(&strides)[N]) {
       for (int k = 0; k < N; ++k) strides[k] = is_immediate(*views[k]) || d >= views[k]->rank ? 0 : stride_of(*views[k], d);
@@ -48,12 +48,12 @@ template <int N> struct Lines {
   }
 };
 
-// The elements of a line of n that a team takes at once, from element `from` on: each member some packs of V.
+// The part of a line of n elements that a team processes at once, from element `from` on: each member takes packs of V.
 template <class T, int V> struct Turn {
   static constexpr int kPacks = kHeld<T> / V;
   const Team& team;
   int64_t from;
-  uint32_t end;  // elements of this turn; places count from its first
+  uint32_t end;  // elements in this turn; a place counts from the first of them
 
   __device__ Turn(const Team& t, int64_t first, int64_t n)
       : team(t), from(first), end(static_cast<uint32_t>(n - first < length(t) ? n - first : length(t))) {}
@@ -65,7 +65,7 @@ template <class T, int V> struct Turn {
     for (int p = 0; p < kPacks; ++p)
       if (const uint32_t place = (static_cast<uint32_t>(p) * team.size() + team.member()) * V; place < end) f(p, place);
   }
-  // Calls f(k, place) for this member's elements, of which it holds the k-th in its k-th register.
+  // Calls f(k, place) for this member's elements; element k is in its register k.
   template <class F> __device__ __forceinline__ void each(F f) const {
     each_pack([&](int p, uint32_t place) {
 #pragma unroll
@@ -74,7 +74,7 @@ template <class T, int V> struct Turn {
   }
 };
 
-// What a thread holds of one operand in a turn.
+// A thread's elements of one operand in a turn.
 template <class T, int V> struct Held {
   Pack<T, V> packs[kHeld<T> / V];
 
@@ -96,7 +96,7 @@ template <class T, int V> struct Held {
   }
 };
 
-// The largest of some elements, and the sum of e^(x - largest). Of no elements, and of -inf alone: -inf and 0.
+// The largest of some elements, and the sum of e^(x - largest). Without elements, or if all are -inf: -inf and 0.
 template <class A> struct Exponentials { A largest, sum; };
 
 struct Together {
@@ -107,7 +107,7 @@ struct Together {
   }
 };
 
-// The sum is NaN where an element is NaN or +inf, as +inf - +inf is NaN.
+// The sum is NaN if an element is NaN or +inf, because +inf - +inf is NaN.
 template <class T, int V> __device__ __forceinline__ auto exponentials(const Turn<T, V>& turn, Held<T, V>& held) {
   using A = AccumulatorOf<T>;
   Exponentials<A> e{kBottom<A>, 0};
@@ -122,8 +122,8 @@ template <class T, int V> __device__ __forceinline__ auto exponentials(const Tur
   return e;
 }
 
-// Of a whole line, for each member of the team; `held` keeps the last turn. All threads of the block take part: where a team
-// has no line, n is 0.
+// Returns the result for a whole line to each member of the team; `held` keeps the last turn. All threads of the block must
+// call this; n is 0 for a team without a line.
 template <class T, int V, class A>
 __device__ __forceinline__ Exponentials<A> exponentials(const Team& team, const Input<T>& x, int64_t line, int64_t stride,
                                                         int64_t n, Held<T, V>& held, Exponentials<A>* shared) {
@@ -136,7 +136,7 @@ __device__ __forceinline__ Exponentials<A> exponentials(const Team& team, const 
   return team.reduce<Together>(e, shared);
 }
 
-// Launches kernel_of(V), a kernel for packs of V elements, as the lines allow.
+// Launches kernel_of(V), the kernel for packs of V elements; V is 1 unless the lines are packed.
 template <class T, int N, class KernelOf, class... Arguments>
 void launch_lines(const Submission& submission, const Lines<N>& lines, KernelOf kernel_of, const Arguments&... arguments) {
   const auto launch = [&](auto packs) {

@@ -1,4 +1,4 @@
-# What the CUDA backend is made of, for whoever compiles it: nvcc, or the emulator's build.
+# The CUDA backend's sources, compiled by nvcc and by the emulator's build.
 set(PLUGRAD_CUDA_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 set(PLUGRAD_CUDA_HOST_SOURCES backend.cpp blas.cpp box.cpp error.cpp native.cpp probe.cpp stream.cpp transfer.cpp)
 set(PLUGRAD_CUDA_KERNEL_SOURCES

@@ -18,13 +18,13 @@ std::string failure_message(FailureWord::Word word) {
   const OpInfo* op = op_info(FailureWord::opcode(word));
   std::string name = op ? op->name : "an op";
   for (char& c : name)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as the op is called in programs
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as programs spell it
   return name + ": an index is out of range";
 }
 
 }  // namespace
 
-// What later calls need is made here, because allocating pinned memory waits for the device.
+// Allocates what later calls need now, because allocating pinned memory waits for the device.
 CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
   backend.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (Recorded& mark : ring_) mark.event = make_event(backend);
@@ -46,7 +46,7 @@ void CudaStream::make_slots(Slots& slots, uint64_t bytes) {
   slots.bytes = bytes;
 }
 
-// FailureWord::kNone has all bits set.
+// Fills the claim word with FailureWord::kNone, whose bits are all set.
 void CudaStream::unclaim() {
   static_assert(FailureWord::kNone == ~FailureWord::Word(0));
   backend_.check(cudaMemsetAsync(claim_, 0xff, sizeof(FailureWord::Word), stream_), "cudaMemset");
@@ -58,10 +58,10 @@ void CudaStream::demand_sound() const {
   if (word != FailureWord::kNone) throw BackendError(PLUGRAD_DEVICE_ERROR, failure_message(word));
 }
 
-// --- Copies to and from plain host memory. The driver would wait for the whole stream before it takes such a source.
+// --- Copies to and from plain host memory. The driver would wait for the whole stream before it reads such a source.
 
-// Large uploads have slots of their own, so that a copy is long beside what its submission costs. Where the machine refuses
-// to pin so much memory, the small ones serve.
+// Large uploads have larger slots, so that a copy takes much longer than its submission. If the machine cannot pin that much
+// memory, they use the small slots.
 CudaStream::Slots& CudaStream::slots_for(uint64_t bytes) {
   if (bytes <= kSlots * kSlotBytes || large_refused_) return small_;
   if (large_.bytes) return large_;
@@ -87,7 +87,7 @@ void CudaStream::upload(char* to, const char* from, uint64_t bytes) {
   }
 }
 
-// Small results, which programs wait for at each step, come by a pinned slot: the driver is slower for plain memory.
+// Small results, which programs read at each step, go through a pinned slot: the driver is slower for plain memory.
 void CudaStream::download(char* to, const char* from, uint64_t bytes) {
   const bool small = bytes <= kSlotBytes;
   Slot& slot = small_.all[small_.next % kSlots];
@@ -102,7 +102,7 @@ void CudaStream::download(char* to, const char* from, uint64_t bytes) {
 
 // --- Numbers and events.
 
-// A full ring moves its newest mark on: it then stands for more, which whoever waits for it may do.
+// A full ring records its newest event again: the event then covers more work, which only makes a waiter wait longer.
 CudaStream::Recorded& CudaStream::record() {
   const uint64_t number = submitted_.load(std::memory_order_acquire);
   if (tail_ != head_ && ring_[(tail_ - 1) % kEvents].number == number) return ring_[(tail_ - 1) % kEvents];
@@ -124,7 +124,7 @@ cudaError_t CudaStream::advance() noexcept {
   return cudaSuccess;
 }
 
-// The stream has nothing left to do, and nobody else submits to it meanwhile: so all its marks are behind us.
+// Called when the stream is idle and no other thread submits to it, so all its events have completed.
 void CudaStream::drained() {
   const std::lock_guard lock(mutex_);
   done_ = submitted_.load(std::memory_order_relaxed);
@@ -148,13 +148,13 @@ plugrad_status CudaStream::completed(uint64_t& number) noexcept {
     return PLUGRAD_DEVICE_LOST;
   }
   number = done_;
-  return failure_.load() == FailureWord::kNone ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;  // after the events
+  return failure_.load() == FailureWord::kNone ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;  // read after the events
 }
 
-// The lock is released before stream waits: an event that is recorded anew meanwhile covers more work, never less.
+// Releases the lock before `stream` waits: an event recorded again in between covers more work, never less.
 void CudaStream::make_wait(cudaStream_t stream, uint64_t& number) {
   if (!number || number > submitted_.load(std::memory_order_acquire))
-    throw BackendError(PLUGRAD_INVALID, "wait for number " + std::to_string(number) + " of a stream that was given " +
+    throw BackendError(PLUGRAD_INVALID, "cannot wait for number " + std::to_string(number) + ": the stream's last is " +
                                             std::to_string(submitted_.load()));
   cudaEvent_t event = nullptr;
   const CallScope scope(backend_.index());

@@ -1,5 +1,5 @@
-// A stream of the contract on a stream of CUDA's. The only mark that CUDA offers is an event recorded behind all that is
-// submitted, so a few of them stand for the numbers, made when somebody asks.
+// Implements the contract's stream with a CUDA stream. CUDA can only record an event after all submitted work, so a ring of
+// events represents the op numbers; an event is recorded when a caller asks for progress.
 #pragma once
 #include <backends/cuda/error.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace plugrad::cuda {
 
-// What kernels write into pinned memory when they meet an index out of range: the op's number and its opcode.
+// A kernel that finds an index out of range writes its op's number and opcode into this word of pinned memory.
 class FailureWord {
  public:
   using Word = unsigned long long;
@@ -41,28 +41,28 @@ class CudaStream final : public Stream {
   CudaBackend& backend() const { return backend_; }
   cudaStream_t handle() const { return stream_; }
   FailureWord::Word* failure_word() const { return failure_.address(); }
-  // Device memory for kernels whose blocks count each other: kCounters words, which are 0 between kernels.
+  // kCounters words of device memory in which the blocks of a kernel count arrivals; all are 0 between kernels.
   uint32_t* counters() const { return counters_; }
   FailureWord::Word* failure_claim() const { return claim_; }
 
-  // Throws DEVICE_LOST or DEVICE_ERROR where something earlier failed.
+  // Throws DEVICE_LOST if the device is lost, DEVICE_ERROR if an earlier kernel reported an index.
   void demand_sound() const;
-  // The launch of number went well. After it, so that an event recorded by whoever reads the number covers it.
+  // Called after op `number` was launched, so that an event recorded by a thread that reads the number covers the op.
   void submitted(uint64_t number) { submitted_.store(number, std::memory_order_release); }
   uint64_t last_submitted() const { return submitted_.load(std::memory_order_acquire); }
 
   // [stream-serial], for copies
-  void upload(char* to, const char* from, uint64_t bytes);    // plain host memory; through the pinned slots
-  void download(char* to, const char* from, uint64_t bytes);  // waits
+  void upload(char* to, const char* from, uint64_t bytes);    // from plain host memory, through the pinned slots
+  void download(char* to, const char* from, uint64_t bytes);  // waits for the stream
 
   // [any]
   plugrad_status completed(uint64_t& number) noexcept;
   void make_wait(cudaStream_t stream, uint64_t& number);
-  void reached(uint64_t number) noexcept;  // somebody else has seen that all up to number is over
+  void reached(uint64_t number) noexcept;  // a watcher has seen that all ops up to number are complete
   // [stream-serial]
   void sync(plugrad_failure& failure);
 
-  // cuBLAS for this stream, or null. Set once, from any thread.
+  // This stream's cuBLAS handle, or null. Set once, from any thread.
   std::atomic<const BlasHandle*> blas{nullptr};
 
  private:
@@ -72,14 +72,14 @@ class CudaStream final : public Stream {
     uint64_t number = 0;
   };
 
-  // Pinned memory on its way to the device, in turn: each slot is free once its event has passed.
+  // Pinned staging buffers for uploads, used in turn. A slot is free once its event has completed.
   struct Slot {
     char* bytes = nullptr;
     cudaEvent_t is_free = nullptr;
   };
   struct Slots {
     std::array<Slot, kSlots> all;
-    uint64_t bytes = 0;  // of each; 0: not made
+    uint64_t bytes = 0;  // of each slot; 0: not allocated
     uint32_t next = 0;
   };
 
@@ -102,7 +102,7 @@ class CudaStream final : public Stream {
   uint32_t head_ = 0, tail_ = 0;
   uint64_t done_ = 0;
 
-  Slots small_, large_;  // large: made by the first upload that needs them
+  Slots small_, large_;  // large_: allocated by the first upload that needs them
   bool large_refused_ = false;
 };
 

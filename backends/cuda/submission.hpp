@@ -1,4 +1,4 @@
-// One op on its way to a stream.
+// The submission of one op to a stream.
 #pragma once
 #include <backends/cuda/backend.hpp>
 #include <backends/cuda/launch.hpp>
@@ -12,9 +12,9 @@ namespace plugrad::cuda {
 
 inline constexpr int kBlock = 256;  // threads of a block
 
-// Where a kernel reports an index out of range. Ops of a stream run one after the other, so the thread that claims the word
-// in device memory belongs to the first op that fails. That thread alone writes to pinned memory, by a store that the whole
-// system sees, as every volatile store: an atomic operation on host memory would need a bus that carries them.
+// Where a kernel reports an index out of range. The ops of a stream run in order, so the thread that claims the word in
+// device memory belongs to the first op that fails. Only that thread writes to pinned memory, with a volatile store, which
+// the host sees. An atomic operation on host memory would need a bus that supports it.
 struct IndexReport {
   FailureWord::Word* claim;   // device memory
   FailureWord::Word* report;  // pinned memory
@@ -27,7 +27,7 @@ struct IndexReport {
   }
 };
 
-// How many blocks of a kernel a device holds at once: asked of CUDA once for each kernel and device.
+// Caches how many blocks of a kernel a multiprocessor holds at once: CUDA is queried once per kernel and device.
 class Occupancy {
  public:
   template <class Kernel> int of(Kernel kernel, int device, size_t shared_bytes = 0) {
@@ -60,8 +60,8 @@ class Submission {
   }
   bool is_deterministic() const { return (call_.op().flags & PLUGRAD_DETERMINISTIC) || backend_.deterministic(); }
 
-  // Blocks for a kernel whose threads go on to further tiles: enough that the device is full some times over, so that the
-  // last blocks do not leave much of it idle.
+  // The grid of a kernel whose blocks loop over tiles: enough blocks to fill the device kRounds times, so that the last ones
+  // leave little of it idle.
   template <class Kernel> unsigned blocks(Kernel kernel, uint64_t tiles, Occupancy& occupancy) const {
     constexpr uint64_t kRounds = 4;
     if (tiles <= static_cast<uint64_t>(backend_.multiprocessors())) return static_cast<unsigned>(tiles);
@@ -69,7 +69,7 @@ class Submission {
         static_cast<uint64_t>(occupancy.of(kernel, backend_.index())) * static_cast<uint64_t>(backend_.multiprocessors());
     return static_cast<unsigned>(std::min(tiles, full * kRounds));
   }
-  // After each launch.
+  // Checks for a launch error. Called after each launch.
   void launched() const {
     const cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) [[unlikely]]
@@ -84,7 +84,7 @@ class Submission {
   DeviceScope scope_;
 };
 
-// What a kernel row runs: Function(call, submission) launches.
+// The run function of a kernel row: Function(call, submission) launches the kernels.
 template <auto Function> void submit(const Call& call) {
   const Submission submission(call);
   Function(call, submission);

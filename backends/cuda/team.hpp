@@ -1,4 +1,4 @@
-// Threads of a block that reduce together: a block is one team or several of equal size, a power of two.
+// A team is a set of threads of a block that reduce together. Teams have equal size, a power of two.
 #pragma once
 #include <backends/cuda/submission.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::cuda {
 
-// Another lane's value, word by word. All lanes of a warp take part.
+// Returns the value of lane (own lane ^ lanes), word by word. All lanes of a warp take part.
 template <class T> __device__ __forceinline__ T exchange(const T& mine, int lanes) {
   static_assert(sizeof(T) % sizeof(int) == 0);
   int words[sizeof(T) / sizeof(int)];
@@ -20,7 +20,7 @@ template <class T> __device__ __forceinline__ T exchange(const T& mine, int lane
 
 struct Team {
   uint32_t bits;            // 1 << bits threads
-  uint32_t are_neighbours;  // members are neighbouring threads; else neighbours belong to different teams
+  uint32_t are_neighbours;  // members are adjacent threads; otherwise adjacent threads belong to different teams
 
   static constexpr uint32_t kBits = 8;
   static_assert(1 << kBits == kBlock);
@@ -30,7 +30,7 @@ struct Team {
   __device__ uint32_t member() const { return are_neighbours ? threadIdx.x & (size() - 1) : threadIdx.x >> (kBits - bits); }
   __device__ uint32_t team() const { return are_neighbours ? threadIdx.x >> bits : threadIdx.x & (teams() - 1); }
 
-  // What all members have together, for each of them. All threads of the block take part; shared has kBlock places.
+  // Returns the members' combined value to each of them. All threads of the block take part; shared has kBlock elements.
   template <class Combine, class T> __device__ T reduce(const T& mine, T* shared) const {
     return are_neighbours ? reduce_neighbours<Combine>(mine, shared) : reduce_columns<Combine>(mine, shared);
   }
@@ -42,7 +42,7 @@ struct Team {
       all = Combine()(all, exchange(all, static_cast<int>(lanes)));
     if (bits <= 5) return all;
     const uint32_t warp = threadIdx.x / 32, warps = size() / 32, first = warp / warps * warps;
-    __syncthreads();  // whoever still reads an earlier result
+    __syncthreads();  // a thread may still read an earlier result
     if (threadIdx.x % 32 == 0) shared[warp] = all;
     __syncthreads();
     all = shared[first];
@@ -69,8 +69,8 @@ inline uint32_t bits_for(uint64_t n) {
 
 inline constexpr uint64_t kWorthAThread = 4;  // elements, or packs of them
 
-// For `lines` reductions of `length` each, of which a thread takes about `each`: members are neighbours where they then read
-// side by side.
+// Chooses teams for `lines` reductions of `length` elements, about `each` of them per thread. Members are adjacent threads
+// if the elements of a line are adjacent in memory.
 inline Team choose_team(uint64_t lines, uint64_t length, bool length_is_contiguous, uint64_t each = kWorthAThread) {
   const uint32_t wanted = bits_for((length + each - 1) / each);
   if (length_is_contiguous) return {wanted, 1};

@@ -10,15 +10,15 @@ bool is_known(uint32_t kind) { return kind == PLUGRAD_HOST || kind == PLUGRAD_PI
 
 void demand_places(const plugrad_copy& copy) {
   if (!is_known(copy.to.kind) || !is_known(copy.from.kind))
-    throw BackendError(PLUGRAD_UNSUPPORTED, "a place of an unknown kind");
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy's place has an unknown kind");
   if (copy.to.kind != PLUGRAD_DEVICE && copy.from.kind != PLUGRAD_DEVICE)
-    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy between two places that are no device's");
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy needs device memory as source or target");
 }
 
 }  // namespace
 
-// The driver copies through host memory between devices that have no access to each other, and a refusal changes nothing
-// else: so whatever the answer is, it is asked for once.
+// Requests peer access once and ignores a refusal: the driver then copies between the two devices through host memory, and
+// nothing else changes.
 void CudaBackend::enable_peer(int peer) {
   if (peer >= kPeers || peers_[peer].exchange(true)) return;
   int can = 0;
@@ -36,7 +36,7 @@ void CudaBackend::copy_between(const plugrad_copy& copy, cudaStream_t stream) {
   check(cudaMemcpyPeerAsync(address(copy.to), to, address(copy.from), from, copy.bytes, stream), "copy between devices");
 }
 
-// A number is taken once everything of its copy is submitted; that of a download once the bytes are good.
+// The number counts as submitted once the whole copy is; for a download to plain memory, once the bytes have arrived.
 void CudaBackend::copy(Stream* stream, const plugrad_copy& copy) {
   demand_places(copy);
   auto& s = static_cast<CudaStream&>(*stream);

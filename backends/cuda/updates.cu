@@ -1,4 +1,4 @@
-// The optimisers' steps: one pass over memory each.
+// The optimisers' steps, each in one pass over memory.
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>

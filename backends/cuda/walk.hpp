@@ -1,4 +1,4 @@
-// N operands over some axes that they share, of any size: from the place of an element in row-major order to its offsets.
+// Iterates N operands of any size over shared axes: maps an element's place in row-major order to its offset in each.
 #pragma once
 #include <backends/cuda/box.hpp>
 #include <backends/cuda/divider.hpp>
@@ -7,12 +7,12 @@
 
 namespace plugrad::cuda {
 
-// Elements from one to the next along an axis; 0 where there is but one.
+// The stride along an axis in elements; 0 if the axis has extent 1.
 inline int64_t stride_of(const plugrad_view& view, int axis) {
   return view.count == 1 || view.shape[axis] == 1 ? 0 : view.strides[axis];
 }
 
-// How far apart a stride lays elements. Standing still counts as farthest: nobody reads side by side along such an axis.
+// The absolute stride. Stride 0 counts as the largest distance, because reads along that axis are never adjacent.
 inline uint64_t distance(int64_t stride) {
   return stride ? static_cast<uint64_t>(stride < 0 ? -stride : stride) : UINT64_MAX;
 }
@@ -26,7 +26,7 @@ template <int N> struct Walk {
   int64_t extent[PLUGRAD_MAX_RANK];  // the innermost first
   int64_t stride[N][PLUGRAD_MAX_RANK];
 
-  // The axis outside all so far.
+  // Adds an axis outside those added so far; merges it with the last one where strides allow.
   void add(int64_t its_extent, const int64_t (&strides)[N]) {
     if (its_extent == 1) return;
     count *= static_cast<uint64_t>(its_extent);
@@ -40,13 +40,13 @@ template <int N> struct Walk {
     for (int k = 0; k < N; ++k) stride[k][rank] = strides[k];
     ++rank;
   }
-  // From now on the innermost axis counts packs of so many elements.
+  // Makes the innermost axis count packs of `each` elements.
   void pack(int64_t each) {
     extent[0] /= each;
     count /= static_cast<uint64_t>(each);
     for (int k = 0; k < N; ++k) stride[k][0] *= each;
   }
-  // Last.
+  // Prepares the divisions. Called last.
   void close() {
     for (uint32_t d = 0; d < rank; ++d) divider[d] = WideDivider(static_cast<uint64_t>(extent[d]));
   }
@@ -66,7 +66,7 @@ template <int N> struct Walk {
   }
 };
 
-// What a kernel reads of an operand that may be an immediate.
+// An input that may be an immediate.
 template <class T> struct Input {
   const T* base;
   T value;

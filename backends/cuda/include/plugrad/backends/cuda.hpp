@@ -2,5 +2,5 @@
 #pragma once
 #include <plugrad/sdk/abi.h>
 
-// The table that plugrad_backend_v0 of the plugin answers. [any]
+// Returns the same table as plugrad_backend_v0 of the plugin. [any]
 extern "C" const plugrad_backend* plugrad_cuda_backend(const plugrad_host* host);
