@@ -31,7 +31,7 @@ template <class F> void each(unsigned mask, F f) {
 }  // namespace
 
 Block& Block::current() {
-  static auto* block = new Block;  // workers may run while the process ends
+  static auto* block = new Block;  // leaked: workers may still run at process exit
   return *block;
 }
 
@@ -41,7 +41,7 @@ std::string Block::where() const {
 }
 bool Block::stack_overflown_at(const void* address) const { return on_->overflown_at(address); }
 
-// All blocks of a launch have the same threads, which start in the same order.
+// All blocks of a launch have the same threads, started in the same order.
 void Block::prepare(Code code, Order order, std::mt19937_64& random) {
   const unsigned count = blockDim.x * blockDim.y * blockDim.z;
   code_ = code;
@@ -79,7 +79,7 @@ void Block::run(uint3 index) {
   current_ = nullptr;
   if (!error_) return;
   live_ = 0;
-  idle_.clear();  // frames of the failed threads are on them
+  idle_.clear();  // frames of failed threads are still on them
   fibers_.clear();
   throw Fault(error_, failure_);
 }
@@ -98,7 +98,7 @@ void Block::enter() {
   for (;;) current().work();
 }
 
-// Threads that do not wait run one after the other on the same fiber; when there is nothing fresh it rests.
+// Threads that do not wait run one after the other on the same fiber, which yields when no fresh thread is left.
 void Block::work() {
   while (next_ < turn_.size() && first_ready_ == ready_.size()) {
     Lane& lane = lanes_[turn_[next_++]];
@@ -121,7 +121,7 @@ void Block::resume(Lane& lane) {
   Fiber::transfer(from, *lane.fiber);
 }
 
-// Leaves a thread that waits, or a fiber without work: goes on with a thread that may, with a fresh one, or with the caller.
+// Suspends a waiting thread or an idle fiber, and continues with a ready thread, a fresh one, or the caller.
 void Block::yield() {
   if (first_ready_ < ready_.size()) {
     if (order_ == Order::shuffled)
@@ -168,7 +168,7 @@ int Block::barrier(int predicate, Vote vote, const char* what, Site site) {
   return static_cast<int>(lane.result);
 }
 
-// Threads that returned are not waited for.
+// The barrier does not wait for threads that have returned.
 void Block::release_barrier() {
   if (!live_ || at_barrier_ != live_) return;
   at_barrier_ = 0;
@@ -243,7 +243,7 @@ void Block::answer_meeting(Warp& warp, Lane& last) {
     }
     if (one.meeting != Meeting::shuffle) return;
     if (one.source < 0 || one.source > 31) one.result = one.value;
-    // undefined by CUDA
+    // undefined in CUDA
     else one.result = mask >> one.source & 1 ? member(last, static_cast<unsigned>(one.source)).value : ~uint64_t{0};
   });
   each(mask, [&](unsigned i) { release(member(last, i)); });
@@ -274,7 +274,7 @@ void Block::blame(int error, const std::string& what) {
   failure_ = where() + ": " + what;
 }
 
-// The frames on the fiber are never left in order: whoever calls this has nothing there that wants to be destroyed.
+// Never unwinds the fiber's frames, so the caller must have no objects there that need destruction.
 void Block::abandon() { Fiber::leave(*on_, caller_); }
 
 void Block::interrupt(const siginfo_t& info) {

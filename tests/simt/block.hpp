@@ -1,4 +1,4 @@
-// One block of a launch: its threads run in turn on one OS thread, and only those that wait need a stack of their own.
+// One block of a launch. Its threads run in turn on one OS thread; only threads that wait need a stack of their own.
 #pragma once
 #include <simt/intrinsics.hpp>
 #include <tests/simt/fiber.hpp>
@@ -13,7 +13,7 @@
 
 namespace simt {
 
-// What a device does not survive; the message names kernel, block and thread.
+// A bug that loses the device; the message names kernel, block and thread.
 class Fault : public std::runtime_error {
  public:
   Fault(int error, const std::string& what) : std::runtime_error(what), error_(error) {}
@@ -32,23 +32,23 @@ struct Code {  // what each thread runs
 
 class Block {
  public:
-  static Block& current();  // the one that runs: kernels run one at a time
+  static Block& current();  // the running block: kernels run one at a time
 
-  // What the blocks of a launch run, and in which order their threads start; blockDim is set.
+  // Sets what the blocks of a launch run and the order in which their threads start. blockDim must be set.
   void prepare(Code code, Order order, std::mt19937_64& random);
   // Runs all threads of block `index`. Throws Fault.
   void run(uint3 index);
 
   int barrier(int predicate, Vote vote, const char* what, Site site);
   uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
-  // Says why the launch fails; then gives it up, from a thread of the block.
+  // blame stores why the launch fails, abandon then ends it. Both are called from a thread of the block.
   void blame(int error, const std::string& what);
   [[noreturn]] void abandon();
-  // The same out of a signal handler, which may not make a message: run() asks describe_fault for it.
+  // Both, from a signal handler, which must not allocate: run() makes the message with describe_fault.
   [[noreturn]] void interrupt(const siginfo_t& info);
   bool running() const { return live_ > 0; }
   int lane() const { return static_cast<int>(current_->linear & 31); }
-  // "block (0,0,0) thread (1,0,0)", of the thread that runs.
+  // The running thread, for example "block (0,0,0) thread (1,0,0)".
   std::string where() const;
   bool stack_overflown_at(const void* address) const;
 
@@ -89,7 +89,7 @@ class Block {
   std::mt19937_64* random_ = nullptr;
   std::vector<Lane> lanes_;
   std::vector<Warp> warps_;
-  std::vector<unsigned> turn_;  // in which order fresh threads start
+  std::vector<unsigned> turn_;  // the order in which threads start
   size_t next_ = 0;
   std::vector<unsigned> ready_;
   size_t first_ready_ = 0;
@@ -104,7 +104,7 @@ class Block {
   siginfo_t signal_{};
 };
 
-// The error that a signal in a kernel means, and what happened.
+// The error for a signal in a kernel, and its description.
 struct Explained {
   int error;
   std::string what;

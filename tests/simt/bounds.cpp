@@ -1,5 +1,5 @@
-// What the compiler calls where -fsanitize=alignment,bounds finds a kernel at fault. The structures are those of its own
-// runtime, which is not linked.
+// The functions that code compiled with -fsanitize=alignment,bounds calls on a violation. The structures match those of the
+// compiler's own runtime, which is not linked.
 #include <tests/simt/block.hpp>
 #include <tests/simt/device.hpp>
 
@@ -15,7 +15,7 @@ struct Location {
 };
 struct Type {
   uint16_t kind, info;
-  char name[1];  // as long as it is
+  char name[1];  // variable length
 };
 struct Mismatch {
   Location location;

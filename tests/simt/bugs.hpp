@@ -1,4 +1,4 @@
-// What the tests of planted bugs have in common.
+// The fixture shared by the tests of planted bugs.
 #pragma once
 #include <simt/control.hpp>
 #include <tests/simt/memory_of.hpp>
@@ -7,7 +7,7 @@
 
 namespace simt::test {
 
-// The thread sanitizer loses count of a thread that leaves a signal handler for another stack, as a failed kernel does.
+// The thread sanitizer cannot follow a thread that leaves a signal handler for another stack, as a failed kernel does.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kHandlersReturn = true;
 #else
@@ -23,7 +23,7 @@ class Bugs : public testing::Test {
     EXPECT_EQ(cudaMemcpy(in_, values.data(), 64 * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
   }
   void TearDown() override { cudaDeviceReset(); }
-  // The device is lost with this error, and the message has all of these parts.
+  // Expects that the device is lost with this error and that the message contains all parts.
   void expect_fault(cudaError_t error, std::initializer_list<const char*> parts) {
     EXPECT_EQ(cudaDeviceSynchronize(), error);
     EXPECT_EQ(cudaGetLastError(), error);
@@ -36,7 +36,7 @@ class Bugs : public testing::Test {
   float *out_ = nullptr, *in_ = nullptr;
 };
 
-// Whether kernels are compiled with the checks of bounds.cpp.
+// Whether kernels are compiled with the checks that bounds.cpp reports.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kChecked = false;
 #else

@@ -1,4 +1,4 @@
-// Planted bugs: each is caught, and the message says what, which kernel and which thread.
+// Planted bugs: the emulator catches each, and its message names the bug, the kernel and the thread.
 #include <tests/simt/bugs.hpp>
 #include <tests/simt/kernels.hpp>
 
@@ -44,7 +44,7 @@ template <class T> __global__ void uninitialised_dynamic(T* out) {
   out[threadIdx.x] = all[threadIdx.x];
 }
 TEST_F(Bugs, UninitialisedSharedMemoryIsPoison) {
-  for (int i = 0; i < 5; ++i) {  // whatever earlier blocks left there
+  for (int i = 0; i < 5; ++i) {  // independent of what earlier blocks left in memory
     PLUGRAD_LAUNCH(missing_sync, 1, 1, 0, nullptr, out_, in_);
     PLUGRAD_LAUNCH(uninitialised, 3, 64, 0, nullptr, out_);
     std::vector<float> got(64);
@@ -247,7 +247,7 @@ TEST_F(Bugs, MoreSharedMemoryWantsAnAttribute) {
 using BugsDeathTest = Bugs;
 TEST_F(BugsDeathTest, TheHostReadsDeviceMemory) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the emulator closes what has been idle
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the emulator closes idle memory
   EXPECT_DEATH(
       {
         const volatile float* address = out_;

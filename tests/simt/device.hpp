@@ -1,4 +1,4 @@
-// The devices of the process, what is pinned, and the errors of calls.
+// The devices of the process, pinned memory, and the errors of calls.
 #pragma once
 #include <tests/simt/block.hpp>
 #include <tests/simt/memory.hpp>
@@ -19,32 +19,32 @@ struct Device {
 
   const unsigned index;
   Memory memory;
-  std::atomic<int> lost{cudaSuccess};    // what every call returns since a kernel failed
+  std::atomic<int> lost{cudaSuccess};    // the error that every call returns after a kernel has failed
   std::atomic<bool> has_context{false};  // a call has used it
-  std::mutex mutex;                    // of what follows
+  std::mutex mutex;                    // guards what follows
   std::vector<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
   std::set<unsigned> peers;
 };
 
-// All of them; empty where there is no driver.
+// All devices; empty without a driver.
 std::vector<Device*>& devices();
 Device& selected();  // of the calling thread
 
-// Why there are no devices; cudaSuccess where there are some.
+// The reason why there are no devices, or cudaSuccess.
 cudaError_t without_device();
 
-// The calling thread's last error becomes this one, unless it is none. Returns it.
+// Stores `error` as the calling thread's last error unless it is cudaSuccess, and returns it.
 cudaError_t noted(cudaError_t error);
 void forget_error();
-// What stands in the way of a call that asks about devices; noted.
+// The error that a call about devices returns before it starts, or cudaSuccess; stores it as the last error.
 cudaError_t present();
-// What stands in the way of a call to the selected device, which is in use from then on; noted.
+// The same for a call to the selected device, which has a context from then on.
 cudaError_t usable();
 // The same for a call that CUDA refuses while another thread captures a graph.
 cudaError_t usable_beside_captures();
 
-// Writes it to stderr and keeps it for last_fault.
+// Writes the message to stderr and stores it for last_fault.
 void report_fault(const std::string& text);
 
 struct Pinned {
@@ -54,7 +54,7 @@ struct Pinned {
 };
 Pinned& pinned();
 
-// Counts a call of this kind; is it the one to fail?
+// Counts a call of this kind; returns whether this call must fail.
 bool injected(Injection injection);
 
 }  // namespace simt

@@ -130,7 +130,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 
 namespace {
-// The driver's function of this name, which tells whether a device is in use, and makes no context.
+// The driver's cuDevicePrimaryCtxGetState: returns whether a device has a context, and creates none.
 int primary_context_state(int device, unsigned* flags, int* active) {
   if (!exists(device)) return cudaErrorInvalidDevice;
   *flags = 0;
@@ -158,7 +158,7 @@ cudaError_t cudaDeviceSynchronize() {
   return usable();
 }
 
-// The device is as new: what it held is gone, and so is its failure.
+// Resets the device: frees its memory and clears its failure.
 cudaError_t cudaDeviceReset() {
   if (devices().empty()) return usable();
   cudaDeviceSynchronize();

@@ -1,4 +1,4 @@
-// The errors of calls: what stands in their way, which are injected, what they are called; and the faults of kernels.
+// The errors of calls: preconditions, injected errors and their names; and the faults of kernels.
 #include <tests/simt/device.hpp>
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ Countdown& countdown(Injection injection) {
   return all[static_cast<int>(injection)];
 }
 
-// An error that the n-th call from now on returns, once.
+// An injected error, which the n-th call from now on returns once.
 struct PlannedError {
   std::atomic<uint64_t> in{0};
   std::atomic<int> error{cudaSuccess};
@@ -47,7 +47,7 @@ struct PlannedError {
   }
 } planned;
 
-// CUDA does not survive a fork.
+// Returns whether the process was forked; CUDA does not survive that.
 bool was_forked() {
   static const pid_t process = getpid();
   return getpid() != process;
@@ -163,7 +163,7 @@ cudaError_t cudaGetLastError() {
   last_error = cudaSuccess;
   return error;
 }
-// A lost device returns its error for ever.
+// A lost device returns its error from every call.
 cudaError_t cudaPeekAtLastError() {
   const int lost = devices().empty() ? cudaSuccess : selected().lost.load();
   return lost ? static_cast<cudaError_t>(lost) : last_error;

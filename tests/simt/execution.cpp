@@ -21,10 +21,10 @@ namespace simt {
 namespace {
 constexpr int kPoison = 0xff;  // NaN in every floating type, -1 in integers
 constexpr size_t kDynamicMost = 256 << 10;
-constexpr uint64_t kSmall = 65536;           // threads of a launch that runs in several orders
-constexpr uint64_t kLateBytes = 64 << 20;    // that fences copy at most, in a run with late writes
-constexpr uint64_t kShuffledBlocks = 65536;  // a larger grid is run forward or in reverse
-constexpr unsigned kSettled = 3;             // runs that touch no new shared memory
+constexpr uint64_t kSmall = 65536;           // the most threads of a launch that runs in several orders
+constexpr uint64_t kLateBytes = 64 << 20;    // the most bytes that fences copy in a run with late writes
+constexpr uint64_t kShuffledBlocks = 65536;  // larger grids run only forward or in reverse
+constexpr unsigned kSettled = 3;             // runs without newly touched shared memory after which the footprint is known
 
 std::atomic<uint64_t> launch_count{0}, schedule_count{0};
 char *dynamic_end = nullptr, *dynamic_begin = nullptr;
@@ -51,13 +51,13 @@ int look_at_module(dl_phdr_info* info, size_t, void* data) {
 }
 #endif
 
-// Which part of the shared range a kernel uses: seen by what its blocks change in the poison.
+// The part of the shared range that a kernel uses, detected by what its blocks overwrite in the poison.
 struct Footprint {
   size_t low = 0, high = 0;
   unsigned settled = 0;
 
   void poison(SharedRange range) const {
-    // Not memset: a program without shared memory has no range.
+    // Not memset: the range is null in a program without shared memory.
     if (settled < kSettled) std::fill_n(range.begin, range.bytes, static_cast<char>(kPoison));
     else std::fill_n(range.begin + low, high - low, static_cast<char>(kPoison));
   }
@@ -81,7 +81,7 @@ Footprint& footprint(const void* function) {
   return (*all)[function];
 }
 
-// Its end is the end of a page that is followed by one nobody may touch.
+// It ends at the end of a page, before an inaccessible one.
 void set_dynamic(size_t bytes) {
   if (!dynamic_end) {
     void* memory = mmap(nullptr, kDynamicMost + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -122,7 +122,7 @@ class Run {
       throw Fault(cudaErrorIllegalAddress, "a thread has written " + beside);
   }
 
-  // Each run starts from the same memory, which is the last one's when this returns.
+  // Each run starts from the same memory. On return, memory holds the last run's results.
   void in_all_orders() {
     WriteLog& log = write_log();
     log.clear();
@@ -155,7 +155,7 @@ class Run {
     footprint_.learn(shared_);
   }
 
-  // Blocks meet by atomic operations alone.
+  // Blocks can synchronise only by atomic operations.
   bool wants_late_writes(const WriteLog& log) const {
     const uint64_t threads = uint64_t{kernel_.block.x} * kernel_.block.y * kernel_.block.z;
     return count() > 1 && !watch().atomics.empty() && log.count * kPage * threads * count() <= kLateBytes;
@@ -174,7 +174,7 @@ class Run {
     for (size_t i = 0; i < log.count; ++i) std::memcpy(log.pages[i].at, log.pages[i].before, kPage);
   }
 
-  // After is what the first run left in the pages that it wrote; a later run may write others.
+  // `after` holds the pages that the first run wrote; a later run may write other pages.
   void compare(const WriteLog& log, const std::vector<char>& after, const std::string& what) {
     for (size_t i = 0; i < log.count; ++i) {
       const char* wanted = (i + 1) * kPage <= after.size() ? &after[i * kPage] : log.pages[i].before;
@@ -190,7 +190,7 @@ class Run {
   std::optional<LateWrites> late_;
 };
 
-// The first launches of each kernel and shape, and fewer and fewer of the later ones, whose values may be others.
+// Selects the first launches of each kernel and shape, and ever fewer of the later ones, whose values may differ.
 bool wants_all_orders(const Kernel& kernel) {
   if (settings().schedules < 2) return false;
   const uint64_t threads =
@@ -210,14 +210,14 @@ constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::shuffled};
 SharedRange shared_range() { return {__start_simt_shared, static_cast<size_t>(__stop_simt_shared - __start_simt_shared)}; }
 #else
 SharedRange shared_range() {
-  of_this_module = 1;  // the thread has its variables now
+  of_this_module = 1;  // creates the thread's variables
   Search search{reinterpret_cast<uintptr_t>(&shared_range), {}};
   dl_iterate_phdr(look_at_module, &search);
   return search.found;
 }
 #endif
 
-// "kernel NAME(TYPES)": the types tell one launch of a generic source line from another.
+// Returns "kernel NAME(TYPES)"; the types distinguish instances of one generic source line.
 std::string with_kernel(const Kernel& kernel, const std::string& what) {
   std::string types = kernel.signature;  // "... [with P = {float*, int}]", "... [P = <float *, int>]"
   const size_t from = types.find("P = ");

@@ -1,4 +1,4 @@
-// Runs a launch: block after block, with poisoned shared memory, and small ones in several orders that have to agree.
+// Runs a launch block by block with poisoned shared memory. Small launches run in several orders, whose results must agree.
 #pragma once
 #include <tests/simt/device.hpp>
 
@@ -6,28 +6,28 @@
 
 namespace simt {
 
-// Where __shared__ variables lie for the calling thread.
+// The calling thread's __shared__ variables.
 struct SharedRange {
   char* begin = nullptr;
   size_t bytes = 0;
 };
 SharedRange shared_range();
 
-// With the gate held and the device's memory open. Throws Fault.
+// Called with the gate held and the device's memory open. Throws Fault.
 void execute(const Kernel& kernel, Device& device, SharedRange shared);
 
 std::string with_kernel(const Kernel& kernel, const std::string& what);
 
-// Why the launch would be refused; empty where it is not.
+// Why the launch is refused; empty if it is not.
 struct Refusal {
   cudaError_t error = cudaSuccess;
   std::string why;
 };
 Refusal refusal(const Kernel& kernel);
 
-// The handler of SIGSEGV: notes writes for the log, ends kernels that touch what they may not, names the host's own faults.
+// Installs the signal handlers: they log writes, end kernels on invalid accesses, and report faults of host code.
 void catch_faults();
-// The calling thread runs a kernel now.
+// Marks the calling thread as running a kernel.
 class KernelThread {
  public:
   KernelThread();
@@ -35,7 +35,7 @@ class KernelThread {
   KernelThread(const KernelThread&) = delete;
   KernelThread& operator=(const KernelThread&) = delete;
 };
-// A stack of the calling thread for the handler.
+// An alternate signal stack for the calling thread.
 class SignalStack {
  public:
   SignalStack();

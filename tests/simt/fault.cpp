@@ -36,7 +36,7 @@ bool note_write(void* address) {
   return false;
 }
 
-// Not in a kernel: the bug is the host's, and nothing here can mend it.
+// A fault outside a kernel is a bug of host code: prints a message only.
 void name_host_fault(const siginfo_t& info) {
   for (const Device* device : devices()) {
     if (!device->memory.owns(info.si_addr)) continue;
@@ -54,7 +54,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   const struct sigaction& before = previous[signal == SIGBUS];
   if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  sigaction(signal, &before, nullptr);  // the same access again ends the process
+  sigaction(signal, &before, nullptr);  // the repeated access then ends the process
 }
 }  // namespace
 
@@ -62,7 +62,7 @@ Explained describe_fault(const siginfo_t& info) {
   return {info.si_code == SI_KERNEL ? cudaErrorMisalignedAddress : cudaErrorIllegalAddress, what_happened(info)};
 }
 
-// A program may set handlers of its own at any time: ours goes before them again.
+// Reinstalls our handler if the program has set its own in the meantime; faults that are not ours go to the program's.
 void catch_faults() {
   for (int i = 0; i < 2; ++i) {
     struct sigaction now {};

@@ -31,17 +31,17 @@ namespace simt {
 namespace {
 constexpr size_t kGuard = 4096;
 #if defined(PLUGRAD_SIMT_ASAN) || defined(PLUGRAD_SIMT_TSAN)
-constexpr size_t kStack = 256 << 10;  // frames are larger there
+constexpr size_t kStack = 256 << 10;  // sanitizers enlarge frames
 #else
 constexpr size_t kStack = 64 << 10;
 #endif
-// The fiber that transferred last; the one that starts finds it here. Kernels run one at a time, so there is one.
+// The fiber that transferred last, for the fiber that starts. Kernels run one at a time, so one variable is enough.
 Fiber* came_from = nullptr;
 Fiber* starting = nullptr;
 }  // namespace
 
 #ifndef PLUGRAD_SIMT_UCONTEXT_SWITCH
-// Saves what a call has to preserve, and goes on with another stack: no system call, which swapcontext makes two of.
+// Saves the callee-saved registers and switches stacks, without the two system calls of swapcontext.
 extern "C" void plugrad_simt_switch(void** save, void* load);
 asm(R"(
 .pushsection .text
@@ -103,7 +103,7 @@ void Fiber::prepare() {
 #else
 void Fiber::prepare() {
   auto* slot = reinterpret_cast<void**>(memory_ + kGuard + kStack);
-  *--slot = nullptr;  // where start would return to: the stack is then aligned as after a call
+  *--slot = nullptr;  // start's return address; aligns the stack as after a call
   *--slot = reinterpret_cast<void*>(&Fiber::start);
   for (int i = 0; i < 6; ++i) *--slot = nullptr;
   stack_pointer_ = slot;
@@ -134,7 +134,7 @@ void Fiber::exchange(Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
   plugrad_simt_switch(&from.stack_pointer_, to.stack_pointer_);
 #endif
 #ifdef PLUGRAD_SIMT_ASAN
-  // Nobody else tells the bounds of a stack that was not made here.
+  // The only way to learn the bounds of a stack that was not created here.
   __sanitizer_finish_switch_fiber(from.shadow_, &came_from->bottom_, &came_from->size_);
 #endif
 }

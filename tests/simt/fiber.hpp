@@ -1,4 +1,4 @@
-// A stack of its own to run on, for a GPU thread that waits for others. Fibers may move between OS threads while they rest.
+// A stack for a GPU thread that waits for others. A suspended fiber may move to another OS thread.
 #pragma once
 #include <cstddef>
 #if !defined(__x86_64__) || defined(PLUGRAD_SIMT_UCONTEXT)
@@ -10,17 +10,17 @@ namespace simt {
 
 class Fiber {
  public:
-  Fiber() = default;                // stands for the stack that the caller is on
+  Fiber() = default;                // represents the caller's own stack
   explicit Fiber(void (*entry)());  // entry never returns
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Goes on with `to`; returns when somebody transfers back.
+  // Switches from `from` to `to`; returns when another fiber transfers back.
   static void transfer(Fiber& from, Fiber& to);
-  // The caller's stack is left for good; `to` goes on.
+  // Switches to `to` and never returns to the caller's stack.
   [[noreturn]] static void leave(Fiber& from, Fiber& to);
-  // Is this address one that overflows the stack?
+  // Returns whether an access at this address is a stack overflow.
   bool overflown_at(const void* address) const;
 
  private:
@@ -35,7 +35,7 @@ class Fiber {
 #else
   void* stack_pointer_ = nullptr;
 #endif
-  // What sanitizers know of this stack.
+  // The sanitizers' data on this stack.
   const void* bottom_ = nullptr;
   size_t size_ = 0;
   [[maybe_unused]] void* shadow_ = nullptr;

@@ -1,4 +1,4 @@
-// Kernels as a backend has them, right ones.
+// Correct kernels, like a backend's.
 #pragma once
 #include <cuda_runtime.h>
 #ifndef PLUGRAD_SIMT
@@ -26,7 +26,7 @@ template <class T, class Op> __device__ T reduce_warp(T value, Op op) {
   return value;
 }
 
-// One value a block; with one block it is the second stage.
+// Writes one value per block; with a single block it is the second stage.
 template <class T, class Op> __global__ void reduce(T* partial, const T* in, size_t n, T identity, Op op) {
   __shared__ T warps[32];
   T value = identity;
@@ -56,7 +56,7 @@ template <class T, int kTile> __global__ void matmul(T* c, const T* a, const T* 
   if (row < m && column < n) c[row * n + column] = sum;
 }
 
-// A block a row.
+// One block per row.
 __global__ inline void softmax(float* out, const float* in, int columns) {
   PLUGRAD_DYNAMIC_SHARED(float, row);
   __shared__ float whole;

@@ -1,4 +1,4 @@
-// Right kernels give right results, in every order.
+// Correct kernels give correct results in every order.
 #include <simt/control.hpp>
 #include <tests/simt/kernels.hpp>
 #include <tests/simt/memory_of.hpp>
@@ -86,7 +86,7 @@ struct Seen {
 __global__ void where_am_i(Seen* out) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  __syncthreads();  // the indices are the thread's own after a switch too
+  __syncthreads();  // after a switch of threads, the indices are still the thread's own
   out[block * blockDim.x * blockDim.y * blockDim.z + thread] = {threadIdx, blockIdx};
 }
 TEST_F(Kernels, KnowTheirPlaceInThreeDimensions) {
@@ -120,7 +120,7 @@ __global__ void vote(unsigned* out) {
   row[9] = static_cast<unsigned>(__syncthreads_count(threadIdx.x < 40));
   row[10] = static_cast<unsigned>(__syncthreads_or(threadIdx.x == 63)) * 2 +
             static_cast<unsigned>(__syncthreads_and(threadIdx.x < 63));
-  if (lane < 16) row[11] = __shfl_sync(0xffffu, lane, 15);  // half a warp, and its mask says so
+  if (lane < 16) row[11] = __shfl_sync(0xffffu, lane, 15);  // half a warp, as its mask says
   else row[11] = __shfl_sync(0xffff0000u, lane, 16);
 }
 TEST_F(Kernels, VoteAndShuffle) {
@@ -179,7 +179,7 @@ TEST_F(Kernels, SineOfHalfTurnsIsExact) {
   }
 }
 
-// A kernel whose blocks hand their results to the one that ends last.
+// The last block to finish combines the results of all blocks.
 __global__ void last_block(unsigned* ticket, int* partial, int* out) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
@@ -201,7 +201,7 @@ TEST_F(Kernels, SmallLaunchesRunInSeveralOrders) {
   for (int i = 0; i < 3; ++i) PLUGRAD_LAUNCH(last_block, 10, 32, 0, nullptr, ticket.get(), partial.get(), out.get());
   EXPECT_EQ(out.values()[0], 55);
   EXPECT_EQ(launches() - ran, 3u);
-  EXPECT_EQ(schedules() - orders, 4u + 4u + 1u);  // the first two in all three, and with late writes
+  EXPECT_EQ(schedules() - orders, 4u + 4u + 1u);  // the first two launches: three orders, and one with late writes
 }
 
 }  // namespace

@@ -10,9 +10,9 @@ namespace simt {
 namespace {
 constexpr size_t kAlignment = 256;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xcb;
-constexpr size_t kPoisoned = 64 << 20;            // at most so many bytes: the rest of a huge block reads as 0
-constexpr size_t kAddresses = size_t{1} << 38;    // reserved, not used: freed addresses do not come again soon
-constexpr size_t kFewerAddresses = size_t{1} << 33;  // where that is too much to ask
+constexpr size_t kPoisoned = 64 << 20;            // the most bytes poisoned per allocation; the rest reads as 0
+constexpr size_t kAddresses = size_t{1} << 38;    // reserved address space: freed addresses are not soon reused
+constexpr size_t kFewerAddresses = size_t{1} << 33;  // used if the larger reservation fails
 
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -186,12 +186,12 @@ void Memory::begin_log() {
 bool Memory::note_write(void* address) {
   if (!logging_ || !owns(address)) return false;
   char* page = base_ + (static_cast<char*>(address) - base_) / static_cast<ptrdiff_t>(kPage) * static_cast<ptrdiff_t>(kPage);
-  const auto found = before(page + kPage - 1);  // which may begin later on this page
+  const auto found = before(page + kPage - 1);  // it may begin later on this page
   if (found == allocations_.end() || !found->second.live) return false;
   const Allocation& one = found->second;
   if (page < one.first || page >= one.first + one.pages) return false;
   WriteLog& log = write_log();
-  if (log.has(page)) return false;  // it was opened: this is another fault
+  if (log.has(page)) return false;  // the page is already open: this is another fault
   if (log.count == WriteLog::kPages) {
     log.full = true;
     end_log();

@@ -1,4 +1,4 @@
-// Device memory on the host: nobody may touch it but a kernel or a copy of the emulator, while it runs.
+// Device memory on the host. Only a running kernel or copy of the emulator may access it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,34 +11,34 @@ namespace simt {
 
 inline constexpr size_t kPage = 4096;
 
-// Kernels and copies hold it, so they run one at a time; so do whoever allocates and frees.
+// Kernels, copies, allocations and releases hold this mutex, so that they run one at a time.
 std::recursive_mutex& gate();
 
 class Memory {
  public:
   Memory(unsigned device, uint64_t limit);
 
-  // Aligned to 256 bytes and poisoned; its end is the end of a page that is followed by one nobody may touch. Null: full.
+  // Returns poisoned memory aligned to 256 bytes, or null if full. It ends at a page end, before an inaccessible page.
   void* allocate(size_t bytes);
   bool release(void* address);
   void release_all();
   uint64_t used() const { return used_; }
   uint64_t limit() const { return limit_; }
 
-  bool owns(const void* address) const;  // of its addresses, allocated or not
+  bool owns(const void* address) const;  // whether in its address range, allocated or not
   bool covers(const void* address, size_t bytes) const;
-  // What lies at an address that owns(): "4 bytes past the end of an allocation of 256 bytes".
+  // Describes an address within owns(): "4 bytes past the end of an allocation of 256 bytes".
   std::string describe(const void* address) const;
 
-  // With the gate: who opens it lets everybody in, so the emulator closes it where no job is left.
+  // Called with the gate held. Open memory is open to every thread, so the emulator closes it when no job is left.
   void open();
   void close();
-  // Empty where the bytes beside allocations that share their pages are as they were; else which is not.
+  // Checks the unused bytes on the allocations' pages. Returns which one changed, or an empty string.
   std::string check_ends();
 
-  // From here to the end of the log writes are noted: page by page, with what was there.
+  // From here to end_log, logs each page that is written, with its previous contents.
   void begin_log();
-  bool note_write(void* address);  // for the handler of faults: was it a write to a page of the log?
+  bool note_write(void* address);  // for the fault handler: returns whether it was a logged write
   void end_log();
 
  private:
@@ -56,12 +56,12 @@ class Memory {
   uint64_t limit_, used_ = 0;
   char *base_ = nullptr, *fresh_ = nullptr, *end_ = nullptr;
   bool open_ = false, logging_ = false;
-  mutable std::mutex table_;  // of allocations_, which is changed with the gate held too
+  mutable std::mutex table_;  // guards allocations_; changes also hold the gate
   Allocations allocations_;
-  std::vector<const char*> live_, ragged_;  // ragged: with bytes beside them on their pages
+  std::vector<const char*> live_, ragged_;  // ragged: with unused bytes on their pages
 };
 
-// The pages that were written since begin_log, of all devices. A handler of signals fills it, so nothing in it allocates.
+// The pages of all devices written since begin_log. A signal handler fills the log, so nothing in it allocates.
 struct WriteLog {
   static constexpr size_t kPages = 4096;
   struct Page {
@@ -70,16 +70,16 @@ struct WriteLog {
   };
   Page pages[kPages];
   size_t count = 0;
-  bool full = false;  // a page more was written: the log says nothing
+  bool full = false;  // too many pages were written: the log is unusable
 
   void clear();
   bool has(const char* page) const { return *slot(page); }
   void add(char* page);
 
  private:
-  static constexpr size_t kSlots = 4 * kPages;  // a table by addresses
+  static constexpr size_t kSlots = 4 * kPages;  // a hash table by address
   const uint16_t* slot(const char* page) const;
-  uint16_t slots_[kSlots];  // the number of a page and 1, or 0
+  uint16_t slots_[kSlots];  // a page's number plus 1, or 0
 };
 WriteLog& write_log();
 

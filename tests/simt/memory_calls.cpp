@@ -23,7 +23,7 @@ struct Copy {
 
   size_t to_bytes() const { return to_pitch * (height - 1) + width; }
   size_t from_bytes() const { return from_pitch * (height - 1) + width; }
-  // Of the source.
+  // A digest of the source bytes.
   size_t digest() const {
     size_t all = 0;
     for (size_t row = 0; row < height; ++row)
@@ -45,7 +45,7 @@ bool fits(cudaMemcpyKind kind, bool to_device, bool from_device) {
   }
 }
 
-// It was allocated when the copy was queued, and is not any more when it runs.
+// Fails if memory that was allocated when the copy was queued is freed before it runs.
 void require_live(const Device* device, const void* address, size_t bytes, const char* what) {
   if (device && !device->memory.covers(address, bytes))
     throw Fault(cudaErrorIllegalAddress, std::string("a copy ") + what + " " + device->memory.describe(address));
@@ -72,7 +72,7 @@ cudaError_t copy(const Copy& c, cudaMemcpyKind kind, cudaStream_t stream) {
                 c.run();
               },
               to ? to : from ? from : &queue.device, from});
-  if (pageable) queue.drain();  // as CUDA's driver does, on the way up at least
+  if (pageable) queue.drain();  // as CUDA's driver does, at least for uploads
   return usable();
 }
 
@@ -106,7 +106,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   return noted(*address ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-// Waits for the device, as CUDA's does, so that nothing in flight loses its memory.
+// Waits for the device, as CUDA does, so that no work in flight loses its memory.
 cudaError_t cudaFree(void* address) {
   if (!address) return usable();
   if (const cudaError_t error = usable_beside_captures()) return error;

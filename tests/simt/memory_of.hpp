@@ -1,4 +1,4 @@
-// Device memory of a test, from values and back to them.
+// Copies a test's values to device memory and back.
 #pragma once
 #include <cuda_runtime.h>
 

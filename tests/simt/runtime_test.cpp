@@ -1,4 +1,4 @@
-// Streams, events, copies, errors and devices, as CUDA's manual has them.
+// Streams, events, copies, errors and devices behave as CUDA's manual says.
 #include <simt/control.hpp>
 #include <tests/simt/kernels.hpp>
 #include <tests/simt/memory_of.hpp>
@@ -11,7 +11,7 @@
 namespace simt::test {
 namespace {
 
-// Holds a stream until the test lets it go.
+// Blocks a stream until the test releases it.
 class Hold {
  public:
   explicit Hold(cudaStream_t stream) {
@@ -105,7 +105,7 @@ TEST_F(Runtime, AnEventOrdersTwoStreams) {
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
 }
 
-// Recorded anew, an event stands for the later point; who waits already waits for the earlier.
+// A second record moves an event to the later point; an earlier wait still waits for the earlier point.
 TEST_F(Runtime, AWaitIsForTheRecordBeforeIt) {
   cudaEvent_t event;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
@@ -250,7 +250,7 @@ TEST(Settings, AreReadFromOneLine) {
   EXPECT_THROW(read_settings("devices=many", read), std::invalid_argument);
 }
 
-// In a process of its own each, where the first use of a device reads the settings.
+// Each runs in its own process, in which the first use of a device reads the settings.
 [[noreturn]] void look(const char* text, cudaError_t error, int driver) {
   setenv("PLUGRAD_SIMT", text, 1);
   int count = -1, version = -1;

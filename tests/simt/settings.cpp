@@ -44,7 +44,7 @@ void read_one(const std::string& item, Settings& into) {
 Settings first_settings() {
   Settings read;
   if (const char* text = std::getenv("PLUGRAD_SIMT")) read_settings(text, read);
-  if (!read.devices && read.driver == Settings{}.driver) read.driver = 0;  // a machine without a GPU has no driver either
+  if (!read.devices && read.driver == Settings{}.driver) read.driver = 0;  // a machine without a GPU also has no driver
   return read;
 }
 }  // namespace

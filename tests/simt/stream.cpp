@@ -7,10 +7,10 @@
 namespace simt {
 namespace {
 constexpr size_t kQueue = 1024;
-constexpr auto kIdle = std::chrono::milliseconds(1);  // that long nothing has run when device memory is closed
-std::atomic<int64_t> waiting_jobs{0};  // that need device memory
+constexpr auto kIdle = std::chrono::milliseconds(1);  // idle time after which device memory is closed
+std::atomic<int64_t> waiting_jobs{0};  // jobs that need device memory
 
-// Nobody but a running job has business there. Closed and opened for each job, it would take most of the time.
+// Only a running job may access device memory. Closing it after every job would dominate the run time, hence kIdle.
 void close_memory() {
   const std::lock_guard held(gate());
   if (waiting_jobs) return;
@@ -49,7 +49,7 @@ CUstream_st::CUstream_st(simt::Device& owner, bool blocks) : StreamHead{&simt::l
   std::thread([this] { work(); }).detach();
 }
 
-// The null stream starts after what blocking streams have, and they after what it has.
+// The null stream waits for the work of blocking streams, and they wait for its work.
 void CUstream_st::keep_step() {
   std::vector<cudaStream_t> others;
   {
@@ -112,7 +112,7 @@ void CUstream_st::work() {
       changed_.wait(lock, awake);
     }
     if (jobs_.empty()) break;
-    Job job = std::move(jobs_.front());  // an empty one stays, so that the stream is not idle yet
+    Job job = std::move(jobs_.front());  // an empty job stays queued, so that the stream is not idle yet
     lock.unlock();
     run(job, shared);
     job = {};

@@ -1,4 +1,4 @@
-// Streams: a thread each, that does jobs in order, and events.
+// Streams, each a thread that runs jobs in order, and events.
 #pragma once
 #include <tests/simt/execution.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace simt {
 
-// Something that happens once in a stream; an event stands for the one of its latest record.
+// A point in a stream's work. An event refers to the mark of its latest record.
 struct Mark {
   std::atomic<bool> done{false};
   std::chrono::steady_clock::time_point when;
@@ -22,7 +22,7 @@ struct Mark {
 
 struct Job {
   std::function<void(SharedRange)> run;
-  // Device memory that it needs; both null: it runs on a lost device too.
+  // The devices whose memory it accesses; both null: it also runs on a lost device.
   Device *first = nullptr, *second = nullptr;
 };
 
@@ -33,15 +33,15 @@ const Library& library();
 struct CUstream_st : simt::StreamHead {
  public:
   CUstream_st(simt::Device& owner, bool blocks);
-  // Waits for room: a queue holds 1024 jobs.
+  // Waits while the queue is full (1024 jobs).
   void push(simt::Job job);
-  std::shared_ptr<simt::Mark> mark();  // of all that was pushed
+  std::shared_ptr<simt::Mark> mark();  // completes after all jobs pushed so far
   void drain();
   bool idle();
-  void finish();  // it ends when its jobs are done
+  void finish();  // ends the stream after its jobs
 
   simt::Device& device;
-  const bool blocking;  // in step with the null stream
+  const bool blocking;  // synchronises with the null stream
 
  private:
   void work();
@@ -56,12 +56,12 @@ struct CUstream_st : simt::StreamHead {
 
 struct CUevent_st {
   std::mutex mutex;
-  std::shared_ptr<simt::Mark> mark;  // null: never recorded, which counts as done
+  std::shared_ptr<simt::Mark> mark;  // null: never recorded, counts as completed
   bool timed = true;
   simt::Device* device = nullptr;
 };
 
 namespace simt {
-// The stream of a handle, where null means the selected device's own.
+// The stream of a handle; null means the selected device's null stream.
 CUstream_st& stream_of(cudaStream_t stream);
 }  // namespace simt

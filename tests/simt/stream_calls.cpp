@@ -7,7 +7,7 @@
 using namespace simt;
 
 namespace {
-constexpr uint64_t kOldest = 75;  // the capability that "its code" is for
+constexpr uint64_t kOldest = 75;  // the oldest capability that the plugin's code supports
 constexpr int kDynamicDefault = 48 << 10, kDynamicMost = 96 << 10;
 
 struct FunctionLimits {

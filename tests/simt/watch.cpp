@@ -6,8 +6,8 @@
 namespace simt {
 namespace {
 
-// A sum of floats in another order differs by roundings of its largest part; a result that is made of such sums by little of
-// its own size.
+// Tolerances for other orders: a float sum differs by rounding of its largest term, a result computed from such sums by a
+// small part of its own size.
 constexpr double kOfTheSum = 1e-4, kOfTheResult = 1e-3;
 
 template <class T> bool is_close(const char* at, const char* wanted) {

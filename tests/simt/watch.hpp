@@ -1,4 +1,4 @@
-// What a kernel did that its memory does not tell: atomic operations, sums whose order is free, and fences.
+// Records what a kernel's memory does not show: atomic operations, sums in any order, and fences.
 #pragma once
 #include <tests/simt/device.hpp>
 
@@ -12,21 +12,21 @@ namespace simt {
 struct Watch {
   Device* device = nullptr;
   std::unordered_set<const void*> atomics;  // words of device memory
-  std::unordered_set<const void*> sums;     // the words among them that floating-point numbers were added to
-  bool adds = false;                        // such a sum was made, wherever
-  size_t sum_bytes = sizeof(float);         // of its type
-  double largest = 0;                       // magnitude among the sums and what was added to them
-  std::function<void()> on_fence;           // null: nobody asks
+  std::unordered_set<const void*> sums;     // those of them with floating-point additions
+  bool adds = false;                        // a floating-point sum was made, anywhere
+  size_t sum_bytes = sizeof(float);         // the size of its type
+  double largest = 0;                       // the largest magnitude of a sum or a summand
+  std::function<void()> on_fence;           // null: not observed
 
   void begin(Device& on);
 };
 Watch& watch();
 
-// Whether a page that runs of one kernel have left differs by more than the order of its sums: the first byte, or null.
+// Returns the first byte where a page differs from `wanted` by more than the order of its sums explains, or null.
 const char* first_difference(const char* page, const char* wanted);
 
-// A further run of a launch whose blocks meet by atomic operations: what a block writes after its last __threadfence reaches
-// the others when the launch is over. On a GPU it may.
+// An extra run of a launch whose blocks synchronise by atomic operations: what a block writes after its last __threadfence
+// reaches the other blocks only when the launch ends, as it may on a GPU.
 class LateWrites {
  public:
   explicit LateWrites(WriteLog& log);
@@ -41,7 +41,7 @@ class LateWrites {
   void show_all();
 
   WriteLog& log_;
-  std::vector<char> visible_;  // the pages of the log, as other blocks see them
+  std::vector<char> visible_;  // the log's pages as other blocks see them
   std::vector<Byte> late_;
 };
 

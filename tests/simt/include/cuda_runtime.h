@@ -1,5 +1,5 @@
-// Stands in for CUDA's header of this name where there is no GPU: the part of the runtime that a backend needs, on the
-// emulator. The names have C++ linkage, so that nothing mistakes them for the real ones.
+// Replaces CUDA's header of this name: declares the part of the runtime that a backend needs, which the emulator implements.
+// The functions have C++ linkage, so that they cannot be confused with the real ones.
 #pragma once
 #include <simt/intrinsics.hpp>
 #include <simt/launch.hpp>
@@ -124,7 +124,7 @@ enum : unsigned {
 typedef struct CUevent_st* cudaEvent_t;
 typedef void (*cudaHostFn_t)(void* data);
 
-#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))     // as null
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))     // same as null
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))  // one for each thread and device
 
 struct cudaUUID_t { char bytes[16]; };

@@ -1,4 +1,4 @@
-// What a kernel calls beside C++: where it is, waiting for its block and its warp, atomics, and CUDA's own mathematics.
+// What a kernel calls besides C++: thread indices, barriers of its block and warp, atomics, and CUDA's own mathematics.
 #pragma once
 #include <simt/vectors.hpp>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-// Of the GPU thread that runs now. The emulator sets them; a kernel reads them.
+// The indices of the GPU thread that runs now. The emulator sets them; kernels read them.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -25,16 +25,16 @@ enum class Meeting : uint8_t { sync, shuffle, ballot, match };  // of the lanes 
 
 // Waits for all threads of the block that have not returned.
 int barrier(int predicate, Vote vote, const char* what, Site site);
-// Waits for the lanes of mask. A shuffle answers the value that lane `source` brought (its own where source is out of the
-// warp), a ballot the lanes whose value is not 0, a match those with the same value.
+// Waits for the lanes of mask. A shuffle returns the value of lane `source` (its own if source is outside the warp), a
+// ballot the lanes whose value is not 0, a match the lanes with the same value.
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site);
 int lane();
 void* dynamic_shared();
-// An atomic operation on these bytes.
+// Records an atomic operation on these bytes.
 void note_atomic(void* address, size_t bytes);
-// A sum of floating-point numbers in any order, of this magnitude at most: runs in other orders agree but for roundings.
+// Records a floating-point sum in any order, of this magnitude at most: other orders may differ by rounding.
 void note_sum(void* address, size_t bytes, double magnitude);
-// What the block has written is visible to all from here on.
+// Makes the block's earlier writes visible to all.
 void fence();
 [[noreturn]] void trap(const char* what, Site site);
 
@@ -49,10 +49,10 @@ template <class T> T shuffle(unsigned mask, T value, int source, const char* wha
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
-// The first lane of the part of `width` lanes that this lane is in.
+// The first lane of this lane's group of `width` lanes.
 inline int part(int width) { return lane() & ~(width - 1); }
 
-// *address becomes f(*address), at once for all threads, those of the host too; answers what it was.
+// Atomically sets *address to f(*address), also with respect to host threads; returns the old value.
 template <class T, class F> T update(T* address, F f) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
@@ -66,7 +66,7 @@ template <class T, class F> T update(T* address, F f) {
 
 }  // namespace simt
 
-// The place of a call is a default argument, so that a message can name it.
+// The call site is a default argument, so that a message can name it.
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   simt::barrier(0, simt::Vote::none, "__syncthreads", {file, line});
 }
@@ -123,12 +123,12 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, const char* 
   simt::trap("__trap", {file, line});
 }
 
-// One OS thread runs all GPU threads of a launch: a fence has something to do only where the emulator makes writes late.
+// One OS thread runs all GPU threads of a launch, so a fence only matters where the emulator delays writes.
 inline void __threadfence() { simt::fence(); }
 inline void __threadfence_block() {}
 inline void __threadfence_system() { simt::fence(); }
 
-// A GPU's addition in global memory takes denormals of float for 0.
+// A GPU's atomic addition in global memory treats float denormals as 0.
 inline float simt_flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 inline float atomicAdd(float* address, float value) {
   const float seen =
@@ -215,7 +215,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline float __saturatef(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
 
 namespace simt {
-// sin and cos of pi x, exact where the result is.
+// sin and cos of pi x, exact at multiples of 1/2.
 template <class T> void sincospi(T x, T* sine, T* cosine) {
   const T quarters = std::nearbyint(2 * x);  // x = quarters / 2 + rest, |rest| <= 1/4; inf and NaN go through
   const double angle = static_cast<double>(x - quarters / 2) * 3.14159265358979323846;

@@ -1,5 +1,5 @@
-// For a library that works on CUDA's streams, as cuBLAS does, and is a shared object of its own: it reaches the emulator, of
-// which a process may have several, by the stream that it is given.
+// For a library that works on CUDA's streams, as cuBLAS does, in a shared object of its own. A process may have several
+// emulators, so the library finds its emulator through the stream that it receives.
 #pragma once
 #include <simt/launch.hpp>
 
@@ -9,16 +9,16 @@
 namespace simt {
 
 struct Library {
-  // Queues work, which runs in stream order while device memory is open to it. What it throws by fail loses the device.
+  // Queues work, which runs in stream order with device memory accessible. If it throws through fail, the device is lost.
   void (*submit)(cudaStream_t stream, std::function<void()> work);
   [[noreturn]] void (*fail)(const std::string& what);
-  // Whether all these bytes are allocated on the stream's device.
+  // Returns whether all these bytes are allocated on the stream's device.
   bool (*covers)(cudaStream_t stream, const void* address, size_t bytes);
-  // "4 bytes past the end of an allocation of 256 bytes on device 0".
+  // For example "4 bytes past the end of an allocation of 256 bytes on device 0".
   std::string (*describe)(cudaStream_t stream, const void* address);
 };
 
-// What every stream begins with.
+// The first member of every stream.
 struct StreamHead {
   const Library* library;
 };

@@ -1,4 +1,4 @@
-// The types of CUDA that C++ lacks, and its qualifiers, of which a kernel on the host needs only the meaning of __shared__.
+// CUDA's types that C++ lacks, and CUDA's qualifiers, of which only __shared__ has a meaning on the host.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 #define __grid_constant__
 #define __constant__ static
 #define __align__(bytes) alignas(bytes)
-// One copy per block: blocks run one after the other on a thread of the emulator, which finds these variables and poisons
-// them before each. g++ ignores the section of a variable in a template; clang keeps state of its own in the thread's block.
+// One copy serves all blocks, which run one after the other; the emulator poisons it before each block. g++ ignores
+// section attributes in templates, hence thread_local; clang keeps other state in thread storage, hence the section.
 #ifdef __clang__
 #define __shared__ static __attribute__((section("simt_shared")))
 #else
