@@ -199,7 +199,7 @@ uint64_t Block::meet(Meeting meeting, unsigned mask, uint64_t value, int source,
   wait(State::warp, what, site);
   if (!(mask & bit)) {
     blame(cudaErrorLaunchFailure,
-          std::string(what) + " at " + text(site) + ": the mask " + hex(mask) + " leaves out the lane that calls");
+          std::string(what) + " at " + text(site) + ": the mask " + hex(mask) + " excludes the calling lane");
     abandon();
   }
   lane.meeting = meeting;

@@ -54,7 +54,7 @@ extern "C" {
 [[noreturn]] __attribute__((visibility("hidden"))) void __ubsan_handle_type_mismatch_v1_abort(const Mismatch* data,
                                                                                               const void* address) {
   fail(cudaErrorMisalignedAddress, "touches an address that is not aligned for its type " + std::string(data->type->name) +
-                                       ", which wants " + std::to_string(1u << data->log_alignment) + " bytes, in " +
+                                       ", which needs " + std::to_string(1u << data->log_alignment) + " bytes, in " +
                                        text(data->location) + place_of(address));
 }
 

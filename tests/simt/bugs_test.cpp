@@ -116,7 +116,7 @@ __global__ void wrong_mask(float* out) { out[threadIdx.x] = __shfl_xor_sync(0xff
 TEST_F(Bugs, MaskWithoutTheCaller) {
   PLUGRAD_LAUNCH(wrong_mask, 1, 32, 0, nullptr, out_);
   expect_fault(cudaErrorLaunchFailure,
-               {"kernel wrong_mask", "block (0,0,0) thread (16,0,0)", "the mask 0x0000ffff leaves out the lane that calls"});
+               {"kernel wrong_mask", "block (0,0,0) thread (16,0,0)", "the mask 0x0000ffff excludes the calling lane"});
 }
 
 __global__ void masks_differ(float* out) { out[threadIdx.x] = __shfl_sync(threadIdx.x < 16 ? ~0u : 0xffff0000u, 1.0f, 0); }
@@ -165,7 +165,7 @@ TEST_F(Bugs, HostMemoryThatTheDeviceCannotReach) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";
   PLUGRAD_LAUNCH((binary<float, Plus>), 1, 64, 0, nullptr, out_, reinterpret_cast<const float*>(64), in_, size_t{64},
                  Plus{});
-  expect_fault(cudaErrorIllegalAddress, {"touches 0x40, which is no memory of the device"});
+  expect_fault(cudaErrorIllegalAddress, {"touches 0x40, which is not device memory"});
 }
 TEST_F(Bugs, MemoryOfAnotherDevice) {
   if (kHandlersReturn) GTEST_SKIP() << "the thread sanitizer does not let a kernel leave a signal handler";

@@ -24,10 +24,10 @@ std::string what_happened(const siginfo_t& info) {
       info.si_addr < static_cast<char*>(dynamic_shared()) + (1 << 20))
     return "touches byte " + std::to_string(static_cast<char*>(info.si_addr) - static_cast<char*>(dynamic_shared())) +
            " of its dynamic shared memory, past its end";
-  if (info.si_code == SI_KERNEL) return "touches an address that is not aligned for its type, or none at all";
+  if (info.si_code == SI_KERNEL) return "touches an address that is not aligned for its type, or not valid";
   char digits[32];
   std::snprintf(digits, sizeof digits, "%p", info.si_addr);
-  return std::string("touches ") + digits + ", which is no memory of the device";
+  return std::string("touches ") + digits + ", which is not device memory";
 }
 
 bool note_write(void* address) {

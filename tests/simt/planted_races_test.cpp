@@ -114,7 +114,7 @@ TEST_F(Bugs, EightBytesAtAMultipleOfFour) {
   if (!kChecked) GTEST_SKIP() << "the sanitizer's own runtime has the checks";
   PLUGRAD_LAUNCH(reads_doubles, 1, 1, 0, nullptr, reinterpret_cast<double*>(out_), in_);
   expect_fault(cudaErrorMisalignedAddress,
-               {"kernel reads_doubles", "not aligned for its type", "which wants 8 bytes", "byte 4 of an allocation"});
+               {"kernel reads_doubles", "not aligned for its type", "which needs 8 bytes", "byte 4 of an allocation"});
 }
 
 __global__ void past_static(float* out) {

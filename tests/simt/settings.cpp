@@ -35,10 +35,10 @@ void read_one(const std::string& item, Settings& into) {
     char* end = nullptr;
     into.*key.member = std::strtoull(item.c_str() + equals + 1, &end, 10);
     if (end == item.c_str() + equals + 1 || *end)
-      throw std::invalid_argument("PLUGRAD_SIMT: '" + item + "' wants a number after '='");
+      throw std::invalid_argument("PLUGRAD_SIMT: '" + item + "' needs a number after '='");
     return;
   }
-  throw std::invalid_argument("PLUGRAD_SIMT: '" + item + "' is no KEY=NUMBER; keys:" + known);
+  throw std::invalid_argument("PLUGRAD_SIMT: '" + item + "' is not KEY=NUMBER; keys:" + known);
 }
 
 Settings first_settings() {

@@ -65,7 +65,7 @@ void submit(Kernel kernel, cudaStream_t stream) {
   }
   Refusal refused = refusal(kernel);
   if (injected(Injection::launch_refused))
-    refused = {cudaErrorInvalidConfiguration, with_kernel(kernel, "launch refused, as a test wanted")};
+    refused = {cudaErrorInvalidConfiguration, with_kernel(kernel, "launch refused, injected by a test")};
   if (refused.error) {
     report_fault(refused.why);
     noted(refused.error);
@@ -76,7 +76,7 @@ void submit(Kernel kernel, cudaStream_t stream) {
   Device& device = queue.device;
   queue.push({[kernel = std::move(kernel), &device, faults](SharedRange shared) {
                 if (faults)
-                  throw Fault(cudaErrorIllegalAddress, with_kernel(kernel, "fails, as a test wanted"));
+                  throw Fault(cudaErrorIllegalAddress, with_kernel(kernel, "fails, injected by a test"));
                 execute(kernel, device, shared);
               },
               &device});

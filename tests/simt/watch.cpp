@@ -84,7 +84,7 @@ void note_atomic(void* address, size_t bytes) {
     for (size_t i = 0; i < bytes; i += sizeof(uint32_t)) w.atomics.insert(static_cast<char*>(address) + i);
   } else if (pinned().covers(address, bytes)) {
     Block::current().blame(cudaErrorIllegalAddress,
-                           "an atomic operation on pinned host memory, which works only where the bus carries them");
+                           "an atomic operation on pinned host memory, which works only if the bus supports them");
     Block::current().abandon();
   }
 }
