@@ -1,4 +1,4 @@
-// Planted bugs: the stand-in for cuBLAS finds each, and says which argument is wrong.
+// Planted bugs: the replacement for cuBLAS finds each, and its message names the wrong argument.
 #include <cuda_runtime.h>
 #include <simt/control.hpp>
 #include <tests/cublas/checking_cublas.hpp>
@@ -18,7 +18,7 @@ template <class F> F function(const char* name) {
   return reinterpret_cast<F>(dlsym(library, name));
 }
 
-// c (5 x 4) = a (5 x 7) b (7 x 4), in columns.
+// c (5 x 4) = a (5 x 7) b (7 x 4), column-major.
 struct Arguments {
   int transpose_a = cublas::kNoTranspose, transpose_b = cublas::kNoTranspose, m = 5, n = 4, k = 7;
   int lda = 5, ldb = 7, ldc = 5, type = cublas::kFloat32, compute = cublas::kCompute32;

@@ -1,6 +1,6 @@
-// Stands in for cuBLAS on the emulator: the functions that the CUDA backend opens, which check every argument and then
-// multiply plainly. What is wrong fails the stream as a kernel's fault does, so that no test passes by falling back to
-// another kernel.
+// Replaces cuBLAS on the emulator: implements the functions that the CUDA backend opens. They check every argument and then
+// multiply with simple loops. A wrong argument fails the stream as a kernel's fault does, so that no test can pass through
+// the fallback kernel.
 #include <tests/cublas/checking_cublas.hpp>
 
 #include <simt/library.hpp>
@@ -24,7 +24,7 @@ struct Context {
   bool has_workspace = false;
 };
 
-// One call, whichever function it came by.
+// One call of any of the functions.
 struct Gemm {
   const char* function;
   Context* context;
@@ -38,7 +38,7 @@ struct Gemm {
   }
 };
 
-// The scalars are the caller's only during the call.
+// A call with copies of the scalars, which the caller owns and may change after the call.
 struct Product {
   Gemm call;
   double alpha, beta;
@@ -81,7 +81,7 @@ size_t bytes_of(int rows, int columns, int leading, int type) {
   return (static_cast<size_t>(columns - 1) * static_cast<size_t>(leading) + static_cast<size_t>(rows)) * size_of(type);
 }
 
-// A matrix has to lie within one allocation.
+// Fails unless the matrix is aligned and lies within one allocation.
 void demand_matrix(const Gemm& g, const char* name, const void* base, size_t bytes) {
   const simt::Library& library = simt::library_of(g.context->stream);
   if (reinterpret_cast<uintptr_t>(base) % size_of(g.type_a))
@@ -93,7 +93,7 @@ void demand_matrix(const Gemm& g, const char* name, const void* base, size_t byt
                            library.describe(g.context->stream, is_start ? static_cast<const char*>(base) : end)));
 }
 
-// Ten bits of mantissa, as tensor cores round what they read; the largest numbers stay finite.
+// Rounds to ten bits of mantissa, as tensor cores round their inputs; the largest numbers stay finite.
 double tf32(double x) {
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(x));
   const auto rounded = std::bit_cast<float>((bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu);
@@ -116,7 +116,7 @@ uint16_t bfloat16(float x) {
 
 void store(char* base, size_t i, const Product& p, double sum) {
   const int type = p.call.type_c;
-  const auto keep = [&](double old) { return p.alpha * sum + (p.beta == 0 ? 0 : p.beta * old); };  // 0: c is not read
+  const auto keep = [&](double old) { return p.alpha * sum + (p.beta == 0 ? 0 : p.beta * old); };  // beta 0: ignores c
   if (type == cublas::kFloat64) {
     auto* c = reinterpret_cast<double*>(base);
     c[i] = keep(c[i]);
@@ -129,7 +129,7 @@ void store(char* base, size_t i, const Product& p, double sum) {
   }
 }
 
-// op(a) in rows and op(b) in columns, one after the other: the loops below are then plain.
+// Copies op(a) row by row or op(b) column by column, so that the loops below are simple.
 std::vector<double> lines(const Gemm& g, const char* base, int count, int leading, bool is_contiguous) {
   std::vector<double> all(static_cast<size_t>(count) * static_cast<size_t>(g.k));
   for (size_t i = 0; i < static_cast<size_t>(count); ++i)
@@ -155,7 +155,7 @@ void multiply(const Product& p, const char* a, const char* b, char* c) {
     }
 }
 
-// Work is given the product and runs in the stream, after the arguments were found right.
+// Checks the arguments, then queues `work`, which receives the product.
 template <class Work> cublas::Status submit(const Gemm& g, Work work) {
   if (!g.context->stream) return 1;  // not initialised
   const simt::Library& library = simt::library_of(g.context->stream);
@@ -197,7 +197,7 @@ cublas::Status cublasCreate_v2(cublas::Handle* handle) {
   return cublas::kSuccess;
 }
 
-// As cuBLAS: a new stream has the workspace of the library until it is given one.
+// As in cuBLAS, setting a stream resets the workspace to the library's own.
 cublas::Status cublasSetStream_v2(cublas::Handle handle, cudaStream_t stream) {
   *context_of(handle) = {stream, false};
   return cublas::kSuccess;

@@ -1,4 +1,4 @@
-// What the stand-in for cuBLAS tells a test.
+// What a test can query from the replacement for cuBLAS.
 #pragma once
 #include <backends/cuda/blas.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::cuda::checking {
 
-// Calls of each function since the library was loaded.
+// The number of calls of each function since the library was loaded.
 struct Calls {
   std::atomic<int> single{0}, strided{0}, by_pointers{0};
 };

@@ -14,7 +14,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// Ours have integers for enumerations and void* for handles: passed in the same way, where size and kind are equal.
+// Ours use integers for enumerations and void* for handles. These are passed the same way if size and kind are equal.
 template <class Ours, class Theirs> constexpr bool is_passed_alike() {
   constexpr bool numbers =
       (std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
@@ -48,7 +48,7 @@ using cublasGemmBatchedExType = cublasStatus_t (*)(cublasHandle_t, cublasOperati
                                                    cudaDataType, int, const void*, void* const[], cudaDataType, int, int,
                                                    cublasComputeType_t, cublasGemmAlgo_t);
 
-// The header has overloads of these: these are the functions themselves.
+// The header overloads these; the casts select the functions themselves.
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmExType>(&cublasGemmEx)), cublasGemmExType>);
 static_assert(std::is_same_v<decltype(static_cast<cublasGemmStridedBatchedExType>(&cublasGemmStridedBatchedEx)),
                              cublasGemmStridedBatchedExType>);
@@ -99,7 +99,7 @@ TEST(Cublas, IsNotOpenedFromAnyOtherFileThanTheOneNamed) {
   }
 }
 
-// The wheels of NVIDIA, in the environment that the shell has activated; its own order is the newer version first.
+// NVIDIA's wheels in the activated Python environment; the newer version comes first.
 TEST(Cublas, IsLookedForInThePackagesOfPython) {
   namespace fs = std::filesystem;
   const fs::path prefix = fs::path(testing::TempDir()) / ("plugrad-cublas-" + std::to_string(getpid()));

@@ -1,5 +1,5 @@
-// Matrix products of the CUDA backend through cuBLAS, of which a stand-in checks every argument: each layout has the right
-// values, and comes by the call that is meant for it.
+// Matrix products of the CUDA backend through a cuBLAS replacement that checks every argument: each layout gives the correct
+// values, through the intended call.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -40,7 +40,7 @@ Tensor counted(const Shape& shape, DType dtype = DType::f32) {
 
 std::vector<double> numbers(const Tensor& x) { return cast(contiguous(x), DType::f64).to_vector<double>(); }
 
-// Both of rank 4, with equal batches.
+// The expected product of two operands of rank 4 with equal batches.
 std::vector<double> product_of(const Tensor& a, const Tensor& b) {
   const int64_t batches = a.shape()[0] * a.shape()[1], m = a.shape()[2], k = a.shape()[3], n = b.shape()[3];
   const std::vector<double> left = numbers(a), right = numbers(b);
@@ -56,8 +56,8 @@ std::vector<double> product_of(const Tensor& a, const Tensor& b) {
 enum class By { single, strides, pointers, tiles };
 struct Case {
   const char* name;
-  Shape a, b;            // as they lie in memory
-  Shape a_axes, b_axes;  // as they are multiplied
+  Shape a, b;            // shapes in memory
+  Shape a_axes, b_axes;  // the order of axes in the product
   By by;
 };
 
@@ -103,7 +103,7 @@ TEST(MatmulOfBatches, MatricesOfABatchAreSkippedAndRepeated) {
   EXPECT_EQ(calls().strided - strided, 1);
 }
 
-// What the driver counts and the core does not.
+// The driver counts the workspace; the core does not.
 TEST(MatmulOfBatches, WorkspaceOfCublasIsInThePhysicalMemory) {
   const Device d = device();
   const Tensor x = counted({3, 3});

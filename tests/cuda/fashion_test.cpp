@@ -1,4 +1,4 @@
-// The demo's network on the emulated device: 784-32-10, batch 32, 100 steps on Fashion-MNIST, with the losses of the CPU.
+// The demo's network on the emulated device: 784-32-10, batch 32, 100 steps on Fashion-MNIST; the losses match the CPU's.
 #include <plugrad/runtime/runtime.hpp>
 #include <tools/train/trainer.hpp>
 
@@ -22,7 +22,7 @@ std::vector<float> losses_on(Device device) {
   return trainer.run_steps(kSteps);
 }
 
-// The same weights and batches; sums in another order, which Adam's division by small numbers enlarges.
+// Weights and batches are the same. Sums run in another order; Adam's division by small numbers amplifies the difference.
 TEST(FashionMnist, HasTheLossesOfTheCpu) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no dataset-fashion-mnist in " << kData;
   if (!has_device("cpu")) GTEST_SKIP() << "no plugin for cpu";

@@ -1,5 +1,5 @@
-// Tests of a device's failures: through the core, with the backend linked in, so that the test can tell the emulator what to
-// break. Each case is a process of its own.
+// For tests of device failures through the core. The backend is linked in, so that the test can inject failures into the
+// emulator. Each case runs in its own process.
 #pragma once
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/plugrad.hpp>
@@ -17,7 +17,7 @@ namespace plugrad::test {
 
 inline constexpr int64_t kMebi = 1 << 18;  // f32 elements in 1 MiB
 
-// Prints what f threw, for the test to match; then the process ends as any program does.
+// Prints the error that f threw, for the test to match; then ends the process normally.
 [[noreturn]] inline void report(const char* settings, const std::function<void()>& f) {
   setenv("PLUGRAD_SIMT", settings, 1);
   const PluginRecord record = add_backend(plugrad_cuda_backend(host()));
@@ -32,7 +32,7 @@ inline constexpr int64_t kMebi = 1 << 18;  // f32 elements in 1 MiB
 }
 inline void demand(bool holds, const char* what) {
   if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
+  std::fprintf(stderr, "not true: %s\n", what);
   std::_Exit(1);
 }
 inline Tensor some(int64_t n, float value = 1) { return full({n}, value, DType::f32, Device("cuda-emu")); }

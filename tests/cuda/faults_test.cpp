@@ -1,5 +1,5 @@
-// What goes wrong on a device, as a program sees it: through the core, with the backend linked in, so that the test can tell
-// the emulator what to break. Each case is a process of its own.
+// Device failures as a program sees them, through the core. The backend is linked in, so that the test can inject failures
+// into the emulator. Each case runs in its own process.
 #include <tests/cuda/faults.hpp>
 
 namespace plugrad::test {
@@ -67,7 +67,7 @@ TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {
   }, "code 7: .*TANH.*invalid configuration argument");
 }
 
-// Another library's graph capture, code that cannot be compiled, and the rest of what comes of one call.
+// Errors of one call only, such as another library's graph capture or code that cannot be compiled.
 TEST_F(FaultsDeathTest, AnErrorThatDoesNotStickIsOfItsCallAlone) {
   expect(
       "",
@@ -133,7 +133,7 @@ TEST_F(FaultsDeathTest, AFailedKernelLosesTheDevice) {
       total(x * y);
     } catch (const Error& error) {
       demand(error.code() == Code::device_lost, "device_lost");
-      for (int i = 0; i < 3; ++i) {  // for ever
+      for (int i = 0; i < 3; ++i) {  // every time
         try {
           total(x + y);
           demand(false, "work on a lost device is refused");

@@ -1,4 +1,4 @@
-// Arrays of another library on the same device, whose stream is late: imports come after it, and it comes after exports.
+// Arrays of another library on the same device, whose stream is slow: imports wait for it, and it waits for exports.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -26,10 +26,10 @@ constexpr int64_t kCount = 1000;
 constexpr size_t kBytes = kCount * sizeof(float);
 
 void demand(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorName(error); }
-// Long enough for work that waits for nothing to be over.
+// Sleeps long enough for work that waits for nothing to complete.
 void linger() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
-// Keeps a stream busy until the test lets it go.
+// Blocks a stream until the test releases it.
 class Hold {
  public:
   explicit Hold(cudaStream_t stream) {
@@ -100,7 +100,7 @@ class Native : public testing::Test {
 
 std::vector<float> all(float value) { return std::vector<float>(kCount, value); }
 
-// The sum of an array that a producer fills late, on one of its streams, and imports in that order.
+// Doubles an array that a producer fills late on one of its streams, imported with this order.
 std::vector<float> doubled_late(cudaStream_t producer, const Device& device, dlpack::Order order) {
   Library library;
   Hold late(producer);
@@ -117,7 +117,7 @@ TEST_F(Native, AnImportComesAfterTheProducersStream) {
   cudaStream_t producer = nullptr;
   demand(cudaStreamCreateWithFlags(&producer, cudaStreamNonBlocking));
   EXPECT_EQ(doubled_late(producer, device, dlpack::Order::stream(producer)), all(6));
-  EXPECT_EQ(doubled_late(producer, device, dlpack::Order::none()), all(0)) << "the producer is not late: nothing is shown";
+  EXPECT_EQ(doubled_late(producer, device, dlpack::Order::none()), all(0)) << "the producer was not late";
   demand(cudaStreamDestroy(producer));
 }
 
@@ -141,7 +141,7 @@ TEST_F(Native, AnImportIsOrderedUnlessItSaysOtherwise) {
   EXPECT_EQ(copy.to_vector<float>(), all(5));
 }
 
-// As torch does with the stream that it is given.
+// As PyTorch does with the stream that it receives.
 TEST_F(Native, AProducerMakesOurStreamWait) {
   Library library;
   cudaEvent_t filled = nullptr;
@@ -155,7 +155,7 @@ TEST_F(Native, AProducerMakesOurStreamWait) {
     linger();
     late.let_go();
   }).detach();
-  EXPECT_EQ(x.to_vector<float>(), all(2));  // by the copy stream alone
+  EXPECT_EQ(x.to_vector<float>(), all(2));  // uses the copy stream only
   demand(cudaEventDestroy(filled));
 }
 
@@ -201,7 +201,7 @@ TEST_F(Native, MemoryGoesBackOnceNothingUsesIt) {
   EXPECT_EQ(sum.to_vector<float>(), all(1));
 }
 
-// --- Each in a process of its own.
+// --- Each case runs in its own process.
 
 [[noreturn]] void import_on_the_second_device() {
   add_backend(plugrad_cuda_backend(host()));

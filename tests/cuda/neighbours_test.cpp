@@ -1,4 +1,4 @@
-// Beside other users of CUDA in the process: the current device, contexts, captures of graphs, peers, forks.
+// The backend beside other users of CUDA in the process: the current device, contexts, graph captures, peers, forks.
 #include <tests/cuda/faults.hpp>
 
 #include <cuda_runtime.h>
@@ -81,7 +81,7 @@ TEST_F(NeighboursDeathTest, CopiesBetweenDevicesAskForPeerAccess) {
       "all went well");
 }
 
-// Nothing may read the warning as an error: the products are right, and slower.
+// A missing cuBLAS is only a warning: the products are correct, but slower.
 TEST_F(NeighboursDeathTest, AMissingCublasIsAWarningThatSaysWhatToInstall) {
   setenv("PLUGRAD_CUBLAS", "/nowhere/libcublas.so.13", 1);
   expect(

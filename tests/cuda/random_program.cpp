@@ -14,7 +14,7 @@ namespace plugrad::test {
 using Random = std::mt19937_64;
 using Numbers = std::vector<int64_t>;
 
-// Draws a step from the values so far, or nothing where it finds no operands; and computes it.
+// draw makes a step from the values so far, or nothing if it finds no operands; run computes the step.
 struct StepKind {
   const char* name;
   std::optional<Step> (*draw)(const std::vector<Step>& steps, Random& random);
@@ -22,7 +22,7 @@ struct StepKind {
 };
 
 namespace {
-constexpr int64_t kMost = 600;  // elements of a value
+constexpr int64_t kMost = 600;  // the most elements of a value
 
 int64_t below(Random& random, int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); }
 int pick(const std::vector<Step>& steps, Random& random) {
@@ -37,7 +37,7 @@ std::optional<Step> made(int a, Shape shape, Numbers numbers = {}, int b = -1) {
   if (shape.size() > 5 || shape.count() > kMost) return {};
   return Step{nullptr, a, b, std::move(shape), std::move(numbers)};
 }
-// Some value whose rank is at least this; -1 where there is none.
+// Picks a value whose rank is at least this; -1 if there is none.
 int pick_of_rank(const std::vector<Step>& steps, Random& random, size_t rank) {
   const int start = pick(steps, random), n = static_cast<int>(steps.size());
   for (int i = 0; i < n; ++i)
@@ -201,7 +201,7 @@ Tensor run_cross_entropy(const Step& step, const Tensor& a) {
                        Reduction::none);
 }
 
-// Values stay within a few orders of magnitude, whatever comes of what: poles and overflow are conformance's.
+// Values stay within a few orders of magnitude in every program; conformance tests poles and overflow.
 constexpr StepKind kKinds[] = {
     {"leaf", draw_leaf, nullptr},
     {"neg", draw_same, [](const Step&, const Tensor& a, const Tensor&) { return -a; }},

@@ -1,4 +1,4 @@
-// Small programs of tensor ops, drawn by a seed: the same on every device, and printable.
+// Small programs of tensor ops, drawn from a seed. They are the same on every device, and printable.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -13,23 +13,23 @@ namespace plugrad::test {
 struct Step {
   const struct StepKind* kind;
   int a = -1, b = -1;
-  Shape shape;                     // of the result; of a leaf
-  std::vector<int64_t> numbers;    // what the kind makes of them: axes, a range, indices
+  Shape shape;                     // of the result, or of a leaf
+  std::vector<int64_t> numbers;    // their meaning depends on the kind: axes, a range, indices
 };
 
 struct Program {
   uint64_t seed;
   std::vector<Step> steps;
-  std::string text() const;  // a line a step
+  std::string text() const;  // one line per step
 };
 
-// Between 2 leaves and 4 at first, then 6 to 14 steps.
+// Draws 2 to 4 leaves, then 6 to 14 steps.
 Program draw_program(uint64_t seed);
 
 struct Results {
-  std::vector<std::vector<double>> values, gradients;  // of each step; of each leaf
+  std::vector<std::vector<double>> values, gradients;  // values of each step, gradients of each leaf
 };
-// All values, and the gradients of the sum of the means of those that nothing else used.
+// Returns all values, and the gradients of the sum of the means of all unused values.
 Results run_program(const Program& program, DType dtype, Device device);
 
 }  // namespace plugrad::test

@@ -12,7 +12,7 @@
 namespace plugrad::test {
 namespace {
 
-constexpr uint64_t kPrograms = 100;  // of each of the ten tests
+constexpr uint64_t kPrograms = 100;  // per test; there are ten
 
 double largest(const std::vector<std::vector<double>>& all) {
   double most = 0;
@@ -21,15 +21,15 @@ double largest(const std::vector<std::vector<double>>& all) {
   return most;
 }
 
-// What two right devices may differ by: rounding of each function (up to 16 ULP, see sdk/ops.md) and another order of sums,
-// through a dozen steps and back: 1000 eps of the program's largest number.
+// The most by which two correct devices may differ, by rounding of functions (up to 16 ULP, sdk/ops.md) and order of sums,
+// through a dozen steps and their gradients: 1000 eps of the program's largest number.
 double bound(const Results& results, DType dtype) {
   const double eps = dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
   return 1000 * eps * (1 + std::max(largest(results.values), largest(results.gradients)));
 }
 
-// How the first difference reads; empty where there is none.
+// Describes the first difference; empty if there is none.
 std::string difference(const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got,
                        double allowed, const char* what) {
   for (size_t i = 0; i < want.size(); ++i) {
@@ -58,7 +58,7 @@ TEST_P(Programs, AgreeWithTheCpu) {
 }
 INSTANTIATE_TEST_SUITE_P(Hundreds, Programs, testing::Range<uint64_t>(0, 10));
 
-// The test can fail: a program's results are no constants, and one that is off by little is found.
+// The test can fail: results are not constant, and a small deviation is found.
 TEST(Difference, IsFound) {
   const Program program = draw_program(1);
   const Results results = run_program(program, DType::f64, default_device());

@@ -1,5 +1,5 @@
-// Tensors larger than one launch's blocks: kernels whose threads go on to further tiles, reductions of cut lines, rows of
-// any length, copies that turn axes, sums in a fixed order. The values are the CPU's.
+// Tensors larger than one launch's blocks: kernels that loop over tiles, reductions of cut lines, rows of any length,
+// transposing copies, sums in a fixed order. The expected values are the CPU's.
 #include <plugrad/plugrad.hpp>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Sizes : public testing::Test {
   static std::vector<double> numbers(const Tensor& x) { return cast(to(x, Device("cpu")), DType::f64).to_vector<double>(); }
 
   static void expect_equal(const Tensor& want, const Tensor& got) { expect_close(want, got, 0); }
-  // Beside each other within so many eps of the larger one or 1.
+  // Expects elements to differ by at most eps times the larger of the element and 1.
   static void expect_close(const Tensor& want, const Tensor& got, double eps) {
     ASSERT_EQ(want.shape(), got.shape());
     const double one = want.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
@@ -37,7 +37,7 @@ class Sizes : public testing::Test {
         ++differ;
       }
   }
-  // The same function of the same operands, on the CPU and here.
+  // Compares f of the same operands on the CPU and on this device.
   static void compare(const std::function<Tensor(const Tensor&, const Tensor&)>& f, const Tensor& a, const Tensor& b,
                       double eps = 0) {
     expect_close(f(a, b), f(here(a), here(b)), eps);
@@ -83,7 +83,7 @@ TEST_F(Sizes, SumsOfLinesThatAreCutIntoSegments) {
   compare([](const Tensor& x, const Tensor&) { return sum(lt(x, 0)); }, tall, tall);
 }
 
-// Neighbouring columns are read together where they lie in whole aligned packs, and one by one otherwise.
+// Adjacent columns are read together if they form whole aligned packs, otherwise one by one.
 TEST_F(Sizes, ColumnsOfAnyNumberAndAlignment) {
   const Shape shapes[] = {{5000, 1}, {5000, 4}, {3000, 7}, {2049, 64}, {700, 260}, {3, 4100}, {1, 1000}, {20000, 36}};
   for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::boolean})
@@ -112,7 +112,7 @@ TEST_F(Sizes, ReductionsOfTurnedAndOfEightAxes) {
   compare([](const Tensor& y, const Tensor&) { return sum(expand(y, {3000, 1000}), {1}); }, row, row, 20000);
 }
 
-// The block that finishes last combines the segments: each launch has to find its counters at 0 and leave them so.
+// The block that finishes last combines the segments: each launch must find its counters at 0 and reset them.
 TEST_F(Sizes, CutSumsHaveTheSameBitsEachTime) {
   const Tensor line = here(uniform({kMany})), table = here(uniform({30000, 24}));
   const Tensor of_line = sum(line), of_columns = sum(table, {0}), of_rows = argmax(table, {0});
@@ -140,7 +140,7 @@ Tensor gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, 
   return leaf.grad();
 }
 
-// Lines that a few threads hold in registers, that take a block, that fit no block, and that lie apart or askew.
+// Lines that fit into a few threads' registers, that need a block, that exceed a block; strided and misaligned lines.
 TEST_F(Sizes, LogSoftmaxOfLinesOfAnyLengthAndLayout) {
   const Shape shapes[] = {{3000, 10}, {40, 1}, {1, 40}, {70, 64}, {33, 1001}, {3, 4096}, {2, 4100}, {2, 9001}, {2, 40000}};
   for (const DType dtype : {DType::f32, DType::f64})
@@ -211,7 +211,7 @@ TEST_F(Sizes, AddingByIndexInOneOrderHasTheSameBitsEachTime) {
   }
 }
 
-// The additions of a GPU take denormals for 0 unless the kernel sees to it.
+// A GPU's atomic additions treat denormals as 0 unless the kernel corrects them.
 TEST_F(Sizes, AddingByIndexKeepsDenormals) {
   const float tiny = 3e-40f, least = std::numeric_limits<float>::min(), inf = std::numeric_limits<float>::infinity();
   const std::vector<float> target{0, tiny, tiny, 1.5f * least, least, 1, inf, -tiny, 0};
@@ -221,7 +221,7 @@ TEST_F(Sizes, AddingByIndexKeepsDenormals) {
       scatter_add(Tensor::from(target, {9}), 0, index, Tensor::from(source, {9})).to_vector<float>();
   for (size_t i = 0; i < 9; ++i) EXPECT_EQ(got[i], target[i] + source[i]) << "element " << i;
   const Tensor many = full({3000}, tiny), one = scatter_add(zeros({1}), 0, zeros({3000}, DType::i64), many);
-  // 3000 of them are no denormal any more
+  // the sum of 3000 of them is not denormal
   EXPECT_NEAR(static_cast<double>(one.item<float>()) / (3000 * static_cast<double>(tiny)), 1, 1e-4);
 }
 
@@ -232,7 +232,7 @@ TEST_F(Sizes, GatherFromLongLines) {
   compare([](const Tensor& y, const Tensor& i) { return gather(transpose(y), 1, transpose(i)); }, x, index);
 }
 
-// Rows of a table, as of an embedding: in packs where they lie so.
+// Rows of a table, as of an embedding, which are gathered in packs if aligned.
 TEST_F(Sizes, GatherOfWholeRowsAndTheirGradient) {
   const Tensor rows = cast(mul(rand({2000, 1}, DType::f64, Device("cpu")), 50), DType::i64);
   for (const int64_t width : {1, 3, 64, 65, 264})
