@@ -1,5 +1,5 @@
-// The cost of CUDA itself, to compare the figures of bench/rates.cpp with: the launch of an empty kernel, and a copy on the
-// device.
+// The cost of CUDA itself, as a baseline for bench/rates.cpp: the launch of an empty kernel, and a copy on the device.
+// It uses no plugrad code.
 #include <cuda_runtime.h>
 
 #include <algorithm>

@@ -4,8 +4,8 @@ on Value.
 
     bench/device.py [--device cuda] [--sizes 1,10000,1000000] [--seconds 0.2]
 
-Prints a table of microseconds on either device, medians of rounds taken in turns, and how many times the other device is
-faster. Without --device it uses the first GPU, or the plugin `reference` where there is none, and says so.
+Prints a table of microseconds on each device, medians of alternating rounds, and how many times faster the other device is.
+Without --device it uses the first GPU, or the plugin `reference` if there is none, and says so.
 """
 import argparse
 import statistics

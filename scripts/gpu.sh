@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs everything that needs a GPU on a machine that has only a GPU: no network, no toolkit, no packages.
-#   gpu.sh pack [FOLDER]                builds, and copies the plugins (sm_90 and PTX), programs, tests and their
-#                                       libraries into FOLDER (build/gpu-pack by default); less than 40 MB
-#   FOLDER/gpu.sh run quick             conformance, the tests, a training
-#   FOLDER/gpu.sh run sanitize          the same kernels under compute-sanitizer
-#   FOLDER/gpu.sh run bench             the CPU beside the GPU, and the GPU beside PyTorch eager where python3 has torch
+# Runs all checks that need a GPU, on a machine that has only a GPU and its driver: no network, toolkit or packages.
+#   gpu.sh pack [FOLDER]                builds the plugins (sm_90 and PTX), programs and tests, and packs them with
+#                                       their libraries into FOLDER (default build/gpu-pack); less than 40 MB
+#   FOLDER/gpu.sh run quick             runs conformance, the tests and a training
+#   FOLDER/gpu.sh run sanitize          runs the kernels under compute-sanitizer
+#   FOLDER/gpu.sh run bench             compares the GPU with the CPU, and with PyTorch eager if python3 has torch
 # A run ends within 8 minutes and writes FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for bench/results/.
-# Exit status: 0 success, 1 something failed, 2 bad usage, 77 there is no GPU. Set PLUGRAD_CUBLAS where cuBLAS is not found.
+# Exit status: 0 success, 1 failure, 2 bad usage, 77 no GPU. Set PLUGRAD_CUBLAS if cuBLAS is not found.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 limit=40000000 seconds=470 no_gpu=77
@@ -23,7 +23,7 @@ programs=(plugrad plugrad-conform)
 benches=(bench_crossover bench_rates bench_cuda_floor)
 data=/usr/share/datasets/fashion-mnist
 
-# All but the C library and its loader, which belong to the machine.
+# Lists the libraries of programs, except the C library and its loader, which the machine provides.
 libraries_of() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*|libplugrad)\.so'
@@ -58,7 +58,7 @@ pack() {
   cp "$here/gpu.sh" bench/rates_torch.py "$folder/"
   git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"
   pack_data "$folder"
-  tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib  # a third of the size; every machine has gzip
+  tar -C "$folder" -czf "$folder/programs.tar.gz" bin lib  # one third of the size; every machine has gzip
   rm -r "$folder/bin" "$folder/lib"
 
   size=$(du -sb "$folder" | cut -f1)
@@ -92,7 +92,7 @@ step() {  # step NAME COMMAND ...
   shift
   started=$(date +%s)
   if [ "$(left)" -lt 5 ]; then
-    say "- $name: not run, the time is up"
+    say "- $name: not run, no time left"
     failed=1
     return
   fi
@@ -100,7 +100,7 @@ step() {  # step NAME COMMAND ...
   if [ "$status" = 0 ]; then say "- $name: passed, $(($(date +%s) - started)) s"
   else
     failed=1
-    say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: the time was up)"
+    say "- $name: FAILED with status $status after $(($(date +%s) - started)) s (124: timeout)"
   fi
   {
     echo; echo '```'
@@ -110,7 +110,7 @@ step() {  # step NAME COMMAND ...
   } >>"$report"
 }
 
-# Finds cuBLAS in a toolkit or among PyTorch's files, where the loader does not find it.
+# Finds cuBLAS in a toolkit or among PyTorch's files, in case the loader does not find it.
 find_cublas() {
   local folder file of_torch
   if [ -n "${PLUGRAD_CUBLAS:-}" ]; then return; fi
