@@ -1,6 +1,6 @@
 // For authors of backends: derive from Backend, list kernel rows, write PLUGRAD_EXPORT_BACKEND. Header-only, C++20.
-// Exceptions end here: every function the host can reach is a trampoline that turns them into a status. All of it is hidden
-// in the plugin, whatever flags it is compiled with, so that plugins made with different revisions live side by side.
+// Every function that the host can call is a trampoline that converts exceptions to a status. All symbols are hidden in the
+// plugin, whatever flags it is compiled with, so that plugins built with different revisions can share a process.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/dtypes.hpp>
@@ -24,7 +24,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// Throw it to answer with a status of your choice. std::bad_alloc answers OUT_OF_MEMORY, anything else INTERNAL.
+// Throw it to return a status of your choice. std::bad_alloc returns OUT_OF_MEMORY, any other exception INTERNAL.
 class BackendError : public std::runtime_error {
  public:
   BackendError(plugrad_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -46,7 +46,7 @@ struct BoundKernel : plugrad_kernel {
   const KernelRow* row;
 };
 
-// What a backend keeps of a stream: derive from it and return it from Backend::stream_create.
+// A backend's state of one stream: derive from it and return it from Backend::stream_create.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -68,8 +68,8 @@ class Call {
   template <class T> const T& attributes() const { return *static_cast<const T*>(op_->attributes); }
   template <class S> S& stream() const { return static_cast<S&>(*reinterpret_cast<Stream*>(stream_)); }  // with ASYNC only
   template <class B> B& backend() const;
-  template <class T> const T& own() const;  // what the row's `own` points to
-  char* workspace() const { return reinterpret_cast<char*>(op_->workspace) + op_->workspace_offset; }  // of host memory
+  template <class T> const T& own() const;  // the object that the row's `own` points to
+  char* workspace() const { return reinterpret_cast<char*>(op_->workspace) + op_->workspace_offset; }  // in device memory
 
  private:
   const plugrad_kernel* kernel_;
@@ -79,12 +79,12 @@ class Call {
 
 constexpr bool is_immediate(const plugrad_view& view) { return view.layout & PLUGRAD_IMMEDIATE; }
 
-// The first element of a view of host memory.
+// Returns the address of a view's first element, for backends whose buffer handles are addresses.
 template <class T> T* data(const plugrad_view& view) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(view.buffer) + view.offset);
 }
 
-// The value of an immediate operand, rounded to T.
+// Returns the value of an immediate operand, rounded to T.
 template <class T> T immediate(const plugrad_view& view) {
   if (is_floating(view.dtype)) return static_cast<T>(__builtin_bit_cast(double, view.offset));
   return static_cast<T>(static_cast<int64_t>(view.offset));
@@ -97,13 +97,13 @@ using WorkspaceFunction = uint64_t (*)(const plugrad_kernel*, const plugrad_op*)
 
 struct KernelRow {
   uint32_t opcode;
-  uint32_t flags;    // those it copes with; DETERMINISTIC means that it always is
-  uint16_t layouts;  // bits it copes with
-  uint8_t operands;  // how many dtypes are meant
+  uint32_t flags;    // the flags that it supports; DETERMINISTIC means that it always is
+  uint16_t layouts;  // the layout bits that it supports
+  uint8_t operands;  // the number of valid entries in dtypes
   std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;
   RunFunction run;
   WorkspaceFunction workspace;
-  const void* own = nullptr;  // the backend's: data that its run function works by
+  const void* own = nullptr;  // the backend's data for its run function, see Call::own
 
   constexpr bool serves(const plugrad_signature& s) const {
     return opcode == s.opcode && !(s.layout & ~layouts) && !(s.flags & ~flags) && operands == s.outputs + s.inputs &&
@@ -126,7 +126,7 @@ plugrad_status run_kernel(const plugrad_kernel* self, plugrad_stream* stream, co
   }
 }
 
-// A row for the op's dtype with a run function of its own; the other operands' dtypes follow from the op table.
+// Returns a row for the op's dtype with the given run function; the op table gives the dtypes of the other operands.
 constexpr KernelRow kernel_row(uint32_t opcode, uint8_t dtype, RunFunction run, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
                                uint32_t flags = kPlainFlags) {
   const OpInfo& op = *op_info(opcode);
@@ -135,15 +135,15 @@ constexpr KernelRow kernel_row(uint32_t opcode, uint8_t dtype, RunFunction run, 
   return row;
 }
 
-// A row: Function(const Call&) computes opcode for the op's dtype, for views of these layouts. With ACCUMULATE in flags it
-// adds to the output when call.accumulates().
+// Returns a row: Function(const Call&) computes opcode for the op's dtype, for views of these layouts. If flags contains
+// ACCUMULATE, the function adds to the output when call.accumulates() is true.
 template <auto Function>
 constexpr KernelRow kernel(uint32_t opcode, uint8_t dtype, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
                            uint32_t flags = kPlainFlags) {
   return kernel_row(opcode, dtype, run_kernel<Function>, layouts, flags);
 }
 
-// A row whose dtypes are given one by one, outputs first: for CAST, and for a plugin's own ops.
+// Returns a row whose dtypes are listed one by one, outputs first: for CAST, and for a plugin's own ops.
 template <auto Function>
 constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes,
                            uint16_t layouts = PLUGRAD_ALL_LAYOUTS, uint32_t flags = kPlainFlags) {
@@ -152,7 +152,7 @@ constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtype
   return row;
 }
 
-// The same row, for a kernel that wants Bytes(const Call&) bytes of workspace.
+// Returns the same row for a kernel that needs Bytes(const Call&) bytes of workspace.
 template <auto Bytes> constexpr KernelRow with_workspace(KernelRow row) {
   row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t {
     return Bytes(Call(self, nullptr, op));
@@ -166,7 +166,7 @@ class Options {
  public:
   explicit Options(const plugrad_options* given) : given_(given) {}
 
-  // Throws INVALID for a key that is not among known.
+  // Throws INVALID if a given key is not in known.
   void allow(std::initializer_list<const char*> known) const {
     for (uint32_t i = 0; given_ && i < given_->count; ++i) {
       const std::string_view key = item(i).key;
@@ -176,21 +176,21 @@ class Options {
       throw BackendError(PLUGRAD_INVALID, known.size() ? message : message + " none");
     }
   }
-  // The value of key, or null where it was not given.
+  // Returns the value of key, or null if it was not given.
   const char* find(std::string_view key) const {
     for (uint32_t i = 0; given_ && i < given_->count; ++i)
       if (key == item(i).key) return item(i).value;
     return nullptr;
   }
-  // The value of key as an integer in [low, high]; throws INVALID for another.
+  // Returns the value of key as an integer, or `otherwise` if it was not given; throws INVALID outside [low, high].
   int64_t integer(const char* key, int64_t otherwise, int64_t low, int64_t high) const {
     const char* text = find(key);
     if (!text) return otherwise;
     char* end = nullptr;
     const long long value = std::strtoll(text, &end, 10);
     if (end == text || *end || value < low || value > high)
-      throw BackendError(PLUGRAD_INVALID, "option " + std::string(key) + "='" + text + "': an integer from " +
-                                              std::to_string(low) + " to " + std::to_string(high) + " expected");
+      throw BackendError(PLUGRAD_INVALID, "option " + std::string(key) + "='" + text + "' is not an integer from " +
+                                              std::to_string(low) + " to " + std::to_string(high));
     return value;
   }
 
@@ -201,47 +201,63 @@ class Options {
   const plugrad_options* given_;
 };
 
-// What a Backend is constructed from.
+// The constructor argument of a Backend.
 struct Opening {
   const plugrad_host* host;  // lives as long as the process
   uint32_t index;            // 0 .. count - 1
   Options options;           // valid during the construction
 };
 
-// How many devices there are, and where there are none, why.
+// The number of devices, and the reason if it is 0.
 struct DeviceCount {
   uint32_t devices = 1;
   std::string reason = {};
 };
 
-// --- What an author derives from: one object per opened device, constructed with an Opening.
-// Overrides are public and may throw, unless they are noexcept. The threads of each function stand in abi.h.
+// --- The base class of a backend: one object per opened device, constructed from an Opening.
+// Overrides are public and may throw, unless they are noexcept. abi.h states the threads and the full contract of each.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  static DeviceCount count() { return {}; }  // hide it in the derived class to ask a driver
-  // The extension of that name, or null: hide it to offer extensions of your own. Those of the SDK are classes to derive
-  // from.
-  static const void* extension(std::string_view) noexcept { return nullptr; }
+  // Returns the number of devices: 1 here. Hide it in the derived class to ask a driver.
+  static DeviceCount count() { return {}; }
+  // Returns the extension of that name, or null. Hide it to offer extensions of your own; to offer those of the SDK, derive
+  // from their classes.
+  static const void* extension(std::string_view /*name*/) noexcept { return nullptr; }
+  // Returns the description of the device. Called once, after construction.
   virtual plugrad_device_info info() const { return host_info("host memory"); }
 
-  // The kernels; where several serve a question, the first of them. Constant after construction.
+  // Returns the kernels; if several rows serve a signature, the host gets the first. Called once, after construction. The
+  // rows are copied; what their `own` points to has to live as long as the backend.
   virtual Rows kernels() const { return {}; }
 
-  // The rest reaches the host only where it is overridden; abi.h says what belongs together.
-  virtual plugrad_buffer* alloc(uint64_t) { return nullptr; }
-  virtual void free(plugrad_buffer*) noexcept {}
-  virtual void memory_info(uint64_t&, uint64_t&) {}
-  virtual void* pin(uint64_t) { return nullptr; }
-  virtual void unpin(void*) noexcept {}
-  virtual void copy(Stream*, const plugrad_copy&) {}
-  virtual std::unique_ptr<Stream> stream_create(uint32_t) { return nullptr; }
-  virtual plugrad_status completed(Stream&, uint64_t&) noexcept { return PLUGRAD_OK; }
-  virtual void wait(Stream&, Stream&, uint64_t&) {}
-  virtual void sync(Stream&, plugrad_failure&) {}  // fills the failure, then throws DEVICE_ERROR
+  // The host sees each of the following only if it is overridden; abi.h says which belong together.
 
-  // The description of a device that computes in host memory.
+  // Allocates device memory of `bytes` (above 0), aligned to info().alignment. Throws std::bad_alloc if there is no room.
+  virtual plugrad_buffer* alloc(uint64_t /*bytes*/) { return nullptr; }
+  // Frees a buffer that nothing in flight uses.
+  virtual void free(plugrad_buffer* /*buffer*/) noexcept {}
+  // Stores how much device memory is free now and how much is installed.
+  virtual void memory_info(uint64_t& /*free_bytes*/, uint64_t& /*total_bytes*/) {}
+  // Allocates host memory that the device copies to and from directly.
+  virtual void* pin(uint64_t /*bytes*/) { return nullptr; }
+  // Frees memory that pin returned.
+  virtual void unpin(void* /*address*/) noexcept {}
+  // Submits a copy, in stream order; `stream` is null without ASYNC. If the target is plain host memory (PLUGRAD_HOST), it
+  // returns when the bytes have arrived.
+  virtual void copy(Stream* /*stream*/, const plugrad_copy& /*copy*/) {}
+  // Creates a stream; `role` is a hint, PLUGRAD_COMPUTE_STREAM or PLUGRAD_COPY_STREAM.
+  virtual std::unique_ptr<Stream> stream_create(uint32_t /*role*/) { return nullptr; }
+  // Stores the number up to which nothing is in flight. Returns OK, DEVICE_ERROR while a failure waits for sync, or
+  // DEVICE_LOST.
+  virtual plugrad_status completed(Stream& /*stream*/, uint64_t& /*number*/) noexcept { return PLUGRAD_OK; }
+  // Makes later work of `stream` wait for `number` of `other`, and raises `number` to what the wait covers.
+  virtual void wait(Stream& /*stream*/, Stream& /*other*/, uint64_t& /*number*/) {}
+  // Waits for all submitted work. After a failure it stores the failure, clears it from the stream and throws DEVICE_ERROR.
+  virtual void sync(Stream& /*stream*/, plugrad_failure& /*failure*/) {}
+
+  // Returns the description of a device that computes in host memory.
   static plugrad_device_info host_info(std::string_view name, uint32_t capabilities = PLUGRAD_HOST_MEM) {
     plugrad_device_info info{};
     info.struct_size = sizeof info;
@@ -254,7 +270,7 @@ class Backend {
   }
 };
 
-// What plugrad_device* points to in a plugin made with this header.
+// The object that plugrad_device* points to in a plugin built with this header.
 struct OpenDevice {
   const plugrad_host* host;
   std::unique_ptr<Backend> backend;
@@ -281,7 +297,7 @@ template <class B> B& Call::backend() const {
 template <class T> const T& Call::own() const {
   return *static_cast<const T*>(static_cast<const BoundKernel*>(kernel_)->row->own);
 }
-// The backend behind a device of this plugin, as in plugrad_place::device.
+// Returns the backend of a device of this plugin, such as plugrad_place::device.
 template <class B> B& backend_of(plugrad_device* device) { return static_cast<B&>(*OpenDevice::of(device).backend); }
 
 // --- Exceptions to statuses. Out of line, so that trampolines stay small.
@@ -300,7 +316,7 @@ template <class B> B& backend_of(plugrad_device* device) { return static_cast<B&
   } catch (const std::exception& error) {
     return report(PLUGRAD_INTERNAL, error.what());
   } catch (...) {
-    return report(PLUGRAD_INTERNAL, "an exception that is no std::exception");
+    return report(PLUGRAD_INTERNAL, "an exception that is not a std::exception");
   }
 }
 inline plugrad_status report_exception(const plugrad_kernel* kernel) noexcept {
@@ -350,7 +366,7 @@ template <class> struct OwnerOf;
 template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...)> { using type = Owner; };
 template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...) noexcept> { using type = Owner; };
 
-// Whether the author overrode a method: its pointer then names another class. Null entries of the table say no more.
+// Whether the author overrode a method: the type of its pointer then names the derived class.
 template <auto Method>
 inline constexpr bool kOverridden = !std::is_same_v<typename OwnerOf<decltype(Method)>::type, Backend>;
 template <auto Method, class F> constexpr F entry(F function) { return kOverridden<Method> ? function : nullptr; }
@@ -402,8 +418,8 @@ template <class B> const void* find_extension(const char* name) noexcept {
   return B::extension(name);
 }
 
-// The function table of a backend: what the macro exports, and what a program that links the backend hands to the host.
-// unnamed_use: what the host may do on device 0 where the program does not name it.
+// Returns the function table of a backend. The macro below exports it; a program that links the backend passes it to the
+// host. unnamed_use: how the host may use device 0 of a plugin that the program does not name (PLUGRAD_AS_DEFAULT, ...).
 template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "",
                                                            uint32_t unnamed_use = PLUGRAD_ONLY_BY_NAME) {
   static_assert(kOverridden<&B::alloc> == kOverridden<&B::free>, "override alloc and free, or neither");
@@ -436,7 +452,7 @@ template <class B> constexpr plugrad_backend backend_table(const char* name, con
 
 // Once per plugin, at namespace scope: exports Class as the backend `name`; further arguments are those of backend_table.
 #define PLUGRAD_EXPORT_BACKEND(Class, name, ...) PLUGRAD_EXPORT_BACKEND_AS(plugrad_backend_v0, Class, name, __VA_ARGS__)
-// The same under another entry, so that several backends can be linked into one program.
+// The same with another name of the exported function, so that several backends can be linked into one program.
 #define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                             \
   extern "C" PLUGRAD_EXPORT const plugrad_backend* entry(const plugrad_host*) {                        \
     static constexpr plugrad_backend table = plugrad::backend_table<Class>(name __VA_OPT__(, ) __VA_ARGS__); \

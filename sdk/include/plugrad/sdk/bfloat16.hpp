@@ -1,9 +1,9 @@
-// bfloat16: the upper half of an f32. A type of storage: kernels compute in f32 and round what they store.
+// bfloat16: the upper half of an f32. It is for storage only: kernels compute in f32 and round what they store.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
-// Before a function that CUDA compiles for the device as well.
+// Marks a function that CUDA also compiles for the device.
 #ifdef __CUDACC__
 #define PLUGRAD_FUNCTION __host__ __device__ __forceinline__
 #else
@@ -29,8 +29,8 @@ struct BFloat16 {
     return static_cast<uint16_t>((single & 0x7fffffffu) > 0x7f800000u ? quiet : nearest);
   }
 
-  // The bits of an f32 that rounds to the same bfloat16 as x. A wider x is rounded to odd (Boldo and Melquiond, "When double
-  // rounding is odd", 2005): the last bit remembers that something was cut off, so that the second rounding is the only one.
+  // Returns the bits of an f32 that rounds to the same bfloat16 as x. A wider x is rounded to odd (Boldo and Melquiond, "When
+  // double rounding is odd", 2005): the last bit records that the f32 is inexact, so that rounding twice equals rounding once.
   template <class T> PLUGRAD_FUNCTION static constexpr uint32_t nearby(T x) {
     if constexpr (std::is_same_v<T, float>) return __builtin_bit_cast(uint32_t, x);
     else if constexpr (std::is_integral_v<T> && sizeof(T) > 4) return odd_single(odd_double(x));

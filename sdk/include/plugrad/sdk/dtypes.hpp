@@ -1,4 +1,4 @@
-// The dtypes of dtypes.def as C++: what is true of each, and the types of their elements.
+// The dtypes of dtypes.def as C++: their properties and the types of their elements.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/bfloat16.hpp>
@@ -23,7 +23,7 @@ struct DTypeInfo {
   uint8_t accumulator;
   uint8_t dlpack_code;
 
-  // Of a floating dtype: the exponents of the largest finite number and of the smallest normal one.
+  // The exponents of the largest finite number and of the smallest normal number; for floating dtypes only.
   constexpr int highest_exponent() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr int lowest_exponent() const { return 1 - highest_exponent(); }
 };
@@ -38,7 +38,7 @@ inline constexpr DTypeInfo kDTypes[] = {
 inline constexpr uint32_t kDTypeIds = 16;  // every id is below
 
 namespace detail {
-// Place of a dtype in kDTypes plus 1; 0: unknown.
+// The index of a dtype in kDTypes plus 1; 0: unknown.
 inline constexpr std::array<uint8_t, kDTypeIds> kPlaces = [] {
   std::array<uint8_t, kDTypeIds> places{};
   for (uint8_t i = 0; i < std::size(kDTypes); ++i) places[kDTypes[i].dtype] = static_cast<uint8_t>(i + 1);
@@ -49,7 +49,7 @@ inline constexpr std::array<uint8_t, kDTypeIds> kSizes = [] {
   for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
   return sizes;
 }();
-// The dtypes of a kind, a bit each.
+// The dtypes of a kind, as a bit set.
 constexpr uint32_t dtypes_of(Kind kind) {
   uint32_t bits = 0;
   for (const DTypeInfo& each : kDTypes)
@@ -59,7 +59,7 @@ constexpr uint32_t dtypes_of(Kind kind) {
 constexpr bool is_among(uint8_t dtype, uint32_t bits) { return dtype < kDTypeIds && bits >> dtype & 1; }
 }  // namespace detail
 
-// The row of a dtype, or null for one that the table does not have.
+// Returns the row of a dtype, or null for an unknown dtype.
 constexpr const DTypeInfo* dtype_info(uint8_t dtype) {
   const uint8_t place = dtype < kDTypeIds ? detail::kPlaces[dtype] : uint8_t{0};
   return place ? &kDTypes[place - 1] : nullptr;
@@ -70,10 +70,10 @@ constexpr bool is_floating(uint8_t dtype) { return detail::is_among(dtype, detai
 constexpr bool is_integer(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::integer)); }
 constexpr bool is_boolean(uint8_t dtype) { return detail::is_among(dtype, detail::dtypes_of(Kind::boolean)); }
 
-// Bytes of an element; 0 for an unknown dtype.
+// Returns the bytes of an element; 0 for an unknown dtype.
 constexpr uint64_t element_size(uint8_t dtype) { return dtype < kDTypeIds ? detail::kSizes[dtype] : 0; }
 
-// "f32"; "unknown dtype" for one that the table does not have.
+// Returns the label, such as "f32"; "unknown dtype" for an unknown dtype.
 constexpr const char* dtype_label_of(uint8_t dtype) {
   const DTypeInfo* info = dtype_info(dtype);
   return info ? info->label : "unknown dtype";
@@ -93,7 +93,7 @@ using EveryType = detail::AllBut<void
 #undef PLUGRAD_DTYPE
                                  >::type;
 
-// The dtype of a C++ type.
+// The dtype of a C++ type; 0 if there is none.
 template <class T> inline constexpr uint8_t element_dtype = 0;
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
   template <> inline constexpr uint8_t element_dtype<type> = id;
@@ -110,7 +110,7 @@ template <uint8_t dtype> struct Element;
 
 // The C++ type of a dtype's elements.
 template <uint8_t dtype> using ElementType = typename detail::Element<dtype>::type;
-// The type that sums of T are formed in, at least.
+// The least precise type in which sums of T may be computed.
 template <class T> using AccumulatorType = ElementType<dtype_info(element_dtype<T>)->accumulator>;
 
 namespace detail {
@@ -118,11 +118,11 @@ template <class T, bool is_arithmetic> struct Compute { using type = T; };
 template <class T> struct Compute<T, false> { using type = AccumulatorType<T>; };
 }  // namespace detail
 
-// The type that one element is computed in: T itself, but for types that are only storage.
+// The type in which one element is computed: T itself, except for storage-only types such as BFloat16.
 template <class T> using ComputeType = typename detail::Compute<T, std::is_arithmetic_v<T>>::type;
 template <class T> PLUGRAD_FUNCTION constexpr ComputeType<T> widened(T x) { return static_cast<ComputeType<T>>(x); }
 
-// Calls body(T{}) with the element type of a dtype. Gives whether the dtype is known.
+// Calls body(T{}) with the element type of a dtype. Returns whether the dtype is known.
 template <class Body> constexpr bool with_element_type(uint8_t dtype, Body&& body) {
   const auto one = [&]<class T>(T zero) {
     if (dtype != element_dtype<T>) return false;

@@ -1,6 +1,6 @@
-// What each elementwise op computes of one element, written once for the backends that are C++: plain code, which compilers
-// make vectors of, and which CUDA compiles as well. A backend replaces a function where it has a faster one.
-// plugrad-conform does not use these: its references are its own.
+// What each elementwise op computes for one element, shared by all backends written in C++. Compilers can vectorise this
+// plain code, and CUDA compiles it as well. A backend may replace a function by a faster one.
+// plugrad-conform does not use these functions: it has its own references.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/dtypes.hpp>
@@ -13,13 +13,13 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// The type to calculate in so that integers wrap, for overflow of signed ones is undefined.
+// The type for arithmetic in which integers wrap: overflow of signed integers is undefined.
 template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf { using type = T; };
 template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<T>; };
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
-// Function<opcode>()(inputs...) is the output's element. The inputs have one type T, but for conditions. A caller widens
-// elements of narrow types first, and rounds the result.
+// Function<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
+// elements of storage-only types first, and rounds the result.
 template <uint32_t opcode> struct Function;
 
 template <> struct Function<PLUGRAD_OP_NEG> {
@@ -122,18 +122,18 @@ template <> struct Function<PLUGRAD_OP_TANH_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (1 - y * y); }
 };
 
-// An element of FILL and COPY.
+// The function of FILL and COPY.
 struct Identity {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x; }
 };
 
-// An element of CAST. To may be any type that can hold the dtype's values.
+// The function of CAST. To may be any type that can hold the dtype's values.
 template <class To> struct Conversion {
   template <class From> PLUGRAD_FUNCTION To operator()(From x) const {
     if constexpr (std::is_same_v<To, bool>) {
       return x != From(0);
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // Both limits are powers of two, exact in From; to convert what is beyond them would be undefined.
+      // Both limits are powers of two, exact in From; converting a value beyond them is undefined.
       constexpr From kEnd = -static_cast<From>(kLeast);
       if (x >= kEnd) return kMost;
       if (x < -kEnd) return kLeast;

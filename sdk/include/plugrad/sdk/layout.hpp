@@ -1,4 +1,4 @@
-// The layout hash: over name, offset and size of every field of abi.h, struct by struct, then what each revision appended.
+// The layout hash covers name, offset and size of every field of abi.h, struct by struct, then the fields of each revision.
 #pragma once
 #include <plugrad/sdk/abi.h>
 

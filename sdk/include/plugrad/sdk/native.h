@@ -1,21 +1,21 @@
-// The extension "plugrad.native/0" of a plugin whose devices have streams: how the streams of the contract and those of the
-// device's own API come after each other, and how a host is told that work is over instead of asking for it. Memory that
-// another library wrote on the same device is used without a race, and without waiting for the device, by these functions.
-// C11 and C++20. Offering it is optional; a plugin that offers it fills in every function.
+// The extension "plugrad.native/0" of a plugin whose devices have streams. It orders work between the streams of abi.h and
+// the streams of the device's own API, and notifies the host when work has ended, so that it need not poll. The host can then
+// use memory that another library wrote on the same device without a race and without waiting for the device.
+// C11 and C++20. The extension is optional; a plugin that offers it provides every function.
 //
 // Getting it  backend->get_extension(PLUGRAD_NATIVE) returns a plugrad_native, or null. The plugin owns it; it is constant
-//             and lives as long as the process, and serves all devices and streams of the plugin.
-// Growth      struct_size comes first and fields are appended only: a field beyond struct_size does not exist. A function
-//             that changes its meaning gets a new name, "plugrad.native/1", and a plugin may offer both.
+//             and lives as long as the process, and applies to all devices and streams of the plugin.
+// Growth      struct_size comes first and fields are appended only: a field beyond struct_size does not exist. If a function
+//             changes its meaning, the extension gets a new name, "plugrad.native/1", and a plugin may offer both.
 // Threads, waiting, ownership, errors: as abi.h states them for every function of a plugin.
 //
-// A native stream is a stream of the device's own API, passed as its handle without any wrapping. It belongs to the same
-// device as the plugin's stream beside it; whoever passes it owns it and keeps it alive until the call returns. What the
-// handle is follows from plugrad_device_info::dlpack_type:
+// A native stream is a stream of the device's own API, passed as its plain handle. It belongs to the same device as the
+// plugin's stream in the same call; the caller owns it and keeps it alive until the call returns. The type of the handle
+// depends on plugrad_device_info::dlpack_type:
 //   2 (CUDA)   a cudaStream_t. Null and cudaStreamLegacy (1) are the legacy default stream, cudaStreamPerThread (2) is the
 //              calling thread's default stream.
 //   10 (ROCm)  a hipStream_t. Null is the default stream.
-//   others     what the plugin's documentation says. Null is the default stream of the device, if the API has one.
+//   others     as the plugin documents it. Null is the default stream of the device, if the API has one.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -28,22 +28,22 @@ extern "C" {
 typedef struct plugrad_native {
   uint32_t struct_size;
   uint32_t reserved;  // 0
-  // Stores the native handle of a stream. The plugin owns it, and it lives as long as the stream: others may wait for it,
-  // make it wait, and submit work of their own; they never destroy it. Never waits. [any]
+  // Stores the native handle of a stream. The plugin owns it, and it lives as long as the stream. Others may wait for it,
+  // make it wait, and submit their own work to it; they must not destroy it. Never waits. [any]
   plugrad_status (*handle)(plugrad_stream* stream, void** native);
-  // Submits a wait that takes `number` as an op does: all that was submitted to `native` before this call ends before it,
-  // and what is submitted to `stream` afterwards starts after it. Where `native` is this stream's own handle, it stands for
-  // the work that others submitted to that. Only the device waits. As kernel->run otherwise. [stream-serial]
+  // Submits a wait that takes `number` as an op does: work submitted to `stream` after this call starts after all work that
+  // was submitted to `native` before it. If `native` is this stream's own handle, the wait is for the work that others
+  // submitted to that handle. Only the device waits. As kernel->run otherwise. [stream-serial]
   plugrad_status (*wait)(plugrad_stream* stream, uint64_t number, void* native);
-  // Submits a signal that takes `number` as an op does: what is submitted to `native` after this call starts after `number`
-  // and all before it on `stream` has ended, well or not. Only the device waits. As kernel->run otherwise. [stream-serial]
+  // Submits a signal that takes `number` as an op does: work submitted to `native` after this call starts after `number` and
+  // all before it on `stream` have ended, even by failing. Only the device waits. As kernel->run otherwise. [stream-serial]
   plugrad_status (*signal)(plugrad_stream* stream, uint64_t number, void* native);
-  // Calls callback(context) once, soon after nothing up to `number` is in flight: done, failed or dropped, as for
-  // completed, which from then on answers at least `number`. It waits for no work that is submitted after this call. The
-  // callback runs on a thread of the plugin, or on the calling thread before notify returns; it calls no function of a
-  // plugin, does not wait, and throws nothing. `context` is the caller's, and has to live until the callback has run.
-  // A number that the stream has not been given yet is INVALID. After any status but OK the callback never runs. On a device
-  // that is lost it runs at once, or as soon as the loss is found. At the end of the process it may never run. [any]
+  // Calls callback(context) once, soon after nothing up to `number` is in flight: each is done, failed or dropped, and
+  // completed returns at least `number` from then on. The callback does not wait for work submitted after this call. It
+  // runs on a thread of the plugin, or on the calling thread before notify returns; it must not call a plugin, wait, or
+  // throw. The caller owns `context` and keeps it alive until the callback has run. Returns INVALID for a number that the
+  // stream has not been given yet. After any status but OK the callback never runs. If the device is lost, the callback runs
+  // at once, or as soon as the loss is found. It may never run if the process ends first. [any]
   plugrad_status (*notify)(plugrad_stream* stream, uint64_t number, void (*callback)(void* context), void* context);
 } plugrad_native;
 

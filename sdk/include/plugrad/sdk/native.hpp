@@ -1,4 +1,4 @@
-// The extension of native.h for authors of backends: derive from NativeStreams too, and override its functions.
+// The extension of native.h for authors of backends: derive from NativeStreams as well, and override its functions.
 //
 //   class Npu final : public plugrad::Backend, public plugrad::NativeStreams { ... };
 //
@@ -11,14 +11,14 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// What notify calls, once.
+// The callback of notify, which calls it once.
 struct Notice {
   void (*callback)(void* context);
   void* context;
   void operator()() const { callback(context); }
 };
 
-// The functions of plugrad_native; native.h states their threads and what they may wait for. They throw as those of Backend.
+// The functions of plugrad_native; native.h states their threads and what they may wait for. They may throw, as in Backend.
 class NativeStreams {
  public:
   virtual ~NativeStreams() = default;

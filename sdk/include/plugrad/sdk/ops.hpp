@@ -10,7 +10,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// What may be assumed of an op's operands; ops.def explains each.
+// What a kernel may assume about an op's operands; ops.def explains each value.
 enum class OpShape : uint8_t { generate, copy, elementwise, reduction, rowwise, contraction, indexing, random, update };
 
 struct OpInfo {
@@ -19,13 +19,13 @@ struct OpInfo {
   OpShape shape;
   uint8_t tier;
   uint8_t outputs, inputs;
-  char operands[PLUGRAD_MAX_OPERANDS + 1];  // a letter each, outputs first, as ops.def explains them
+  char operands[PLUGRAD_MAX_OPERANDS + 1];  // one letter of ops.def per operand, outputs first
   int ulps;                                 // -1: ops.md states the bound
   uint32_t gradient;                        // the opcode of its gradient, or 0
 
   constexpr int operand_count() const { return outputs + inputs; }
   constexpr bool is_in_out(int operand) const { return operands[operand] >= 'a'; }
-  // The dtype of an operand where the op's dtype is `dtype`; 0 for the letter D, which says nothing of it.
+  // Returns the dtype of an operand of an op whose dtype is `dtype`; 0 for the letter D, which allows any.
   constexpr uint8_t operand_dtype(int operand, uint8_t dtype) const {
     switch (operands[operand]) {
       case 'B': return PLUGRAD_BOOL;
@@ -43,13 +43,13 @@ struct OpInfo {
     }
     return dtype_info(dtype);
   }
-  // Whether a device that has the op serves every layout, so that the host can always rely on it.
+  // Whether every device that has the op accepts every layout.
   constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }
   // Whether an output may be one of the inputs.
   constexpr bool works_in_place() const {
     return shape == OpShape::copy || shape == OpShape::elementwise || shape == OpShape::update;
   }
-  // The inputs that may be immediates, and those that have one element, a bit each.
+  // The inputs that may be immediates, and those that have one element, as bit sets.
   constexpr uint32_t immediate_inputs() const {
     const bool numbers = shape == OpShape::generate || shape == OpShape::elementwise || shape == OpShape::random;
     return numbers || shape == OpShape::update ? (1u << inputs) - 1 : 0;
@@ -92,7 +92,7 @@ inline constexpr OpInfo kOps[] = {
 };
 
 namespace detail {
-// Place of an opcode in kOps plus 1; 0: unknown.
+// The index of an opcode in kOps plus 1; 0: unknown.
 inline constexpr std::array<uint8_t, 256> kOpPlaces = [] {
   std::array<uint8_t, 256> places{};
   for (size_t i = 0; i < std::size(kOps); ++i) places[kOps[i].opcode] = static_cast<uint8_t>(i + 1);
@@ -100,7 +100,7 @@ inline constexpr std::array<uint8_t, 256> kOpPlaces = [] {
 }();
 }  // namespace detail
 
-// The row of the op table, or null for an opcode it does not have.
+// Returns the row of an opcode in the op table, or null for an unknown opcode.
 constexpr const OpInfo* op_info(uint32_t opcode) {
   const uint8_t place = opcode < detail::kOpPlaces.size() ? detail::kOpPlaces[opcode] : uint8_t{0};
   return place ? &kOps[place - 1] : nullptr;

@@ -1,4 +1,4 @@
-// Tables of kernel rows from the op table: for each op and each dtype that it is defined for, a row that a template makes.
+// Builds tables of kernel rows from the op table: a template makes a row for each op and each dtype that the op allows.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/functions.hpp>
@@ -7,7 +7,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// One table of several.
+// Concatenates tables.
 template <size_t... Sizes> constexpr auto join(const std::array<KernelRow, Sizes>&... parts) {
   std::array<KernelRow, (Sizes + ... + 0)> all{};
   size_t filled = 0;
@@ -36,10 +36,10 @@ inline constexpr EveryType kAny{};
 inline constexpr decltype(detail::numbers_of(EveryType{})) kNumbers{};
 inline constexpr decltype(detail::floating_of(EveryType{})) kFloating{};
 inline constexpr decltype(detail::integers_of(EveryType{})) kIntegers{};
-// The floating types that are computed in as they are.
+// The floating types without storage-only types such as BFloat16.
 inline constexpr decltype(detail::computable_of(EveryType{})) kComputable{};
 
-// The element type of operand i of an op whose dtype is T's: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
+// The element type of operand i of an op whose dtype is that of T: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
 template <uint32_t opcode, int i, class T>
 using OperandType = ElementType<op_info(opcode)->operand_dtype(i, element_dtype<T>)>;
 
@@ -65,15 +65,15 @@ template <class Maker, size_t place, class... T> constexpr auto elementwise_rows
 }
 }  // namespace detail
 
-// A row for each elementwise op that Maker::makes(const OpInfo&) says it makes, and each of the types that the op is for:
-// Maker::row<Function<opcode>, Out, In...>(op, dtype).
+// Returns a row, made by Maker::row<Function<opcode>, Out, In...>(op, dtype), for each elementwise op for which
+// Maker::makes(const OpInfo&) is true and each of the types that the op allows.
 template <class Maker, class... T> constexpr auto elementwise_rows(Types<T...> types) {
   return [types]<size_t... place>(std::index_sequence<place...>) {
     return join(detail::elementwise_rows_at<Maker, place>(types)...);
   }(std::make_index_sequence<std::size(kOps)>());
 }
 
-// A row of CAST for each pair of different types: Maker::row<To, From>(), a KernelRow.
+// Returns a row of CAST, made by Maker::row<To, From>(), for each pair of different types.
 template <class Maker, class... T> constexpr auto conversion_rows(Types<T...> types) {
   const auto one = []<class To, class From>(Types<To, From>) {
     if constexpr (std::is_same_v<To, From>) return std::array<KernelRow, 0>{};
