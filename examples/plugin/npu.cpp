@@ -1,5 +1,5 @@
-// A backend in one file: the f32 kernels that training a small network needs, in host memory, which the host allocates.
-// The host composes missing ops of these; an op that it cannot compose is an error that names op and device.
+// A backend in one file, with the f32 kernels that training a small network needs. It works in memory that the host allocates.
+// The host composes missing ops of these; for an op that it cannot compose it throws an error that names op and device.
 #include <plugrad/sdk/backend.hpp>
 
 #include <cmath>
@@ -23,7 +23,7 @@ float& element(const plugrad_view& view, const Index& index) {
   return plugrad::data<float>(view)[offset];
 }
 
-// A number beside a tensor is an operand without memory.
+// The number of an expression such as x + 1 is an operand without memory.
 float value(const plugrad_view& view, const Index& index) {
   return plugrad::is_immediate(view) ? plugrad::immediate<float>(view) : element(view, index);
 }

@@ -29,8 +29,8 @@ struct BFloat16 {
     return static_cast<uint16_t>((single & 0x7fffffffu) > 0x7f800000u ? quiet : nearest);
   }
 
-  // Returns the bits of an f32 that rounds to the same bfloat16 as x. A wider x is rounded to odd (Boldo and Melquiond, "When
-  // double rounding is odd", 2005): the last bit records that the f32 is inexact, so that rounding twice equals rounding once.
+  // The bits of an f32 that rounds to the same bfloat16 as x. A wider x is rounded to odd (Boldo and Melquiond, "When double
+  // rounding is odd", 2005): the last bit records that the f32 is inexact, so that rounding twice equals rounding once.
   template <class T> PLUGRAD_FUNCTION static constexpr uint32_t nearby(T x) {
     if constexpr (std::is_same_v<T, float>) return __builtin_bit_cast(uint32_t, x);
     else if constexpr (std::is_integral_v<T> && sizeof(T) > 4) return odd_single(odd_double(x));

@@ -1,5 +1,5 @@
 // The extension "plugrad.native/0" of a plugin whose devices have streams. It orders work between the streams of abi.h and
-// the streams of the device's own API, and notifies the host when work has ended, so that it need not poll. The host can then
+// those of the device's own API, and notifies the host when work has ended, so that it need not poll. The host can then
 // use memory that another library wrote on the same device without a race and without waiting for the device.
 // C11 and C++20. The extension is optional; a plugin that offers it provides every function.
 //
