@@ -1,4 +1,4 @@
-// A backend in one file, with the f32 kernels that training a small network needs. It works in memory that the host allocates.
+// A backend in one file, with the f32 kernels that training a small network needs. It works in memory that the host owns.
 // The host composes missing ops of these; for an op that it cannot compose it throws an error that names op and device.
 #include <plugrad/sdk/backend.hpp>
 
