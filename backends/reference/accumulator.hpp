@@ -1,4 +1,4 @@
-// Sums and products of sums at more precision than their operands have.
+// Sums with more precision than their operands have.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace plugrad::reference {
 
-// In double: a billion f32 terms stay within an error of one rounding.
+// Sums in double: for a billion f32 terms the error stays within one f32 rounding.
 template <class T> class Accumulator {
  public:
   using Term = double;
@@ -17,8 +17,8 @@ template <class T> class Accumulator {
   double sum_ = 0;
 };
 
-// Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974: what each addition rounds away
-// is summed apart, so the error does not grow with the number of terms.
+// Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974: a second sum collects the
+// rounding errors of the additions, so the error does not grow with the number of terms.
 template <> class Accumulator<double> {
  public:
   using Term = double;
@@ -33,7 +33,7 @@ template <> class Accumulator<double> {
   double sum_ = 0, lost_ = 0;
 };
 
-// Wrapping.
+// Integer sums wrap.
 template <> class Accumulator<int64_t> {
  public:
   using Term = int64_t;

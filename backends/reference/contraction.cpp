@@ -5,8 +5,8 @@
 namespace plugrad::reference {
 namespace {
 
-// Walks the output's elements (.., i, j). The left operand stands still while j moves, at the start of its row i; the right
-// one while i moves, at the top of its column j.
+// Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, the cursor of the right
+// operand at the top of column j.
 template <class T> void matmul(const Call& call) {
   const Elements<T> out(call.out());
   Elements<T> a(call.in(0)), b(call.in(1));

@@ -1,4 +1,4 @@
-// How a kernel reaches the elements of its operands, whatever their layout.
+// Access to the elements of a kernel's operands in any layout.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -6,15 +6,15 @@ namespace plugrad::reference {
 
 using Strides = std::array<int64_t, PLUGRAD_MAX_RANK>;
 
-// Zeros where there is but one element: then a view may have fewer axes than the others, or strides that mean nothing.
+// Returns zeros for a view of one element, which may have fewer axes than the other views, or unspecified strides.
 inline Strides strides_of(const plugrad_view& view) {
   Strides strides{};
   if (view.count > 1) std::copy_n(view.strides, view.rank, strides.begin());
   return strides;
 }
 
-// The elements of an operand of type T: the address of the first, and how far it is from one to the next along each axis.
-// An immediate, which has no memory, is kept here.
+// The elements of an operand of type T: the address of the first, and the strides along each axis.
+// An immediate, which has no memory, is stored in this object.
 template <class T> class Elements {
  public:
   explicit Elements(const plugrad_view& view) : strides(strides_of(view)) {
@@ -41,7 +41,7 @@ template <class Body, class... T> void walk(const plugrad_view& shape, Body body
   std::array<int64_t, PLUGRAD_MAX_RANK> index{};
   for (int axis = 0; axis >= 0;) {
     body(*cursors.at...);
-    // As an odometer: the last axis moves; one that has run through goes back to 0, and the one before it moves.
+    // As an odometer: the last axis moves; when an axis reaches its end, it returns to 0 and the axis before it moves.
     for (axis = shape.rank - 1; axis >= 0; --axis) {
       const bool through = ++index[axis] == shape.shape[axis];
       (cursors.move(axis, through ? 1 - shape.shape[axis] : 1), ...);
@@ -52,7 +52,7 @@ template <class Body, class... T> void walk(const plugrad_view& shape, Body body
 }
 
 // Calls body(T&...) with the operands' elements at each index of the shape, in row-major order. Along an axis where the
-// shape's extent is 1 all operands stay at their first element, whatever extent they have themselves.
+// shape's extent is 1 all operands stay at their first element, whatever their own extent.
 template <class Body, class... T> void for_each(const plugrad_view& shape, Body body, const Elements<T>&... operands) {
   walk(shape, body, Cursor<T>{operands.first, operands.strides}...);
 }
@@ -67,7 +67,7 @@ template <class Function, class Out, class... In> void map(const Call& call) {
   (std::index_sequence_for<In...>());
 }
 
-// The same view, with only the first element along an axis.
+// Returns the view with extent 1 along an axis.
 inline plugrad_view without_axis(plugrad_view view, int axis) {
   view.shape[axis] = 1;
   return view;

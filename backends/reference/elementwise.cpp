@@ -4,14 +4,14 @@
 namespace plugrad::reference {
 namespace {
 
-// Of COPY: unsigned integers, since moving a float could change the payload of a NaN.
+// COPY moves unsigned integers, since moving a float could change the payload of a NaN.
 template <class T>
 using Bits =
     std::conditional_t<sizeof(T) == 1, uint8_t,
                        std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 template <class T> void iota(const Call& call) {
-  // Start and step count as the host gave them: a step of 0.1, not of 0.1f.
+  // Start and step are not rounded to T first: a step of 0.1 is not 0.1f.
   using Exact = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
   const Wrapping<Exact> start = immediate<Exact>(call.in(0)), step = immediate<Exact>(call.in(1));
   Wrapping<Exact> i = 0;

@@ -4,14 +4,14 @@
 namespace plugrad::reference {
 namespace {
 
-// Called before the element is touched: nothing outside the operands is.
+// Called before each access, so that no memory outside the operands is accessed.
 void check(const char* op, int64_t index, int64_t extent) {
   if (index >= 0 && index < extent) return;
-  throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] index " + std::to_string(index) + ": one from 0 to " +
-                                              std::to_string(extent - 1) + " expected");
+  throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] index " + std::to_string(index) +
+                                              " is out of range for an axis of extent " + std::to_string(extent));
 }
 
-// x stands still while the walk moves along the axis; the index says how far into it to reach from there.
+// The cursor of x does not move along the axis; the index gives the offset from it.
 template <class T> void gather(const Call& call) {
   const int axis = call.attributes<plugrad_axis>().axis;
   const Elements<T> out(call.out());

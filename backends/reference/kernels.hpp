@@ -1,4 +1,4 @@
-// The kernels, a file for each shape of the op table.
+// The kernels, in one file for each shape of the op table.
 #pragma once
 #include <plugrad/sdk/rows.hpp>
 

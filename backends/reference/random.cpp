@@ -36,7 +36,7 @@ struct Generator {
       return static_cast<double>(bits >> 11) * 0x1p-53;
     }
   }
-  // Element i of NORMAL, by Box and Muller: elements 2 j and 2 j + 1 share their two uniforms.
+  // Element i of NORMAL by the Box-Muller transform: elements 2 j and 2 j + 1 share their two uniforms.
   template <class T> T normal(uint64_t i) const {
     const double u = uniform<T>(i & ~uint64_t(1)), v = uniform<T>(i | 1);
     const double radius = std::sqrt(-2 * std::log1p(-u)), angle = 2 * std::numbers::pi * v;

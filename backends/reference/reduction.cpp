@@ -8,9 +8,9 @@
 namespace plugrad::reference {
 namespace {
 
-// Calls body(out, slice) for each element of the output with what is reduced to it: slice(f) calls f with each of its
-// elements, in row-major order. Walking the output's shape never moves along the reduced axes, where its extent is 1: so the
-// walk arrives at the first element of each slice, and a second walk, over the reduced axes alone, at the others.
+// Calls body(out, slice) for each element of the output: slice(f) calls f with each input element that is reduced to it, in
+// row-major order. A walk over the output's shape does not move along the reduced axes, where its extent is 1, so it visits
+// the first element of each slice; a second walk, over the reduced axes alone, visits the elements of the slice.
 template <class Out, class T, class Body> void for_each_slice(const Call& call, Body body) {
   const Elements<Out> out(call.out());
   const Elements<T> x(call.in(0));

@@ -1,5 +1,5 @@
-// Start reading here: this class and its rows of kernels are all that a backend of host memory needs. A plugin file adds
-// one macro, PLUGRAD_EXPORT_BACKEND; this one gives its entry a name of its own, so that programs can link it as well.
+// Start reading here: this class and its kernel rows are all that a backend for host memory needs. A plugin file adds one
+// macro, PLUGRAD_EXPORT_BACKEND; here the entry has its own name, so that programs can also link the backend.
 #include <plugrad/backends/reference.hpp>
 
 #include <backends/reference/kernels.hpp>

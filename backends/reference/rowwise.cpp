@@ -8,7 +8,7 @@
 namespace plugrad::reference {
 namespace {
 
-// ln sum e^x of n elements. The largest is taken out, so that nothing overflows.
+// Returns ln sum e^x of n elements. Subtracts the largest first, so that nothing overflows.
 template <class T> double log_sum_exp(const T* x, int64_t n, int64_t stride) {
   double largest = x[0];
   for (int64_t i = 1; i < n; ++i)
@@ -39,8 +39,8 @@ template <class T> void cross_entropy(const Call& call) {
       call.out(0),
       [&](T& row_loss, T& row_lse, T& row, const int64_t& chosen) {
         if (chosen < 0 || chosen >= classes)
-          throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy] target " + std::to_string(chosen) + ": one from 0 to " +
-                                                      std::to_string(classes - 1) + " expected");
+          throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy] target " + std::to_string(chosen) +
+                                                      " is out of range for " + std::to_string(classes) + " classes");
         const double exact = log_sum_exp(&row, classes, stride);
         row_lse = static_cast<T>(exact);
         row_loss = static_cast<T>(exact - (&row)[chosen * stride]);
@@ -72,13 +72,13 @@ template <class T> void cross_entropy_backward(const Call& call) {
   const Elements<T> out(call.out()), x(call.in(1));
   const int64_t classes = call.out().shape[1];
   int64_t column = 0;
-  // Operands of shape (n) stand still along the second axis: their strides are 0 there.
+  // Operands of shape (n) do not move along the second axis: their strides are 0 there.
   for_each(
       call.out(),
       [&](T& result, const T& g, const T& logit, const int64_t& chosen, const T& row_lse) {
         if (chosen < 0 || chosen >= classes)
           throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy_backward] target " + std::to_string(chosen) +
-                                                      ": one from 0 to " + std::to_string(classes - 1) + " expected");
+                                                      " is out of range for " + std::to_string(classes) + " classes");
         const double probability = std::exp(static_cast<double>(logit) - static_cast<double>(row_lse));
         result = static_cast<T>(g * (probability - (column == chosen)));
         column = (column + 1) % classes;

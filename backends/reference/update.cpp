@@ -6,7 +6,7 @@
 namespace plugrad::reference {
 namespace {
 
-// Both steps are calculated in double and rounded where they are stored.
+// Both steps compute in double and round what they store.
 template <class T> void sgd_step(const Call& call) {
   const plugrad_sgd& sgd = call.attributes<plugrad_sgd>();
   for_each(

@@ -1,6 +1,6 @@
-// The reference backend: naive loops over host memory. For programs that link it instead of loading its plugin.
+// The reference backend, naive loops over host memory, for programs that link it instead of loading its plugin.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
-// Its function table, the same on every call. [any]
+// Returns its function table, the same on every call. [any]
 extern "C" const plugrad_backend* plugrad_reference_backend(const plugrad_host* host);
