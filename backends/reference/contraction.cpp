@@ -5,7 +5,7 @@
 namespace plugrad::reference {
 namespace {
 
-// Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, the cursor of the right
+// Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, that of the right
 // operand at the top of column j.
 template <class T> void matmul(const Call& call) {
   const Elements<T> out(call.out());

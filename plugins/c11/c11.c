@@ -1,5 +1,5 @@
-// A backend plugin in plain C, from abi.h alone: host memory, f32, and the ops that training an MLP takes.
-// It proves that the contract needs no C++, and shows a plugin without the help of backend.hpp.
+// A backend plugin in plain C that includes only abi.h: host memory, f32, and the ops that training an MLP needs.
+// It proves that the contract needs no C++, and shows a plugin without backend.hpp.
 #include <plugrad/sdk/abi.h>
 
 #include <math.h>
@@ -23,7 +23,7 @@ typedef struct Walk {
   int operands;
   char* at[MAX_WALKED];                         // the current element of each operand
   int64_t steps[MAX_WALKED][PLUGRAD_MAX_RANK];  // bytes to the next along each axis
-  Number numbers[MAX_WALKED];                   // the memory of immediates
+  Number numbers[MAX_WALKED];                   // the values of immediates
   int64_t index[PLUGRAD_MAX_RANK];
 } Walk;
 
@@ -45,7 +45,7 @@ static Number number_of(const plugrad_view* immediate) {
   return number;
 }
 
-// An operand of one element stands still: rank 0 beside a higher one, and immediates, have no strides.
+// The cursor of an operand with one element does not move: its strides may be unspecified.
 static void walk_add(Walk* walk, const plugrad_view* view) {
   const int i = walk->operands++;
   const bool immediate = view->layout & PLUGRAD_IMMEDIATE;
@@ -78,7 +78,7 @@ static float* f32_of(char* element) { return (float*)element; }
 
 // --- The device and its kernels.
 
-typedef float (*Function)(float a, float b);  // unary ones take no notice of b
+typedef float (*Function)(float a, float b);  // unary functions ignore b
 
 typedef struct Row {
   uint32_t opcode;
@@ -90,7 +90,7 @@ typedef struct Row {
 } Row;
 
 typedef struct Kernel {
-  plugrad_kernel base;  // first: the host's pointer to it is ours to the kernel
+  plugrad_kernel base;  // first: run casts the host's pointer to a Kernel*
   const plugrad_host* host;
   const Row* row;
 } Kernel;
@@ -100,8 +100,8 @@ static Function function_of(const plugrad_kernel* kernel) { return ((const Kerne
 static plugrad_status index_error(const plugrad_kernel* kernel, const char* op, int64_t index, int64_t extent) {
   const plugrad_host* host = ((const Kernel*)kernel)->host;
   char message[128];
-  snprintf(message, sizeof message, "[%s] index %lld: one from 0 to %lld expected", op, (long long)index,
-           (long long)extent - 1);
+  snprintf(message, sizeof message, "[%s] index %lld is out of range for an axis of extent %lld", op, (long long)index,
+           (long long)extent);
   host->report(host, PLUGRAD_INDEX_ERROR, message);
   return PLUGRAD_INDEX_ERROR;
 }
@@ -135,7 +135,7 @@ static plugrad_status run_function(const plugrad_kernel* kernel, plugrad_stream*
   return PLUGRAD_OK;
 }
 
-// The same with an answer of true or false: comparisons, and the cast to bool.
+// The same with a bool result: comparisons, and the cast to bool.
 static plugrad_status run_predicate(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)stream;
   const Function function = function_of(kernel);
@@ -155,7 +155,7 @@ static plugrad_status run_where(const plugrad_kernel* kernel, plugrad_stream* st
   return PLUGRAD_OK;
 }
 
-// FILL and COPY: bytes are moved, so the payload of a NaN is kept.
+// FILL and COPY move bytes, so the payload of a NaN is preserved.
 static plugrad_status run_copy(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)kernel, (void)stream;
   const size_t size = (size_t)element_size(op->views[0]->dtype);
@@ -176,8 +176,8 @@ static plugrad_status run_cast(const plugrad_kernel* kernel, plugrad_stream* str
   return PLUGRAD_OK;
 }
 
-// --- Reductions. Walking the output's shape never moves along the reduced axes, where its extent is 1: it comes to the
-// first element of each slice, and a second walk, over the reduced axes alone, to the others.
+// --- Reductions. A walk over the output's shape does not move along the reduced axes, where its extent is 1: it visits the
+// first element of each slice, and a second walk, over the reduced axes alone, visits the elements of the slice.
 
 static plugrad_view reduced_axes(const plugrad_op* op) {
   plugrad_view shape = *op->views[1];
@@ -223,7 +223,7 @@ static plugrad_status run_max(const plugrad_kernel* kernel, plugrad_stream* stre
   return PLUGRAD_OK;
 }
 
-// --- The product of matrices: a stands still while the walk moves along a row of the output, b along a column.
+// --- Matrix product: the cursor of a stays while the walk moves along a row of the output, that of b along a column.
 
 static plugrad_status run_matmul(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)kernel, (void)stream;
@@ -242,7 +242,7 @@ static plugrad_status run_matmul(const plugrad_kernel* kernel, plugrad_stream* s
   return PLUGRAD_OK;
 }
 
-// --- Indexing: the indexed operand stands still along the axis; the index says how far into it to reach.
+// --- Indexing: the cursor of the indexed operand does not move along the axis; the index gives the offset from it.
 
 static plugrad_status run_gather(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)stream;
@@ -313,7 +313,7 @@ static const Row kRows[] = {
 };
 enum { ROWS = sizeof kRows / sizeof kRows[0] };
 
-typedef struct Device {  // what plugrad_device* points to
+typedef struct Device {  // plugrad_device* points to it
   Kernel kernels[ROWS];
 } Device;
 
@@ -355,7 +355,7 @@ static plugrad_status open_device(const plugrad_host* host, uint32_t index, cons
                                   plugrad_device** out, plugrad_device_info* info) {
   char message[160];
   if (index > 0) {
-    snprintf(message, sizeof message, "device number %u: there is one, number 0", (unsigned)index);
+    snprintf(message, sizeof message, "device %u does not exist: the only device is 0", (unsigned)index);
     return refuse(host, PLUGRAD_INVALID, message);
   }
   if (options && options->count) {

@@ -1,4 +1,4 @@
-// The CUDA backend as a file. It loads where there is no driver and no toolkit, and counts no devices there.
+// The CUDA backend as a plugin file. It also loads on machines without a driver or toolkit, and then reports 0 devices.
 #include <plugrad/backends/cuda.hpp>
 
 PLUGRAD_EXPORT const plugrad_backend* plugrad_backend_v0(const plugrad_host* host) { return plugrad_cuda_backend(host); }

@@ -1,4 +1,4 @@
-// The reference backend as a file that the host loads.
+// The reference backend as a plugin file.
 #include <plugrad/backends/reference.hpp>
 
 extern "C" PLUGRAD_EXPORT const plugrad_backend* plugrad_backend_v0(const plugrad_host* host) {

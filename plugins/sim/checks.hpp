@@ -1,4 +1,4 @@
-// What the contract says of a call, checked as strictly as a device could.
+// Checks calls against the contract, as strictly as a device could.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -9,14 +9,14 @@ struct Range {  // bytes, from the start of the buffer
   bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
 };
 
-// The bytes between a view's first and last element; throws INVALID for a view that is none.
+// Returns the bytes between a view's first and last element; throws INVALID for a malformed view.
 Range checked_range(const plugrad_view& view, uint64_t alignment);
 
-// Throws INVALID where an output and another operand overlap in a way that ops.def does not allow. Strided views are only
-// compared as a whole, so those that interleave pass.
+// Throws INVALID if an output overlaps another operand in a way that ops.def does not allow. Overlapping
+// ranges of strided views pass, since such views may interleave.
 void check_overlap(const OpInfo& info, const plugrad_op& op, const Range* ranges);
 
-// Outputs, as bits, that the op writes wholly and does not read.
+// Returns the outputs, as a bit set, that the op overwrites entirely and does not read.
 uint32_t fresh_outputs(const OpInfo& info, const plugrad_op& op, const Range* ranges);
 
 }  // namespace plugrad::sim

@@ -116,7 +116,7 @@ std::optional<Epoch> Clocks::unordered_reader(uint32_t stream, const Granule& g)
   return {};
 }
 
-// A reader that the new one is ordered after needs no record of its own: who comes after the new one comes after both.
+// A reader that the new one is ordered after needs no record: work ordered after the new reader is ordered after both.
 void Clocks::add_reader(Epoch by, Granule& g) {
   if (!(g.reader & kMany)) {
     if (g.read && !ordered(by.stream, {g.reader, g.read})) {
@@ -135,7 +135,7 @@ void Clocks::add_reader(Epoch by, Granule& g) {
   g.reader = new_reader(by, g.reader);
 }
 
-// Lists are links with kMany set; kMany itself, the link to record 0, which is never handed out, ends them.
+// A list consists of links with kMany set. kMany itself ends it: as a link it means record 0, which is never used.
 uint32_t Clocks::new_reader(Epoch by, uint32_t next) {
   uint32_t link = free_reader_;
   if (link != kMany)
@@ -143,7 +143,7 @@ uint32_t Clocks::new_reader(Epoch by, uint32_t next) {
   else if (used_readers_ + 1 < kReaders)
     link = ++used_readers_ | kMany;
   else
-    return next;  // 67 million unordered reads: one more is not looked at
+    return next;  // beyond 67 million unordered readers, further ones are not tracked
   readers_[link & ~kMany] = {by.number, by.stream, next};
   return link;
 }

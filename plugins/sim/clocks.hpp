@@ -1,5 +1,5 @@
-// Which access is ordered after which: vector clocks, kept while work is submitted, so that a missing wait is found however
-// fast or slow the workers are. Guarded by World::mutex.
+// Tracks by vector clocks which access is ordered after which. They advance as work is submitted, so a missing wait is found
+// regardless of how fast the workers are. Guarded by World::mutex.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,51 +12,51 @@ namespace plugrad::sim {
 
 inline constexpr uint64_t kGranule = 256;  // bytes; also the alignment of memory, so that no two buffers share one
 
-struct Epoch {  // an op or copy: its stream, and its number there; number 0: none
+struct Epoch {  // the stream of an op or copy, and its number on it; number 0: none
   uint32_t stream = 0;
   uint64_t number = 0;
 };
 
-// Who used these bytes last. All zero: nobody.
+// The last accesses to these bytes. All zero: none.
 struct Granule {
   uint64_t written, read;   // numbers
   uint32_t writer, reader;  // streams; reader may be the head of a list of several, see Clocks
-  uint64_t block;           // bytes of the buffer that begins here; 0: none does
+  uint64_t block;           // bytes of the buffer that begins here; 0: none begins here
 };
 
 struct Conflict {
   Epoch earlier;
   bool earlier_wrote;
-  uint64_t granule;  // index within what was accessed
+  uint64_t granule;  // index within the accessed granules
 };
 
 class Clocks {
  public:
   Clocks();
 
-  // A new stream; lost tells whether its device is gone, and then nothing of it is in flight.
+  // Adds a stream. Once *lost is true its device is lost, and none of its work is in flight.
   uint32_t add_stream(const std::atomic<bool>* lost);
-  // The host knows that nothing up to number is in flight, and so nothing that it waited for (transitive).
+  // The host has learned that nothing up to number is in flight, nor (transitive) anything that this work waited for.
   void host_learned(uint32_t stream, uint64_t number, bool transitive = true);
-  // What stream submits next, number `next`, comes after other's `number`.
+  // The work that stream submits next, number `next`, is ordered after `other`.
   void joined(uint32_t stream, uint64_t next, Epoch other);
 
-  // The same, and after all that other's next op would come after.
+  // The same, and also after everything that the next op of other's stream would be ordered after.
   void followed(uint32_t stream, uint64_t next, Epoch other);
 
-  // Notes an access; answers an earlier one that it is not ordered after.
+  // Records an access; returns an earlier one that it is not ordered after, if there is one.
   std::optional<Conflict> access(Epoch by, std::span<Granule> granules, bool write);
-  // An access that the host does not know to have ended.
+  // Returns an access that the host does not know to have ended, if there is one.
   std::optional<Conflict> in_flight(std::span<const Granule> granules) const;
   void forget(std::span<Granule> granules);
 
  private:
-  using Clock = std::vector<uint64_t>;  // by stream; what lies beyond its end is 0
-  struct Since {                        // what ops from `number` on come after
+  using Clock = std::vector<uint64_t>;  // by stream; entries beyond its end are 0
+  struct Since {                        // ops from `number` on are ordered after `clock`
     uint64_t number;
     Clock clock;
   };
-  struct Reader {  // one of several that read a granule unordered
+  struct Reader {  // one of several unordered readers of a granule
     uint64_t number;
     uint32_t stream, next;
   };
@@ -67,15 +67,15 @@ class Clocks {
   void add_reader(Epoch by, Granule& granule);
   void drop_readers(Granule& granule);
   uint32_t new_reader(Epoch by, uint32_t next);
-  void keep(uint32_t stream, uint64_t next);  // the stream's clock, for what asks about `next` later
+  void keep(uint32_t stream, uint64_t next);  // stores the stream's clock for later queries about `next`
   static void join(Clock& into, const Clock& from);
   static uint64_t at(const Clock& clock, uint32_t stream) { return stream < clock.size() ? clock[stream] : 0; }
 
   std::vector<const std::atomic<bool>*> lost_;
   Clock host_;
-  std::vector<Clock> clocks_;               // of what each stream submits next, save for host_
-  std::vector<std::deque<Since>> history_;  // what the host does not know yet
-  Reader* readers_;                         // address space; pages come as they are touched
+  std::vector<Clock> clocks_;               // of the next submission of each stream, without host_
+  std::vector<std::deque<Since>> history_;  // clocks of work that the host does not know to have ended
+  Reader* readers_;                         // reserved address space; pages are committed on first use
   uint32_t used_readers_ = 0, free_reader_ = kMany;
 };
 

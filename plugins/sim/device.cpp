@@ -6,7 +6,7 @@ constexpr uint64_t kPinnedBytes = uint64_t(1) << 30;
 
 uint32_t checked(uint32_t index) {
   if (index < Sim::count().devices) return index;
-  throw BackendError(PLUGRAD_INVALID, "device " + std::to_string(index) + " of " + std::to_string(Sim::count().devices));
+  throw BackendError(PLUGRAD_INVALID, "there is no simulated device " + std::to_string(index));
 }
 }
 
@@ -48,13 +48,13 @@ Block Sim::take(Region& region, uint64_t bytes, const char* what) {
   return *block;
 }
 
-// What may still be in use is neither poisoned nor given out again: the hazard is counted, and does no harm.
+// A block that may still be in use is neither poisoned nor reused: the hazard is counted, and corrupts nothing.
 void Sim::give(Region& region, const void* handle, const char* what) noexcept {
   std::unique_lock lock(world().mutex);
   const auto block = region.find(handle);
   if (!block) return world().hazard(std::string(what) + " of something that is not allocated");
   const std::span<Granule> granules = region.granules(block->offset, block->bytes);
-  if (conditions_.lost) {  // a worker may still be at it, so the bytes stay as they are; nobody gets them any more
+  if (conditions_.lost) {  // a worker may still use the bytes, so they stay as they are; no later alloc succeeds
     world().clocks.forget(granules);
     return region.give(*block);
   }
@@ -135,16 +135,16 @@ uint32_t Sim::run_faults() {
   uint32_t now = 0;
   for (uint32_t fault = PLUGRAD_SIM_FAIL; fault <= PLUGRAD_SIM_SLOW; ++fault)
     now |= static_cast<uint32_t>(due(fault)) << fault;
-  if (now >> PLUGRAD_SIM_REFUSE & 1) throw BackendError(PLUGRAD_INTERNAL, "refused, as was asked for");
-  if (now >> PLUGRAD_SIM_UNSUPPORTED & 1) throw BackendError(PLUGRAD_UNSUPPORTED, "declined, as was asked for");
-  if (now >> PLUGRAD_SIM_NO_ROOM & 1) throw BackendError(PLUGRAD_OUT_OF_MEMORY, "no room, as was asked for");
+  if (now >> PLUGRAD_SIM_REFUSE & 1) throw BackendError(PLUGRAD_INTERNAL, "refused by an armed fault");
+  if (now >> PLUGRAD_SIM_UNSUPPORTED & 1) throw BackendError(PLUGRAD_UNSUPPORTED, "declined by an armed fault");
+  if (now >> PLUGRAD_SIM_NO_ROOM & 1) throw BackendError(PLUGRAD_OUT_OF_MEMORY, "out of memory by an armed fault");
   return now;
 }
 
 void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const {
   const OpInfo& info = *kernel.info;
   if (op.opcode != info.opcode || op.outputs != info.outputs || op.inputs != info.inputs)
-    throw BackendError(PLUGRAD_INVALID, std::string("an op that is not the kernel's, which is ") + info.name);
+    throw BackendError(PLUGRAD_INVALID, std::string("an op with an opcode other than the kernel's, which is ") + info.name);
   uint16_t layout = 0;
   for (int i = 0; i < op.outputs + op.inputs; ++i) {
     const plugrad_view& view = *op.views[i];
@@ -156,7 +156,7 @@ void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) co
   }
   check_overlap(info, op, ranges);
   if (layout & settings_.without_layouts && info.opcode > PLUGRAD_OP_CAST)
-    throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": views of a class the kernel does not serve");
+    throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": views of a layout that the kernel does not support");
   if (op.workspace) check_room(op.workspace, {op.workspace_offset, op.workspace_offset + op.workspace_bytes});
   if (op.attributes && *static_cast<const uint32_t*>(op.attributes) > sizeof(Job::attributes))
     throw BackendError(PLUGRAD_UNSUPPORTED, std::string(info.name) + ": attributes of an unknown size");
@@ -203,7 +203,7 @@ void Sim::note_uses(Job& job, const SimStream& stream, const plugrad_op& op, con
     job.racing |= access(memory_, by, memory_.offset(op.workspace) + op.workspace_offset, op.workspace_bytes, true);
 }
 
-// Answers whether something earlier is in the way that nothing orders.
+// Returns whether the access races with an earlier one, because no wait orders them.
 bool Sim::access(const Region& region, Epoch by, uint64_t offset, uint64_t bytes, bool write) {
   const auto conflict = world().clocks.access(by, region.granules(offset, bytes), write);
   if (!conflict) return false;

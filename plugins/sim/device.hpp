@@ -1,4 +1,4 @@
-// A device that is not there: memory nobody may touch, streams that are late, and an eye on everything the host does.
+// A simulated device: its memory is inaccessible to the host, its streams are late, and it checks every call of the host.
 #pragma once
 #include <plugins/sim/checks.hpp>
 #include <plugins/sim/inner.hpp>
@@ -48,7 +48,7 @@ class Sim final : public Backend, public NativeStreams {
   void signal_native(Stream& stream, uint64_t number, void* native) override;
   void notify(Stream& stream, uint64_t number, Notice notice) override;
 
-  // For the extension. World::mutex is held by the caller for what it guards.
+  // For the extension. The caller holds World::mutex for the members that it guards.
   uint32_t index() const { return index_; }
   Conditions& conditions() { return conditions_; }
   const Counters& counters() const { return counters_; }
@@ -56,7 +56,7 @@ class Sim final : public Backend, public NativeStreams {
   void arm(uint32_t fault, uint64_t n) { faults_[fault] = n; }
 
  private:
-  struct Side;  // one side of a copy, found
+  struct Side;  // one side of a copy, with its memory
   static plugrad_status run(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept;
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
   void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
@@ -72,7 +72,7 @@ class Sim final : public Backend, public NativeStreams {
   void copy_up(SimStream& stream, const plugrad_copy& copy, char* to, bool racing, uint32_t faults);
   void copy_down(SimStream& stream, const plugrad_copy& copy);
   bool due(uint32_t fault) { return faults_[fault] && --faults_[fault] == 0; }
-  uint32_t run_faults();  // of this call of run; throws where one of them refuses it
+  uint32_t run_faults();  // returns the faults of this call of run; throws if one of them refuses the call
 
   const plugrad_host* const host_;
   const uint32_t index_;
@@ -86,7 +86,7 @@ class Sim final : public Backend, public NativeStreams {
   uint64_t faults_[PLUGRAD_SIM_FAULTS];
 };
 
-// The function table of the plugin.
+// Returns the function table of the plugin.
 const plugrad_backend* sim_table();
 
 }  // namespace plugrad::sim

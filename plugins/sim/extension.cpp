@@ -1,4 +1,4 @@
-// The table of the plugin, and the extension "sim/0" by which tests steer it.
+// The table of the plugin, and the extension "sim/0" with which tests control it.
 #include <plugins/sim/device.hpp>
 
 #include <string_view>
@@ -70,7 +70,7 @@ plugrad_status open(const plugrad_host* host, uint32_t index, const plugrad_opti
   });
 }
 
-// It answers what the reference backend answers, less what options take away: no rows of its own.
+// Returns the kernel of the reference backend, unless an option removes it; sim has no rows of its own.
 const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) noexcept {
   try {
     return backend_of<Sim>(device).resolve(*signature);

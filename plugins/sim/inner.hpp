@@ -1,14 +1,14 @@
-// The device that computes inside sim: the reference backend, reached as any host reaches it, through its C table.
+// The device that computes inside sim: the reference backend, called through its C table as any host does.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
 namespace plugrad::sim {
 
-// Its kernel for a signature, or null. One inner device serves all: it keeps nothing but its kernels. Throws BackendError
-// where it does not open.
+// Returns its kernel for a signature, or null. All devices share one inner device, which has no state except its kernels.
+// Throws BackendError if it cannot be opened.
 const plugrad_kernel* inner_kernel(const plugrad_signature& signature);
 
-// What the inner device reported last on this thread.
+// Returns the message that the inner device reported last on this thread.
 const char* inner_message();
 
 }  // namespace plugrad::sim

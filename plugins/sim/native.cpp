@@ -1,14 +1,14 @@
-// The extension of native.h: streams that wait for each other by their handles, and notices of what is finished.
+// The extension of native.h: streams that wait for each other by their handles, and callbacks when work has ended.
 #include <plugins/sim/device.hpp>
 
 namespace plugrad::sim {
 namespace {
 SimStream& own(Stream& stream) { return static_cast<SimStream&>(stream); }
 
-// World::mutex held.
+// The caller holds World::mutex.
 SimStream& known(void* native) {
   if (std::ranges::count(world().streams, native)) return *static_cast<SimStream*>(native);
-  throw BackendError(PLUGRAD_INVALID, "a native stream that is none of this plugin's: a handle from native.h expected");
+  throw BackendError(PLUGRAD_INVALID, "the native stream is not a stream of this plugin: pass a handle from native.h");
 }
 }  // namespace
 
@@ -43,19 +43,19 @@ void Sim::signal_native(Stream& stream, uint64_t number, void* native) {
 void Sim::notify(Stream& stream, uint64_t number, Notice notice) {
   SimStream& s = own(stream);
   if (number > s.accepted())
-    throw BackendError(PLUGRAD_INVALID, "notice of number " + std::to_string(number) + " of a stream that was given " +
+    throw BackendError(PLUGRAD_INVALID, "notify of number " + std::to_string(number) + " of a stream whose last number is " +
                                             std::to_string(s.accepted()));
   s.notify(number, notice);
 }
 
-// --- The stream's side.
+// --- Functions of the stream.
 
 void SimStream::mark(uint64_t number) {
   slot().kind = Job::kMark;
   submit(number);
 }
 
-// What other waits for itself may be younger than its last job, so its barriers are taken over too.
+// `other` may have barriers for jobs after its last one, so they are copied as well.
 void SimStream::follow(SimStream& other) {
   std::deque<Barrier> after;
   {

@@ -1,4 +1,4 @@
-// A number that only rises, and whom it may wake. Costs who raises it a store and a load where nobody waits.
+// A number that only rises, on which threads can wait. If no thread waits, raising it costs a store and a load.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -13,21 +13,21 @@ class Progress {
  public:
   uint64_t value() const { return value_.load(std::memory_order_acquire); }
 
-  // Never two calls at once.
+  // One call at a time.
   void advance(uint64_t to) {
     value_.store(to);
     if (to >= wake_at_.load()) wake();
   }
 
   void wait_for(uint64_t goal) {
-    constexpr int kPatience = 24;  // a sleep and its waking cost more than that
+    constexpr int kPatience = 24;  // yields, which together cost less than sleeping and waking up
     for (int i = 0; i < kPatience; ++i) {
       if (value() >= goal) return;
       std::this_thread::yield();
     }
     std::unique_lock lock(mutex_);
     for (;;) {
-      // Either this thread sees the new value, or who stores it sees that somebody wants it: both are seq_cst.
+      // Either this thread sees the new value, or the storing thread sees wake_at_: both accesses are seq_cst.
       wake_at_.store(std::min(wake_at_.load(), goal));
       if (value_.load() >= goal) return;
       moved_.wait(lock);
@@ -38,7 +38,7 @@ class Progress {
   void wake() {
     {
       const std::lock_guard lock(mutex_);
-      wake_at_.store(~0ull);  // who wants more than this says so again
+      wake_at_.store(~0ull);  // threads that wait for more store their goal again
     }
     moved_.notify_all();
   }

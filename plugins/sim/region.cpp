@@ -26,7 +26,7 @@ Region::Region(uint64_t bytes, bool hidden) : size_(round_up(bytes)) {
   gaps_.emplace(0, size_);
 }
 
-// A granule behind each block, so that a write beyond its end hits no other and is seen when it is freed.
+// Each block has a granule behind it, so that a write beyond its end hits no other block and is found by free.
 uint64_t Region::footprint(uint64_t bytes) { return round_up(bytes) + kGranule; }
 
 std::optional<Block> Region::take(uint64_t bytes) {

@@ -1,5 +1,5 @@
-// Memory of a device, or host memory that it pinned: address space that is touched as it is used, blocks cut from it, and
-// beside it who used which bytes last. Guarded by World::mutex, save for the bytes themselves.
+// Memory of a device, or host memory that it pinned: reserved address space, the blocks allocated in it, and the last
+// accesses to each granule. Guarded by World::mutex, except for the bytes themselves.
 #pragma once
 #include <plugins/sim/clocks.hpp>
 
@@ -7,25 +7,25 @@
 
 namespace plugrad::sim {
 
-// Zeroed address space for count values; nothing is committed. Never given back.
+// Reserves zeroed address space; nothing is committed, and nothing is ever unmapped.
 void* reserve_bytes(uint64_t bytes, bool accessible);
 template <class T> T* reserve(uint64_t count) { return static_cast<T*>(reserve_bytes(count * sizeof(T), true)); }
 
 struct Block {
-  uint64_t offset, bytes;  // in its region; bytes as they were asked for
+  uint64_t offset, bytes;  // in its region; bytes as requested
 };
 
 class Region {
  public:
-  // hidden: handles point into memory that nobody may touch; else a handle is the address.
+  // hidden: handles point to inaccessible memory, apart from the real bytes; else a handle is the address of the bytes.
   Region(uint64_t bytes, bool hidden);
 
-  // A block of bytes, or nothing where no gap is large enough.
+  // Allocates a block, or returns nothing if no gap is large enough.
   std::optional<Block> take(uint64_t bytes);
   void give(const Block& block);
-  // Fills a block with poison, 0xff: a NaN in every floating dtype, an index out of range, a bool that is none.
+  // Fills a block with poison, 0xff: a NaN in every floating dtype, an index out of range, an invalid bool.
   void poison(const Block& block);
-  void guard(const Block& block);        // the bytes behind it
+  void guard(const Block& block);        // writes a pattern behind the block
   bool guarded(const Block& block) const;
 
   char* handle(const Block& block) const { return handles_ + block.offset; }
@@ -37,7 +37,7 @@ class Region {
   std::span<Granule> granules(uint64_t offset, uint64_t bytes) const;
 
   uint64_t size() const { return size_; }
-  uint64_t allocated() const { return allocated_; }  // as asked for
+  uint64_t allocated() const { return allocated_; }  // bytes as requested
   uint64_t largest_gap() const;
 
  private:
@@ -45,8 +45,8 @@ class Region {
   uint64_t size_;
   char *handles_, *bytes_;
   Granule* granules_;
-  std::map<uint64_t, uint64_t> gaps_;  // offset, bytes; no two touch
-  std::map<uint64_t, uint64_t> live_;  // offset, bytes as asked for
+  std::map<uint64_t, uint64_t> gaps_;  // offset, bytes; no two are adjacent
+  std::map<uint64_t, uint64_t> live_;  // offset, bytes as requested
   uint64_t allocated_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the options of a device say.
+// The parsed options of a device.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 #include <plugrad/sim.hpp>
@@ -14,7 +14,7 @@ struct Settings {
   uint64_t faults[PLUGRAD_SIM_FAULTS] = {};  // the n-th call; 0: none
 
   explicit Settings(const Options& options);  // throws INVALID
-  // Whether the device still answers this signature.
+  // Whether the options leave this signature supported.
   bool leave(const plugrad_signature& signature) const;
 };
 

@@ -33,7 +33,7 @@ SimStream::SimStream(Conditions& conditions, uint32_t id, uint32_t role)
   start_worker();
 }
 
-// Signals are the program's: none may choose a worker.
+// Blocks all signals in the worker, so that the program's handlers never run on it.
 void SimStream::start_worker() {
   sigset_t all, before;
   sigfillset(&all);
@@ -55,7 +55,7 @@ plugrad_status SimStream::state() const {
 void SimStream::demand_sound() const {
   const plugrad_status status = state();
   if (status == PLUGRAD_DEVICE_LOST) throw BackendError(status, "the simulated device is lost");
-  if (status != PLUGRAD_OK) throw BackendError(status, "something earlier on this stream failed: call sync");
+  if (status != PLUGRAD_OK) throw BackendError(status, "earlier work on this stream failed: call sync");
 }
 
 void SimStream::demand_number(uint64_t number) const {
@@ -117,7 +117,7 @@ void SimStream::work() {
   }
 }
 
-// Waits are kept after a failure too: who is behind one may conclude that the other stream has got there.
+// Waits are also executed after a failure: work behind a wait may assume that the other stream has reached the number.
 void SimStream::execute(Job& job) {
   if (job.kind == Job::kWait) return job.other->finished_.wait_for(job.other_number);
   if (job.kind == Job::kMark) return;

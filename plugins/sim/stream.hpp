@@ -1,4 +1,4 @@
-// A stream: a queue without locks between who submits and one worker, who executes in order, and late.
+// A stream: a lock-free queue between the submitting thread and one worker, which executes in order and with a delay.
 #pragma once
 #include <plugins/sim/progress.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace plugrad::sim {
 
-// What the workers of a device look at.
+// State that the workers of a device read.
 struct Conditions {
   std::atomic<bool> lost{false};
   std::atomic<uint32_t> latency{0};  // microseconds
@@ -26,17 +26,17 @@ struct Conditions {
 
 class SimStream;
 
-// A submission, in a slot that was made with the stream.
+// A submission, in a slot of the stream's ring.
 struct Job {
   enum Kind : uint8_t { kOp, kCopy, kWait, kMark };  // kMark does nothing, under a number
   Kind kind;
   uint32_t faults;    // bits 1 << PLUGRAD_SIM_...
-  bool racing;        // nothing orders it: it touches no memory, so that what it would have damaged shows
-  uint64_t number;    // 0: none to be told
+  bool racing;        // a hazard: the job accesses no memory, so that its missing result shows
+  uint64_t number;    // 0: the job has no number of its own
   // kOp: copies with the addresses of the real bytes.
   const plugrad_kernel* kernel;
   plugrad_op op;
-  uint32_t fresh;  // outputs, as bits, that are poison until they are written
+  uint32_t fresh;  // the outputs, as a bit set, that are filled with poison before the kernel runs
   plugrad_view views[PLUGRAD_MAX_OPERANDS];
   const plugrad_view* pointers[PLUGRAD_MAX_OPERANDS];
   alignas(8) char attributes[64];
@@ -44,7 +44,7 @@ struct Job {
   char* to;
   const char* from;
   uint64_t bytes;
-  const Conditions* source;  // of the device copied from, or null
+  const Conditions* source;  // the conditions of the device copied from, or null
   // kWait
   SimStream* other;
   uint64_t other_number;
@@ -59,20 +59,20 @@ class SimStream final : public Stream {
   uint64_t accepted() const { return accepted_.load(); }  // the last number
   uint64_t finished() const { return finished_.value(); }
   plugrad_status state() const;  // OK, DEVICE_ERROR, DEVICE_LOST
-  void demand_sound() const;     // throws where it is not OK
+  void demand_sound() const;     // throws if the state is not OK
   void demand_number(uint64_t number) const;
 
   // [stream-serial]
   void wait_for_room() { if (tail_ >= kSlots) retired_.wait_for(tail_ - kSlots + 1); }
-  Job& slot();                  // the next one; there is room
-  void submit(uint64_t number);  // what slot was filled with; 0: no number is taken
-  char* stage();                // memory for the job that is submitted next; waits for that of earlier ones
+  Job& slot();                  // returns the next slot; the caller has waited for room
+  void submit(uint64_t number);  // submits the next slot's job; 0: it takes no number
+  char* stage();                // returns staging memory for the next job; waits until an earlier job releases it
   void wait_until_idle() { retired_.wait_for(tail_); }
-  void finish(uint64_t number);  // idle: this number is taken, and done
+  void finish(uint64_t number);  // on an idle stream: takes the number and marks it done
   void mark(uint64_t number);    // submits a job that does nothing
-  bool clear(plugrad_failure& failure, std::string& message);  // idle: takes the failure away, if there is one
+  bool clear(plugrad_failure& failure, std::string& message);  // on an idle stream: moves the failure out, if there is one
 
-  // [any], under World::mutex: what is submitted from now on starts after all that other was given.
+  // [any], under World::mutex: work submitted from now on starts after all that was submitted to other.
   void follow(SimStream& other);
   // [any]: calls back once nothing up to number is in flight.
   void notify(uint64_t number, Notice notice);
@@ -84,14 +84,14 @@ class SimStream final : public Stream {
   void move(const Job& job);
   void fail(const Job& job, plugrad_status status, const char* message);
   void start_worker();
-  void pass_barriers(uint64_t next);  // before job `next` is executed
-  void tell();                        // whoever waits for what is finished
+  void pass_barriers(uint64_t next);  // waits for the barriers before job `next`
+  void tell();                        // runs the callbacks of finished numbers
 
   Conditions& conditions_;
   const uint32_t id_, role_;
   std::unique_ptr<Job[]> slots_;
   std::unique_ptr<char[]> stages_;
-  uint64_t stage_users_[kStages] = {};  // how many jobs are to retire before the stage is free
+  uint64_t stage_users_[kStages] = {};  // how many jobs have to retire before the stage is free
   uint64_t staged_ = 0, tail_ = 0;
   std::atomic<uint64_t> accepted_{0};
   Progress queued_, retired_;  // jobs
@@ -109,7 +109,7 @@ class SimStream final : public Stream {
     uint64_t number;
     Notice notice;
   };
-  std::mutex native_mutex_;  // of what follows; never held while waiting or calling back
+  std::mutex native_mutex_;  // guards the members below; never held while waiting or calling back
   std::deque<Barrier> barriers_;
   std::vector<Pending> pending_;
 };

@@ -21,7 +21,7 @@ Sim::Side Sim::side(const plugrad_place& place, uint64_t bytes) const {
   if (place.kind != PLUGRAD_PINNED && place.kind != PLUGRAD_DEVICE)
     throw BackendError(PLUGRAD_UNSUPPORTED, "a place of kind " + std::to_string(place.kind));
   if (!std::ranges::count(world().devices, place.device))
-    throw BackendError(PLUGRAD_INVALID, "a place on a device that is not one of this plugin");
+    throw BackendError(PLUGRAD_INVALID, "a place on a device of another plugin");
   Sim& device = backend_of<Sim>(place.device);
   const bool pinned = place.kind == PLUGRAD_PINNED;
   const Region& region = pinned ? device.pinned_ : device.memory_;
@@ -47,7 +47,7 @@ void Sim::copy(Stream* stream, const plugrad_copy& copy) {
   if (!stream) throw BackendError(PLUGRAD_INVALID, "copy without a stream");
   if (!copy.bytes) throw BackendError(PLUGRAD_INVALID, "a copy of no bytes");
   if (copy.to.kind != PLUGRAD_DEVICE && copy.from.kind != PLUGRAD_DEVICE)
-    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy between two places that are no device's");
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a copy between two places in host memory");
   SimStream& s = own(*stream);
   s.wait_for_room();
   std::unique_lock lock(world().mutex);
@@ -75,7 +75,7 @@ void Sim::copy(Stream* stream, const plugrad_copy& copy) {
   copy_down(s, copy);
 }
 
-// Through the stream's own staging memory: the last chunk stands for the copy.
+// Copies in chunks through the stream's staging memory; the last chunk takes the copy's number.
 void Sim::copy_up(SimStream& stream, const plugrad_copy& copy, char* to, bool racing, uint32_t faults) {
   const char* from = reinterpret_cast<const char*>(copy.from.buffer) + copy.from.offset;
   for (uint64_t done = 0; done < copy.bytes;) {
@@ -96,8 +96,8 @@ void Sim::copy_up(SimStream& stream, const plugrad_copy& copy, char* to, bool ra
   }
 }
 
-// The number is taken only where the bytes are good, as a refused number comes again. What was noted under it counts as
-// ended either way: nothing of this copy is in flight.
+// The number is taken only if the copy succeeds, since the host reuses a refused number. The accesses recorded under it
+// count as ended either way: nothing of this copy is in flight.
 void Sim::copy_down(SimStream& stream, const plugrad_copy& copy) {
   stream.wait_until_idle();
   const plugrad_status status = stream.state();
@@ -131,12 +131,12 @@ plugrad_status Sim::completed(Stream& stream, uint64_t& number) noexcept {
   const plugrad_status status = s.state();
   if (status == PLUGRAD_DEVICE_LOST) number = s.accepted();
   const std::lock_guard lock(world().mutex);
-  // What a lost device's stream was waiting for may go on elsewhere.
+  // Work on other devices for which a lost device's stream was waiting may still run.
   world().clocks.host_learned(s.id(), number, status != PLUGRAD_DEVICE_LOST);
   return status;
 }
 
-// Every fourth number or the last one: hosts are to use what comes back.
+// Waits for the next multiple of four, at most the last number, so that tests find hosts that ignore the raised number.
 void Sim::wait(Stream& stream, Stream& other, uint64_t& number) {
   SimStream &s = own(stream), &o = own(other);
   s.wait_for_room();
@@ -145,7 +145,7 @@ void Sim::wait(Stream& stream, Stream& other, uint64_t& number) {
   const uint64_t last = o.accepted();
   if (!number || number > last)
     throw BackendError(PLUGRAD_INVALID,
-                       "wait for number " + std::to_string(number) + " of a stream that was given " + std::to_string(last));
+                       "wait for number " + std::to_string(number) + " of a stream whose last one is " + std::to_string(last));
   number = std::min((number + 3) / 4 * 4, last);
   world().clocks.joined(s.id(), s.accepted() + 1, {o.id(), number});
   if (o.finished() >= number || &s == &o) return;

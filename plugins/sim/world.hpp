@@ -1,4 +1,4 @@
-// What all devices of this file share: the clocks, whose streams may wait for each other, and the count of hazards.
+// State that all devices of this file share: the clocks, since streams of any devices may wait for each other, and hazards.
 #pragma once
 #include <plugins/sim/clocks.hpp>
 
@@ -10,11 +10,11 @@
 namespace plugrad::sim {
 
 struct World {
-  // Held while work is submitted and memory given out, and by a worker that is about to call a host back; never while
-  // waiting, computing or calling.
+  // Held while work is submitted and memory is allocated, and by a worker before it calls a host back; never while waiting,
+  // computing or calling.
   std::mutex mutex;
   Clocks clocks;
-  std::vector<plugrad_device*> devices;  // as open made them
+  std::vector<plugrad_device*> devices;  // in the order of open
   std::vector<const void*> streams;      // all of them, by their native handles
   uint64_t hazards = 0;
   std::string last_hazard;
