@@ -30,11 +30,11 @@ template <int64_t target> void append_all(RowList& rows) {
 
 struct InstructionSet {
   const char* name;
-  bool here;  // whether this processor and its system have it
+  bool here;  // whether this processor and its operating system support it
   void (*append)(RowList&);
 };
 
-// The widest first. Each number of the enclosing template is a bit set of Highway's.
+// Returns the sets, the widest first. `targets` is a bit set of Highway's targets.
 template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets;
 #if defined(__x86_64__)
@@ -52,7 +52,7 @@ template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
-// The widest set there is, or the one that the option names.
+// Returns the set that the option names, or without the option the widest supported set.
 const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char* wanted) {
   std::string names;
   for (const InstructionSet& set : sets) {
@@ -61,7 +61,7 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
     names += std::string(" ") + set.name;
   }
   throw BackendError(PLUGRAD_INVALID,
-                     std::string("option simd='") + (wanted ? wanted : "") + "': one of" + names + " expected");
+                     std::string("option simd='") + (wanted ? wanted : "") + "' is not one of" + names);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ class CpuBackend final : public Backend {
     const Options& options = opening.options;
     options.allow({"threads", "memory", "flush_to_zero", "simd"});
     threads_ = static_cast<int>(options.integer("threads", usable_threads(), 1, 1024));
-    options.integer("memory", 0, 0, INT64_MAX);  // the host, which allocates, keeps to it
+    options.integer("memory", 0, 0, INT64_MAX);  // the host allocates, so it enforces this limit
     const auto sets = instruction_sets<HWY_TARGETS>();
     choose(sets, options.find("simd")).append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
@@ -94,7 +94,7 @@ class CpuBackend final : public Backend {
   Rows kernels() const override { return rows_; }
 
  private:
-  // Every kernel behind one that changes the calling thread's mode and back; the pool's threads take the caller's mode.
+  // Wraps every kernel in one that sets the calling thread's mode and restores it; the pool's threads copy that mode.
   void flush_to_zero() {
     flushed_ = rows_;
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -113,7 +113,7 @@ class CpuBackend final : public Backend {
 
   int threads_;
   RowList rows_;
-  RowList flushed_;  // with flush_to_zero: the rows without it
+  RowList flushed_;  // with flush_to_zero: the wrapped rows
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }

@@ -1,4 +1,4 @@
-// Loops over contiguous rows, and the functions that the host calls; included once for each instruction set.
+// Loops over contiguous rows, and the functions that the host calls. Included once for each instruction set.
 #if defined(PLUGRAD_CPU_ELEMENTWISE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUGRAD_CPU_ELEMENTWISE_INL
 #undef PLUGRAD_CPU_ELEMENTWISE_INL
@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
-// The pragma tells what ops.def promises: an output is an input element by element, or they do not overlap. One element
-// stands apart from the rest, whose vectors want an aligned frame.
+// The pragma states what ops.def guarantees: an output equals an input element by element, or they do not overlap. The case
+// of one element is a separate function, since vector code needs an aligned stack frame.
 
 template <class F, class R, class A> struct Unary {
   static void dense(char* const* p, int64_t n, const void*) {
@@ -87,7 +87,7 @@ template <class F, class R, class A> struct Binary {
   static void general(const Call& call) { run_elementwise(kKind, call); }
 };
 
-// Rows of ops of one or two inputs whose function compilers make vectors of.
+// Rows of ops with one or two inputs whose functions compilers can vectorise.
 struct PlainMaker {
   template <class F, class Out, class A> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     return kernel_row(op.opcode, dtype, Unary<F, Stored<Out>, Stored<A>>::run);

@@ -10,10 +10,10 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
-constexpr int64_t kWorthSharing = 4 * kGrain;  // below that waking a thread costs more than it brings
-constexpr int64_t kShortRow = 16;  // a call per row costs more than copying such rows together
+constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
+constexpr int64_t kShortRow = 16;  // for shorter rows, a call per row costs more than copying rows together
 
-// The operands over one index space, without extents of 1, ordered for the first output, merged where that is possible.
+// The operands over one index space, without extents of 1. Dimensions are ordered for the first output and merged if possible.
 struct Nest {
   int rank = 0, operands;
   int64_t shape[PLUGRAD_MAX_RANK];
@@ -69,14 +69,14 @@ struct Nest {
     shape[0] = 1;
     for (int k = 0; k < operands; ++k) strides[k][0] = kind.sizes[k];
   }
-  // Makes d the last dimension but one.
+  // Makes d the second-to-last dimension.
   void bring_near(int d) {
     for (; d < rank - 2; ++d) swap_dims(d, d + 1);
     for (; d > rank - 2; --d) swap_dims(d, d - 1);
   }
 };
 
-// How a nest is cut: tiles of the last two dimensions, each run row by row, some operands through buffers.
+// Divides a nest into tiles of the last two dimensions. A tile runs row by row, and some operands go through buffers.
 class Tiling {
  public:
   Tiling(const Elementwise& kind, const Call& call, const void* arguments)
@@ -113,7 +113,7 @@ class Tiling {
     }
   }
 
-  // The dimension along which the first packed operand is the closest to contiguous, or -1.
+  // Returns the dimension along which the first packed operand is closest to contiguous, or -1.
   int across_packed() const {
     for (int k = 0; k < nest_.operands; ++k) {
       if (!is_packed(k) || nest_.rank < 2) continue;
@@ -127,7 +127,7 @@ class Tiling {
     return -1;
   }
 
-  // Short rows are joined: what is not contiguous over both dimensions is copied until it is.
+  // Joins short rows: operands that are not contiguous over both dimensions are copied to buffers.
   void pack_short_rows() {
     for (int k = 0; k < nest_.operands; ++k) {
       if (is_packed(k) || (is_scalar(k) && outer(k) == 0)) continue;
@@ -208,8 +208,8 @@ class Tiling {
   const Elementwise& kind_;
   Nest nest_;
   const void* arguments_;
-  unsigned packed_ = 0, scalars_ = 0;  // bit k: operand k goes through a buffer; is one element for a whole row
-  bool joined_ = false;                // the rows of a tile are one row
+  unsigned packed_ = 0, scalars_ = 0;  // bit k: operand k goes through a buffer; operand k is one element for a whole row
+  bool joined_ = false;                // the rows of a tile are joined to one row
   RowFunction row_ = nullptr;
   int64_t rows_total_, columns_total_, rows_ = 0, columns_ = 0, down_ = 0, across_ = 0, tiles_ = 0;
 };

@@ -1,4 +1,4 @@
-// The elementwise functions that are no exact operation: exp, log, tanh, sigmoid, erf, pow.
+// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, pow.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
@@ -31,7 +31,7 @@ template <> struct Vectors<PLUGRAD_OP_ERF> {
 };
 
 template <class F, class T> struct VectorUnary {
-  // The last vector overlaps the one before. It is computed first, as the output may be the input.
+  // The last vector overlaps the one before. It is computed first, since the output may be the input.
   static void dense(char* const* p, int64_t n, const void*) {
     const hn::ScalableTag<T> d;
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -61,7 +61,7 @@ template <class F, class T> struct VectorUnary {
   }
 };
 
-// |x|^y, or its logarithm's exponential, in double for operands that were f32: within 1 ULP of f32.
+// |x|^y = 2^(y log2 |x|), computed in double for f32 operands: within 1 ULP of f32.
 struct PowConstants {
   static constexpr double kLog2[] = {2.885390081790048, 0.9617966733682309, 0.5770835830070087, 0.41167268734376855,
                                      0.3407329932424559};
@@ -69,7 +69,7 @@ struct PowConstants {
                                      0.00961805662050108, 0.0013400454984126323, 0.00015461467905285986};
 };
 
-// f32's denormals are normal here.
+// Denormals of f32 are normal in double.
 template <class D, class V> HWY_INLINE V log2_of_plain(D d, V x) {
   V k;
   const V f = split_exponent(d, x, k);
@@ -81,7 +81,7 @@ template <class D, class V> HWY_INLINE V log2_of_size(D d, V size) {
   return hn::IfThenElse(hn::Eq(size, hn::Zero(d)), hn::Neg(infinity), hn::IfThenElse(hn::Lt(size, infinity), y, size));
 }
 
-// Results beyond f32's range may come out as any number beyond it.
+// A result beyond the range of f32 may be any number beyond it.
 template <class D, class V> HWY_INLINE V exp2_of_f32(D d, V x) {
   const V rounder = hn::Set(d, Format<double>::kRounder), high = hn::Set(d, 200.0), low = hn::Set(d, -200.0);
   x = hn::IfThenElse(hn::Gt(x, high), high, x);
@@ -104,7 +104,7 @@ template <class D, class V> HWY_NOINLINE V any_pow(D d, V x, V y) {
   return hn::IfThenElse(odd, hn::CopySign(result, x), result);
 }
 
-// To f32; Highway's scalar version stops at the largest number where others give infinity.
+// Converts to f32. Highway's scalar version saturates at the largest finite number, where its other versions give infinity.
 template <class D, class V> HWY_INLINE auto narrow(D df, V v) {
 #if HWY_TARGET == HWY_SCALAR
   return hn::Set(df, static_cast<float>(hn::GetLane(v)));
@@ -119,7 +119,7 @@ template <class D, class V> HWY_INLINE V pow_of_f32(D d, V x, V y) {
   return exp2_of_f32(d, hn::Mul(y, log2_of_plain(d, x)));
 }
 
-// Exponents that are one or two operations. An overflow or underflow on the way is one of the result, too.
+// Exponents that need one or two operations. If an intermediate value overflows or underflows, so does the result.
 template <class T> bool quick_power(T* out, const T* x, int64_t n, T y) {
   const auto loop = [&](auto f) {
 #pragma omp simd
@@ -136,8 +136,8 @@ template <class T> bool quick_power(T* out, const T* x, int64_t n, T y) {
   return false;
 }
 
-// x^y in pairs of f32 (value, rest), for positive normal x and results that are normal: within 5 ULP, at less than half the
-// price. Gives whether all lanes are such. The products' rests need a fused multiply-add.
+// x^y in pairs of f32 (value, rest), for positive normal x and normal results: within 5 ULP, at less than half the cost.
+// Returns whether this holds for all lanes. The rests of the products need a fused multiply-add.
 template <class D, class V> HWY_INLINE bool plain_pow(D d, V x, V y, V& result) {
   constexpr float kLog2[] = {0.9617966923011453f, 0.577079779499317f, 0.41190066747624626f, 0.3366040449446179f};
   constexpr float kExp2[] = {0.693147188116349f, 0.24022650761348438f, 0.05550356682386405f, 0.009618082183394121f,
@@ -188,7 +188,7 @@ template <> struct Pow<float> {
     if (i < n) wide_row<a_single, b_single>(out + i, a_single ? a : a + i, b_single ? b : b + i, n - i);
   }
 
-  // Any operands, in double lanes.
+  // Any operands, computed in double.
   template <bool a_single, bool b_single> static void wide_row(float* out, const float* a, const float* b, int64_t n) {
     const hn::ScalableTag<double> d;
     const hn::Rebind<float, decltype(d)> df;
@@ -206,7 +206,7 @@ template <> struct Pow<float> {
       };
       return store_part(df, narrow(df, pow_of_f32(d, part(a_single, a), part(b_single, b))), out, static_cast<size_t>(n));
     }
-    const auto last = at(n - lanes);  // first, as the output may be an operand
+    const auto last = at(n - lanes);  // computed first, since the output may be an operand
     for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(at(i), df, out + i);
     hn::StoreU(last, df, out + n - lanes);
   }
@@ -218,7 +218,7 @@ template <> struct Pow<float> {
   }
 };
 
-template <> struct Pow<double> {  // as exact as libm has it: f64 is there for checking
+template <> struct Pow<double> {  // as exact as libm: f64 is used for checking
   template <bool a_single, bool b_single> static void row(char* const* p, int64_t n, const void*) {
     double* out = reinterpret_cast<double*>(p[0]);
     const double *a = reinterpret_cast<const double*>(p[1]), *b = reinterpret_cast<const double*>(p[2]);
@@ -245,8 +245,8 @@ template <class T> struct Power : Pow<T> {
   }
 };
 
-// A row of a narrow type: widened piece by piece, computed in its wider type, and rounded. Bit i of singles: input i is one
-// element for the whole row.
+// Computes a row of a narrow type: widens it piece by piece, computes in the wider type, and rounds. Bit i of singles: input
+// i is one element for the whole row.
 template <class T, RowFunction wide, int inputs, unsigned singles = 0>
 void narrow_row(char* const* p, int64_t n, const void* arguments) {
   constexpr int64_t kPiece = 512;

@@ -12,8 +12,8 @@
 namespace plugrad::cpu {
 namespace {
 
-// The index space of an indexing op without the axis: operand 0 moves along the axis by index (`big`), the two others step
-// with it.
+// The index space of an indexing op without the axis. Along the axis, the index selects positions in the operand `big`; the
+// index itself and `small` advance one by one.
 struct Space {
   int rank = 0;
   int64_t shape[PLUGRAD_MAX_RANK];
@@ -25,7 +25,7 @@ struct Space {
   mutable std::atomic<bool> outside{false};
   mutable std::atomic<int64_t> wrong{0};
 
-  // extents: the view that has the index space's shape.
+  // extents: the view with the shape of the index space.
   Space(const plugrad_view& extents, const plugrad_view& bigs, const plugrad_view& indices, const plugrad_view& smalls,
         int axis) {
     for (int d = 0; d < extents.rank; ++d) {
@@ -85,7 +85,7 @@ struct Space {
     return p;
   }
 
-  // The index at p, or -1 where it is out of range.
+  // Returns the index at p, or -1 if it is out of range.
   int64_t at(const char* p) const {
     int64_t i;
     std::memcpy(&i, p, sizeof i);
@@ -98,7 +98,7 @@ struct Space {
     if (!outside.load(std::memory_order_relaxed)) return;
     throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] index " +
                                                 std::to_string(wrong.load(std::memory_order_relaxed)) +
-                                                " is not in 0 .. " + std::to_string(extent - 1));
+                                                " is out of range for an axis of extent " + std::to_string(extent));
   }
 };
 
@@ -107,7 +107,7 @@ template <class T> void copy_row(char* to, const char* from, int64_t n) {
   else std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
 }
 
-// Positions first .. last - 1 along the axis, all columns of a line.
+// Copies positions first .. last - 1 along the axis, for all columns of a line.
 template <class T> void gather_line(const Space& s, Space::Place p, int64_t first, int64_t last) {
   const int inner = s.rank - 1;
   const int64_t n = s.shape[inner], big = s.big[inner], index = s.index[inner], small = s.small[inner];
@@ -168,7 +168,7 @@ template <class T> void scatter_line(const Space& s, Space::Place p, int64_t fir
   }
 }
 
-// Sources meet only along the axis: tasks take different lines or columns, and each goes along the axis in order.
+// Only sources along the axis may share a target: tasks take different lines or columns, and each follows the axis in order.
 template <class T> void scatter_add(const Call& call) {
   const plugrad_view &out = call.out(), &indices = call.in(0), &source = call.in(1);
   const plugrad_view& extents = is_immediate(indices) ? source : indices;

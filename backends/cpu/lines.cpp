@@ -11,8 +11,8 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kOnStack = 16384;  // bytes of an operand's tile that need no workspace
-constexpr int64_t kSlots = 64;       // tiles that may be in the workspace at once
-constexpr int64_t kWeight = 8;       // an element's work here, in additions
+constexpr int64_t kSlots = 64;       // the most tiles in the workspace at once
+constexpr int64_t kWeight = 8;       // the work for an element, in additions
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Lines::Lines(std::span<const plugrad_view* const> views, int outputs, int axis)
   choose_tile();
 }
 
-// Tiles lie along the dimension in which the first packed operand is nearly contiguous, so that cache lines are used whole.
+// Tiles extend along the dimension in which the first packed operand is nearly contiguous, to use whole cache lines.
 void Lines::choose_tile() {
   if (packed_) {
     const int k = __builtin_ctz(packed_);

@@ -6,15 +6,15 @@
 
 namespace plugrad::cpu {
 
-// Works on line number `index` (row-major among the other dimensions, where there is one of them); lines[k] is contiguous.
+// Computes line number `index`, row-major among the other dimensions; lines[k] is contiguous.
 using LineFunction = void (*)(const void* context, char* const* lines, int64_t index);
 
 class Lines {
  public:
-  // The first `outputs` views are written, the others read; the first one is no immediate. axis counts from 0.
+  // The first `outputs` views are written, the others read; the first view is not an immediate. axis counts from 0.
   Lines(std::span<const plugrad_view* const> views, int outputs, int axis);
 
-  uint64_t workspace() const;  // bytes that run wants
+  uint64_t workspace() const;  // returns the bytes that run needs
   void run(int threads, char* workspace, LineFunction function, const void* context) const;
 
  private:
@@ -25,7 +25,7 @@ class Lines {
   bool is_packed(int k) const { return packed_ >> k & 1; }
   int64_t buffer_bytes() const { return rows_ * length_ * size_; }
 
-  int operands_, outputs_, rank_ = 0;  // rank_: of the other dimensions, at least 1
+  int operands_, outputs_, rank_ = 0;  // rank_: the number of the other dimensions, at least 1
   int64_t shape_[PLUGRAD_MAX_RANK];
   int64_t strides_[kMaxOperands][PLUGRAD_MAX_RANK], along_[kMaxOperands];  // bytes
   char* base_[kMaxOperands];

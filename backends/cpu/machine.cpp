@@ -22,7 +22,7 @@ int affinity() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// CPUs' worth of time that cpu.max of one control group grants; infinity where it has no limit.
+// Returns the CPU time per second that cpu.max of one control group grants; infinity if it has no limit.
 double quota_v2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   std::string quota;
@@ -38,7 +38,7 @@ double quota_v1(const std::string& folder) {
   return quota / period;
 }
 
-// The smallest quota from this process's control group up to the root: each of them binds.
+// Returns the smallest quota from this process's control group up to the root, since each of them applies.
 double quota() {
   double least = INFINITY;
   std::ifstream groups("/proc/self/cgroup");
@@ -89,7 +89,7 @@ std::string processor_name() {
 }
 
 #if defined(__x86_64__)
-uint32_t float_mode() { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // the low bits say what has happened, not what shall
+uint32_t float_mode() { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // the low bits are exception flags, not controls
 void set_float_mode(uint32_t mode) { __builtin_ia32_ldmxcsr(mode); }
 uint32_t flushing(uint32_t mode) { return mode | 0x8040u; }
 #elif defined(__aarch64__)

@@ -1,25 +1,25 @@
-// What this backend asks the operating system and the processor.
+// Queries to the operating system and the processor.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace plugrad::cpu {
 
-// How many threads this process may keep busy: its affinity mask, within the quota of its control group.
+// Returns how many threads this process can keep busy: the size of its affinity mask, limited by its control group's quota.
 int usable_threads();
-// Bytes of memory installed, and free for new allocations; 0 where unknown.
+// Return the bytes of memory installed, and available for new allocations; 0 if unknown.
 uint64_t installed_memory();
 uint64_t available_memory();
-// The processor's name as it gives it.
+// Returns the processor's name.
 std::string processor_name();
 
-// How the calling thread treats denormals and rounds: the control bits of its floating-point unit.
+// The control bits of the calling thread's floating-point unit, which select rounding and the treatment of denormals.
 uint32_t float_mode();
 void set_float_mode(uint32_t mode);
-// `mode` with denormal results and operands taken as 0.
+// Returns `mode` changed so that denormal results and operands are treated as 0.
 uint32_t flushing(uint32_t mode);
 
-// Tells the processor that this is a loop that waits.
+// Tells the processor that the thread spins.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,4 +1,4 @@
-// How a call's operands look to the kernels of this backend: C++ types for dtypes, immediates, and who is calling.
+// How the kernels of this backend see a call's operands: C++ types for dtypes, immediates, and the calling device's threads.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -8,9 +8,9 @@
 
 namespace plugrad::cpu {
 
-using Bool = uint8_t;  // 0 or 1 in memory; C++'s bool would make other bytes undefined behaviour
+using Bool = uint8_t;  // 0 or 1 in memory; with C++'s bool any other byte would be undefined behaviour
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
-// An unsigned integer of an element's size, for what is only moved: NaN payloads are kept.
+// An unsigned integer of an element's size, to move elements with their NaN payloads.
 template <size_t size>
 using BitsOf =
     std::conditional_t<size == 1, uint8_t,
@@ -19,14 +19,14 @@ using BitsOf =
 template <class T>
 inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : dtype_of<T>;
 
-// The value of an immediate of T's dtype.
+// Returns the value of an immediate of T's dtype.
 template <class T> inline T immediate_of(const plugrad_view& view) {
   if constexpr (is_floating(kDtype<T>)) return static_cast<T>(__builtin_bit_cast(double, view.offset));
   else if constexpr (std::is_same_v<T, Bool>) return view.offset != 0;
   else return static_cast<T>(view.offset);
 }
 
-// The value of an operand that has one element, immediate or not.
+// Returns the value of an operand that has one element, immediate or not.
 template <class T> inline T element(const plugrad_view& view) {
   return is_immediate(view) ? immediate_of<T>(view) : *data<T>(view);
 }
@@ -40,21 +40,21 @@ inline char* spill(const plugrad_view& view, char* slot) {
   return slot;
 }
 
-// The first byte of an operand: of the immediate in `slot` (8 bytes), else of the view.
+// Returns the address of an operand's first element; an immediate is first written to `slot` (8 bytes).
 inline char* address(const plugrad_view& view, char* slot) {
   return is_immediate(view) ? spill(view, slot) : data<char>(view);
 }
 
-// Bytes from one element to the next along d; 0 where that is meaningless: an immediate, an extent of 1.
+// Returns the bytes from one element to the next along d; 0 for an immediate and for an extent of 1.
 inline int64_t step(const plugrad_view& view, int d) {
   if (is_immediate(view) || view.shape[d] == 1) return 0;
   return view.strides[d] * static_cast<int64_t>(element_size(view.dtype));
 }
 
-// Whether the elements lie row-major without gaps.
+// Whether the elements are dense in row-major order.
 inline bool is_dense(const plugrad_view& view) { return !(view.layout & (PLUGRAD_STRIDED | PLUGRAD_IMMEDIATE)); }
 
-// How many threads the device of this call may use.
+// Returns how many threads the device of this call may use.
 int threads_of(const Call& call);
 
 }  // namespace plugrad::cpu

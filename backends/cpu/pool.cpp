@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kSpin = std::chrono::microseconds(30);  // longer than the gap between two ops of a training step
 
-// Waits until word differs from old: at first spinning, as most gaps are shorter than waking a thread takes.
+// Waits until word differs from old. It spins first, since most waits are shorter than waking a thread.
 void await_change(std::atomic<uint32_t>& word, uint32_t old) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -29,7 +29,7 @@ void await_change(std::atomic<uint32_t>& word, uint32_t old) {
 
 class Pool {
  public:
-  // Whether the pool was free: it is then the caller's until release.
+  // Returns whether the pool was free; the caller then owns it until release.
   bool acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
   void release() { busy_.store(false, std::memory_order_release); }
 
@@ -48,8 +48,8 @@ class Pool {
   }
 
  private:
-  // Claims tasks until none is left. A ticket is {number of tasks, next one}: whoever draws a valid number belongs to that
-  // job, which cannot end, nor its fields change, before this task is done. So latecomers need no other check.
+  // Claims tasks until none is left. A ticket is {number of tasks, next task}. A thread that draws a valid number works for
+  // that job, which cannot end or change its fields before this task is done, so late threads need no other check.
   void work() {
     for (;;) {
       const uint64_t drawn = ticket_.fetch_add(1, std::memory_order_acq_rel);
@@ -69,7 +69,7 @@ class Pool {
     }
   }
 
-  // Their signals stay blocked: handlers of the host run on the host's threads. Fewer threads than wanted is no error.
+  // Workers block all signals, so that the host's handlers run on the host's threads. Too few threads are not an error.
   void start_workers(int wanted) {
     if (workers_ >= wanted) return;
     sigset_t all, before;
@@ -83,7 +83,7 @@ class Pool {
   }
 
   std::atomic<bool> busy_{false};
-  int workers_ = 0;  // this and the next three belong to whom the pool belongs
+  int workers_ = 0;  // only the owner of the pool writes this and the next three
   Task task_ = nullptr;
   void* context_ = nullptr;
   uint32_t mode_ = 0;
@@ -93,7 +93,7 @@ class Pool {
   alignas(64) std::atomic<uint32_t> done_{0};
 };
 
-// Never destroyed: its threads run until the process ends. A forked child has none of them, and drops the object too.
+// Never destroyed: its threads run until the process ends. A forked child has none of them, and abandons the object.
 std::atomic<Pool*> process_pool{nullptr};
 
 Pool& pool() {

@@ -1,4 +1,4 @@
-// The threads of this backend: one pool for the process, started at the first use and formed anew in a forked child.
+// The threads of this backend: one pool for the process, started at the first use and created again in a forked child.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -8,13 +8,13 @@ namespace plugrad::cpu {
 using Task = void (*)(void* context, uint32_t index);
 
 // Calls task(context, i) once for each i below tasks, on at most `threads` threads, the caller's among them, and returns
-// when all are done. Where the pool is at work for somebody else, the caller does it all. Tasks neither throw nor nest.
+// when all are done. If another thread is using the pool, the caller runs all tasks. Tasks neither throw nor nest.
 // [any]
 void run_tasks(int threads, uint32_t tasks, Task task, void* context);
 
 inline constexpr int64_t kMaxTasks = 1 << 16;
 
-// f(i) once for each i below tasks. The grid is the caller's and never depends on `threads`, so results do not either.
+// Calls f(i) once for each i below tasks. `tasks` must not depend on `threads`, so that results do not either.
 template <class F> void parallel(int threads, int64_t tasks, F&& f) {
   if (threads <= 1 || tasks <= 1) {
     for (int64_t i = 0; i < tasks; ++i) f(i);

@@ -9,24 +9,24 @@ template <class T> struct Matrix {
   int64_t row, column;  // elements from one row, and from one column, to the next
 };
 
-// How many products a kernel sums before it adds them to the output. The rows of a strip, of this length, fit the innermost
-// cache of any processor.
+// How many products a kernel sums before it adds the sum to the output. A strip of rows of this length fits the L1 cache of
+// any processor.
 template <class T> inline constexpr int64_t kDepth = 2048 / static_cast<int64_t>(sizeof(T));
 
-// The columns of a right operand, ProductKernels::columns of them a panel, row by row; the last panel ends in zeros.
+// The columns of a right operand in panels of ProductKernels::columns columns, row by row; zeros fill the last panel.
 template <class T> struct Panels {
   const T* data;
   int64_t stride;  // elements from one panel to the next
 };
 
-// The kernels of one instruction set. They run on the calling thread and store a b in c (m x n, contiguous rows), or add it.
+// The kernels of one instruction set. On the calling thread they store a b in c (m x n, contiguous rows), or `add` it to c.
 template <class T> struct ProductKernels {
   int64_t columns;  // of a panel
-  // Columns of b contiguous.
+  // The rows of b are contiguous.
   void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add);
-  // k at most kDepth.
+  // k is at most kDepth.
   void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add);
-  // Copies b (k x n) to panels, one after the other.
+  // Copies b (k x n) to panels, `stride` elements apart.
   void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
 };
 

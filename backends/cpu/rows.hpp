@@ -1,5 +1,5 @@
-// The kernel rows of this backend, compiled once for each instruction set; the device picks one set when it is opened, so a
-// call goes straight to its code. A target is one of Highway's numbers (HWY_AVX2, ...).
+// The kernel rows of this backend, compiled once for each instruction set. The device selects one set when it is opened, so
+// a call needs no further dispatch. A target is one of Highway's numbers (HWY_AVX2, ...).
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -21,6 +21,6 @@ template <int64_t target> void append_softmax(RowList& rows);
 template <int64_t target> void append_softmax_backward(RowList& rows);
 template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);
-void append_indexing(RowList& rows);  // moves memory: nothing to gain from wider vectors
+void append_indexing(RowList& rows);  // moves memory: wider vectors gain nothing
 
 }  // namespace plugrad::cpu

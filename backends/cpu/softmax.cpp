@@ -47,7 +47,7 @@ template <class T> struct LogSoftmaxBackward {
   }
 };
 
-// The operands that have one element for each row of logits.
+// An operand with one element for each row of logits.
 template <class T> struct Column {
   alignas(8) char slot[8];
   char* base;
@@ -59,10 +59,10 @@ template <class T> struct Column {
 struct Targets {
   Column<int64_t> values;
   int64_t classes;
-  mutable std::atomic<int64_t> outside{-1};  // a row whose target is none of the classes
+  mutable std::atomic<int64_t> outside{-1};  // a row whose target is out of range
 
   Targets(const plugrad_view& view, int64_t count) : values(view), classes(count) {}
-  // The target of a row, or -1 where there is no such class.
+  // Returns the target of a row, or -1 if it is out of range.
   int64_t of(int64_t row) const {
     const int64_t t = values[row];
     if (t >= 0 && t < classes) return t;
@@ -73,7 +73,7 @@ struct Targets {
     const int64_t row = outside.load(std::memory_order_relaxed);
     if (row < 0) return;
     throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] target " + std::to_string(values[row]) + " of row " +
-                                                std::to_string(row) + " is not in 0 .. " + std::to_string(classes - 1));
+                                                std::to_string(row) + " is out of range for " + std::to_string(classes) + " classes");
   }
 };
 

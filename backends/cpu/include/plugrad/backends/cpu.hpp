@@ -2,5 +2,5 @@
 #pragma once
 #include <plugrad/sdk/abi.h>
 
-// The backend's function table, for programs that link it; the plugin answers the same one. host is not kept.
+// Returns the backend's function table, for programs that link it; the plugin returns the same table. Does not keep host.
 extern "C" const plugrad_backend* plugrad_cpu_backend(const plugrad_host* host);
