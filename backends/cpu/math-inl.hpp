@@ -29,7 +29,7 @@ template <> struct Format<float> {
   static constexpr float kExp[] = {0.5f, 0.16666576845993977f, 0.04166655443768594f, 0.008363202971575855f,
                                    0.0013926213466332444f};
   static constexpr float kLog[] = {0.6666666655404201f, 0.4000012221181065f, 0.28550778633191964f, 0.23331614471843498f};
-  // erf(x) / x - 1 in x^2 on [0, 1], and -ln(1 - erf(x)) on [1, kErfEnd], from where on erf(x) is 1.
+  // erf(x) / x - 1 in x^2 on [0, 1], and -ln(1 - erf(x)) on [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
   static constexpr float kErfNear[] = {0.128379165727f,    -0.376126258238f,    0.112835851438f,  -0.0268538117393f,
                                        0.00518832732623f, -0.00080101905488f, 7.85385136572e-5f};
   static constexpr float kErfFar[] = {-0.00018846703019f, 1.12958030718f,    0.633216406285f,    0.108422088594f,
@@ -77,7 +77,7 @@ template <class D, class V, class T, size_t n> HWY_INLINE V polynomial(D d, V x,
   return sum;
 }
 
-// 2^k for an integer k + kRounder, of a normal result.
+// Returns 2^k, given k + kRounder for an integer k; the result must be normal.
 template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
   using F = Format<hn::TFromD<D>>;
   const hn::RebindToUnsigned<D> du;
@@ -85,7 +85,7 @@ template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
   return hn::BitCast(d, hn::Add(bits, hn::Set(du, F::kOne)));
 }
 
-// x = k ln 2 + r with |r| <= ln 2 / 2; fills k, and gives e^r - 1.
+// x = k ln 2 + r with |r| <= ln 2 / 2; stores k and returns e^r - 1.
 template <class D, class V> HWY_INLINE V reduced_expm1(D d, V x, V& k) {
   using F = Format<hn::TFromD<D>>;
   const V rounder = hn::Set(d, F::kRounder);
@@ -95,7 +95,7 @@ template <class D, class V> HWY_INLINE V reduced_expm1(D d, V x, V& k) {
   return hn::MulAdd(hn::Mul(r, r), polynomial(d, r, F::kExp), r);
 }
 
-// e^x where all of x lies within kExpPlain: the result is normal, and 2^k is added to its exponent.
+// e^x if all of x lies within kExpPlain: the result is normal, so k is added to its exponent.
 template <class D, class V> HWY_INLINE V plain_exp(D d, V x) {
   using T = hn::TFromD<D>;
   using F = Format<T>;
@@ -114,7 +114,7 @@ template <class D, class V> HWY_NOINLINE V any_exp(D d, V x) {
   x = hn::IfThenElse(hn::Lt(x, low), low, x);
   V k;
   const V p = reduced_expm1(d, x, k);
-  // Two factors, as 2^k alone may be infinite or denormal where the product is neither.
+  // Two factors, since 2^k may be infinite or denormal even if the product is neither.
   const V half = hn::MulAdd(k, hn::Set(d, hn::TFromD<D>(0.5)), rounder);
   const V rest = hn::Add(hn::Sub(k, hn::Sub(half, rounder)), rounder);
   const V one = hn::Set(d, hn::TFromD<D>(1));
@@ -127,7 +127,7 @@ template <class D, class V> HWY_INLINE V exp(D d, V x) {
   return any_exp(d, x);
 }
 
-// Within 3 ULP, near 0 too, as e^2|x| - 1 is.
+// Within 3 ULP, also near 0, since e^2|x| - 1 is accurate there.
 template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
   using F = Format<T>;
@@ -143,7 +143,7 @@ template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   return hn::CopySignToAbs(hn::Div(m, hn::Add(m, hn::Set(d, T(2)))), x);
 }
 
-// Within 3 ULP; tiny results too, as e^-|x| carries them.
+// Within 3 ULP, also for tiny results, which come from e^-|x|.
 template <class D, class V> HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, hn::TFromD<D>(1));
   const V e = exp(d, hn::Neg(hn::Abs(x)));
@@ -160,7 +160,7 @@ template <class D, class V> HWY_INLINE V erf(D d, V x) {
   return hn::IfThenElse(hn::Lt(size, one), near, hn::CopySign(far, x));
 }
 
-// x = 2^k (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for a positive normal x; gives f.
+// x = 2^k (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for a positive normal x; stores k and returns f.
 template <class D, class V> HWY_INLINE V split_exponent(D d, V x, V& k) {
   using T = hn::TFromD<D>;
   using F = Format<T>;
@@ -232,14 +232,14 @@ template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
 }
 
-// The first n lanes from p, the others `rest`; and the way back. n is below Lanes(d).
+// Loads the first n lanes from p and fills the others with `rest`; store_part stores n lanes. n is below Lanes(d).
 template <class D, class T> HWY_INLINE hn::Vec<D> load_part(D d, const T* p, size_t n, T rest) {
   HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(hn::Set(d, rest), d, lanes);
   for (size_t i = 0; i < n; ++i) lanes[i] = p[i];
   return hn::Load(d, lanes);
 }
-// The same, where p ends a row of `row` elements: a whole vector that ends there is cheaper than one put together.
+// The same for the last n of `row` elements: loading a whole vector that ends there is cheaper than assembling one.
 template <class D, class T> HWY_INLINE hn::Vec<D> load_rest(D d, const T* p, int64_t n, int64_t row, T rest) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   if (row < lanes) return load_part(d, p, static_cast<size_t>(n), rest);

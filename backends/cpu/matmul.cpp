@@ -20,8 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// The sums of a strip of rows times a panel of vectors fill the registers, beside a row of the panel and an element of the
-// left operand. Wide panels take the fewest instructions a product; the last columns are multiplied in narrower ones.
+// The sums of a strip of rows times a panel of vectors fill the registers, together with a row of the panel and an element
+// of the left operand. Wide panels need the fewest instructions per product; the last columns use narrower panels.
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kPanelVectors = 4;
 template <int vectors> constexpr int kRows = vectors == 4 ? 6 : vectors == 2 ? 12 : 14;
@@ -29,7 +29,7 @@ template <int vectors> constexpr int kRows = vectors == 4 ? 6 : vectors == 2 ? 1
 constexpr int kPanelVectors = 2;
 template <int vectors> constexpr int kRows = 6;
 #endif
-constexpr int64_t kWorthPacking = 4;  // panels, for which a strip's rows are copied side by side
+constexpr int64_t kWorthPacking = 4;  // from this many panels on, it pays to pack a strip's rows
 
 // One strip of rows times panels of `vectors` vectors.
 template <class T> struct Strip {
@@ -39,7 +39,7 @@ template <class T> struct Strip {
   int64_t b_row, b_panel, panels;  // elements from one row to the next, from one panel to the next; number of panels
   T* c;
   int64_t c_row;
-  int64_t last;  // columns of the last panel that exist
+  int64_t last;  // how many columns of the last panel exist
   bool add, pack;
 };
 
@@ -55,7 +55,7 @@ template <class T> struct Kernel {
   // Adds the products of one panel to sums.
   template <int rows, int vectors>
   static HWY_INLINE void accumulate(int64_t k, Matrix<const T> a, const T* b, int64_t b_row, V (&sums)[rows][vectors]) {
-    constexpr int kGroups = (rows + 2) / 3;  // three rows are within reach of one address register
+    constexpr int kGroups = (rows + 2) / 3;  // one address register can address three rows
     const T* left[kGroups];
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) left[g] = a.data + 3 * g * a.row;
@@ -78,7 +78,7 @@ template <class T> struct Kernel {
 #pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) {
       left[g] += by;
-      asm("" : "+r"(left[g]));  // or the compiler keeps a pointer a row, more than there are registers
+      asm("" : "+r"(left[g]));  // else the compiler keeps a pointer per row, more than there are registers
     }
   }
 
@@ -121,7 +121,7 @@ template <class T> struct Kernel {
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(D());
   }
 
-  // A panel whose last columns do not exist in c: whole vectors go to a buffer.
+  // A panel whose last columns do not exist in c: computes whole vectors in a buffer.
   template <int rows, int vectors> static HWY_NOINLINE void finish(const Strip<T>& s, Matrix<const T> a, const T* b, T* c) {
     constexpr int64_t kWide = vectors * HWY_MAX_BYTES / kSize;
     HWY_ALIGN T buffer[rows * kWide] = {};
@@ -136,7 +136,7 @@ template <class T> struct Kernel {
       }
   }
 
-  // Copies the rows of a strip side by side, where they may lie at distances that a cache maps to one place.
+  // Copies the rows of a strip side by side, since a cache may map their original addresses to one set.
   template <int rows> static HWY_INLINE Matrix<const T> pack_rows(const Strip<T>& s, T* packed) {
     if (s.a.row == 1) {
       for (int64_t i = 0; i < s.k; ++i)
@@ -170,7 +170,7 @@ template <class T> struct Kernel {
     return {run_strip<i + 1, vectors>...};
   }
 
-  // m rows in strips of nearly the same height: s is the first of them, but for its number of rows.
+  // Computes m rows in strips of nearly equal height; s describes the first strip, except for its number of rows.
   template <int vectors> static void run_strips(int64_t m, Strip<T> s) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
     s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
@@ -197,7 +197,7 @@ template <class T> struct Kernel {
     else run_strips<kPanelVectors>(m, s);
   }
 
-  // The last columns, fewer than a vector: a copy with whole vectors, so that nothing is read beyond the operand.
+  // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
   static HWY_NOINLINE void multiply_rest(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
                                          bool add) {
     HWY_ALIGN T packed[kDepth<T> * HWY_MAX_BYTES / sizeof(T)];
@@ -244,7 +244,7 @@ template <class T> struct Kernel {
 
   // The same for k of at most kDepth.
   static void multiply_slice(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
-    constexpr int kLong = 8;  // vectors: each of b's elements is read once if m is 1, so long rows are better
+    constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
     const auto strip = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
@@ -259,9 +259,9 @@ template <class T> struct Kernel {
     if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, add);
   }
 
-  static constexpr int64_t kAhead = 8;  // rows, as processors do not fetch beyond the page that they read
+  static constexpr int64_t kAhead = 8;  // rows to prefetch, since processors do not prefetch beyond the current page
 
-  // Several panels at a time where b's columns are contiguous: longer runs of memory are read.
+  // If b's rows are contiguous, packs several panels at a time, to read longer runs of memory.
   static void pack(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride) {
     const D d;
     const int64_t lane = lanes(), wide = kPanelVectors * lane, whole = b.column == 1 ? n / wide : 0;
@@ -295,7 +295,7 @@ template <class T> struct Kernel {
     multiply(m, n, k, {data<T>(a), k, 1}, {data<T>(b), n, 1}, {data<T>(c), n, 1}, op->flags & PLUGRAD_ACCUMULATE);
     return PLUGRAD_OK;
   }
-  static constexpr int64_t kSmall = 4096;  // elements of a matrix: all of them together fit the innermost cache
+  static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
 };
 
 template <class T> struct NarrowKernel {

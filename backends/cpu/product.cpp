@@ -9,20 +9,20 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kTaskWork = 1 << 20;    // multiplications that are worth a task
+constexpr int64_t kTaskWork = 1 << 20;    // how many multiplications are worth a task
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
-constexpr int64_t kPanelBytes = 8 << 20;  // of panels that exist at a time
+constexpr int64_t kPanelBytes = 8 << 20;  // the most bytes of panels at a time
 constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// `extent` in equal parts of at most `most`, each a multiple of `unit`.
+// Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.
 int64_t even_part(int64_t extent, int64_t most, int64_t unit) {
   return round_up(ceil_div(extent, ceil_div(extent, most)), unit);
 }
 
-// One operand of the batch: where its matrices are, in elements.
+// One operand of the batch: the positions of its matrices, in elements.
 template <class T> struct Operand {
   T* data;
   int64_t row, column;
@@ -64,7 +64,7 @@ template <class T> class Product {
 
  private:
   static constexpr int64_t kSize = sizeof(T);
-  static constexpr int64_t kWidest = 256 / kSize;  // columns of any kernel's panel divide it
+  static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
 
   static int64_t step_of(const plugrad_view& v, int d) { return v.shape[d] == 1 ? 0 : v.strides[d]; }
   template <class U> static Operand<U> operand(const plugrad_view& v) {
@@ -95,7 +95,7 @@ template <class T> class Product {
     std::swap(c_.row, c_.column);
   }
 
-  // A batch of left operands over one right operand is one tall left operand, where rows follow each other evenly.
+  // A batch of left operands with one right operand is one tall left operand, if the distance between rows is constant.
   void fold_batch() {
     while (rank_ > 0) {
       const int d = rank_ - 1;
@@ -111,7 +111,7 @@ template <class T> class Product {
     }
   }
 
-  // Panels cost a copy of b and are read faster: not worth it for few rows, nor for what the caches hold.
+  // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches.
   bool is_multiplied_in_place() const {
     if (n_ == 1 || (b_.column != 1 && k_ * n_ * kSize <= kStackBytes)) return true;
     return b_.column == 1 && (m_ <= 32 || k_ * n_ * kSize <= kPlaceBytes);
@@ -121,7 +121,7 @@ template <class T> class Product {
     return std::all_of(o.batch, o.batch + rank_, [](int64_t s) { return s == 0; });
   }
 
-  // Panels hold all of b where they fit kPanelBytes, else some of its batches, or some of one batch's slices or columns.
+  // Panels hold all of b if it fits kPanelBytes, else some of its batches, or some slices or columns of one batch.
   void plan_panels() {
     panels_ = true;
     const int64_t most = kPanelBytes / kSize;
@@ -166,7 +166,7 @@ template <class T> class Product {
     for (int d = rank_ - 1; d >= 0; step *= batch_[d--]) target_.batch[d] = step;
   }
 
-  // The output is cut into tiles, whatever the number of threads.
+  // Divides the output into tiles, independently of the number of threads.
   struct Tiles {
     int64_t rows, columns, down, across;
     int64_t count() const { return down * across; }
@@ -181,7 +181,7 @@ template <class T> class Product {
     return {rows, columns, ceil_div(m, rows), ceil_div(n, columns)};
   }
 
-  // f(batch, row, column, m, n) for all tiles of `batches` outputs that have n columns, several small ones a task.
+  // Calls f(batch, row, column, m, n) for all tiles of `batches` outputs with n columns; a task takes several small tiles.
   template <class F> void for_tiles(int threads, const Tiles& t, int64_t batches, int64_t n, int64_t k, F&& f) const {
     const int64_t tasks = batches * t.count(), work = m_ * n * k / t.count();
     const int64_t each = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
@@ -227,7 +227,7 @@ template <class T> class Product {
         }
   }
 
-  // What is in panels at a time: some batches, columns and slices of k.
+  // The part of b that is in panels at a time: some batches, columns and slices of k.
   struct Chunk {
     int64_t batch, batches, column, columns, slice, slices;
   };

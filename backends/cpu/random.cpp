@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kCounters = 64;  // counters that make a batch
+constexpr int64_t kCounters = 64;  // counters per batch
 constexpr int64_t kBatches = 16;   // batches between two copies to the output
 
 using Words = uint64_t[2 * kCounters];  // two words each, the first one low: in the order of the output
@@ -45,7 +45,7 @@ void philox(uint64_t seed, uint64_t first, Words& words) {
   using V = hn::Vec<decltype(d)>;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   const V low = hn::Set(d, uint64_t(0xffffffff));
-  for (int64_t i = 0; i < kCounters; i += 2 * kLanes) {  // two at a time, as each is one long chain
+  for (int64_t i = 0; i < kCounters; i += 2 * kLanes) {  // two at a time, since each is one long dependency chain
     V a = hn::Iota(d, first + static_cast<uint64_t>(i)), b = hn::ShiftRight<32>(a), c = hn::Zero(d), e = c;
     V f = hn::Iota(d, first + static_cast<uint64_t>(i + kLanes)), g = hn::ShiftRight<32>(f), h = c, k = c;
     uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
@@ -74,7 +74,7 @@ void to_uniforms(const Words& words, double* out) {
   for (int64_t i = 0; i < 2 * kCounters; ++i) out[i] = static_cast<double>(static_cast<int64_t>(words[i] >> 11)) * 0x1p-53;
 }
 
-// Pairs of uniforms to pairs of normals, in place: Box and Muller's transform.
+// Converts pairs of uniforms to pairs of normals in place, by the Box-Muller transform.
 template <class T> void to_normals(T* x) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));

@@ -77,11 +77,11 @@ void split_axes(const plugrad_view& in_view, const plugrad_view& out_view, bool 
 
 namespace {
 
-constexpr int64_t kPiece = 32768;  // elements of a row that are folded as one
+constexpr int64_t kPiece = 32768;  // the most elements of a row that are folded in one call
 constexpr int64_t kWorthSplitting = 2 * kPiece;
 constexpr int64_t kMaxPartials = 256;  // of a split reduction to few outputs
 constexpr int64_t kMaxChunks = 32;     // of the rows under one panel of columns
-constexpr int64_t kShortFold = 16;     // rows shorter than that are folded side by side
+constexpr int64_t kShortFold = 16;     // shorter rows are folded side by side
 constexpr int64_t kBuffer = 2048;      // elements that are made contiguous at once
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -215,7 +215,7 @@ class Fold {
     }
   }
 
-  // Rows of few elements without gaps: several are taken as one wide row.
+  // Short adjacent rows: several are folded as one wide row.
   void fold_narrow(char* partials, const char* p, int64_t rows, int64_t n) const {
     const int64_t together = kPanel / n, wide = together * n, folds = rows / together;
     alignas(64) char wide_partials[kPanel * kMaxPartial];

@@ -1,4 +1,4 @@
-// Reductions in any layout: a kind says how it folds contiguous rows and columns; this walks the operands and splits work.
+// Reductions in any layout: a kind provides folds of contiguous rows and columns; this walks the operands and splits work.
 #pragma once
 #include <backends/cpu/operand.hpp>
 
@@ -7,7 +7,7 @@ namespace plugrad::cpu {
 inline constexpr int kMaxPartial = 16;
 inline constexpr int64_t kPanel = 128;  // columns that are folded at once
 
-// What is known of an output before its last input was seen is a partial of `partial` bytes.
+// The intermediate state of an output is a partial of `partial` bytes.
 struct Reduction {
   int size;     // bytes of an input element
   int partial;  // at most kMaxPartial
@@ -29,7 +29,7 @@ struct Axes {
   void sort();   // by the input's strides, descending
   void merge();  // neighbours that are one dimension of both
   int64_t count() const;
-  // Where the row-major index leads to, among the first `dims` dimensions.
+  // Returns the position of a row-major index over the first `dims` dimensions.
   int64_t offset_in(int64_t index, int dims) const { return offset(in, index, dims); }
   int64_t offset_out(int64_t index, int dims) const { return offset(out, index, dims); }
 

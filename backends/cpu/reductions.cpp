@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// Sums in i64 of what is narrower: of bools, which are 0 or 1, and of smaller integers.
+// Sums of narrower types in i64: of bools, which are 0 or 1, and of smaller integers.
 template <class T> struct WideSum {
   static void init(char* partials, int64_t n) { std::fill_n(reinterpret_cast<int64_t*>(partials), n, 0); }
   static void row(char* partial, const char* p, int64_t n) {
@@ -118,7 +118,7 @@ template <class T> struct Argmax {
     return buffer;
   }
 
-  // The first largest of n contiguous elements; what precedes them is in best and index.
+  // Finds the first largest of n contiguous elements; best and index hold the result for the elements before them.
   static void row(const W* p, int64_t n, int64_t first, W& best, int64_t& index) {
     for (int64_t i = 0; i < n; i += kBlock) {
       const int64_t some = std::min(kBlock, n - i);

@@ -1,4 +1,4 @@
-// The optimisers' steps: one pass over memory each.
+// The steps of the optimisers, each in one pass over memory.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/updates.cpp"
 #include <hwy/foreach_target.h>
@@ -61,7 +61,7 @@ template <class T> struct Adam {
   template <bool decoupled> static constexpr Elementwise kKind{
       3, 1, 1, 6, {sizeof(T), sizeof(T), sizeof(T), sizeof(T)}, {row<decoupled>}};
 
-  // What is the same for all elements is computed once, in double.
+  // Values that are the same for all elements are computed once, in double.
   static void step(const Call& call) {
     const auto& a = call.attributes<plugrad_adam>();
     const double rate = element<T>(call.in(1)), c1 = element<T>(call.in(2)), c2 = element<T>(call.in(3));

@@ -13,7 +13,7 @@ template <class T> class WideProduct {
  public:
   using W = ComputeType<T>;
 
-  // The workspace of the call: its own, and behind it that of the wide product.
+  // The workspace of the call: the widened operands, followed by the workspace of the wide product.
   static uint64_t workspace(const Call& call) {
     const WideProduct wide(call, nullptr);
     return wide.bytes_ + product_workspace<W>(Call(nullptr, nullptr, &wide.op_));
@@ -47,7 +47,7 @@ template <class T> class WideProduct {
   }
   WideProduct(const WideProduct&) = delete;
 
-  // Elements that are apart in memory: a batch that is broadcast is widened once.
+  // Without broadcast dimensions, so that a broadcast batch is widened once.
   static uint64_t extent(const plugrad_view& v) {
     uint64_t count = 1;
     for (int d = 0; d < v.rank; ++d) count *= v.strides[d] == 0 ? 1 : static_cast<uint64_t>(v.shape[d]);
