@@ -47,7 +47,7 @@ template <class T> class WideProduct {
   }
   WideProduct(const WideProduct&) = delete;
 
-  // Without broadcast dimensions, so that a broadcast batch is widened once.
+  // Returns the number of distinct elements: a broadcast batch is widened once.
   static uint64_t extent(const plugrad_view& v) {
     uint64_t count = 1;
     for (int d = 0; d < v.rank; ++d) count *= v.strides[d] == 0 ? 1 : static_cast<uint64_t>(v.shape[d]);
