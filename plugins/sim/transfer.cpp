@@ -145,7 +145,7 @@ void Sim::wait(Stream& stream, Stream& other, uint64_t& number) {
   const uint64_t last = o.accepted();
   if (!number || number > last)
     throw BackendError(PLUGRAD_INVALID,
-                       "wait for number " + std::to_string(number) + " of a stream whose last one is " + std::to_string(last));
+                       "wait for number " + std::to_string(number) + " of a stream that is at " + std::to_string(last));
   number = std::min((number + 3) / 4 * 4, last);
   world().clocks.joined(s.id(), s.accepted() + 1, {o.id(), number});
   if (o.finished() >= number || &s == &o) return;
