@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 MEMORY_BOUND = re.compile(
-    r"(map|transpose|iota|gather|scatter|scatter_lines|scatter_blocks|random|softmax|softmax_backward|"
+    r"(map|reduce|transpose|iota|gather|scatter|scatter_lines|scatter_blocks|random|softmax|softmax_backward|"
     r"cross_entropy|cross_entropy_backward)_kernel")
 KERNEL = re.compile(r"\d+([a-z_]*_kernel)")
 FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--resource-usage"]

@@ -22,7 +22,7 @@ class Registers(unittest.TestCase):
         self.assertEqual(registers.faults_of(usages), [])
 
     def test_a_spill_of_a_kernel_bound_by_memory_is_a_fault(self):
-        for name in ("10map_kernelIfE", "27log_softmax_backward_kernelIfE", "14scatter_kernelIfE"):
+        for name in ("10map_kernelIfE", "13reduce_kernelIfE", "27log_softmax_backward_kernelIfE", "14scatter_kernelIfE"):
             for stores, loads in ((4, 0), (0, 8)):
                 self.assertEqual(len(registers.faults_of(registers.parse(entry(name, 8, stores, loads)))), 1)
 
