@@ -346,7 +346,7 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
         "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It requires no "
         "gradient. On a device with streams it waits for the work of the array's stream, or for a capsule that of the "
         "default stream.\n\n"
-        "ValueError for dtypes other than f32, f64, i64 and bool, and for devices that no plugin provides.");
+        "ValueError for dtypes that plugrad does not have, and for devices that no plugin provides.");
 }
 
 }  // namespace plugrad::python

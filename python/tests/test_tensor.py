@@ -259,3 +259,20 @@ def test_pickle():
             again = pickle.loads(pickle.dumps(t, protocol))
             assert (again.tolist(), again.shape, again.dtype) == (t.tolist(), t.shape, t.dtype)
             assert (again.device, again.requires_grad) == (t.device, t.requires_grad)
+
+
+def test_i32_and_bf16():
+    whole = Tensor([[1, -2], [3, 2**31 - 1]], dtype="int32")
+    assert whole.dtype == plugrad.i32 and whole.tolist() == [[1, -2], [3, 2**31 - 1]] and whole.sum().dtype == plugrad.i64
+    assert (whole + whole).tolist() == [[2, -4], [6, -2]]
+    with pytest.raises(ValueError, match="out of the range of i32"):
+        Tensor([2**31], dtype="i32")
+    half = Tensor([1.0, 1 / 3, -2.5], dtype=plugrad.bfloat16)
+    assert half.dtype == "bf16" and half.tolist() == [1.0, 0.333984375, -2.5]
+    assert (half * 2).tolist() == [2.0, 0.66796875, -5.0] and half.sum().item() == -1.1640625
+    x = Tensor([0.5, -1.0], dtype="bf16")
+    x.requires_grad = True
+    (x.erf() * x).sum().backward()
+    assert x.grad.dtype == "bf16" and abs(x.grad.tolist()[0] - 0.96) < 0.02
+    with pytest.raises(BufferError, match="no format for this dtype"):
+        memoryview(half)

@@ -1,6 +1,6 @@
 // Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
-#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/native.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 namespace {
 

@@ -121,7 +121,7 @@ TEST_F(NeighboursDeathTest, AForkedProcessIsToldToSpawn) {
         int status = 0;
         demand(waitpid(child, &status, 0) == child && status == 0, "the child is refused");
       },
-      "forked after CUDA was started in it, and CUDA does not survive fork.*spawn");
+      "the process was forked after the plugin.*: start processes by spawn");
 }
 
 }  // namespace
