@@ -49,13 +49,13 @@ template <class Combine> struct Each {
 // The kernel's types: V elements per pack, W accumulators per thread.
 template <class R, class In, Packing packing> struct Reducing {
   static constexpr int V = packing == Packing::none ? 1 : kPack<In>, W = packing == Packing::across ? V : 1;
-  static constexpr uint64_t kRun = 512;  // packs that one accumulator adds in a row: more would cost accuracy
+  static constexpr uint64_t kRun = 512;  // packs that one accumulator adds in sequence: more would lose accuracy
   using Sums = Pack<typename R::Accumulator, W>;
   // Packs of a thread on their way at once: half as many where the accumulators take the registers.
   static constexpr size_t kHeld = sizeof(typename R::Accumulator);
-  static constexpr int U = V == 1 ? (kHeld > 4 ? 4 : 8) : (kHeld > 8 ? 2 : 4);
+  static constexpr int U = V == 1 ? (kHeld > 4 ? 4 : 8) : (kHeld > 8 && V > 2 ? 2 : 4);
   // Blocks that must fit a multiprocessor. 0 leaves this to the compiler, which rather spills large sums than fit fewer.
-  static constexpr int kBlocks = sizeof(Sums) > 16 ? 2 : 0;
+  static constexpr int kBlocks = sizeof(Sums) > 16 ? 1 : 0;
   using Combine = Each<typename R::Combine>;
 
   __device__ static Sums identity() {
