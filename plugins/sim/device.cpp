@@ -144,7 +144,7 @@ uint32_t Sim::run_faults() {
 void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const {
   const OpInfo& info = *kernel.info;
   if (op.opcode != info.opcode || op.outputs != info.outputs || op.inputs != info.inputs)
-    throw BackendError(PLUGRAD_INVALID, std::string("the op has another opcode or operand count than the kernel, ") + info.name);
+    throw BackendError(PLUGRAD_INVALID, std::string("opcode or operand count differs from the kernel, ") + info.name);
   uint16_t layout = 0;
   for (int i = 0; i < op.outputs + op.inputs; ++i) {
     const plugrad_view& view = *op.views[i];
