@@ -70,7 +70,8 @@ std::vector<Field> fields_of(const std::string& abi) {
 // Replaces the name `was` by `now` where one struct declares that field.
 std::string renamed(const std::string& abi, const std::string& type, const std::string& was, const std::string& now) {
   const auto [from, to] = body_of(abi, type);
-  std::string body = abi.substr(from, to - from);
+  // Comments may name fields too.
+  std::string body = std::regex_replace(abi.substr(from, to - from), std::regex("//[^\n]*"), "");
   const std::regex declaration("([ *(,])" + was + "(\\[|\\)\\(|;|,)");
   std::smatch found;
   EXPECT_TRUE(std::regex_search(body, found, declaration)) << type << "." << was;
