@@ -10,6 +10,7 @@
 #include <ctime>
 #include <dlfcn.h>
 #include <functional>
+#include <sched.h>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -33,6 +34,20 @@ struct Contestant {
   std::vector<double> seconds;  // of a product, one a round
 };
 
+// Restricts the process to `threads` processors. A library on TBB, such as oneDNN's wheel, reads no variable for the number
+// of its threads and takes one for each processor it may use.
+void restrict_processors(int threads) {
+  cpu_set_t all, some;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  CPU_ZERO(&some);
+  for (int i = 0, left = threads; i < CPU_SETSIZE && left > 0; ++i)
+    if (CPU_ISSET(i, &all)) {
+      CPU_SET(i, &some);
+      --left;
+    }
+  sched_setaffinity(0, sizeof some, &some);
+}
+
 // Libraries read their settings when they are loaded, and some before main: so the program starts again without them.
 void clean_environment(char** arguments, int threads) {
   if (std::getenv("PLUGRAD_BENCH_CLEAN")) return;
@@ -47,6 +62,7 @@ void clean_environment(char** arguments, int threads) {
   setenv("PLUGRAD_CPU_OPTIONS", ("threads=" + count).c_str(), 1);
   setenv("MKL_THREADING_LAYER", threads == 1 ? "SEQUENTIAL" : "GNU", 1);
   setenv("PLUGRAD_BENCH_CLEAN", "1", 1);
+  restrict_processors(threads);
   execv("/proc/self/exe", arguments);
 }
 

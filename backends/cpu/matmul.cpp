@@ -113,6 +113,13 @@ template <class T> struct Kernel {
     }
   }
 
+  // The output is read or written only after many products: long enough ahead for memory to deliver it.
+  template <int rows, int vectors> static HWY_INLINE void prefetch(const T* c, int64_t c_row) {
+    for (int r = 0; r < rows; ++r, c += c_row)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) hwy::Prefetch(c + v * lanes());
+  }
+
   template <int rows, int vectors>
   static HWY_INLINE void zero(V (&sums)[rows][vectors]) {
 #pragma GCC unroll 16
@@ -155,6 +162,7 @@ template <class T> struct Kernel {
     const T* b = s.b;
     T* c = s.c;
     for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
+      prefetch<rows, vectors>(c, s.c_row);
       V sums[rows][vectors];
       zero<rows, vectors>(sums);
       accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kTaskWork = 1 << 20;    // how many multiplications are worth a task
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
-constexpr int64_t kPanelBytes = 8 << 20;  // the most bytes of panels at a time
+constexpr int64_t kPanelBytes = 1 << 20;  // the most bytes of panels at a time
 constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
