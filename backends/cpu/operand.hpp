@@ -17,7 +17,7 @@ using BitsOf =
                        std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
 template <class T>
-inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : dtype_of<T>;
+inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : element_dtype<T>;
 
 // Returns the value of an immediate of T's dtype.
 template <class T> inline T immediate_of(const plugrad_view& view) {

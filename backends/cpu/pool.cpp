@@ -1,13 +1,12 @@
 #include <backends/cpu/pool.hpp>
 
 #include <backends/cpu/machine.hpp>
+#include <plugrad/sdk/threads.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <pthread.h>
-#include <signal.h>
-#include <system_error>
 #include <thread>
 
 namespace plugrad::cpu {
@@ -69,17 +68,13 @@ class Pool {
     }
   }
 
-  // Workers block all signals, so that the host's handlers run on the host's threads. Too few threads are not an error.
+  // Too few threads are not an error.
   void start_workers(int wanted) {
     if (workers_ >= wanted) return;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      for (; workers_ < wanted; ++workers_) std::thread(&Pool::serve, this, workers_).detach();
-    } catch (const std::system_error&) {
+      for (; workers_ < wanted; ++workers_) start_thread([this, index = workers_] { serve(index); });
+    } catch (const std::exception&) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   std::atomic<bool> busy_{false};

@@ -73,8 +73,8 @@ template <class T> void backward(const Call& call, const Submission& submission)
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<submit<forward<T>>>(PLUGRAD_OP_CROSS_ENTROPY, dtype_of<T>, kMemoryOnly)...},
-              std::array{kernel<submit<backward<T>>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, dtype_of<T>)...});
+  return join(std::array{kernel<submit<forward<T>>>(PLUGRAD_OP_CROSS_ENTROPY, element_dtype<T>, kMemoryOnly)...},
+              std::array{kernel<submit<backward<T>>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kComputable);
 

@@ -285,10 +285,10 @@ template <class T> void scatter_add(const Call& call, const Submission& submissi
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
-  return {kernel<submit<gather<Bits<T>>>>(PLUGRAD_OP_GATHER, dtype_of<T>, kMemoryOnly)...};
+  return {kernel<submit<gather<Bits<T>>>>(PLUGRAD_OP_GATHER, element_dtype<T>, kMemoryOnly)...};
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
-  return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, dtype_of<T>)...};
+  return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
 }
 constexpr auto kRows = join(gathers(kAny), scatters(kComputable), scatters(kIntegers));  // no 16-bit atomic addition
 

@@ -140,11 +140,11 @@ bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dt
 template <class T> void matmul(const Call& call, const Submission& submission) {
   const Product product(call);
   const bool tf32 = (call.op().flags & PLUGRAD_TF32) || submission.backend().tf32();
-  if (!multiply_by_blas(submission, product, dtype_of<T>, tf32)) multiply_by_tiles<T>(submission, product);
+  if (!multiply_by_blas(submission, product, element_dtype<T>, tf32)) multiply_by_tiles<T>(submission, product);
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
-  return {kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, dtype_of<T>, kMemoryOnly, kPlainFlags | PLUGRAD_ACCUMULATE)...};
+  return {kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemoryOnly, kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 constexpr auto kRows = rows(kFloating);
 

@@ -2,10 +2,9 @@
 #include <backends/cuda/native.hpp>
 
 #include <backends/cuda/backend.hpp>
+#include <plugrad/sdk/threads.hpp>
 
 #include <chrono>
-#include <csignal>
-#include <thread>
 
 namespace plugrad::cuda {
 namespace {
@@ -84,18 +83,8 @@ Watcher& Watchers::of(CudaStream& stream) {
   return *watcher;
 }
 
-// Blocks all signals in the thread, because they belong to the program's own threads.
 Watcher::Watcher(CudaStream& stream) : stream_(stream) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([this] { work(); }).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start_thread([this] { work(); });
 }
 
 void Watcher::add(Event event, uint64_t number, Notice notice) {

@@ -94,8 +94,8 @@ template <class T, bool normal> void draw(const Call& call, const Submission& su
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<submit<draw<T, false>>>(PLUGRAD_OP_UNIFORM, dtype_of<T>)...},
-              std::array{kernel<submit<draw<T, true>>>(PLUGRAD_OP_NORMAL, dtype_of<T>)...});
+  return join(std::array{kernel<submit<draw<T, false>>>(PLUGRAD_OP_UNIFORM, element_dtype<T>)...},
+              std::array{kernel<submit<draw<T, true>>>(PLUGRAD_OP_NORMAL, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kComputable);
 

@@ -61,12 +61,12 @@ template <class T> struct Argmax {
 };
 
 template <class... In> constexpr std::array<KernelRow, sizeof...(In)> sums(Types<In...>) {
-  return {reduce_row<Sum<OperandType<PLUGRAD_OP_SUM, 0, In>, In>, In>(PLUGRAD_OP_SUM, dtype_of<In>,
+  return {reduce_row<Sum<OperandType<PLUGRAD_OP_SUM, 0, In>, In>, In>(PLUGRAD_OP_SUM, element_dtype<In>,
                                                                       kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 template <template <class> class R, class... T>
 constexpr std::array<KernelRow, sizeof...(T)> rows(uint32_t opcode, Types<T...>) {
-  return {reduce_row<R<T>, T>(opcode, dtype_of<T>)...};
+  return {reduce_row<R<T>, T>(opcode, element_dtype<T>)...};
 }
 
 constexpr auto kSums = sums(kAny);

@@ -77,8 +77,8 @@ template <class T> void log_softmax_backward(const Call& call, const Submission&
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<submit<log_softmax<T>>>(PLUGRAD_OP_LOG_SOFTMAX, dtype_of<T>, kMemoryOnly)...},
-              std::array{kernel<submit<log_softmax_backward<T>>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, dtype_of<T>)...});
+  return join(std::array{kernel<submit<log_softmax<T>>>(PLUGRAD_OP_LOG_SOFTMAX, element_dtype<T>, kMemoryOnly)...},
+              std::array{kernel<submit<log_softmax_backward<T>>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kComputable);
 

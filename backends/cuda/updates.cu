@@ -62,8 +62,8 @@ template <class T> void adam_step(const Call& call, const Submission& submission
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<submit<sgd_step<T>>>(PLUGRAD_OP_SGD_STEP, dtype_of<T>)...},
-              std::array{kernel<submit<adam_step<T>>>(PLUGRAD_OP_ADAM_STEP, dtype_of<T>)...});
+  return join(std::array{kernel<submit<sgd_step<T>>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
+              std::array{kernel<submit<adam_step<T>>>(PLUGRAD_OP_ADAM_STEP, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kComputable);
 

@@ -3,6 +3,7 @@
 
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/sdk/functions.hpp>
 
 #include <numbers>
 #include <span>
@@ -42,19 +43,9 @@ Tensor polynomial(const Tensor& x, std::span<const double> c) {
   return sum;
 }
 
-// Minimax fits: erf(x) / x - 1 in x^2 on [0, 1], and -ln(1 - erf(x)) on [1, 5.95], where erf(x) is 1 in double.
 Tensor composed_erf(const Tensor& x) {
-  static constexpr double kNear[] = {0.12837916709551256565,    -0.37612638903183519541,   0.11283791670944184793,
-                                     -0.026866170643111481407,  0.0052239776061186138528,  -0.00085483259293221707276,
-                                     0.00012055293577152761939, -1.4924712307185836806e-5, 1.6447131638251597496e-6,
-                                     -1.6206314289113782329e-7, 1.3710982748678366599e-8,  -7.7794729484268154071e-10};
-  static constexpr double kFar[] = {
-      1.8161767786314725149e-6,   1.1283618233487701788,      0.63669674481281069549,     0.10256185658091168638,
-      -0.018730107575585493723,   -0.00075985749501581819792, 0.0022707939769566749982,   -0.0010492101484064269116,
-      0.00030602651367738618974,  -6.2214278570773073774e-5,  8.4375352422037476969e-6,   -5.8321545660853360057e-7,
-      -2.5677032669791653512e-8,  1.0317393357919167019e-8,   -9.7394992719099554229e-10, 3.4725751618041984299e-11};
-  const Tensor size = abs(x), near = add(x, mul(x, polynomial(mul(x, x), kNear)));
-  const Tensor far = sub(1, exp(neg(polynomial(minimum(size, 5.95), kFar))));
+  const Tensor size = abs(x), near = add(x, mul(x, polynomial(mul(x, x), kErfNear)));
+  const Tensor far = sub(1, exp(neg(polynomial(minimum(size, kErfEnd), kErfFar))));
   return where(lt(size, 1), near, mul(sign(x), far));
 }
 }  // namespace

@@ -6,8 +6,7 @@
 
 namespace plugrad {
 
-Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after,
-                           Imported::Release release, void* context) {
+Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after) {
   auto* storage = new Imported;
   Ref<Storage> made(storage);
   storage->buffer = reinterpret_cast<plugrad_buffer*>(piece.base);
@@ -17,9 +16,13 @@ Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::o
   storage->imported = true;
   storage->owner = storage->writer = device.compute ? device.compute->id : 0;
   if (after && device.compute) native::acquire(*storage, *after);
-  storage->release = release;
-  storage->context = context;
   return made;
+}
+
+void own_memory(Storage& imported, Imported::Release release, void* context) noexcept {
+  auto& own = static_cast<Imported&>(imported);
+  own.release = release;
+  own.context = context;
 }
 
 void give_back(Storage* storage) noexcept {

@@ -19,10 +19,12 @@ struct MemoryPiece {
   uint64_t offset, bytes;
 };
 
-// Calls release(context) once, when nothing uses the memory any more, on the thread that drops the last reference; never if
-// this throws. after: uses of the memory wait for work submitted to that native stream so far. Throws as native::acquire.
-Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after,
-                           Imported::Release release, void* context);
+// Storage over memory that the caller still owns. after: uses of the memory wait for work submitted to that native stream so
+// far. Throws as native::acquire.
+Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after);
+// From now on the storage owns the memory: it calls release(context) once, when nothing uses the memory any more, on the
+// thread that drops the last reference.
+void own_memory(Storage& imported, Imported::Release release, void* context) noexcept;
 // Destroys an imported storage and releases its memory.
 void give_back(Storage* imported) noexcept;
 

@@ -128,15 +128,19 @@ void release_now(Imported::Release release, void* context) {
   if (release) release(context);
 }
 
-Tensor import_array(const Array& array, Device wanted, Order order, bool copied, Imported::Release release, void* context) {
-  const Device device = wanted.defined() ? wanted : device_of(array.device);
-  DeviceState& state = device.state();
+void require_memory_of(DeviceState& state, const Array& array) {
   if (!is_at(state, array.device))
     throw Error(Code::invalid,
                 "[dlpack] the array lies on the device with DLPack " + text(array.device) + ", which is not " + state.name);
   if (!has_addresses(array.device.type))
     throw Error(Code::unsupported, "[dlpack] memory of DLPack " + text(array.device) + " has no addresses");
   state.require_open();
+}
+
+Tensor import_array(const Array& array, Device wanted, Order order, bool copied, Imported::Release release, void* context) {
+  const Device device = wanted.defined() ? wanted : device_of(array.device);
+  DeviceState& state = device.state();
+  require_memory_of(state, array);
   plugrad_view v = imported_view(array);
   if (!v.count) {
     Tensor nothing = empty(state, shape_of(v), v.dtype);
@@ -149,17 +153,21 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
     throw Error(Code::invalid, "[dlpack] the elements are not aligned to their own size: copy them first");
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
-  // The caller still owns copied memory until nothing can fail any more.
+  // The caller owns the memory until nothing can fail any more.
   Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
   const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};
-  Ref<Storage> storage = import_memory(state, piece, order.native(), copied ? nullptr : release, context);
+  Ref<Storage> storage = import_memory(state, piece, order.native());
   v.buffer = storage->buffer;
   v.offset = first - base;
   set_layout(v, state.info.alignment);
+  Storage& memory = *storage;
   Ref<Impl> impl(new (local().objects.get()) Impl(state, std::move(storage)));
   impl->view = v;
   Tensor whole{std::move(impl)};
-  if (!copied) return whole;
+  if (!copied) {
+    own_memory(memory, release, context);
+    return whole;
+  }
   own.copy_(whole);
   whole = {};
   release_now(release, context);

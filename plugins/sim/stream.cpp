@@ -1,10 +1,10 @@
 #include <plugins/sim/stream.hpp>
 
 #include <plugins/sim/inner.hpp>
+#include <plugrad/sdk/threads.hpp>
 #include <plugrad/sim.hpp>
 
 #include <chrono>
-#include <csignal>
 #include <cstring>
 
 namespace plugrad::sim {
@@ -30,21 +30,7 @@ void Conditions::pass(uint32_t role) {
 
 SimStream::SimStream(Conditions& conditions, uint32_t id, uint32_t role)
     : conditions_(conditions), id_(id), role_(role), slots_(new Job[kSlots]), stages_(new char[kStages * kStageBytes]) {
-  start_worker();
-}
-
-// Blocks all signals in the worker, so that the program's handlers never run on it.
-void SimStream::start_worker() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([this] { work(); }).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start_thread([this] { work(); });
 }
 
 plugrad_status SimStream::state() const {

@@ -83,7 +83,6 @@ class SimStream final : public Stream {
   void compute(Job& job);
   void move(const Job& job);
   void fail(const Job& job, plugrad_status status, const char* message);
-  void start_worker();
   void pass_barriers(uint64_t next);  // waits for the barriers before job `next`
   void tell();                        // runs the callbacks of finished numbers
 

@@ -34,8 +34,6 @@ class BackendError : public std::runtime_error {
   plugrad_status status_;
 };
 
-template <class T> inline constexpr uint8_t dtype_of = element_dtype<T>;
-
 // --- One call, as a kernel sees it.
 
 class Backend;
