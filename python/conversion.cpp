@@ -11,6 +11,10 @@ namespace {
 
 [[noreturn]] void fail(const std::string& why) { throw Error(Code::invalid, "[tensor] " + why); }
 
+// How the host stores an element: a byte for bool, which u8 must not be taken for.
+enum class Truth : uint8_t {};
+template <class T> using Host = std::conditional_t<std::is_same_v<T, bool>, Truth, T>;
+
 bool is_list(PyObject* x) { return PyList_Check(x) || PyTuple_Check(x); }
 
 std::string extents_text(const std::vector<int64_t>& extents) {
@@ -86,8 +90,8 @@ template <class T> class Reader {
       if (is_list(x)) fail("a list stands where a number was expected: the lists have no common shape");
       throw nb::type_error(("[tensor] " + std::string(Py_TYPE(x)->tp_name) + " is not a number").c_str());
     }
-    if constexpr (std::is_same_v<T, uint8_t>)
-      return number.real() != 0;
+    if constexpr (std::is_same_v<T, Truth>)
+      return static_cast<Truth>(number.real() != 0);
     else if constexpr (std::is_integral_v<T>) {
       if (number.floating() && number.real() != static_cast<double>(number.integer()))
         fail(std::to_string(number.real()) + " is not a whole number; a tensor of integers needs one");
@@ -117,7 +121,7 @@ Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   const DType dtype = wanted.value_or(leaf && PyBool_Check(leaf) ? DType::boolean : DType::f32);
   Tensor made;
   with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
-    made = read_as<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(data, extents, dtype, device);
+    made = read_as<Host<T>>(data, extents, dtype, device);
   });
   return made;
 }
@@ -144,15 +148,6 @@ template <class From, class To> std::vector<char> converted(const std::vector<ch
   }
   return out;
 }
-std::vector<char> from_halves(const std::vector<char>& raw) {
-  std::vector<char> out(raw.size() * 2);
-  for (size_t i = 0; i * 2 < raw.size(); ++i) {
-    const float value = static_cast<float>(PyFloat_Unpack2(raw.data() + i * 2, 1));
-    std::memcpy(out.data() + i * sizeof value, &value, sizeof value);
-  }
-  return out;
-}
-
 // The dtype for elements in a format of Python's struct module.
 std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<char> raw) {
   const char* code = format ? format : "B";
@@ -160,7 +155,7 @@ std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<
   switch (code[0] && !code[1] ? *code : 0) {
     case 'f': return {DType::f32, std::move(raw)};
     case 'd': return {DType::f64, std::move(raw)};
-    case 'e': return {DType::f32, from_halves(raw)};
+    case 'e': return {DType::f16, std::move(raw)};
     case '?': return {DType::boolean, std::move(raw)};
     case 'q':
     case 'l':
@@ -169,11 +164,11 @@ std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<
     case 'n': return {DType::i64, std::move(raw)};
     case 'i': return {DType::i32, std::move(raw)};
     case 'I': return {DType::i64, converted<uint32_t, int64_t>(raw)};
-    case 'h': return {DType::i64, converted<int16_t, int64_t>(raw)};
+    case 'h': return {DType::i16, std::move(raw)};
     case 'H': return {DType::i64, converted<uint16_t, int64_t>(raw)};
-    case 'b': return {DType::i64, converted<int8_t, int64_t>(raw)};
+    case 'b': return {DType::i8, std::move(raw)};
     case 'B':
-    case 'c': return {DType::i64, converted<uint8_t, int64_t>(raw)};
+    case 'c': return {DType::u8, std::move(raw)};
     default:
       fail("elements have the format '" + std::string(format ? format : "B") + "'; floats, whole numbers or bools expected");
   }
@@ -241,11 +236,11 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
 // --- To lists.
 
 namespace {
-PyObject* number_object(float x) { return PyFloat_FromDouble(x); }
-PyObject* number_object(double x) { return PyFloat_FromDouble(x); }
-PyObject* number_object(int32_t x) { return PyLong_FromLong(x); }
-PyObject* number_object(int64_t x) { return PyLong_FromLongLong(x); }
-PyObject* number_object(uint8_t x) { return PyBool_FromLong(x); }
+template <class T> PyObject* number_object(T x) {
+  if constexpr (std::is_same_v<T, Truth>) return PyBool_FromLong(static_cast<long>(x));
+  else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(x);
+  else return PyFloat_FromDouble(x);
+}
 
 template <class T> PyObject* nested(const T*& next, const Shape& shape, size_t axis) {
   if (axis == shape.size()) return number_object(*next++);
@@ -273,7 +268,7 @@ template <class T> nb::object listed(const Tensor& x) {
 nb::object to_list(const Tensor& x) {
   nb::object list;
   with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) {
-    list = listed<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(x);
+    list = listed<Host<T>>(x);
   });
   return list;
 }

@@ -76,6 +76,8 @@ void bind_memory(nb::module_& m) {
       .def_ro("kernels", &DeviceCounters::kernels, "Calls of the plugin's kernels.")
       .def_ro("layout_copies", &DeviceCounters::layout_copies,
               "Dense copies, made for kernels that do not accept an operand's layout.")
+      .def_ro("widened", &DeviceCounters::widened,
+              "Ops that the plugin lacks in their dtype and the core computed in a wider one.")
       .def_ro("decompositions", &DeviceCounters::decompositions,
               "Ops that the plugin lacks and the core composed of other ops.")
       .def_ro("bounces", &DeviceCounters::bounces, "Ops that a host-memory backend ran instead.")

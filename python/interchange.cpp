@@ -217,6 +217,10 @@ const char* buffer_format(DType dtype) {
     case DType::bf16: return nullptr;
     case DType::f32: return "f";
     case DType::f64: return "d";
+    case DType::f16: return "e";
+    case DType::i8: return "b";
+    case DType::u8: return "B";
+    case DType::i16: return "h";
     case DType::i32: return "i";
     case DType::i64: return "q";
     case DType::boolean: break;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <array>
+#include <cctype>
 #include <string_view>
 
 namespace plugrad::python {
@@ -43,7 +44,10 @@ struct Name {
 };
 constexpr Name kNames[] = {{"f32", DType::f32},  {"float32", DType::f32},  {"float", DType::f32},
                            {"f64", DType::f64},  {"float64", DType::f64},  {"double", DType::f64},
+                           {"f16", DType::f16},  {"float16", DType::f16},  {"half", DType::f16},
                            {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
+                           {"u8", DType::u8},    {"uint8", DType::u8},     {"i8", DType::i8},     {"int8", DType::i8},
+                           {"i16", DType::i16},  {"int16", DType::i16},    {"short", DType::i16},
                            {"i32", DType::i32},  {"int32", DType::i32},
                            {"i64", DType::i64},  {"int64", DType::i64},    {"int", DType::i64},
                            {"long", DType::i64}, {"bool", DType::boolean}, {"bool_", DType::boolean}};
@@ -136,13 +140,9 @@ void bind_dtypes(nb::module_& m) {
           },
           nb::arg("other").none())
       .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name"))); });
-  for (const DType each : kEveryDType)
-    m.attr(each == DType::boolean ? "bool_" : dtype_name(each)) = nb::cast(D{each});
-  m.attr("float32") = m.attr("f32");
-  m.attr("float64") = m.attr("f64");
-  m.attr("bfloat16") = m.attr("bf16");
-  m.attr("int32") = m.attr("i32");
-  m.attr("int64") = m.attr("i64");
+  m.attr("bool_") = nb::cast(D{DType::boolean});
+  for (const Name& each : kNames)
+    if (std::isdigit(static_cast<unsigned char>(each.name.back()))) m.attr(each.name.data()) = nb::cast(D{each.dtype});
 }
 
 }  // namespace plugrad::python

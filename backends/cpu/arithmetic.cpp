@@ -82,7 +82,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<
   return {kernel<iota<T>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};
 }
 
-constexpr auto kRows = join(fills_and_copies(kAny), iotas(kNumbers), elementwise_rows<Maker>(kAny));
+constexpr auto kRows = join(fills_and_copies(kStored), iotas(kNumbers), elementwise_rows<Maker>(kAny));
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE

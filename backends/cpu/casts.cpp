@@ -16,7 +16,7 @@ struct Maker {
     return made;
   }
 };
-constexpr auto kRows = conversion_rows<Maker>(kAny);
+constexpr auto kRows = conversion_rows<Maker>();
 
 }  // namespace
 }  // namespace plugrad::cpu::HWY_NAMESPACE

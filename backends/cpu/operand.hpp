@@ -16,13 +16,14 @@ using BitsOf =
     std::conditional_t<size == 1, uint8_t,
                        std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
+// Kernels that compute take a byte for a truth value: elements of u8 are only moved and converted.
 template <class T>
 inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : element_dtype<T>;
 
 // Returns the value of an immediate of T's dtype.
 template <class T> inline T immediate_of(const plugrad_view& view) {
   if constexpr (is_floating(kDtype<T>)) return static_cast<T>(__builtin_bit_cast(double, view.offset));
-  else if constexpr (std::is_same_v<T, Bool>) return view.offset != 0;
+  else if constexpr (kDtype<T> == PLUGRAD_BOOL) return view.offset != 0;
   else return static_cast<T>(view.offset);
 }
 
@@ -34,7 +35,7 @@ template <class T> inline T element(const plugrad_view& view) {
 // Writes an immediate to memory in its dtype, so that it can be read like an operand with stride 0.
 inline char* spill(const plugrad_view& view, char* slot) {
   with_element_type(view.dtype, [&]<class T>(T) {
-    const auto value = immediate_of<Stored<T>>(view);
+    const auto value = static_cast<Stored<T>>(immediate<T>(view));
     std::memcpy(slot, &value, sizeof value);
   });
   return slot;

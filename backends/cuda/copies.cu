@@ -115,7 +115,7 @@ struct CastMaker {
   }
 };
 
-constexpr auto kRowsOfCopies = join(fills(kAny), copies(kAny), conversion_rows<CastMaker>(kAny), iotas(kNumbers));
+constexpr auto kRowsOfCopies = join(fills(kStored), copies(kStored), conversion_rows<CastMaker>(), iotas(kNumbers));
 
 }  // namespace
 

@@ -290,7 +290,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Type
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
   return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
 }
-constexpr auto kRows = join(gathers(kAny), scatters(kComputable), scatters(kIntegers));  // no 16-bit atomic addition
+constexpr auto kRows = join(gathers(kStored), scatters(kComputable), scatters(kIntegers));  // no 16-bit atomic addition
 
 }  // namespace
 

@@ -40,7 +40,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<
 }
 
 constexpr auto kRows =
-    join(fills_and_copies(kAny), iotas(kNumbers), conversion_rows<CastMaker>(kAny), elementwise_rows<Maker>(kAny));
+    join(fills_and_copies(kStored), iotas(kNumbers), conversion_rows<CastMaker>(), elementwise_rows<Maker>(kAny));
 
 }  // namespace
 

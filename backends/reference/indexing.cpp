@@ -51,7 +51,7 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Typ
   return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
 }
 
-constexpr auto kRows = join(gathers(kAny), scatters(kNumbers));
+constexpr auto kRows = join(gathers(kStored), scatters(kNumbers));
 
 }  // namespace
 

@@ -54,25 +54,42 @@ Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   DeviceState& state = device.state();
   Tensor out = empty(state, shape, static_cast<uint8_t>(dtype));
   if (!out.count()) return out;
-  const uint64_t per_counter = dtype == DType::f32 ? 4 : 2;
+  const uint64_t per_counter = accumulator_of(dtype) == DType::f32 ? 4 : 2;
   const uint64_t first = state.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);
   const Immediate seed = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(state.seed.load())),
                   offset = immediate(PLUGRAD_I64, 0, static_cast<int64_t>(first));
   run(op, {out}, {seed, offset});
   return out;
 }
+
+// The largest number of a floating dtype below `end`.
+double last_below(DType dtype, double end) {
+  double last = 0;
+  with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T nearest = static_cast<T>(end);
+      last = nearest < end ? nearest : std::nextafter(nearest, -std::numeric_limits<T>::infinity());
+    } else if constexpr (sizeof(T) == 2 && is_floating(element_dtype<T>)) {
+      T half(end);
+      if (half >= end && half == 0) half.bits = 0x8001;
+      else if (half >= end) half.bits = static_cast<uint16_t>(half.bits + (half > 0 ? -1 : 1));
+      last = half;
+    }
+  });
+  return last;
+}
 }  // namespace
 
 Tensor rand(const Shape& shape, DType dtype, Device device, double low, double high) {
   const NoGrad constant;
+  if (accumulator_of(dtype) != dtype && is_floating(dtype))  // rounding may reach high, which is excluded
+    return minimum(cast(rand(shape, accumulator_of(dtype), device, low, high), dtype), last_below(dtype, high));
   const Tensor unit = random(Op::UNIFORM, shape, dtype, device);
   if (low == 0 && high == 1) return unit;
   const Tensor moved = add(mul(unit, high - low), low);
   if (low == 0 || !(low < high)) return moved;
   // Adding low may round up to high, which is excluded.
-  return minimum(moved, dtype == DType::f32
-                            ? static_cast<double>(std::nextafter(static_cast<float>(high), static_cast<float>(low)))
-                            : std::nextafter(high, low));
+  return minimum(moved, last_below(dtype, high));
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device, double mean, double deviation) {

@@ -1,25 +1,12 @@
 #include <core/runtime/dense_copies.hpp>
 
+#include <core/runtime/dense.hpp>
+
 #include <algorithm>
 #include <optional>
 
 namespace plugrad {
 namespace {
-struct Dense {
-  Ref<Storage> storage;
-  plugrad_view view;
-
-  Operand operand() const { return {view, storage.get()}; }
-};
-
-Dense make_dense(DeviceState& device, const plugrad_view& like) {
-  Dense made{allocate(device, static_cast<uint64_t>(like.count) * dtype_size(like.dtype)), like};
-  made.view.buffer = made.storage->buffer;
-  made.view.offset = made.storage->offset;
-  set_dense(made.view, device.info.alignment);
-  return made;
-}
-
 void copy_view(DeviceState& device, const Operand& to, const Operand& from) {
   run(Op::COPY, {to}, {from});
   ++device.layout_copies;

@@ -3,6 +3,7 @@
 #include <core/runtime/bounce.hpp>
 #include <core/runtime/dense_copies.hpp>
 #include <core/runtime/registry.hpp>
+#include <core/runtime/wider.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
 
@@ -68,7 +69,7 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   local().short_of_memory = false;
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);
   if (kernel && run_or_decline(device, kernel, call)) return true;
-  return run_on_copies(device, call, layout);
+  return run_on_copies(device, call, layout) || run_wider(device, call);
 }
 
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
@@ -77,7 +78,7 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
   if (status == PLUGRAD_UNSUPPORTED) {
     device.require_open();
     local().short_of_memory = false;
-    return run_on_copies(device, call, layout);
+    return run_on_copies(device, call, layout) || run_wider(device, call);
   }
   throw_status(status, op_label(call.opcode), why);
 }

@@ -55,8 +55,8 @@ template <size_t kOutputs, size_t kInputs> class OperandArrays {
 // Runs one kernel, and once more after a trim if memory is short. Returns false if the kernel declined. Throws Error if it
 // failed.
 bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
-// Takes the rungs on the device itself: its kernel for these layouts, or one on dense copies. Returns false if it has
-// neither.
+// Takes the rungs on the device itself: its kernel for these layouts, one on dense copies, or one for a wider dtype. Returns
+// false if it has none.
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
 // Takes the next rung after the kernel for these layouts returned a status. Returns false if there is none. Throws Error.
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);

@@ -44,17 +44,15 @@ void Tensor::copy_to_host(void* elements) const {
                      static_cast<uint64_t>(count() * item_size(dtype())));
 }
 
-namespace {
-template <class T> std::vector<T> elements_of(const Tensor& x, DType wanted) {
-  require_defined(x, "read");
-  if (x.dtype() != wanted)
-    throw Error(Code::invalid, std::string("[read] cannot read a tensor of ") + dtype_name(x.dtype()) + " as " +
+size_t Tensor::count_as(DType wanted) const {
+  require_defined(*this, "read");
+  if (dtype() != wanted && !(dtype() == DType::boolean && wanted == DType::u8))
+    throw Error(Code::invalid, std::string("[read] cannot read a tensor of ") + dtype_name(dtype()) + " as " +
                                    dtype_name(wanted) + ": cast it first");
-  std::vector<T> out(static_cast<size_t>(x.count()));
-  x.copy_to_host(out.data());
-  return out;
+  return static_cast<size_t>(count());
 }
 
+namespace {
 template <class T> T only_element(const Tensor& x) {
   require_defined(x, "item");
   if (x.count() != 1) throw Error(Code::invalid, "[item] one element expected, but the shape is " + x.shape().text());
@@ -72,11 +70,4 @@ template <> double Tensor::item<double>() const { return only_element<double>(*t
 template <> float Tensor::item<float>() const { return only_element<float>(*this); }
 template <> int64_t Tensor::item<int64_t>() const { return only_element<int64_t>(*this); }
 template <> bool Tensor::item<bool>() const { return only_element<double>(*this) != 0; }
-#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
-  template <> std::vector<HostType<type>> Tensor::to_vector<HostType<type>>() const {                 \
-    return elements_of<HostType<type>>(*this, DType::enumerator);                                     \
-  }
-#include <plugrad/sdk/dtypes.def>
-#undef PLUGRAD_DTYPE
-
 }  // namespace plugrad

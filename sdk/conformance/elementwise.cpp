@@ -173,8 +173,8 @@ const std::vector<Shape>& shapes() {
 // Floating to integer: towards zero, saturating, NaN gives 0.
 Real saturated(uint8_t dtype, Real value) {
   if (std::isnan(value)) return 0;
-  const Real end = std::ldexp(Real(1), dtype_info(dtype)->digits);
-  return std::min(std::max(std::trunc(value), -end), end - 1) + 0.0L;
+  const Real end = std::ldexp(Real(1), dtype_info(dtype)->digits), least = dtype_info(dtype)->is_unsigned() ? 0 : -end;
+  return std::min(std::max(std::trunc(value), least), end - 1) + 0.0L;
 }
 
 void solve_unary(const UnaryRow& row, const Question& question, const Problem& problem, Expectations& expected) {

@@ -1,5 +1,5 @@
 // BFloat16 rounds once, to the nearest and ties to even, whatever it is made from.
-#include <plugrad/sdk/bfloat16.hpp>
+#include <plugrad/sdk/halves.hpp>
 
 #include <gtest/gtest.h>
 

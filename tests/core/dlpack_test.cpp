@@ -99,7 +99,7 @@ TEST_F(DLPack, RefusesWhatItCannotHoldAndLeavesItToItsOwner) {
     EXPECT_EQ(array.let_go, 0);
   };
   refused([](dlpack::ManagedVersioned& m) { m.version.major = 2; });
-  refused([](dlpack::ManagedVersioned& m) { m.array.dtype = {2, 16, 1}; });
+  refused([](dlpack::ManagedVersioned& m) { m.array.dtype = {1, 16, 1}; });
   refused([](dlpack::ManagedVersioned& m) { m.array.dtype.lanes = 2; });
   refused([](dlpack::ManagedVersioned& m) { m.array.ndim = 9; });
   refused([](dlpack::ManagedVersioned& m) { m.array.byte_offset = 3; });

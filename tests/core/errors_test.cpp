@@ -157,7 +157,8 @@ TEST(Errors, AxesOutOfRangeAreNamed) {
 TEST(Errors, DtypesByName) {
   for (DType dtype : kEveryDType)
     EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
-  EXPECT_TRUE(throws(Code::invalid, {"'f16'", "f32, f64, bf16, i32, i64, bool"}, [] { dtype_from_name("f16"); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'f8'", "f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool"},
+                     [] { dtype_from_name("f8"); }));
 }
 
 TEST(Errors, AnErrorLeavesTheOperandsAlone) {

@@ -26,6 +26,10 @@ inline constexpr DType kEveryDType[] = {
 constexpr int64_t item_size(DType dtype) { return static_cast<int64_t>(element_size(static_cast<uint8_t>(dtype))); }
 constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t>(dtype)); }
 constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
+// The dtype in which elements are summed; also that of ops for which a device has no kernel in this dtype.
+constexpr DType accumulator_of(DType dtype) {
+  return static_cast<DType>(dtype_info(static_cast<uint8_t>(dtype))->accumulator);
+}
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
 // The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known ones.

@@ -52,8 +52,13 @@ class PLUGRAD_API Tensor {
 
   // Returns the only element, converted to T. Throws Error (invalid) unless count() == 1. Waits for the device.
   template <class T> T item() const;
-  // Returns all elements, row-major; T is the dtype's C++ type (uint8_t for bool). Waits for the device.
-  template <class T> std::vector<T> to_vector() const;
+  // Returns all elements, row-major; T is the dtype's C++ type, and uint8_t also for bool. Waits for the device.
+  template <class T> std::vector<T> to_vector() const {
+    static_assert(!std::is_same_v<T, bool>, "read a tensor of bool as uint8_t");
+    std::vector<T> elements(count_as(dtype_of_v<T>));
+    copy_to_host(elements.data());
+    return elements;
+  }
   // Copies all elements, row-major, to host memory of count() * item_size(dtype()) bytes. Waits for the device.
   void copy_to_host(void* elements) const;
 
@@ -90,6 +95,9 @@ class PLUGRAD_API Tensor {
   Impl& impl() const { return *impl_; }
 
  private:
+  // count(). Throws Error (invalid) unless the elements can be read as those of this dtype.
+  size_t count_as(DType wanted) const;
+
   Ref<Impl> impl_;
 };
 
@@ -99,10 +107,6 @@ template <> PLUGRAD_API int64_t Tensor::item<int64_t>() const;
 template <> PLUGRAD_API bool Tensor::item<bool>() const;
 // Elements of bool are read as bytes of value 0 or 1.
 template <class T> using HostType = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-#define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
-  template <> PLUGRAD_API std::vector<HostType<type>> Tensor::to_vector<HostType<type>>() const;
-#include <plugrad/sdk/dtypes.def>
-#undef PLUGRAD_DTYPE
 
 // Prints as NumPy does; beyond 1000 elements only three at each end of a long axis. Copies only what it prints.
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

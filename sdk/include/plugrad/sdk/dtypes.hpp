@@ -1,7 +1,7 @@
 // The dtypes of dtypes.def as C++: their properties and the types of their elements.
 #pragma once
 #include <plugrad/sdk/abi.h>
-#include <plugrad/sdk/bfloat16.hpp>
+#include <plugrad/sdk/halves.hpp>
 
 #include <array>
 #include <cstdint>
@@ -23,6 +23,7 @@ struct DTypeInfo {
   uint8_t accumulator;
   uint8_t dlpack_code;
 
+  constexpr bool is_unsigned() const { return kind == Kind::integer && digits == 8 * size; }
   // The exponents of the largest finite number and of the smallest normal number; for floating dtypes only.
   constexpr int highest_exponent() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr int lowest_exponent() const { return 1 - highest_exponent(); }

@@ -13,9 +13,10 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// The type for arithmetic in which integers wrap: overflow of signed integers is undefined.
+// The type for arithmetic in which integers wrap: overflow of signed integers is undefined, also of the int in which C++
+// computes with small ones.
 template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf { using type = T; };
-template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<T>; };
+template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<decltype(T() + 0)>; };
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
 // Function<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
@@ -146,10 +147,10 @@ template <class To> struct Conversion {
     if constexpr (std::is_same_v<To, bool>) {
       return x != From(0);
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // Both limits are powers of two, exact in From; converting a value beyond them is undefined.
-      constexpr From kEnd = -static_cast<From>(kLeast);
+      // Both limits are 0 or powers of two, exact in From; converting a value beyond them is undefined.
+      constexpr From kEnd = static_cast<From>(kMost / 2 + 1) * 2;
       if (x >= kEnd) return kMost;
-      if (x < -kEnd) return kLeast;
+      if (x < static_cast<From>(kLeast)) return kLeast;
       return x == x ? static_cast<To>(x) : To(0);
     } else {
       return static_cast<To>(x);

@@ -20,6 +20,10 @@ template <size_t... Sizes> constexpr auto join(const std::array<KernelRow, Sizes
 
 namespace detail {
 template <class... A, class... B> Types<A..., B...> operator+(Types<A...>, Types<B...>);
+// The types whose elements kernels made from the lists below store, move and convert, and do not compute with. The host
+// computes in a wider dtype instead: a kernel for each op would cost more in time of compilation and size than it gains.
+inline constexpr Types<Float16, uint8_t, int8_t, int16_t> kMovedOnly{};
+template <class T, class... Moved> constexpr bool is_computed(Types<Moved...>) { return !(std::is_same_v<T, Moved> || ...); }
 template <class T, bool keep> using KeptType = std::conditional_t<keep, Types<T>, Types<>>;
 template <class... T>
 auto floating_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_floating(element_dtype<T>)>{}));
@@ -28,16 +32,22 @@ auto computable_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, std::
 template <class... T>
 auto integers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_integer(element_dtype<T>)>{}));
 template <class... T>
+auto computed_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, is_computed<T>(kMovedOnly)>{}));
+template <class... T>
 auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, !is_boolean(element_dtype<T>)>{}));
 }  // namespace detail
 
-// The letters of ops.def as lists of element types: T, N, F.
-inline constexpr EveryType kAny{};
-inline constexpr decltype(detail::numbers_of(EveryType{})) kNumbers{};
-inline constexpr decltype(detail::floating_of(EveryType{})) kFloating{};
-inline constexpr decltype(detail::integers_of(EveryType{})) kIntegers{};
+// All element types, for kernels that store and move elements.
+inline constexpr EveryType kStored{};
+// The element types of which only conversions and kernels of kStored exist; the host computes in wider ones.
+inline constexpr auto kMovedOnly = detail::kMovedOnly;
+// The letters of ops.def as lists of the other element types: T, N, F.
+inline constexpr decltype(detail::computed_of(EveryType{})) kAny{};
+inline constexpr decltype(detail::numbers_of(kAny)) kNumbers{};
+inline constexpr decltype(detail::floating_of(kAny)) kFloating{};
+inline constexpr decltype(detail::integers_of(kAny)) kIntegers{};
 // The floating types without storage-only types such as BFloat16.
-inline constexpr decltype(detail::computable_of(EveryType{})) kComputable{};
+inline constexpr decltype(detail::computable_of(kAny)) kComputable{};
 
 // The element type of operand i of an op whose dtype is that of T: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
 template <uint32_t opcode, int i, class T>
@@ -73,14 +83,28 @@ template <class Maker, class... T> constexpr auto elementwise_rows(Types<T...> t
   }(std::make_index_sequence<std::size(kOps)>());
 }
 
-// Returns a row of CAST, made by Maker::row<To, From>(), for each pair of different types.
-template <class Maker, class... T> constexpr auto conversion_rows(Types<T...> types) {
-  const auto one = []<class To, class From>(Types<To, From>) {
-    if constexpr (std::is_same_v<To, From>) return std::array<KernelRow, 0>{};
-    else return std::array{Maker::template row<To, From>()};
-  };
-  const auto all_to = [&]<class To, class... From>(Types<To>, Types<From...>) { return join(one(Types<To, From>{})...); };
-  return join(all_to(Types<T>{}, types)...);
+namespace detail {
+template <class Maker, class To, class From> constexpr auto conversion_row() {
+  if constexpr (std::is_same_v<To, From>) return std::array<KernelRow, 0>{};
+  else return std::array{Maker::template row<To, From>()};
+}
+template <class Maker, class To, class... From> constexpr auto conversions_to(Types<From...>) {
+  return join(conversion_row<Maker, To, From>()...);
+}
+template <class Maker, class... T> constexpr auto conversions_among(Types<T...> types) {
+  return join(conversions_to<Maker, T>(types)...);
+}
+// The host converts in two steps what has no row here. A floating number must come in one step, or it would round twice or
+// wrap instead of saturating.
+template <class Maker, class... T> constexpr auto conversions_of_moved(Types<T...>) {
+  using Wide = Types<float, double, int64_t>;
+  return join(join(conversion_row<Maker, AccumulatorType<T>, T>()...), join(conversions_to<Maker, T>(Wide{})...));
+}
+}  // namespace detail
+
+// Returns a row of CAST, made by Maker::row<To, From>(), for each pair of types that a device should convert in one step.
+template <class Maker> constexpr auto conversion_rows() {
+  return join(detail::conversions_among<Maker>(kAny), detail::conversions_of_moved<Maker>(kMovedOnly));
 }
 
 }  // namespace sdk_v0_r0

@@ -1,0 +1,23 @@
+// A dense temporary operand in memory of its own.
+#pragma once
+#include <core/runtime/dispatch.hpp>
+
+namespace plugrad {
+
+struct Dense {
+  Ref<Storage> storage;
+  plugrad_view view;
+
+  Operand operand() const { return {view, storage.get()}; }
+};
+
+// Makes one with the shape and the dtype of `like`. Its elements are undefined.
+inline Dense make_dense(DeviceState& device, const plugrad_view& like) {
+  Dense made{allocate(device, static_cast<uint64_t>(like.count) * dtype_size(like.dtype)), like};
+  made.view.buffer = made.storage->buffer;
+  made.view.offset = made.storage->offset;
+  set_dense(made.view, device.info.alignment);
+  return made;
+}
+
+}  // namespace plugrad
