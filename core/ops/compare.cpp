@@ -6,39 +6,42 @@
 
 namespace plugrad {
 namespace {
-Tensor compare(Op op, const Tensor& a, const Tensor& b) {
-  require_together(op, a, b);
-  return binary(op, a, b, PLUGRAD_BOOL);
+template <Op kOp> Tensor compare(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted(op_label(static_cast<uint32_t>(kOp)).c_str(), a, b, compare<kOp>);
+  return binary(kOp, a, b, PLUGRAD_BOOL);
 }
 Tensor compare(Op op, const Tensor& a, Number b) {
   require(op, a);
-  return binary_number(op, a, b, PLUGRAD_BOOL);
+  return binary_number(op, promoted(a, b), b, PLUGRAD_BOOL);
 }
 Tensor compare(Op op, Number a, const Tensor& b) {
   require(op, b);
-  return binary_number(op, a, b, PLUGRAD_BOOL);
+  return binary_number(op, a, promoted(b, a), PLUGRAD_BOOL);
 }
 // Returns op(b, a). what: the function that the caller called.
 Tensor reversed(const char* what, Op op, const Tensor& a, const Tensor& b) {
-  require_defined(a, what);
-  require_defined(b, what);
-  require_together(what, a, b);
   if (!same_shape(view_of(a), view_of(b))) common_shape(op, view_of(a), view_of(b), 1, what);
   return binary(op, b, a, PLUGRAD_BOOL);
 }
 }  // namespace
 
-Tensor eq(const Tensor& a, const Tensor& b) { return compare(Op::EQ, a, b); }
+Tensor eq(const Tensor& a, const Tensor& b) { return compare<Op::EQ>(a, b); }
 Tensor eq(const Tensor& a, Number b) { return compare(Op::EQ, a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return compare(Op::NE, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare<Op::NE>(a, b); }
 Tensor ne(const Tensor& a, Number b) { return compare(Op::NE, a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return compare(Op::LT, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare<Op::LT>(a, b); }
 Tensor lt(const Tensor& a, Number b) { return compare(Op::LT, a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return compare(Op::LE, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare<Op::LE>(a, b); }
 Tensor le(const Tensor& a, Number b) { return compare(Op::LE, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return reversed("gt", Op::LT, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("gt", a, b, gt);
+  return reversed("gt", Op::LT, a, b);
+}
 Tensor gt(const Tensor& a, Number b) { return compare(Op::LT, b, a); }
-Tensor ge(const Tensor& a, const Tensor& b) { return reversed("ge", Op::LE, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("ge", a, b, ge);
+  return reversed("ge", Op::LE, a, b);
+}
 Tensor ge(const Tensor& a, Number b) { return compare(Op::LE, b, a); }
 
 namespace {
@@ -47,6 +50,12 @@ void require_condition(const Tensor& condition, const Tensor& values) {
   require(Op::WHERE, values);
   if (dtype_of(condition) != PLUGRAD_BOOL) throw_dtype(Op::WHERE, dtype_of(condition), "a condition of bool");
   if (&device_of(condition) != &device_of(values)) throw_not_together(Op::WHERE, condition, values);
+}
+
+// x in the dtype of a choice between x and a number: bools stay bools beside 0 and 1.
+Tensor beside(const Tensor& x, Number number) {
+  const bool is_bool = !number.floating() && (number.integer() == 0 || number.integer() == 1);
+  return is_bool && x.dtype() == DType::boolean ? x : promoted(x, number);
 }
 
 // Either a or b may be the number; its tensor is then undefined.
@@ -77,16 +86,24 @@ constexpr auto kept_elsewhere =
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("where", kNoGradient, kept_where, kept_elsewhere);
+  require(Op::WHERE, a);
+  require(Op::WHERE, b);
+  if (a.device() == b.device() && a.dtype() != b.dtype()) {
+    const DType dtype = promote_types(a.dtype(), b.dtype());
+    return where(condition, cast(a, dtype), cast(b, dtype));
+  }
   require_together(Op::WHERE, a, b);
   return differentiable(kRule, choose(condition, a, b, 0), condition, a, b);
 }
 Tensor where(const Tensor& condition, const Tensor& a, Number b) {
   static constexpr auto kRule = rule("where", kNoGradient, kept_where);
-  return differentiable(kRule, choose(condition, a, {}, b), condition, a);
+  require(Op::WHERE, a);
+  return differentiable(kRule, choose(condition, beside(a, b), {}, b), condition, a);
 }
 Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   static constexpr auto kRule = rule("where", kNoGradient, kept_elsewhere);
-  return differentiable(kRule, choose(condition, {}, b, a), condition, b);
+  require(Op::WHERE, b);
+  return differentiable(kRule, choose(condition, {}, beside(b, a), a), condition, b);
 }
 
 // --- Copies.

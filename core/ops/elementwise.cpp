@@ -11,19 +11,31 @@ namespace {
 constexpr auto kPass = gradient([](const Tensor& grad) { return grad; });
 constexpr auto kNegate = gradient([](const Tensor& grad) { return neg(grad); });
 
+// Operands are together. Bools are computed as integers, and the result is a bool again: + and maximum are "or", * and
+// minimum are "and". Their difference has no such meaning.
+[[gnu::cold]] Tensor of_bools(Op op, const Tensor& a, const Tensor& b) {
+  if (op == Op::SUB) throw_dtype(op, PLUGRAD_BOOL, "numbers; to see where bools differ, use ne");
+  return cast(binary(op, cast(a, DType::i64), cast(b, DType::i64), PLUGRAD_I64), DType::boolean);
+}
 template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& a, const Tensor& b) {
-  require_together(kOp, a, b);
-  require_number_dtype(kOp, dtype_of(a));
+  if (is_boolean(dtype_of(a))) [[unlikely]] return of_bools(kOp, a, b);
   return binary(kOp, a, b, dtype_of(a));
 }
+// A number that is no fraction leaves integers what they are. Converted operands are not floating, so nothing is recorded.
 inline Tensor with_number(Op op, const Tensor& a, Number b) {
   require(op, a);
-  require_number_dtype(op, dtype_of(a));
+  if (!is_floating(dtype_of(a))) [[unlikely]] {
+    const Tensor x = promoted(a, b);
+    return binary_number(op, x, b, dtype_of(x));
+  }
   return binary_number(op, a, b, dtype_of(a));
 }
 inline Tensor with_number(Op op, Number a, const Tensor& b) {
   require(op, b);
-  require_number_dtype(op, dtype_of(b));
+  if (!is_floating(dtype_of(b))) [[unlikely]] {
+    const Tensor x = promoted(b, a);
+    return binary_number(op, a, x, dtype_of(x));
+  }
   return binary_number(op, a, b, dtype_of(b));
 }
 }  // namespace
@@ -31,6 +43,7 @@ inline Tensor with_number(Op op, Number a, const Tensor& b) {
 // --- Arithmetic.
 
 Tensor add(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("add", a, b, add);
   static constexpr auto kRule = rule("+", kPass, kPass);
   return differentiable(kRule, arithmetic<Op::ADD>(a, b), a, b);
 }
@@ -40,6 +53,7 @@ Tensor add(const Tensor& a, Number b) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("sub", a, b, sub);
   static constexpr auto kRule = rule("-", kPass, kNegate);
   return differentiable(kRule, arithmetic<Op::SUB>(a, b), a, b);
 }
@@ -53,6 +67,7 @@ Tensor sub(Number a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("mul", a, b, mul);
   static constexpr auto kRule =
       rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }),
            gradient<kInput0>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }));
@@ -76,21 +91,21 @@ Tensor div(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule =
       rule("/", gradient<kInput1>([](const Tensor& grad, const Tensor& divisor) { return div(grad, divisor); }),
            kDivisor<kInput1>);
-  require_together(Op::DIV, a, b);
-  require_floating(Op::DIV, dtype_of(a));
+  if (!is_together(a, b)) [[unlikely]] return promoted("div", a, b, div);
+  if (!is_floating(dtype_of(a))) [[unlikely]] return div(promoted_to_floating(a), promoted_to_floating(b));
   return differentiable(kRule, binary(Op::DIV, a, b, dtype_of(a)), a, b);
 }
 Tensor div(const Tensor& a, Number b) {
   static constexpr auto kRule =
       rule("/", gradient<kPayload>([](const Tensor& grad, double divisor) { return div(grad, divisor); }));
   require(Op::DIV, a);
-  require_floating(Op::DIV, dtype_of(a));
+  if (!is_floating(dtype_of(a))) [[unlikely]] return div(promoted_to_floating(a), b);
   return differentiable(kRule, b.real(), with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("/", kDivisor<kInput0>);
   require(Op::DIV, b);
-  require_floating(Op::DIV, dtype_of(b));
+  if (!is_floating(dtype_of(b))) [[unlikely]] return div(a, promoted_to_floating(b));
   return differentiable(kRule, with_number(Op::DIV, a, b), b);
 }
 
@@ -126,22 +141,47 @@ constexpr auto kPowOfNumber = gradient<kInput0, kOutput, kPayload>(
     });
 }  // namespace
 
+namespace {
+// a^b for integers and a whole b by repeated squaring; wraps.
+Tensor integer_power(const Tensor& a, int64_t b) {
+  if (b < 0)
+    throw Error(Code::invalid, "[pow] an integer to the power " + std::to_string(b) +
+                                   " is no integer: cast the tensor to a floating dtype, or write the power as a fraction");
+  Tensor power = ones_like(a), square = a;
+  for (; b > 0; b >>= 1) {
+    if (b & 1) power = mul(power, square);
+    if (b > 1) square = mul(square, square);
+  }
+  return power;
+}
+[[noreturn]] void refuse_integer_exponents() {
+  throw Error(Code::unsupported, "[pow] the exponents are integers in a tensor and the base is an integer as well: "
+                                 "cast one of them to a floating dtype");
+}
+}  // namespace
+
 Tensor pow(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowBase, kPowExponent);
-  require_together(Op::POW, a, b);
-  require_floating(Op::POW, dtype_of(a));
+  if (!is_together(a, b)) [[unlikely]] return promoted("pow", a, b, pow);
+  if (!is_floating(dtype_of(a))) [[unlikely]] refuse_integer_exponents();
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
 Tensor pow(const Tensor& a, Number b) {
   static constexpr auto kRule = rule("**", kPowToNumber);
   require(Op::POW, a);
-  require_floating(Op::POW, dtype_of(a));
+  if (!is_floating(dtype_of(a))) [[unlikely]] {
+    const Tensor x = promoted(a, b);
+    return is_floating(x.dtype()) ? pow(x, b) : integer_power(x, b.integer());
+  }
   return differentiable(kRule, b.real(), with_number(Op::POW, a, b), a);
 }
 Tensor pow(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowOfNumber);
   require(Op::POW, b);
-  require_floating(Op::POW, dtype_of(b));
+  if (!is_floating(dtype_of(b))) [[unlikely]] {
+    if (!a.floating()) refuse_integer_exponents();
+    return pow(a, promoted_to_floating(b));
+  }
   return differentiable(kRule, a.real(), with_number(Op::POW, a, b), b);
 }
 
@@ -166,6 +206,7 @@ constexpr auto kChosenBesideNumber = gradient<kInput0, kPayload>([](const Tensor
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("maximum", a, b, maximum);
   static constexpr auto kRule = rule("maximum", kChosen<true, kInput0, kInput1>, kChosen<true, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MAXIMUM>(a, b), a, b);
 }
@@ -174,6 +215,7 @@ Tensor maximum(const Tensor& a, Number b) {
   return differentiable(kRule, b.real(), with_number(Op::MAXIMUM, a, b), a);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
+  if (!is_together(a, b)) [[unlikely]] return promoted("minimum", a, b, minimum);
   static constexpr auto kRule = rule("minimum", kChosen<false, kInput0, kInput1>, kChosen<false, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MINIMUM>(a, b), a, b);
 }

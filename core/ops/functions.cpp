@@ -10,9 +10,10 @@
 
 namespace plugrad {
 namespace {
+// Integers and bools become f32.
 inline Tensor floating(Op op, const Tensor& x) {
   require(op, x);
-  require_floating(op, dtype_of(x));
+  if (!is_floating(dtype_of(x))) [[unlikely]] return unary(op, promoted_to_floating(x));
   return unary(op, x);
 }
 
@@ -29,12 +30,12 @@ template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& v
 // Runs an op if the device has it, else its decomposition, unrecorded: the op has a rule of its own.
 template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
   require(op, x);
-  require_floating(op, dtype_of(x));
+  if (!is_floating(dtype_of(x))) [[unlikely]] return native_or(op, promoted_to_floating(x), compose);
   const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
   if (!view_of(x).count || try_run(op, {out}, {x})) return out;
   count_decomposition(x);
   const NoGrad unrecorded;
-  return compose();
+  return compose(x);
 }
 // c[0] + c[1] x + ...
 Tensor polynomial(const Tensor& x, std::span<const double> c) {
@@ -101,21 +102,23 @@ Tensor sigmoid(const Tensor& x) {
   static constexpr auto kRule = rule("sigmoid", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
     return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
   }));
-  return differentiable(kRule, native_or(Op::SIGMOID, x, [&] { return div(1, add(exp(neg(x)), 1)); }), x);
+  return differentiable(kRule, native_or(Op::SIGMOID, x, [](const Tensor& in) { return div(1, add(exp(neg(in)), 1)); }), x);
 }
 
 Tensor relu(const Tensor& x) {
   static constexpr auto kRule = rule("ReLU", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
     return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
   }));
-  return differentiable(kRule, native_or(Op::RELU, x, [&] { return where(lt(x, 0), 0, x); }), x);
+  require(Op::RELU, x);
+  if (!is_floating(dtype_of(x))) [[unlikely]] return maximum(x, 0);
+  return differentiable(kRule, native_or(Op::RELU, x, [](const Tensor& in) { return where(lt(in, 0), 0, in); }), x);
 }
 
 Tensor erf(const Tensor& x) {
   static constexpr auto kRule = rule("erf", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
     return mul(grad, mul(exp(neg(mul(x, x))), 2 * std::numbers::inv_sqrtpi));
   }));
-  return differentiable(kRule, native_or(Op::ERF, x, [&] { return composed_erf(x); }), x);
+  return differentiable(kRule, native_or(Op::ERF, x, composed_erf), x);
 }
 
 }  // namespace plugrad

@@ -7,11 +7,16 @@
 
 namespace plugrad {
 namespace {
+// Kernels take indices of i64 only.
+bool is_narrow_index(const Tensor& index) {
+  return index.defined() && is_integer(index.dtype()) && index.dtype() != DType::i64;
+}
+
 // Checks that index fits x. Returns the normalised axis.
 int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   require(op, x);
   require(op, index);
-  if (index.dtype() != DType::i64) throw_dtype(op, dtype_of(index), "indices of i64");
+  if (index.dtype() != DType::i64) throw_dtype(op, dtype_of(index), "indices of an integer dtype");
   if (x.device() != index.device()) throw_not_together(op, x, index);
   const std::string label = op_label(static_cast<uint32_t>(op));
   const int at = normal_axis(axis, x.rank(), label.c_str());
@@ -43,6 +48,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
       gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& shape, const Tensor& positions, int along) {
         return scatter_add(zeros(shape, grad.dtype(), grad.device()), along, positions, grad);
       }));
+  if (is_narrow_index(index)) return gather(x, axis, cast(index, DType::i64));
   const int at = require_index(Op::GATHER, x, axis, index);
   DeviceState& device = device_of(x);
   Tensor out = empty_like(device, view_of(index), dtype_of(x));
@@ -58,6 +64,7 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
       gradient<kInput1, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
         return gather(grad, along, positions);
       }));
+  if (is_narrow_index(index)) return scatter_add(x, axis, cast(index, DType::i64), source);
   const int at = require_index(Op::SCATTER_ADD, x, axis, index);
   require_together(Op::SCATTER_ADD, x, source);
   require_number_dtype(Op::SCATTER_ADD, dtype_of(x));

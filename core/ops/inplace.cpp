@@ -41,8 +41,12 @@ void Tensor::fill_(Number value) {
 
 void Tensor::add_(const Tensor& other, Number scale) {
   require_writable(*this, "add_");
-  require_together(Op::ADD, *this, other);
+  require(Op::ADD, other);
+  if (&device_of(*this) != &device_of(other)) throw_not_together("add_", *this, other);
   require_number_dtype(Op::ADD, dtype_of(*this));
+  if (promote_types(dtype(), other.dtype()) != dtype() && is_floating(other.dtype()) && !is_floating(dtype()))
+    throw Error(Code::invalid, std::string("[add_] the sum is ") + dtype_name(other.dtype()) + ", which a tensor of " +
+                                   dtype_name(dtype()) + " cannot hold: cast one of them");
   const NoGrad unrecorded;
   const Tensor term = fitting(*this, scale.real() == 1 ? other : mul(other, scale));
   write(*this, Op::ADD, term);

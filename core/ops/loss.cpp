@@ -71,7 +71,7 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
   require_defined(logits, "cross_entropy");
   require_defined(targets, "cross_entropy");
   require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
-  if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of i64");
+  if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of an integer dtype");
   if (logits.device() != targets.device()) throw_not_together(Op::CROSS_ENTROPY, logits, targets);
   if (logits.rank() != 2 || targets.rank() != 1 || logits.size(0) != targets.size(0) || !logits.size(1))
     throw Error(Code::invalid, "[cross_entropy] logits are " + logits.shape().text() + " and targets " +
@@ -80,6 +80,8 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction) {
+  if (targets.defined() && is_integer(targets.dtype()) && targets.dtype() != DType::i64)
+    return cross_entropy(logits, cast(targets, DType::i64), reduction);
   require_logits(logits, targets);
   Tensor loss;
   if (logits.count()) loss = native_cross_entropy(logits, targets);

@@ -1,6 +1,7 @@
 #include <plugrad/ops/matmul.hpp>
 
 #include <core/ops/run.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
@@ -22,6 +23,19 @@ plugrad_view batched(const plugrad_view& x, const Shape& batch, uint64_t alignme
 
 Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.shape, static_cast<size_t>(v.rank) - 2)); }
 
+// The product of integers or bools that have elements: a sum of products of columns and rows, which wraps. Bools are summed
+// as i64.
+Tensor integer_product(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::boolean)
+    return cast(integer_product(cast(a, DType::i64), cast(b, DType::i64)), DType::boolean);
+  Tensor sum;
+  for (int64_t i = 0; i < a.size(-1); ++i) {
+    const Tensor term = mul(slice(a, -1, i, i + 1), slice(b, -2, i, i + 1));
+    sum = i ? add(sum, term) : term;
+  }
+  return sum;
+}
+
 Tensor product(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
   if (x.shape[x.rank - 1] != y.shape[y.rank - 2]) refuse(a, b, "inner sizes differ");
@@ -40,6 +54,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   shape.push_back(y.shape[y.rank - 1]);
   const plugrad_view like = dense_view(shape, dtype_of(a), alignment);
   if (!x.shape[x.rank - 1]) return filled(device, like, dtype_of(a), 0);
+  if (!is_floating(dtype_of(a)) && like.count) return integer_product(a, b);
   Tensor out = empty_like(device, like, dtype_of(a));
   if (!like.count) return out;
   const plugrad_view left = batched(x, batch, alignment), right = batched(y, batch, alignment);
@@ -58,8 +73,7 @@ Tensor matrices(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  require_together(Op::MATMUL, a, b);
-  require_floating(Op::MATMUL, dtype_of(a));
+  if (!is_together(a, b)) [[unlikely]] return promoted("matmul", a, b, matmul);
   if (!a.rank() || !b.rank()) refuse(a, b, "an operand has rank 0");
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (!row && !column) return matrices(a, b);

@@ -72,7 +72,7 @@ using ExtremumRule = RuleOf<unsigned, kInput0 | kOutput | kPayload>;
 
 Tensor extremum(Op op, const ExtremumRule& rule, const Tensor& x, const Shape& axes, bool keepdim) {
   require(op, x);
-  require_number_dtype(op, dtype_of(x));
+  if (is_boolean(dtype_of(x))) return cast(extremum(op, rule, cast(x, DType::i64), axes, keepdim), DType::boolean);
   const unsigned mask = axis_mask(axes, x.rank(), rule.name);
   const Tensor kept = reduce(op, x, mask, dtype_of(x));
   return differentiable(rule, mask, keepdim ? kept : without_axes(kept, mask), x);
@@ -92,9 +92,9 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "mean");
-  if (!is_floating(x.dtype()))
-    throw Error(Code::invalid,
-                std::string("[mean] an operand is ") + dtype_name(x.dtype()) + ", expected a floating dtype: cast it");
+  // The sum of halves may not be one although their mean is.
+  if (const DType wide = accumulator_of(x.dtype()); is_floating(wide) && wide != x.dtype())
+    return cast(mean(cast(x, wide), axes, keepdim), x.dtype());
   const unsigned mask = axis_mask(axes, x.rank(), "mean");
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)
@@ -113,7 +113,7 @@ Tensor min(const Tensor& x, const Shape& axes, bool keepdim) {
 
 Tensor argmax(const Tensor& x, const Shape& axes, bool keepdim) {
   require(Op::ARGMAX, x);
-  require_number_dtype(Op::ARGMAX, dtype_of(x));
+  if (is_boolean(dtype_of(x))) return argmax(cast(x, DType::i64), axes, keepdim);
   const unsigned mask = axis_mask(axes, x.rank(), "argmax");
   const Tensor kept = reduce(Op::ARGMAX, x, mask, PLUGRAD_I64);
   return keepdim ? kept : without_axes(kept, mask);

@@ -1,5 +1,7 @@
 #include <core/ops/run.hpp>
 
+#include <plugrad/ops/elementwise.hpp>
+
 #include <algorithm>
 
 namespace plugrad {
@@ -14,6 +16,16 @@ void throw_not_together(const std::string& what, const Tensor& a, const Tensor& 
 void throw_not_together(Op op, const Tensor& a, const Tensor& b) {
   throw_not_together(op_label(static_cast<uint32_t>(op)), a, b);
 }
+
+Tensor promoted(const char* what, const Tensor& a, const Tensor& b, BinaryFunction f) {
+  require_defined(a, what);
+  require_defined(b, what);
+  if (&device_of(a) != &device_of(b)) throw_not_together(what, a, b);
+  const DType dtype = promote_types(a.dtype(), b.dtype());
+  return f(cast(a, dtype), cast(b, dtype));
+}
+Tensor promoted(const Tensor& x, Number beside) { return cast(x, promote_number(x.dtype(), beside.floating())); }
+Tensor promoted_to_floating(const Tensor& x) { return cast(x, floating_type(x.dtype())); }
 
 void throw_dtype(Op op, uint8_t dtype, const char* expected) {
   throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an operand is " + dtype_label(dtype) +

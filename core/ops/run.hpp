@@ -17,6 +17,19 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
                           const char* what = nullptr);
 Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype);
 
+// Whether operands need no conversion: both are defined, and they share a device and a dtype.
+[[gnu::always_inline]] inline bool is_together(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && &device_of(a) == &device_of(b) && dtype_of(a) == dtype_of(b);
+}
+// f of operands converted to their common dtype. Throws Error if one is undefined or the devices differ. what: the
+// function's name.
+using BinaryFunction = Tensor (*)(const Tensor& a, const Tensor& b);
+Tensor promoted(const char* what, const Tensor& a, const Tensor& b, BinaryFunction f);
+// x in the dtype of an op on x and a number; x itself if it has that dtype.
+Tensor promoted(const Tensor& x, Number beside);
+// x in the dtype of functions with floating results; x itself if it has that dtype.
+Tensor promoted_to_floating(const Tensor& x);
+
 [[gnu::always_inline]] inline void require(Op op, const Tensor& x) {
   if (!x.defined()) [[unlikely]]
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] an undefined tensor: give it a value first");

@@ -251,6 +251,15 @@ Tensor contiguous(const Tensor& x) {
 // --- Joining.
 
 namespace {
+// All tensors in the dtype that they have in common.
+std::vector<Tensor> of_one_dtype(const std::vector<Tensor>& tensors) {
+  DType common = tensors.front().dtype();
+  for (const Tensor& each : tensors) common = promote_types(common, each.dtype());
+  std::vector<Tensor> converted;
+  for (const Tensor& each : tensors) converted.push_back(cast(each, common));
+  return converted;
+}
+
 void require_alike(const Tensor& first, const Tensor& other, int axis) {
   require_together("cat", first, other);
   bool fits = first.rank() == other.rank();
@@ -275,6 +284,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
   if (tensors.empty()) refuse("cat", "no tensors were given, expected at least one");
   for (const Tensor& each : tensors) require_defined(each, "cat");
   const Tensor& first = tensors.front();
+  if (std::ranges::any_of(tensors, [&](const Tensor& each) { return each.dtype() != first.dtype(); }))
+    return cat(of_one_dtype(tensors), axis);
   const int at = normal_axis(axis, first.rank(), "cat");
   Seams seams{at, {0}};
   for (const Tensor& each : tensors) {
@@ -301,7 +312,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
     require_defined(each, "stack");
     if (each.shape() != tensors.front().shape())
       refuse("stack", "shapes " + tensors.front().shape().text() + " and " + each.shape().text() + " differ");
-    require_together("stack", tensors.front(), each);
+    if (&device_of(each) != &device_of(tensors.front())) throw_not_together("stack", tensors.front(), each);
     rows.push_back(unsqueeze(each, axis));
   }
   return cat(rows, normal_axis(axis, rows.front().rank(), "stack"));

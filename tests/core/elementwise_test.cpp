@@ -139,9 +139,10 @@ TEST(Elementwise, NumbersTakeTheTensorsDtype) {
     const Tensor x = of(dtype, values_for(dtype), {size_of(values_for(dtype))});
     for (const Binary& each : kBinary) {
       if ((is_integer(dtype) && !each.integers) || (dtype == DType::boolean && !each.booleans)) continue;
-      for (double number : {0.0, 1.0}) {
+      for (int64_t number : {0, 1}) {
+        const double real = static_cast<double>(number);
         std::vector<double> expected;
-        for (double value : elements(x)) expected.push_back(rounded(dtype, each.expected(value, number)));
+        for (double value : elements(x)) expected.push_back(rounded(dtype, each.expected(value, real)));
         EXPECT_TRUE(close(each.with_number(x, number), x.shape(), expected, tolerance(dtype)))
             << each.name << ' ' << dtype << ' ' << number;
       }

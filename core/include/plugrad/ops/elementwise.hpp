@@ -1,6 +1,7 @@
-// Elementwise ops. Operands broadcast by NumPy's rules and must share a device and a dtype. A number takes the tensor's
-// dtype. Throws Error (invalid), which names both, if devices or dtypes differ or a fraction meets an integer tensor.
-// Comments on the functions state the gradients at kinks.
+// Elementwise ops. Operands broadcast by NumPy's rules and must share a device; Error (invalid) names both if they do
+// not. Operands of two dtypes are converted to promote_types of them. A number takes the tensor's dtype, but a fraction
+// beside integers or bools gives f32, and a whole number beside bools i64. Division and functions with floating results
+// give f32 for integers and bools. Comments on the functions state the gradients at kinks.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -13,10 +14,11 @@ PLUGRAD_API Tensor sub(const Tensor& a, Number b);
 PLUGRAD_API Tensor sub(Number a, const Tensor& b);
 PLUGRAD_API Tensor mul(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor mul(const Tensor& a, Number b);
-PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b);  // floating dtypes
+PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b);  // integers give f32
 PLUGRAD_API Tensor div(const Tensor& a, Number b);
 PLUGRAD_API Tensor div(Number a, const Tensor& b);
-// a^b, floating dtypes. The derivative with respect to b is 0 where a = 0 and b >= 0, and NaN where a < 0.
+// a^b. Integers to the power of a whole number stay integers and wrap. The derivative with respect to b is 0 where a = 0
+// and b >= 0, and NaN where a < 0.
 PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor pow(const Tensor& a, Number b);         // d/da at b = 0 is 0
 PLUGRAD_API Tensor pow(Number a, const Tensor& b);
@@ -33,8 +35,8 @@ PLUGRAD_API Tensor exp(const Tensor& x);
 PLUGRAD_API Tensor log(const Tensor& x);
 PLUGRAD_API Tensor tanh(const Tensor& x);
 PLUGRAD_API Tensor sigmoid(const Tensor& x);
-PLUGRAD_API Tensor relu(const Tensor& x);  // gradient 0 at 0
-// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x; floating dtypes.
+PLUGRAD_API Tensor relu(const Tensor& x);  // gradient 0 at 0; keeps integers
+// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
 PLUGRAD_API Tensor erf(const Tensor& x);
 
 // Comparisons return bool.

@@ -1,4 +1,5 @@
-// Indexing by i64 tensors. An index that is negative or too large is an Error (index_error); some devices report it later.
+// Indexing by tensors of an integer dtype. An index that is negative or too large is an Error (index_error); some devices
+// report it later.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 

@@ -6,9 +6,10 @@ namespace plugrad {
 
 // Sums of bool and integers are i64. The sum of no elements is 0.
 PLUGRAD_API Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// Floating dtypes. The mean of no elements is NaN.
+// f32 for integers and bools. The mean of no elements is NaN.
 PLUGRAD_API Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// The largest and the smallest element. Ties share the gradient equally. Throws Error (invalid) for no elements.
+// The largest and the smallest element; of bools: whether any, and whether all, hold. Ties share the gradient equally.
+// Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor max(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 PLUGRAD_API Tensor min(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // The row-major index (i64), within the reduced axes, of the first largest element. Throws Error (invalid) for no elements.

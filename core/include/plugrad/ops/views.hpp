@@ -24,7 +24,7 @@ PLUGRAD_API Tensor unsqueeze(const Tensor& x, int axis);
 // Returns x if it is dense, else a dense copy.
 PLUGRAD_API Tensor contiguous(const Tensor& x);
 
-// Concatenates tensors along an axis; their other extents must be equal. Returns a copy.
+// Concatenates tensors along an axis; their other extents must be equal, and their dtypes are promoted. Returns a copy.
 PLUGRAD_API Tensor cat(const std::vector<Tensor>& tensors, int axis = 0);
 // Stacks tensors of one shape along a new axis. Returns a copy.
 PLUGRAD_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);

@@ -30,6 +30,30 @@ constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(
 constexpr DType accumulator_of(DType dtype) {
   return static_cast<DType>(dtype_info(static_cast<uint8_t>(dtype))->accumulator);
 }
+// The dtype of an op on operands of these dtypes, by the table of the array API standard, whose gaps PyTorch's fills: the
+// smaller kind takes the dtype of the larger (bool, integer, floating); within a kind the result is the smallest dtype that
+// holds all values of both. f16 with bf16 is f32, u8 with i8 is i16.
+constexpr DType promote_types(DType a, DType b) {
+  const DTypeInfo &x = *dtype_info(static_cast<uint8_t>(a)), &y = *dtype_info(static_cast<uint8_t>(b));
+  if (x.kind != y.kind) return x.kind < y.kind ? b : a;
+  const DTypeInfo* best = nullptr;
+  for (const DTypeInfo& each : kDTypes) {
+    const bool holds = each.kind == x.kind && each.digits >= x.digits && each.digits >= y.digits &&
+                       each.exponent_bits >= x.exponent_bits && each.exponent_bits >= y.exponent_bits &&
+                       (!each.is_unsigned() || (x.is_unsigned() && y.is_unsigned()));
+    if (holds && (!best || each.size < best->size)) best = &each;
+  }
+  return static_cast<DType>(best->dtype);
+}
+// The dtype of an op on a tensor of this dtype and a number: the tensor's, but f32 for a fraction beside integers or bools,
+// and i64 for a whole number beside bools.
+constexpr DType promote_number(DType dtype, bool fraction) {
+  if (is_floating(dtype)) return dtype;
+  if (fraction) return DType::f32;
+  return is_integer(dtype) ? dtype : DType::i64;
+}
+// The dtype of functions with floating results: that of a floating operand, and f32 for others.
+constexpr DType floating_type(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
 // The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known ones.
