@@ -28,9 +28,10 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// Operands: out, x, grad, lse, target.
+// Operands: out, x, grad, lse, target. Two blocks must fit a multiprocessor: left alone, the compiler spills doubles to fit
+// three.
 template <class T, int V, class A = AccumulatorOf<T>>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 2)
     cross_entropy_backward_kernel(const __grid_constant__ Lines<5> lines, T* out, const Input<T> x, const Input<T> grads,
                                   const Input<T> lses, const Input<int64_t> targets, const IndexReport report) {
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {

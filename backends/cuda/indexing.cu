@@ -41,6 +41,11 @@ template <int N, class F> __device__ __forceinline__ void each_of_tile(const Gri
     if (const uint32_t i = first + u * kBlock + threadIdx.x; i < grid.count) f(u, i);
 }
 
+// A pack that is only moved, as whole words: the compiler would take bytes apart.
+template <class T, int V>
+using Moved = std::conditional_t<sizeof(Pack<T, V>) == 16, Pack<uint64_t, 2>,
+                                 Pack<typename BitsOf<std::min<size_t>(8, sizeof(Pack<T, V>))>::type, 1>>;
+
 // Operands: out, index, x; one index per pack.
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
@@ -48,19 +53,19 @@ __global__ void __launch_bounds__(kBlock)
   for (uint32_t first = blockIdx.x * kTile; first < grid.count; first += gridDim.x * kTile) {
     Offsets<3> offsets[kAhead];
     int64_t index[kAhead];
-    Pack<T, V> packs[kAhead];
+    Moved<T, V> packs[kAhead];
     each_of_tile(grid, first, [&](int u, uint32_t i) {
       offsets[u] = locate(grid, i);
       index[u] = read<int64_t>(grid, 1, offsets[u].at[1]);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
       const T* line = reinterpret_cast<const T*>(grid.base[2]) + offsets[u].at[2];
-      if (is_inside(index[u], axis)) packs[u] = *reinterpret_cast<const Pack<T, V>*>(line + index[u] * axis.stride);
+      if (is_inside(index[u], axis)) packs[u] = *reinterpret_cast<const Moved<T, V>*>(line + index[u] * axis.stride);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
       T* out = reinterpret_cast<T*>(const_cast<char*>(grid.base[0])) + offsets[u].at[0];
       if (is_inside(index[u], axis))
-        *reinterpret_cast<Pack<T, V>*>(out) = packs[u];
+        *reinterpret_cast<Moved<T, V>*>(out) = packs[u];
       else
         report();
     });
