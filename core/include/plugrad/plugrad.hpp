@@ -8,8 +8,12 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/rounding.hpp>
+#include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/generator.hpp>

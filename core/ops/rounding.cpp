@@ -1,0 +1,57 @@
+#include <plugrad/ops/rounding.hpp>
+
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+
+#include <cmath>
+
+namespace plugrad {
+namespace {
+constexpr auto kRule = rule("round", gradient([](const Tensor& grad) { return mul(grad, 0); }));
+
+// From here on all numbers of the dtype are whole.
+double whole_from(const Tensor& x) { return std::ldexp(1, dtype_info(dtype_of(x))->digits - 1); }
+
+// Rounds what may have a fraction and keeps the rest: whole numbers, infinities, NaN.
+template <class Rounded> Tensor rounded(const char* name, const Tensor& x, Rounded function) {
+  require_defined(x, name);
+  if (!is_floating(dtype_of(x))) return x;
+  Tensor out;
+  {
+    const NoGrad unrecorded;
+    const Tensor whole = function(x);
+    const Tensor signed_zero = mul(x, 0);
+    out = where(lt(abs(x), whole_from(x)), where(eq(whole, 0), signed_zero, whole), x);
+  }
+  return differentiable(kRule, std::move(out), x);
+}
+
+Tensor towards_zero(const Tensor& x) { return cast(cast(x, DType::i64), x.dtype()); }
+}  // namespace
+
+Tensor trunc(const Tensor& x) { return rounded("trunc", x, towards_zero); }
+
+Tensor floor(const Tensor& x) {
+  return rounded("floor", x, [](const Tensor& in) {
+    const Tensor whole = towards_zero(in);
+    return where(gt(whole, in), sub(whole, 1), whole);
+  });
+}
+
+Tensor ceil(const Tensor& x) {
+  return rounded("ceil", x, [](const Tensor& in) {
+    const Tensor whole = towards_zero(in);
+    return where(lt(whole, in), add(whole, 1), whole);
+  });
+}
+
+Tensor round(const Tensor& x) {
+  return rounded("round", x, [](const Tensor& in) {
+    // The sum has no bits for a fraction, and its rounding is that of IEEE 754: to the nearest, ties to even.
+    const Tensor whole = sub(add(abs(in), whole_from(in)), whole_from(in));
+    return where(lt(in, 0), neg(whole), whole);
+  });
+}
+
+}  // namespace plugrad

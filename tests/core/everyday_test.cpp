@@ -1,0 +1,129 @@
+// Functions composed of others: rounding, accurate exponentials and logarithms, truth values, running sums.
+#include <tests/core/expect.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace plugrad::test {
+namespace {
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+
+struct Function {
+  const char* name;
+  Tensor (*apply)(const Tensor& x);
+  double (*expected)(double x);
+};
+
+const Function kRoundings[] = {
+    {"floor", floor, std::floor}, {"ceil", ceil, std::ceil}, {"trunc", trunc, std::trunc}, {"round", round, std::nearbyint}};
+
+TEST(Everyday, RoundingIsExactForEveryNumber) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    std::vector<double> raw = {0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.49, -0.99, 127.5, -127.5, 1023.5, kInf,
+                               -kInf, kNan};
+    for (int power : {7, 10, 11, 22, 23, 24, 51, 52, 53, 62, 63, 64})
+      for (double x : {std::ldexp(1, power) - 0.5, std::ldexp(1, power) + 0.5, -std::ldexp(1.5, power)}) raw.push_back(x);
+    const Tensor x = of(dtype, raw, {static_cast<int64_t>(raw.size())});
+    for (const Function& each : kRoundings) {
+      std::vector<double> expected;
+      for (double value : elements(x)) expected.push_back(each.expected(value));
+      EXPECT_TRUE(same_bits(elements(each.apply(x)), elements(of(dtype, expected, x.shape())))) << each.name << ' ' << dtype;
+    }
+  }
+  EXPECT_EQ(floor(i64({-3})).dtype(), DType::i64);
+}
+
+const Function kPowers[] = {
+    {"square", square, [](double x) { return x * x; }},
+    {"reciprocal", reciprocal, [](double x) { return 1 / x; }},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }},
+    {"exp2", exp2, [](double x) { return std::exp2(x); }},
+    {"log2", log2, [](double x) { return std::log2(x); }},
+    {"log10", log10, [](double x) { return std::log10(x); }},
+    {"expm1", expm1, [](double x) { return std::expm1(x); }},
+    {"log1p", log1p, [](double x) { return std::log1p(x); }},
+};
+
+TEST(Everyday, PowersAndLogarithmsAreAccurate) {
+  const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8, -1e-8, 1e-4, -1e-4, 0.3,  -0.3, -0.75, 1,    2,
+                                      10.5, 80,    -80,    -1,   -2,    3e38, kInf,  -kInf, kNan, 8,     1000, 0.125};
+  for (DType dtype : {DType::f64, DType::f32}) {
+    const Tensor x = of(dtype, values, {static_cast<int64_t>(values.size())});
+    const std::vector<double> exact = elements(x);
+    for (const Function& each : kPowers) {
+      const std::vector<double> actual = elements(each.apply(x));
+      for (size_t i = 0; i < exact.size(); ++i) {
+        const double expected = elements(of(dtype, {each.expected(exact[i])}, {1}))[0];
+        const double bound = 16 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) * std::abs(expected);
+        const bool right = std::isnan(expected)   ? std::isnan(actual[i])
+                           : std::isinf(expected) ? actual[i] == expected
+                                                  : std::abs(actual[i] - expected) <= bound;
+        EXPECT_TRUE(right) << each.name << '(' << exact[i] << ") in " << dtype << ": " << actual[i] << " for " << expected;
+      }
+    }
+  }
+  EXPECT_TRUE(close(exp2(i64({3, 10})), {2}, {8, 1024}));
+}
+
+TEST(Everyday, TruthValues) {
+  const Tensor a = f64({0, 0, 2, kNan}), b = i64({0, 3, 0, -1});
+  EXPECT_TRUE(close(logical_not(a), {4}, {1, 1, 0, 0}));
+  EXPECT_TRUE(close(logical_and(a, b), {4}, {0, 0, 0, 1}));
+  EXPECT_TRUE(close(logical_or(a, b), {4}, {0, 1, 1, 1}));
+  EXPECT_TRUE(close(logical_xor(a, b), {4}, {0, 1, 1, 0}));
+  EXPECT_TRUE(close(logical_and(a, i64({1})), {4}, {0, 0, 1, 1}));
+  const Tensor x = f64({1, kInf, -kInf, kNan});
+  EXPECT_TRUE(close(isnan(x), {4}, {0, 0, 0, 1}));
+  EXPECT_TRUE(close(isinf(x), {4}, {0, 1, 1, 0}));
+  EXPECT_TRUE(close(isfinite(x), {4}, {1, 0, 0, 0}));
+  EXPECT_TRUE(close(isfinite(i64({1, 2})), {2}, {1, 1}));
+  EXPECT_TRUE(close(isnan(i64({1, 2})), {2}, {0, 0}));
+  for (const Tensor& each : {logical_not(a), logical_or(a, b), isnan(x), isfinite(b)})
+    EXPECT_EQ(each.dtype(), DType::boolean);
+}
+
+TEST(Everyday, ReductionsOfTruthValues) {
+  const Tensor x = f64({0, 0, 1, 2, 0, kNan}, {3, 2});
+  EXPECT_TRUE(close(any(x, {1}), {3}, {0, 1, 1}));
+  EXPECT_TRUE(close(all(x, {1}), {3}, {0, 1, 0}));
+  EXPECT_TRUE(close(all(x, {1}, true), {3, 1}, {0, 1, 0}));
+  EXPECT_EQ(any(x).item<bool>(), true);
+  EXPECT_EQ(count_nonzero(x).item<int64_t>(), 3);
+  EXPECT_EQ(any(zeros({0})).item<bool>(), false);
+  EXPECT_EQ(all(zeros({0})).item<bool>(), true);
+  EXPECT_EQ(any(x).dtype(), DType::boolean);
+}
+
+TEST(Everyday, CloseNumbers) {
+  const Tensor a = f64({1, 1, kInf, kInf, kNan, 0}), b = f64({1 + 1e-6, 1.1, kInf, -kInf, kNan, 1e-9});
+  EXPECT_TRUE(close(isclose(a, b), {6}, {1, 0, 1, 0, 0, 1}));
+  EXPECT_TRUE(close(isclose(a, b, 0.2, 0, true), {6}, {1, 1, 1, 0, 1, 0}));
+  EXPECT_TRUE(close(isclose(i64({3}), f64({3})), {1}, {1}));
+  EXPECT_TRUE(close(isclose(f64({1}), f64({kInf})), {1}, {0}));
+}
+
+TEST(Everyday, RunningSumsAndProducts) {
+  for (int64_t n : {0, 1, 2, 3, 7, 8, 33}) {
+    const std::vector<double> values = spread(3 * n, -2, 2);
+    const Tensor x = transpose(f64(values, {n, 3}));
+    std::vector<double> sums, products;
+    for (int64_t row = 0; row < 3; ++row) {
+      double sum = 0, product = 1;
+      for (int64_t i = 0; i < n; ++i) {
+        sums.push_back(sum += values[static_cast<size_t>(3 * i + row)]);
+        products.push_back(product *= values[static_cast<size_t>(3 * i + row)]);
+      }
+    }
+    EXPECT_TRUE(close(cumsum(x, 1), {3, n}, sums, 1e-12)) << n;
+    EXPECT_TRUE(close(cumprod(x, -1), {3, n}, products, 1e-12)) << n;
+  }
+  EXPECT_EQ(cumsum(of(DType::u8, {200, 100}, {2}), 0).to_vector<int64_t>(), (std::vector<int64_t>{200, 300}));
+  EXPECT_EQ(cumprod(of(DType::boolean, {1, 0}, {2}), 0).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(cumsum(full({}, 2), 0).item<float>(), 2);
+  const Tensor one = f64({5});
+  EXPECT_FALSE(cumsum(one, 0).is_same(one));
+  EXPECT_TRUE(throws(Code::invalid, {"[cumsum]", "axis 2", "rank 1"}, [&] { cumsum(one, 2); }));
+}
+
+}  // namespace
+}  // namespace plugrad::test
