@@ -2,6 +2,9 @@
 
 #include <plugrad/autograd/autograd.hpp>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace plugrad {
 
 // A destroyed node releases further nodes. They go on a list, not on the stack: a chain may have 10 million.
@@ -142,15 +145,34 @@ Tensor Tensor::detach() const {
   return with_view(*this, view_of(*this));
 }
 
+namespace {
+// Whether axes of a strided view may reach the same elements: one axis steps over less than the smaller ones cover. A view
+// whose axes interleave without meeting counts as overlapping too; none of our functions makes one.
+bool may_overlap(const plugrad_view& v) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // strides and extents
+  for (int i = 0; i < v.rank; ++i)
+    if (v.shape[i] > 1) axes.emplace_back(std::abs(v.strides[i]), v.shape[i]);
+  std::ranges::sort(axes);
+  int64_t reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return true;
+    reach += stride * (extent - 1);
+  }
+  return false;
+}
+}  // namespace
+
 void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
   if (x.impl().node && recording())
     throw Error(Code::invalid,
                 std::string("[") + what +
                     "] a tensor that requires a gradient cannot be written in place while recording: use NoGrad");
-  if (view_of(x).layout & PLUGRAD_BROADCAST)
-    throw Error(Code::invalid,
-                std::string("[") + what + "] elements of this expanded view share memory: clone it first");
+  const plugrad_view& v = view_of(x);
+  if ((v.layout & PLUGRAD_STRIDED) && v.count && may_overlap(v))
+    throw Error(Code::invalid, std::string("[") + what + "] elements of this " +
+                                   (v.layout & PLUGRAD_BROADCAST ? "expanded view" : "view of windows") +
+                                   " share memory: clone it first");
 }
 
 }  // namespace plugrad
