@@ -2,6 +2,8 @@
 #pragma once
 #include <python/binding.hpp>
 
+#include <nanobind/stl/optional.h>
+
 #include <type_traits>
 
 namespace plugrad::python {
@@ -10,6 +12,25 @@ namespace plugrad::python {
 template <class T> struct Taken {
   using Type = T;
   static const std::decay_t<T>& core(const std::decay_t<T>& x) { return x; }
+};
+// None is an undefined tensor, where the parameter permits it.
+template <> struct Taken<const Tensor&> {
+  using Type = const Tensor*;
+  static Tensor core(const Tensor* x) { return x ? *x : Tensor(); }
+};
+template <> struct Taken<std::optional<Number>> {
+  using Type = const std::optional<NumberLike>&;
+  static std::optional<Number> core(const std::optional<NumberLike>& x) {
+    return x ? std::optional(x->value) : std::nullopt;
+  }
+};
+template <> struct Taken<Approximation> {
+  using Type = const std::string&;
+  static Approximation core(const std::string& name) {
+    if (name == "none") return Approximation::none;
+    if (name == "tanh") return Approximation::tanh;
+    throw Error(Code::invalid, "[approximate] '" + name + "' is unknown: none or tanh expected");
+  }
 };
 template <> struct Taken<Number> {
   using Type = const NumberLike&;
@@ -34,6 +55,7 @@ template <> struct Taken<Reduction> {
 
 inline Tensor given(Tensor&& result) { return std::move(result); }
 inline nb::object given(Shape&& result) { return shape_tuple(result); }
+inline nb::object given(std::vector<Tensor>&& result) { return nb::tuple(nb::cast(std::move(result))); }
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
 template <class R, class... A> auto bound(R (*function)(A...)) {
@@ -42,7 +64,10 @@ template <class R, class... A> auto bound(R (*function)(A...)) {
     std::tuple<std::decay_t<A>...> arguments{Taken<A>::core(parameters)...};
     const auto call = [&] { return std::apply(function, arguments); };
     const bool is_long_call = std::apply([](const auto&... each) { return (is_long(each) || ...); }, arguments);
-    return given(is_long_call ? unlocked(call) : call());
+    if constexpr (std::is_void_v<R>)
+      is_long_call ? unlocked(call) : call();
+    else
+      return given(is_long_call ? unlocked(call) : call());
   };
 }
 

@@ -11,17 +11,24 @@ from pathlib import Path
 HEADERS = ["elementwise", "factories", "indexing", "matmul", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
-NOT_METHODS = {"like", "condition"}  # names of first parameters that the function does not work on
+FUNCTIONS_ONLY = {"attention", "convolution", "layers", "losses", "normalization", "pooling"}  # headers without methods
+NOT_METHODS = {"like", "condition", "indices"}  # names of first parameters that the function does not work on
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
-              "const std::vector<Tensor>&"}
-RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std"}
-DEFAULTS = {"{}": "nb::tuple()", "DType::f32": "nb::none()", "default_device()": "nb::none()", "Reduction::mean": '"mean"',
+              "Approximation", "std::optional<Number>", "std::optional<double>", "std::optional<int64_t>",
+              "const std::vector<Tensor>&", "const std::vector<int64_t>&"}
+PYTHON_NAMES = {"stddev": "std"}  # of functions
+RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad"}
+RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
+              ("unfold", "axis"): "dimension"}
+NUMPY_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims"}  # accepted as well
+DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
+            "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "true": "true", "false": "false"}
 
 
 class Function:
     def __init__(self, name):
-        self.name, self.notes, self.overloads, self.header = name, [], [], ""
+        self.name, self.notes, self.overloads, self.header, self.has_methods = name, [], [], "", True
 
     def note(self, text):
         if text and text not in self.notes:
@@ -45,7 +52,7 @@ def parameter(text, where):
     match = re.fullmatch(r"(.*[&\s])\s*(\w+)", declared)
     if not match or match.group(1).strip() not in PARAMETERS:
         sys.exit(f"{where}: generate.py cannot pass the parameter '{text}'; it knows {', '.join(sorted(PARAMETERS))}")
-    if default and default not in DEFAULTS and not re.fullmatch(r"-?\d+(\.\d+)?", default):
+    if default and default not in DEFAULTS and not re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", default):
         sys.exit(f"{where}: generate.py does not know the default '{default}'")
     return match.group(1).strip(), match.group(2), default or None
 
@@ -74,12 +81,12 @@ def read_header(path, functions):
     preamble = " ".join(line.lstrip("/ ") for line in re.match(r"(//[^\n]*\n)*", text).group().splitlines())
     body = text[text.index("namespace plugrad {"):]
     for comment, code, beside in statements(body):
-        match = re.fullmatch(r"PLUGRAD_API (Tensor|Shape) (\w+)\((.*)\);", code)
+        match = re.fullmatch(r"PLUGRAD_API (Tensor|Shape|std::vector<Tensor>|void) (\w+)\((.*)\);", code)
         if not match:
             sys.exit(f"{path}: generate.py does not understand '{code}'")
         result, name, parameters = match.groups()
         function = functions.setdefault(name, Function(name))
-        function.header = preamble
+        function.header, function.has_methods = preamble, path.stem not in FUNCTIONS_ONLY
         function.note(comment)
         function.note(beside)
         function.overloads.append((result, [parameter(p, f"{path}: {name}") for p in split_parameters(parameters)]))
@@ -106,18 +113,30 @@ def literal(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def argument(name, kind, default):
+    """A parameter as nanobind takes it. A tensor that may be left out may also be None."""
+    if default is None:
+        return f'nb::arg("{name}")'
+    if kind == "const Tensor&" or default == "std::nullopt":
+        return f'nb::arg("{name}").none() = nb::none()'
+    return f'nb::arg("{name}") = {DEFAULTS.get(default, default)}'
+
+
 def binding(target, function, overload, doc, as_method):
+    """The definition by PyTorch's names of parameters, and another one by NumPy's where those differ."""
     result, parameters = overload
     types = ", ".join(kind for kind, _, _ in parameters)
-    lines = [f'  {target}.def("{function.name}", bound(static_cast<{result} (*)({types})>(&plugrad::{function.name}))']
-    for i, (_, name, default) in enumerate(parameters):
-        if as_method and i == 0:
-            continue
-        value = "" if default is None else " = " + DEFAULTS.get(default, default)
-        lines.append(f', nb::arg("{RENAMED.get(name, name)}"){value}')
-    if doc:
-        lines.append(f",\n      {literal(doc)}")
-    return "".join(lines) + ");\n"
+    shown = PYTHON_NAMES.get(function.name, function.name)
+    call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&plugrad::{function.name}))'
+    taken = parameters[1:] if as_method else parameters
+    names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in taken]
+    numpy_names = [NUMPY_NAMES.get(name, name) for name in names]
+    variants = [(names, f",\n      {literal(doc)}" if doc else "")]
+    if numpy_names != names:
+        variants.append((numpy_names, ""))
+    texts = [", ".join(["", *(argument(name, kind, default) for name, (kind, _, default) in zip(chosen, taken))])
+             for chosen, _ in variants]
+    return "".join(f"{call}{text}{end});\n" for text, (_, end) in zip(texts, variants))
 
 
 def main(arguments):
@@ -135,7 +154,7 @@ def main(arguments):
         for i, overload in enumerate(function.overloads):
             code.append(binding("m", function, overload, doc if i == 0 else "", False))
         methods = [o for o in function.overloads if o[1] and o[1][0][0] == "const Tensor&" and o[1][0][1] not in NOT_METHODS]
-        if function.name not in OWN_METHODS:
+        if function.has_methods and function.name not in OWN_METHODS:
             for i, overload in enumerate(methods):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
     code.append("}\n\n}  // namespace plugrad::python\n")

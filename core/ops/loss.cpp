@@ -1,5 +1,6 @@
 #include <plugrad/ops/reduce.hpp>
 
+#include <core/ops/loss.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -68,10 +69,6 @@ Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
 }
 
 void require_logits(const Tensor& logits, const Tensor& targets) {
-  require_defined(logits, "cross_entropy");
-  require_defined(targets, "cross_entropy");
-  require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
-  if (targets.dtype() != DType::i64) throw_dtype(Op::CROSS_ENTROPY, dtype_of(targets), "targets of an integer dtype");
   if (logits.device() != targets.device()) throw_not_together(Op::CROSS_ENTROPY, logits, targets);
   if (logits.rank() != 2 || targets.rank() != 1 || logits.size(0) != targets.size(0) || !logits.size(1))
     throw Error(Code::invalid, "[cross_entropy] logits are " + logits.shape().text() + " and targets " +
@@ -79,14 +76,21 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
 }
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction) {
-  if (targets.defined() && is_integer(targets.dtype()) && targets.dtype() != DType::i64)
-    return cross_entropy(logits, cast(targets, DType::i64), reduction);
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const Tensor& weight,
+                     std::optional<int64_t> ignore_index, double label_smoothing) {
+  require_defined(logits, "cross_entropy");
+  require_defined(targets, "cross_entropy");
+  require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
+  if (is_integer(targets.dtype()) && targets.dtype() != DType::i64)
+    return cross_entropy(logits, cast(targets, DType::i64), reduction, weight, ignore_index, label_smoothing);
+  const bool plain = logits.rank() == 2 && targets.dtype() == DType::i64 && !weight.defined() && !ignore_index;
+  if (!plain || label_smoothing != 0)
+    return general_cross_entropy(logits, targets, reduction, {weight, ignore_index, label_smoothing});
   require_logits(logits, targets);
   Tensor loss;
   if (logits.count()) loss = native_cross_entropy(logits, targets);
   if (!loss.defined()) loss = neg(squeeze(gather(log_softmax(logits, 1), 1, unsqueeze(targets, 1)), {1}));
-  return reduction == Reduction::none ? loss : reduction == Reduction::sum ? sum(loss) : mean(loss);
+  return reduced(loss, reduction);
 }
 
 }  // namespace plugrad

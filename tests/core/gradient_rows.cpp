@@ -302,6 +302,7 @@ const std::vector<GradientRow>& gradient_rows() {
     for (Rows (*family)() : {arithmetic_rows, power_rows, choice_rows, function_rows, view_rows, joining_rows,
                              reduction_rows, softmax_rows, product_rows, index_rows})
       for (GradientRow& row : family()) all->push_back(std::move(row));
+    for (GradientRow& row : composite_rows()) all->push_back(std::move(row));
     return all;
   }();
   return rows;

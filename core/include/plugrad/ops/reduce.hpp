@@ -2,6 +2,8 @@
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
+#include <optional>
+
 namespace plugrad {
 
 // Sums of bool and integers are i64. The sum of no elements is 0.
@@ -18,7 +20,13 @@ PLUGRAD_API Tensor argmax(const Tensor& x, const Shape& axes = {}, bool keepdim 
 PLUGRAD_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
 enum class Reduction { none, mean, sum };
-// The negative log-likelihood of targets (n), i64, under the softmax of logits (n, c). Reduction::none returns (n).
-PLUGRAD_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean);
+// The negative log-likelihood of targets under the softmax of logits (n, c), (n, c, ..) or (c). targets are classes (i64) in
+// the shape of logits without c, or probabilities in logits' shape and dtype. Reduction::none returns that shape without c.
+// weight (c), if defined, multiplies the loss of each class. Targets equal to ignore_index give 0; the mean divides by the
+// weights of the classes that count, or, for probabilities, by the number of rows. label_smoothing mixes the targets with
+// the uniform distribution.
+PLUGRAD_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean,
+                                 const Tensor& weight = {}, std::optional<int64_t> ignore_index = std::nullopt,
+                                 double label_smoothing = 0);
 
 }  // namespace plugrad

@@ -1,0 +1,26 @@
+// Convolutions, which networks define as cross-correlations: the weight is not reversed. Floating dtypes. Each takes one
+// number per spatial axis, or one for all. An undefined bias is left out. Throws Error (invalid), which names the shapes, if
+// they do not fit. The windows of x are copied once, which takes memory of x's size times the weight's spatial elements.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// x (n, c, l), or (c, l), with weight (o, c / groups, k) and bias (o): (n, o, l'), where l' = floor((l + 2 padding -
+// dilation (k - 1) - 1) / stride) + 1. Group g of o / groups results uses group g of the channels.
+PLUGRAD_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Shape& stride = {1},
+                          const Shape& padding = {0}, const Shape& dilation = {1}, int64_t groups = 1);
+// The same for x (n, c, h, w), or (c, h, w), and weight (o, c / groups, kh, kw).
+PLUGRAD_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Shape& stride = {1},
+                          const Shape& padding = {0}, const Shape& dilation = {1}, int64_t groups = 1);
+// The same for x (n, c, d, h, w), or (c, d, h, w), and weight (o, c / groups, kd, kh, kw).
+PLUGRAD_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Shape& stride = {1},
+                          const Shape& padding = {0}, const Shape& dilation = {1}, int64_t groups = 1);
+// The gradient of conv2d with respect to its x, as a function: x (n, c, h, w), or (c, h, w), with weight
+// (c, o / groups, kh, kw) and bias (o): (n, o, h', w'), where
+// h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+PLUGRAD_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                    const Shape& stride = {1}, const Shape& padding = {0},
+                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+
+}  // namespace plugrad

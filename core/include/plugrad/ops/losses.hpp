@@ -1,0 +1,30 @@
+// Losses. The operands have one dtype, which is floating, and one shape unless the comment says otherwise. Reduction::none
+// returns the loss of each element, mean and sum reduce all of them. Throws Error (invalid), which names what differs.
+#pragma once
+#include <plugrad/ops/reduce.hpp>
+
+namespace plugrad {
+
+// (x - target)^2.
+PLUGRAD_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// |x - target|. The gradient is 0 where they are equal.
+PLUGRAD_API Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// (x - target)^2 / 2 where |x - target| is at most delta, else delta (|x - target| - delta / 2).
+PLUGRAD_API Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                              double delta = 1);
+// -(pos_weight target ln(p) + (1 - target) ln(1 - p)) weight for p = sigmoid(x), without overflow. weight and pos_weight
+// broadcast to x; undefined ones are 1.
+PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                                                    const Tensor& pos_weight = {},
+                                                    Reduction reduction = Reduction::mean);
+// target (ln(target) - x), where x holds logarithms of probabilities; 0 where target is 0. With log_target, target holds
+// logarithms too. The mean is that of all elements.
+PLUGRAD_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                          bool log_target = false);
+// -weight[t] x[t] for the class t that target (i64) names, where x (n, c), (n, c, ..) or (c) holds logarithms of
+// probabilities and target has the shape of x without c. Targets equal to ignore_index give 0. The mean divides by the
+// weights of the targets that count. A class out of range is an Error (index_error); some devices report it later.
+PLUGRAD_API Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                            std::optional<int64_t> ignore_index = std::nullopt, Reduction reduction = Reduction::mean);
+
+}  // namespace plugrad

@@ -1,0 +1,32 @@
+// Normalisation. Floating dtypes; bf16 is computed in f32. An undefined weight or bias is left out; one that is given has
+// the dtype of x.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <optional>
+
+namespace plugrad {
+
+// Subtracts the mean of the last axes, whose extents are normalized_shape, and divides by the square root of their variance
+// (of all elements, correction 0) plus eps; then times weight plus bias, both of shape normalized_shape. Throws Error
+// (invalid) if the shapes do not fit.
+PLUGRAD_API Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                              const Tensor& bias = {}, double eps = 1e-5);
+// Divides by the square root of the mean of squares over the last axes, whose extents are normalized_shape, plus eps; then
+// times weight. If eps is left out, it is the distance from 1 to the next number of x's dtype.
+PLUGRAD_API Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                            std::optional<double> eps = std::nullopt);
+// Normalises each channel of x (n, c, ..) over all other axes, then times weight (c) plus bias (c). With training it uses
+// the batch's mean and variance (correction 0), and moves running_mean and running_var (c) towards them in place, by the
+// fraction momentum, with the variance of correction 1; undefined ones are left alone. Without training it uses the running
+// ones. Throws Error (invalid) if shapes do not fit, without training and running ones, and for training on one element per
+// channel.
+PLUGRAD_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                              const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
+                              double momentum = 0.1, double eps = 1e-5);
+// Normalises groups of c / num_groups channels of x (n, c, ..) as layer_norm does; then times weight (c) plus bias (c).
+// Throws Error (invalid) if num_groups does not divide c.
+PLUGRAD_API Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
+                              double eps = 1e-5);
+
+}  // namespace plugrad

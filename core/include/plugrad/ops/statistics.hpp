@@ -1,0 +1,25 @@
+// Further reductions over `axes`, or over all if none is given; negative axes count from the end. keepdim keeps them with
+// extent 1.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// ln(sum(e^x)), without overflow. Floating dtypes. For no elements it is -inf.
+PLUGRAD_API Tensor logsumexp(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The row-major index (i64), within the reduced axes, of the first smallest element. Throws Error (invalid) for no elements.
+PLUGRAD_API Tensor argmin(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The product. Products of bool and integers are i64. The product of no elements is 1. The gradient is right where elements
+// are 0.
+PLUGRAD_API Tensor prod(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The variance: the sum of squared distances from the mean, divided by the number of elements less correction. Floating
+// dtypes. If that divisor is not positive, the result is NaN or infinite.
+PLUGRAD_API Tensor var(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
+// The square root of var. The gradient is 0 where it is 0.
+PLUGRAD_API Tensor stddev(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
+// The p-norm, sum(|x|^p)^(1/p). p may be infinite (the largest |x|), -infinite (the smallest) or 0 (the number of elements
+// that are not 0). Floating dtypes. The gradient is 0 where an element or, for other p than 1, the norm is 0. Throws Error
+// (invalid) for no elements and an infinite p.
+PLUGRAD_API Tensor norm(const Tensor& x, double p = 2, const Shape& axes = {}, bool keepdim = false);
+
+}  // namespace plugrad

@@ -1,0 +1,128 @@
+#include <plugrad/ops/activations.hpp>
+
+#include <core/ops/argument.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/reduce.hpp>
+
+#include <numbers>
+#include <utility>
+
+namespace plugrad {
+
+Tensor at_least_f32(const Tensor& x) { return is_floating(x.dtype()) ? cast(x, accumulator_of(x.dtype())) : x; }
+
+namespace {
+// e^(log_softmax(x)) takes two fused passes where the device has the kernel.
+Tensor computed_softmax(const Tensor& x, int axis) {
+  const NoGrad unrecorded;
+  return cast(exp(log_softmax(at_least_f32(x), axis)), x.dtype());
+}
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis) {
+  static constexpr auto kRule =
+      rule("softmax", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& y, int along) {
+             return mul(y, sub(grad, sum(mul(grad, y), {along}, true)));
+           }));
+  require_floating("softmax", x);
+  const int at = normal_axis(axis, x.rank(), "softmax");
+  return differentiable(kRule, at, computed_softmax(x, at), x);
+}
+
+Tensor silu(const Tensor& x) {
+  require_floating("silu", x);
+  return mul(x, sigmoid(x));
+}
+
+Tensor gelu(const Tensor& x, Approximation approximate) {
+  require_floating("gelu", x);
+  const Tensor half = mul(x, 0.5);
+  if (approximate == Approximation::none) return mul(half, add(erf(mul(x, 1 / std::numbers::sqrt2)), 1));
+  const Tensor inner = mul(x, add(mul(mul(x, x), 0.044715), 1));
+  return mul(half, add(tanh(mul(inner, std::numbers::sqrt2 * std::numbers::inv_sqrtpi)), 1));
+}
+
+// --- Functions whose formulas lose digits near 0. Their gradients are written out, in accurate terms.
+
+namespace {
+struct Softplus {
+  double beta, threshold;
+};
+Tensor computed_softplus(const Tensor& x, const Softplus& how) {
+  const NoGrad unrecorded;
+  const Tensor scaled = mul(at_least_f32(x), how.beta);
+  const Tensor smooth = add(maximum(scaled, 0), log1p(exp(neg(abs(scaled)))));
+  return cast(where(gt(scaled, how.threshold), at_least_f32(x), div(smooth, how.beta)), x.dtype());
+}
+
+Tensor computed_elu(const Tensor& x, double alpha) {
+  const NoGrad unrecorded;
+  const Tensor wide = at_least_f32(x);
+  return cast(where(gt(wide, 0), wide, mul(expm1(minimum(wide, 0)), alpha)), x.dtype());
+}
+}  // namespace
+
+Tensor softplus(const Tensor& x, double beta, double threshold) {
+  static constexpr auto kRule =
+      rule("softplus", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, const Softplus& how) {
+             const Tensor scaled = mul(x, how.beta);
+             return where(gt(scaled, how.threshold), grad, mul(grad, sigmoid(scaled)));
+           }));
+  require_floating("softplus", x);
+  if (!(beta > 0)) refuse("softplus", "beta is " + std::to_string(beta) + ": it must be positive");
+  const Softplus how{beta, threshold};
+  return differentiable(kRule, how, computed_softplus(x, how), x);
+}
+
+Tensor elu(const Tensor& x, double alpha) {
+  // The exponential of a positive x is not chosen, but may be infinite, and 0 * inf would reach the second derivative.
+  static constexpr auto kRule =
+      rule("elu", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, double scale) {
+             const Tensor positive = gt(x, 0);
+             return where(positive, grad, mul(grad, mul(exp(where(positive, 0, x)), scale)));
+           }));
+  require_floating("elu", x);
+  return differentiable(kRule, alpha, computed_elu(x, alpha), x);
+}
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  require_floating("leaky_relu", x);
+  return where(gt(x, 0), x, mul(x, negative_slope));
+}
+
+// --- Limits.
+
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+  require_floating("hardtanh", x);
+  if (!(min_val <= max_val))
+    refuse("hardtanh", "min_val " + std::to_string(min_val) + " is above max_val " + std::to_string(max_val) +
+                           ": give the smaller bound first");
+  return where(le(x, min_val), min_val, where(ge(x, max_val), max_val, x));
+}
+
+namespace {
+struct Bounds {
+  std::optional<Number> min, max;
+};
+}  // namespace
+
+Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
+  static constexpr auto kRule =
+      rule("clamp", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, const Bounds& bounds) {
+             const Tensor above = bounds.min ? where(ge(x, *bounds.min), grad, 0) : grad;
+             return bounds.max ? where(le(x, *bounds.max), above, 0) : above;
+           }));
+  require_defined(x, "clamp");
+  if (!min && !max) refuse("clamp", "there is no bound: give min, max or both");
+  const auto limited = [&] {
+    const NoGrad unrecorded;
+    const Tensor raised = min ? maximum(x, *min) : x;
+    return max ? minimum(raised, *max) : raised;
+  };
+  return differentiable(kRule, Bounds{min, max}, limited(), x);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,49 @@
+// Checks of arguments that functions composed of several ops share. Errors name the function.
+#pragma once
+#include <core/tensor/impl.hpp>
+
+#include <string>
+
+namespace plugrad {
+
+[[noreturn]] inline void refuse(const char* name, const std::string& why) {
+  throw Error(Code::invalid, std::string("[") + name + "] " + why);
+}
+
+inline void require_floating(const char* name, const Tensor& x) {
+  require_defined(x, name);
+  if (!is_floating(x.dtype()))
+    refuse(name, std::string("an operand is ") + dtype_name(x.dtype()) + ", expected a floating dtype: cast it");
+}
+
+inline void require_dtype(const char* name, const Tensor& x, DType dtype, const char* role) {
+  require_defined(x, name);
+  if (x.dtype() != dtype)
+    refuse(name,
+           std::string(role) + " has dtype " + dtype_name(x.dtype()) + ", expected " + dtype_name(dtype) + ": cast it");
+}
+
+inline void require_integer(const char* name, const Tensor& x, const char* role) {
+  require_defined(x, name);
+  if (!is_integer(x.dtype()))
+    refuse(name, std::string(role) + " has dtype " + dtype_name(x.dtype()) + ", expected an integer dtype: cast it");
+}
+
+// The axes as numbers from 0, each once. All axes if none is given.
+inline Shape normal_axes(const Shape& axes, int rank, const char* name) {
+  Shape all;
+  unsigned seen = 0;
+  for (int i = 0; axes.empty() && i < rank; ++i) all.push_back(i);
+  for (const int64_t axis : axes) {
+    const int at = normal_axis(axis, rank, name);
+    if (seen >> at & 1) refuse(name, "axis " + std::to_string(at) + " appears twice in " + axes.text() + ": name it once");
+    seen |= 1u << at;
+    all.push_back(at);
+  }
+  return all;
+}
+
+// x, or x as f32 if its dtype is f16 or bf16: the sums and quotients of several ops are then not rounded one by one.
+Tensor at_least_f32(const Tensor& x);
+
+}  // namespace plugrad

@@ -1,0 +1,265 @@
+#include <plugrad/ops/arrangement.hpp>
+
+#include <core/ops/argument.hpp>
+#include <core/ops/part.hpp>
+#include <core/ops/run.hpp>
+#include <core/ops/window.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+
+// --- Padding.
+
+namespace {
+using Pads = std::vector<int64_t>;
+struct Borders {
+  Shape before, after;  // elements to add, by axis
+};
+
+Borders borders_of(const Tensor& x, const Pads& pads) {
+  if (pads.size() % 2 || pads.size() > 2 * static_cast<size_t>(x.rank()))
+    refuse("pad", std::to_string(pads.size()) + " pads for shape " + x.shape().text() + ": expected two for each axis, or " +
+                      "for some of the last axes");
+  Borders borders;
+  for (int i = 0; i < x.rank(); ++i) {
+    const size_t from_end = 2 * static_cast<size_t>(x.rank() - 1 - i);
+    const bool given = from_end < pads.size();
+    borders.before.push_back(given ? pads[from_end] : 0);
+    borders.after.push_back(given ? pads[from_end + 1] : 0);
+    if (x.size(i) + borders.before.back() + borders.after.back() < 0)
+      refuse("pad", "negative pads remove more elements than axis " + std::to_string(i) + " of " + x.shape().text() +
+                        " has: remove fewer");
+  }
+  return borders;
+}
+
+// x without the elements that negative borders remove.
+Tensor cropped(Tensor x, const Borders& borders) {
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t first = std::max<int64_t>(-borders.before[static_cast<size_t>(i)], 0);
+    const int64_t last = std::max<int64_t>(-borders.after[static_cast<size_t>(i)], 0);
+    const int64_t start = std::min(first, x.size(i)), count = std::max<int64_t>(x.size(i) - start - last, 0);
+    if (first || last) x = strided_part(x, {i, start, count, 1});
+  }
+  return x;
+}
+
+// The part of a padded tensor that x fills, which has x's shape.
+Tensor inner(Tensor padded, const Shape& before, const Shape& shape) {
+  for (int i = 0; i < shape.rank(); ++i) {
+    const size_t at = static_cast<size_t>(i);
+    if (padded.size(i) != shape[at]) padded = strided_part(padded, {i, before[at], shape[at], 1});
+  }
+  return padded;
+}
+
+// borders: none is negative.
+Tensor padded(const Tensor& x, const Borders& borders, Number value) {
+  static constexpr auto kRule =
+      rule("pad", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, const Shape& before) {
+             return inner(grad, before, shape);
+           }));
+  Shape shape = x.shape();
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] += borders.before[i] + borders.after[i];
+  DeviceState& device = device_of(x);
+  Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), value);
+  if (x.count()) run(Op::COPY, {inner(out, borders.before, x.shape())}, {x});
+  return differentiable(kRule, borders.before, std::move(out), x);
+}
+}  // namespace
+
+Tensor pad(const Tensor& x, const Pads& pads, Number value) {
+  require_defined(x, "pad");
+  Borders borders = borders_of(x, pads);
+  const Tensor kept = cropped(x, borders);
+  for (size_t i = 0; i < borders.before.size(); ++i) {
+    // Beyond an end that is removed as a whole, the other border shrinks.
+    const int64_t target = x.size(static_cast<int>(i)) + borders.before[i] + borders.after[i];
+    borders.before[i] = std::max<int64_t>(borders.before[i], 0);
+    borders.after[i] = std::max<int64_t>(borders.after[i], 0);
+    const int64_t surplus = kept.size(static_cast<int>(i)) + borders.before[i] + borders.after[i] - target;
+    (borders.before[i] ? borders.before[i] : borders.after[i]) -= surplus;
+  }
+  return padded(kept, borders, value);
+}
+
+// --- Parts.
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& split_size, int axis) {
+  require_defined(x, "split");
+  const int at = normal_axis(axis, x.rank(), "split");
+  int64_t total = 0;
+  for (const int64_t size : split_size) {
+    if (size < 0) refuse("split", "a part of " + std::to_string(size) + " elements: give none below 0");
+    total += size;
+  }
+  if (total != x.size(at))
+    refuse("split", "the parts have " + std::to_string(total) + " elements, but axis " + std::to_string(at) + " of " +
+                        x.shape().text() + " has " + std::to_string(x.size(at)) + ": they must be equal");
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t size : split_size) {
+    parts.push_back(strided_part(x, {at, start, size, 1}));
+    start += size;
+  }
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t split_size, int axis) {
+  require_defined(x, "split");
+  const int64_t extent = x.size(normal_axis(axis, x.rank(), "split"));
+  if (split_size < 1) refuse("split", "parts of " + std::to_string(split_size) + " elements: expected 1 or more");
+  std::vector<int64_t> sizes;
+  for (int64_t start = 0; start < extent || sizes.empty(); start += split_size)
+    sizes.push_back(std::min(split_size, extent - start));
+  return split(x, sizes, axis);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis) {
+  require_defined(x, "chunk");
+  if (chunks < 1) refuse("chunk", std::to_string(chunks) + " chunks: expected 1 or more");
+  const int64_t extent = x.size(normal_axis(axis, x.rank(), "chunk"));
+  if (!extent) return split(x, std::vector<int64_t>(static_cast<size_t>(chunks), 0), axis);
+  return split(x, (extent + chunks - 1) / chunks, axis);
+}
+
+// --- Order.
+
+Tensor flip(const Tensor& x, const Shape& axes) {
+  require_defined(x, "flip");
+  Tensor out = x;
+  if (!axes.empty())
+    for (const int64_t axis : normal_axes(axes, x.rank(), "flip")) {
+      const int at = static_cast<int>(axis);
+      if (x.size(at)) out = strided_part(out, {at, x.size(at) - 1, x.size(at), -1});
+    }
+  return out;
+}
+
+namespace {
+Tensor rolled(const Tensor& x, int axis, int64_t shift) {
+  const int64_t extent = x.size(axis), first = extent ? (extent - shift % extent) % extent : 0;
+  if (!first) return x;
+  return cat({strided_part(x, {axis, first, extent - first, 1}), strided_part(x, {axis, 0, first, 1})}, axis);
+}
+}  // namespace
+
+Tensor roll(const Tensor& x, const Shape& shifts, const Shape& axes) {
+  require_defined(x, "roll");
+  if (axes.empty() && shifts.rank() == 1) return reshape(rolled(reshape(x, {x.count()}), 0, shifts[0]), x.shape());
+  if (axes.rank() != shifts.rank())
+    refuse("roll",
+           std::to_string(shifts.rank()) + " shifts for " + std::to_string(axes.rank()) + " axes: give one for each axis");
+  Tensor out = x;
+  for (size_t i = 0; i < axes.size(); ++i) out = rolled(out, normal_axis(axes[i], x.rank(), "roll"), shifts[i]);
+  return out;
+}
+
+Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
+  require_defined(x, "movedim");
+  if (source.rank() != destination.rank())
+    refuse("movedim",
+           "source is " + source.text() + " and destination " + destination.text() + ": give a destination for each source");
+  if (source.empty()) return x;
+  const Shape from = normal_axes(source, x.rank(), "movedim"), to = normal_axes(destination, x.rank(), "movedim");
+  Shape order;
+  for (int i = 0, next = 0; i < x.rank(); ++i) {
+    const auto at = std::ranges::find(to, i);
+    while (at == to.end() && std::ranges::find(from, next) != from.end()) ++next;
+    order.push_back(at == to.end() ? next++ : from[static_cast<size_t>(at - to.begin())]);
+  }
+  return permute(x, order);
+}
+
+// --- Repetition.
+
+namespace {
+int64_t extents(const Shape& shape, int from, int to) {
+  int64_t count = 1;
+  for (int i = from; i < to; ++i) count *= shape[static_cast<size_t>(i)];
+  return count;
+}
+
+// x with an axis repeated: each block of axes from `inner` on follows itself.
+Tensor repeated(const Tensor& x, int axis, int inner, int64_t repeats, const char* name) {
+  if (repeats < 0) refuse(name, std::to_string(repeats) + " repeats: give 0 or more");
+  if (repeats == 1) return x;
+  Shape shape = x.shape();
+  const int64_t outer = extents(shape, 0, inner), block = extents(shape, inner, x.rank());
+  shape[static_cast<size_t>(axis)] *= repeats;
+  return reshape(expand(reshape(x, {outer, 1, block}), {outer, repeats, block}), shape);
+}
+}  // namespace
+
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, int axis) {
+  require_defined(x, "repeat_interleave");
+  const int at = normal_axis(axis, x.rank(), "repeat_interleave");
+  return contiguous(repeated(x, at, at + 1, repeats, "repeat_interleave"));
+}
+
+Tensor repeat(const Tensor& x, const Shape& repeats) {
+  require_defined(x, "repeat");
+  const int added = repeats.rank() - x.rank();
+  if (added < 0)
+    refuse("repeat", "repeats are " + repeats.text() + " for shape " + x.shape().text() + ": give one for each axis");
+  Shape shape;
+  for (int i = 0; i < repeats.rank(); ++i) shape.push_back(i < added ? 1 : x.size(i - added));
+  Tensor out = reshape(x, shape);
+  for (int i = repeats.rank(); i-- > 0;) out = repeated(out, i, i, repeats[static_cast<size_t>(i)], "repeat");
+  return contiguous(out);
+}
+
+Tensor tile(const Tensor& x, const Shape& repeats) {
+  require_defined(x, "tile");
+  Shape all;
+  for (int i = repeats.rank(); i < x.rank(); ++i) all.push_back(1);
+  for (const int64_t each : repeats) all.push_back(each);
+  return repeat(x, all);
+}
+
+// --- Windows.
+
+Tensor windows_of(const Tensor& x, const Windows& windows) {
+  static constexpr auto kRule =
+      rule("unfold", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, const Windows& taken) {
+             return add_windows(grad, shape[static_cast<size_t>(taken.axis)], taken);
+           }));
+  plugrad_view v = view_of(x);
+  v.shape[v.rank] = windows.size;
+  v.strides[v.rank++] = v.strides[windows.axis] * windows.dilation;
+  v.shape[windows.axis] = windows.count(v.shape[windows.axis]);
+  v.strides[windows.axis] *= windows.step;
+  set_layout(v, device_of(x).info.alignment);
+  return differentiable(kRule, windows, with_view(x, v), x);
+}
+
+Tensor add_windows(const Tensor& x, int64_t extent, const Windows& windows) {
+  static constexpr auto kRule =
+      rule("fold", gradient<kPayload>([](const Tensor& grad, const Windows& added) { return windows_of(grad, added); }));
+  Shape shape;
+  for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(i == windows.axis ? extent : x.size(i));
+  DeviceState& device = device_of(x);
+  Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), 0);
+  const Tensor plain = x.detach(), sums = out.detach();
+  const int64_t count = x.size(windows.axis);
+  for (int64_t j = 0; j < windows.size && x.count(); ++j) {
+    const Tensor target = strided_part(sums, {windows.axis, j * windows.dilation, count, windows.step});
+    run(Op::ADD, {target}, {target, select(plain, -1, j)});
+  }
+  return differentiable(kRule, windows, std::move(out), x);
+}
+
+Tensor unfold(const Tensor& x, int axis, int64_t size, int64_t step) {
+  require_defined(x, "unfold");
+  const int at = normal_axis(axis, x.rank(), "unfold");
+  if (size < 1 || step < 1 || size > x.size(at))
+    refuse("unfold", "windows of " + std::to_string(size) + " elements, step " + std::to_string(step) + ", along axis " +
+                         std::to_string(at) + " of " + x.shape().text() +
+                         ": expected a positive step and a size from 1 to the extent");
+  if (x.rank() == PLUGRAD_MAX_RANK) refuse("unfold", "x has shape " + x.shape().text() + ": an axis more exceeds rank 8");
+  return windows_of(x, {at, size, step});
+}
+
+}  // namespace plugrad

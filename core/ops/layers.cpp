@@ -1,0 +1,55 @@
+#include <plugrad/ops/layers.hpp>
+
+#include <core/ops/argument.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/views.hpp>
+
+namespace plugrad {
+namespace {
+// x (.., k) times a matrix (k, n), as one product of two matrices.
+Tensor rows_times(const Tensor& x, const Tensor& matrix) {
+  if (x.rank() <= 2) return matmul(x, matrix);
+  Shape shape = x.shape();
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < x.rank(); ++i) rows *= x.size(i);
+  shape[shape.size() - 1] = matrix.size(1);
+  return reshape(matmul(reshape(x, {rows, x.size(-1)}), matrix), shape);
+}
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  require_floating("linear", x);
+  require_floating("linear", weight);
+  if (!x.rank() || weight.rank() < 1 || weight.rank() > 2 || x.size(-1) != weight.size(-1))
+    refuse("linear",
+           "x is " + x.shape().text() + " and weight " + weight.shape().text() + ": expected (.., k) and (n, k) or (k)");
+  const Tensor out = weight.rank() == 2 ? rows_times(x, transpose(weight)) : matmul(x, weight);
+  if (!bias.defined()) return out;
+  if (bias.rank() > 1 || (bias.rank() && (!out.rank() || bias.size(0) != out.size(-1))))
+    refuse("linear", "bias is " + bias.shape().text() + " and weight " + weight.shape().text() +
+                         ": expected a bias of one element for each row of weight");
+  return add(out, bias);
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& indices) {
+  require_defined(weight, "embedding");
+  require_integer("embedding", indices, "indices");
+  if (weight.rank() != 2) refuse("embedding", "weight has shape " + weight.shape().text() + ": expected (v, d)");
+  Shape shape = indices.shape();
+  shape.push_back(weight.size(1));
+  const int64_t count = indices.count();
+  return reshape(gather(weight, 0, expand(reshape(indices, {count, 1}), {count, weight.size(1)})), shape);
+}
+
+Tensor dropout(const Tensor& x, double p, bool training) {
+  require_floating("dropout", x);
+  if (!(p >= 0 && p <= 1)) refuse("dropout", "p is " + std::to_string(p) + ": expected a probability, from 0 to 1");
+  if (!training || p == 0) return x;
+  const Tensor dropped = lt(rand(x.shape(), DType::f32, x.device()), p);
+  return where(dropped, 0, p == 1 ? x : div(x, 1 - p));
+}
+
+}  // namespace plugrad

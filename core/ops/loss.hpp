@@ -1,0 +1,18 @@
+// Parts of the losses of classes.
+#pragma once
+#include <plugrad/ops/reduce.hpp>
+
+namespace plugrad {
+
+struct ClassOptions {
+  Tensor weight;  // of each class, or undefined
+  std::optional<int64_t> ignore_index;
+  double label_smoothing = 0;
+};
+
+// The mean or the sum of all elements, or the elements.
+Tensor reduced(const Tensor& losses, Reduction reduction);
+// cross_entropy for all arguments but the plain ones.
+Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const ClassOptions& options);
+
+}  // namespace plugrad
