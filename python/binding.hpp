@@ -110,6 +110,11 @@ struct NumberLike {
 };
 // Whether x is a number and not an array: int, float, bool, a scalar of NumPy. Never leaves an error set.
 bool number_of(PyObject* x, Number& number) noexcept;
+// Whether x is Python's or NumPy's bool.
+bool is_bool(PyObject* x) noexcept;
+
+// Whether it is the name of a dtype.
+bool names_dtype(const std::string& name);
 
 // "none", "mean" or "sum".
 struct ReductionLike {
@@ -137,10 +142,18 @@ nb::object shape_tuple(const Shape& shape);
 // f32 and arrays keep theirs. Sets *from_numbers, if given, to whether the data were numbers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers = nullptr);
 nb::object to_list(const Tensor& x);
+// Whether x is a list, or an array of another library, that can be an operand beside a tensor.
+bool holds_numbers(PyObject* x);
+// Makes it a tensor on the device of `other`. Arrays keep their dtype; numbers in lists take that of `other` if it holds them.
+Tensor tensor_beside(PyObject* x, const Tensor& other);
 
 // x[key] and x[key] = value.
 Tensor index_tensor(const Tensor& x, PyObject* key);
 void assign_index(const Tensor& x, PyObject* key, PyObject* value);
+
+// gather and scatter_add with indices that may count from the end, as in NumPy.
+Tensor gather_from_end(const Tensor& x, int axis, const Tensor& index);
+Tensor scatter_add_from_end(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
 
 // --- The parts.
 void bind_errors(nb::module_& m);
@@ -149,6 +162,8 @@ void bind_devices(nb::module_& m);
 void bind_runtime(nb::module_& m);
 nb::class_<Tensor> bind_tensor(nb::module_& m);
 void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_sizes(nb::module_& m);
+void bind_movers(nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
 void bind_values(nb::module_& m);
@@ -156,6 +171,8 @@ void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 void bind_io(nb::module_& m);
+// Makes all functions take NumPy's names of parameters, and shortens what they say of wrong arguments. Call it last.
+void polish_calls(nb::module_& m);
 // The slots of operators and subscripts; a zero ends the list.
 PyType_Slot* tensor_slots();
 extern PyType_Slot buffer_slots[2];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace plugrad::python {
 namespace {
@@ -43,7 +44,8 @@ std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
 // Reads the leaves in row-major order into elements of T.
 template <class T> class Reader {
  public:
-  explicit Reader(const std::vector<int64_t>& extents) : extents_(extents) {
+  // exact: a whole number that T cannot hold is an error.
+  Reader(const std::vector<int64_t>& extents, bool exact) : extents_(extents), exact_(exact) {
     size_t count = 1;
     for (const int64_t extent : extents) count *= static_cast<size_t>(extent);
     elements_.resize(count);
@@ -78,7 +80,7 @@ template <class T> class Reader {
          std::to_string(depth) + " there is " + came + " where a list of " + std::to_string(extents_[depth]) +
          " was expected");
   }
-  static T leaf(PyObject* x) {
+  T leaf(PyObject* x) const {
     if constexpr (std::is_floating_point_v<T>) {
       if (PyFloat_CheckExact(x)) [[likely]]
         return static_cast<T>(PyFloat_AS_DOUBLE(x));
@@ -98,30 +100,52 @@ template <class T> class Reader {
       if (!std::in_range<T>(number.integer()))
         fail(std::to_string(number.integer()) + " is out of the range of " + dtype_name(dtype_of_v<T>));
       return static_cast<T>(number.integer());
-    } else
-      return static_cast<T>(number.real());
+    } else {
+      const T value = static_cast<T>(number.real());
+      if (exact_ && PyIndex_Check(x) && static_cast<double>(value) != number.real())
+        fail("f32 does not hold " + std::string(nb::str(nb::handle(x)).c_str()) +
+             " exactly: give a dtype, such as i64, f64, or f32 to round");
+      return value;
+    }
   }
 
   const std::vector<int64_t>& extents_;
+  bool exact_;
   std::vector<T> elements_;
   T* next_;
 };
 
-template <class T> Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype, Device device) {
-  Reader<T> reader(extents);
+template <class T>
+Tensor read_as(PyObject* data, const std::vector<int64_t>& extents, DType dtype, bool exact, Device device) {
+  Reader<T> reader(extents, exact);
   reader.read(data, 0);
   const Shape shape(extents);
   return unlocked(
       [&] { return Tensor::from_host(reader.elements().data(), reader.elements().size(), dtype, shape, device); });
 }
 
+enum class Kind { boolean, integer, floating };
+
+// The kind that holds all numbers in nested lists.
+Kind kind_of(PyObject* data) {
+  if (!is_list(data)) {
+    if (is_tensor(data)) return is_floating(tensor_in(data).dtype()) ? Kind::floating : Kind::integer;
+    return is_bool(data) ? Kind::boolean : PyIndex_Check(data) ? Kind::integer : Kind::floating;
+  }
+  Kind kind = Kind::boolean;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data) && kind != Kind::floating; ++i)
+    kind = std::max(kind, kind_of(PySequence_Fast_GET_ITEM(data, i)));
+  return kind;
+}
+
 Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   PyObject* leaf = nullptr;
   const std::vector<int64_t> extents = shape_by_first(data, &leaf);
-  const DType dtype = wanted.value_or(leaf && PyBool_Check(leaf) ? DType::boolean : DType::f32);
+  const bool bools = !wanted && leaf && is_bool(leaf) && kind_of(data) == Kind::boolean;
+  const DType dtype = wanted.value_or(bools ? DType::boolean : DType::f32);
   Tensor made;
   with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
-    made = read_as<Host<T>>(data, extents, dtype, device);
+    made = read_as<Host<T>>(data, extents, dtype, !wanted, device);
   });
   return made;
 }
@@ -148,20 +172,30 @@ template <class From, class To> std::vector<char> converted(const std::vector<ch
   }
   return out;
 }
-// The dtype for elements in a format of Python's struct module.
-std::pair<DType, std::vector<char>> elements_of(const char* format, std::vector<char> raw) {
+std::vector<char> from_unsigned(std::vector<char> raw) {
+  for (size_t i = 0; i < raw.size(); i += sizeof(uint64_t)) {
+    uint64_t value;
+    std::memcpy(&value, raw.data() + i, sizeof value);
+    if (!std::in_range<int64_t>(value))
+      fail(std::to_string(value) + " is out of the range of i64: convert the array to floats first");
+  }
+  return raw;
+}
+
+// The dtype for elements in a format of Python's struct module. A long has the size that the array says.
+std::pair<DType, std::vector<char>> elements_of(const char* format, Py_ssize_t size, std::vector<char> raw) {
   const char* code = format ? format : "B";
   if (*code == '@' || *code == '=' || *code == '<') ++code;
-  switch (code[0] && !code[1] ? *code : 0) {
+  const char given = code[0] && !code[1] ? *code : '\0';
+  switch (given == 'l' ? (size == 4 ? 'i' : 'q') : given == 'L' ? (size == 4 ? 'I' : 'Q') : given) {
     case 'f': return {DType::f32, std::move(raw)};
     case 'd': return {DType::f64, std::move(raw)};
     case 'e': return {DType::f16, std::move(raw)};
     case '?': return {DType::boolean, std::move(raw)};
     case 'q':
-    case 'l':
-    case 'Q':
-    case 'L':
     case 'n': return {DType::i64, std::move(raw)};
+    case 'Q':
+    case 'N': return {DType::i64, from_unsigned(std::move(raw))};
     case 'i': return {DType::i32, std::move(raw)};
     case 'I': return {DType::i64, converted<uint32_t, int64_t>(raw)};
     case 'h': return {DType::i16, std::move(raw)};
@@ -180,23 +214,38 @@ Tensor from_buffer(PyObject* data, Device device) {
   const Shape shape(std::vector<int64_t>(view.shape, view.shape + view.ndim));
   std::vector<char> raw(static_cast<size_t>(view.len));
   if (PyBuffer_ToContiguous(raw.data(), const_cast<Py_buffer*>(&view), view.len, 'C') < 0) throw nb::python_error();
-  const auto [dtype, elements] = elements_of(view.format, std::move(raw));
+  const auto [dtype, elements] = elements_of(view.format, view.itemsize, std::move(raw));
   const size_t count = static_cast<size_t>(shape.count());
   return unlocked([&] { return Tensor::from_host(elements.data(), count, dtype, shape, device); });
+}
+
+// Lists and arrays alike: fractions do not become integers.
+void require_whole(const Tensor& x, const Tensor& whole) {
+  if (!x.count() || !sum(ne(cast(whole, x.dtype()), x)).item<int64_t>()) return;
+  fail(std::string("an element of this array of ") + dtype_name(x.dtype()) + " is not a whole number of " +
+       dtype_name(whole.dtype()) + ": round it first, or drop the fractions by cast()");
 }
 
 Tensor fitted(const Tensor& x, std::optional<DType> dtype, Device device) {
   return unlocked([x, dtype, device] {
     const NoGrad unrecorded;
     const Tensor there = to(x.detach(), device);
-    const Tensor fits = dtype ? cast(there, *dtype) : there;
+    if (!dtype) return there;
+    const Tensor fits = cast(there, *dtype);
+    if (is_floating(x.dtype()) && is_integer(*dtype)) require_whole(there, fits);
     return fits;
   });
 }
 
 // Imports the array by DLPack and copies it: the tensor shares no memory with the array's owner.
 Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device device) {
-  const nb::object imported = nb::module_::import_("plugrad").attr("from_dlpack")(data);
+  nb::object imported;
+  try {
+    imported = nb::module_::import_("plugrad").attr("from_dlpack")(data);
+  } catch (nb::python_error& error) {  // NumPy has more dtypes, and from_buffer widens them
+    if (!error.matches(PyExc_ValueError) || !nb::hasattr(data, "__array__")) throw;
+    return fitted(from_buffer(data.attr("__array__")().ptr(), device), dtype, device);
+  }
   const Tensor shared = nb::cast<Tensor>(imported);
   const Tensor own = unlocked([shared] { return clone(shared.detach()); });
   return fitted(own, dtype, device);
@@ -220,9 +269,10 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
   if (PyObject_CheckBuffer(x)) return fitted(from_buffer(x, device), dtype, device);
   if (number_of(x, number)) {
     *from_numbers = true;
-    return full({}, number, dtype.value_or(PyBool_Check(x) ? DType::boolean : DType::f32), device);
+    return from_nested(x, dtype, device);
   }
   if (nb::hasattr(data, "__dlpack__")) return from_dlpack_copy(data, dtype, device);
+  if (nb::hasattr(data, "__array__")) return tensor_from(data.attr("__array__")(), dtype, device, from_numbers);
   if (nb::hasattr(data, "tolist")) return tensor_from(data.attr("tolist")(), dtype, device, from_numbers);
   if (PySequence_Check(x) || PyIter_Check(x) || nb::hasattr(data, "__iter__")) {
     *from_numbers = true;
@@ -231,6 +281,24 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
   }
   throw nb::type_error(
       ("[tensor] numbers, nested lists or arrays expected, not " + std::string(Py_TYPE(x)->tp_name)).c_str());
+}
+
+bool holds_numbers(PyObject* x) {
+  if (is_list(x)) return true;
+  if (PyUnicode_Check(x) || PyBytes_Check(x) || PyByteArray_Check(x) || PyType_Check(x)) return false;
+  return PyObject_CheckBuffer(x) || nb::hasattr(x, "__dlpack__") || nb::hasattr(x, "__array__");
+}
+
+Tensor tensor_beside(PyObject* x, const Tensor& other) {
+  std::optional<DType> dtype;
+  if (is_list(x)) {
+    const Kind kind = kind_of(x);
+    if (is_floating(other.dtype()) || (is_integer(other.dtype()) && kind != Kind::floating)) dtype = other.dtype();
+    else if (kind != Kind::floating) dtype = kind == Kind::boolean ? DType::boolean : DType::i64;
+  }
+  const Tensor made = tensor_from(x, dtype, other.device());
+  const bool holds = is_floating(other.dtype()) || (is_integer(other.dtype()) && !is_floating(made.dtype()));
+  return made.rank() || !holds ? made : cast(made, other.dtype());  // an array of rank 0 counts as a number
 }
 
 // --- To lists.

@@ -21,6 +21,7 @@ RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "devi
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
               ("unfold", "axis"): "dimension"}
 NUMPY_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims"}  # accepted as well
+FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "true": "true", "false": "false"}
@@ -106,7 +107,13 @@ def docstring(function, defined):
     for cpp, python in ((" axes", " dims"), ("axis", "dim"), ("undefined tensor", "None"),
                         ("Throws Error (invalid)", "ValueError"), ("an Error (index_error)", "an IndexError")):
         parts = [part.replace(cpp, python) for part in parts]
-    return "\n\n".join(part[0].upper() + part[1:] + ("" if part.endswith((".", ")")) else ".") for part in parts if part)
+    return "\n\n".join(sentence(part) for part in parts if part)
+
+
+def sentence(text):
+    """Begins with a capital, unless the first word is a variable, and ends with a full stop."""
+    first = text[0].upper() if re.match(r"[a-z]{2,}[ ,.]", text) else text[0]
+    return first + text[1:] + ("" if text.endswith((".", ")")) else ".")
 
 
 def literal(text):
@@ -126,8 +133,9 @@ def binding(target, function, overload, doc, as_method):
     """The definition by PyTorch's names of parameters, and another one by NumPy's where those differ."""
     result, parameters = overload
     types = ", ".join(kind for kind, _, _ in parameters)
+    cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
     shown = PYTHON_NAMES.get(function.name, function.name)
-    call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&plugrad::{function.name}))'
+    call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&{cpp}))'
     taken = parameters[1:] if as_method else parameters
     names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in taken]
     numpy_names = [NUMPY_NAMES.get(name, name) for name in names]

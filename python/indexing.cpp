@@ -57,6 +57,29 @@ Tensor indexed(const Tensor& x, PyObject* const* items, Py_ssize_t count) {
 }
 }  // namespace
 
+namespace {
+// The indices that count from the end, counted from the start. Those out of range stay, so that errors name them.
+Tensor from_start(const Tensor& x, int axis, const Tensor& index) {
+  if (index.dtype() != DType::i64 || axis < -x.rank() || axis >= x.rank()) return index;  // the core says why
+  try {
+    const NoGrad unrecorded;
+    const Tensor shifted = add(index, x.size(axis));
+    return where(lt(index, 0), where(lt(shifted, 0), index, shifted), index);
+  } catch (const Error& error) {
+    if (error.code() != Code::unsupported) throw;
+    return index;  // a device that computes no integers
+  }
+}
+}  // namespace
+
+Tensor gather_from_end(const Tensor& x, int axis, const Tensor& index) {
+  return gather(x, axis, from_start(x, axis, index));
+}
+
+Tensor scatter_add_from_end(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
+  return scatter_add(x, axis, from_start(x, axis, index), source);
+}
+
 Tensor index_tensor(const Tensor& x, PyObject* key) {
   const Tensor whole = x;  // a key's __index__ may run Python code
   if (PyTuple_Check(key)) return indexed(whole, PySequence_Fast_ITEMS(key), PyTuple_GET_SIZE(key));

@@ -1,6 +1,7 @@
 // Memory shared with other libraries: DLPack both ways, the buffer protocol; and pickling.
 #include <python/binding.hpp>
 
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/dlpack.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -291,6 +292,20 @@ nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::o
 
 // --- Pickling: by value.
 
+// What a pickle says of a tensor's gradient.
+enum class Tracking { none, asked, unasked, frozen };
+
+Tracking tracking_of(const Tensor& x) {
+  if (x.requires_grad()) return is_parameter(x) ? Tracking::asked : x.is_leaf() ? Tracking::unasked : Tracking::none;
+  return is_parameter(x) ? Tracking::frozen : Tracking::none;
+}
+
+void track(Tensor& x, Tracking tracking) {
+  if (tracking == Tracking::unasked) track_unasked(x);
+  else if (tracking != Tracking::none) x.requires_grad_();
+  if (tracking == Tracking::frozen) x.requires_grad_(false);
+}
+
 nb::object pickled(const nb::object& self) {
   const Tensor x = nb::cast<Tensor>(self);
   const size_t bytes = static_cast<size_t>(x.count() * item_size(x.dtype()));
@@ -298,22 +313,26 @@ nb::object pickled(const nb::object& self) {
   if (!elements.is_valid()) throw nb::python_error();
   char* const raw = PyBytes_AS_STRING(elements.ptr());
   unlocked([&] { x.copy_to_host(raw); });
-  const bool leaf_with_gradient = x.requires_grad() && x.is_leaf();
   return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("tensor"),
                         nb::make_tuple(elements, dtype_name(x.dtype()), nb::tuple(shape_tuple(x.shape())),
-                                       nb::str(nb::cast(x.device())), leaf_with_gradient));
+                                       nb::str(nb::cast(x.device())), static_cast<int>(tracking_of(x))));
 }
 
 Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const ShapeLike& shape, const std::string& device,
-                 bool requires_grad) {
+                 int tracking) {
   const DType type = dtype_from_name(dtype);
   const Shape extents = shape.get();
   const size_t count = elements.size() / static_cast<size_t>(item_size(type));
   if (count * static_cast<size_t>(item_size(type)) != elements.size())
     throw Error(Code::invalid, "[unpickle] the bytes are not a whole number of elements");
   Tensor made = Tensor::from_host(elements.c_str(), count, type, extents, named_device(device));
-  if (requires_grad) made.requires_grad_();
+  track(made, static_cast<Tracking>(tracking));
   return made;
+}
+
+// NumPy's functions call these with a tensor among their arguments.
+template <size_t kLength> nb::object by_numpy(const char (&name)[kLength], const nb::args& given, const nb::kwargs& named) {
+  return nb::module_::import_("plugrad._numpy").attr(name)(*given, **named);
 }
 }  // namespace
 
@@ -328,9 +347,11 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
            "waits for work submitted so far: None is the default stream, -1 asks for no waiting.")
       .def("__dlpack_device__", place_tuple, "(DLPack device type, index).")
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> numpy.typing.NDArray"),
            "A NumPy array over the same memory if the host can read it, else a copy.")
       .def(
           "numpy", [](const nb::object& self) { return to_array(self, nb::none(), nb::none()); },
+          nb::sig("def numpy(self) -> numpy.typing.NDArray"),
           "A NumPy array over the same memory if the host can read it, "
           "else a copy; read-only if this requires gradients.")
       .def(
@@ -343,9 +364,14 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
           },
           "The address of the first element. Does not wait for the device, which may still write to it.")
       .def("__reduce__", pickled);
+  tensor
+      .def("__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },
+           "What NumPy's elementwise functions and the operators of its arrays call: plugrad's op of that meaning.")
+      .def(
+          "__array_function__",
+          [](const nb::args& given, const nb::kwargs& named) { return by_numpy("function", given, named); },
+          "What NumPy's other functions call: they see the tensor as an array.");
   m.def("_unpickle", unpickled);
-  tensor.attr("__array_ufunc__") =
-      nb::none();  // so that NumPy refuses an operator on an array and a tensor, instead of losing the gradient
   m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(),
         "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It requires no "
         "gradient. On a device with streams it waits for the work of the array's stream, or for a capsule that of the "

@@ -54,6 +54,20 @@ Tensor idx(const nb::object& path, const DeviceLike& device) {
   });
 }
 
+io::Metadata texts_of(const nb::object& metadata) {
+  io::Metadata texts;
+  if (metadata.is_none()) return texts;
+  if (!nb::isinstance<nb::dict>(metadata)) throw nb::type_error("[save] metadata must be a dict of texts by name");
+  for (const auto& [name, text] : nb::borrow<nb::dict>(metadata)) {
+    if (!nb::isinstance<nb::str>(name) || !nb::isinstance<nb::str>(text))
+      throw nb::type_error(("[save] metadata holds texts by name, but the value of " + std::string(nb::repr(name).c_str()) +
+                            " is of type " + Py_TYPE(text.ptr())->tp_name + ": store str(value)")
+                               .c_str());
+    texts.emplace(nb::cast<std::string>(name), nb::cast<std::string>(text));
+  }
+  return texts;
+}
+
 void save(const nb::dict& tensors, const nb::object& path, const nb::object& metadata) {
   std::map<std::string, Tensor> all;
   for (const auto& [name, tensor] : tensors) {
@@ -61,8 +75,7 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
       throw nb::type_error("[save] a dict of tensors by name expected: {'weight': tensor}");
     all.emplace(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
   }
-  io::Metadata text;
-  if (!metadata.is_none()) text = nb::cast<io::Metadata>(metadata);
+  const io::Metadata text = texts_of(metadata);
   unlocked([file = path_of(path), &all, &text] { io::write_safetensors(file, all, text); });
 }
 }  // namespace
@@ -70,7 +83,7 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
 void bind_io(nb::module_& m) {
   m.def("save", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata") = nb::none(),
         "Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing. Raises OSError with the "
-        "reason.");
+        "reason, and TypeError for metadata that are not texts.");
   m.def(
       "load",
       [](const nb::object& path, const DeviceLike& device) {

@@ -1,13 +1,20 @@
 #include <python/binding.hpp>
 
+#include <cstdlib>
+#include <string_view>
+
 NB_MODULE(_plugrad, m) {
   using namespace plugrad::python;
   m.doc() = "plugrad's core.";
+  // A thread that runs until the process ends keeps its objects: that is no leak to report to a user.
+  const char* const log = std::getenv("PLUGRAD_LOG");
+  nb::set_leak_warnings(log && std::string_view(log) == "debug");
   bind_errors(m);
   bind_dtypes(m);
   bind_devices(m);
   auto tensor = bind_tensor(m);
   bind_functions(m, tensor);
+  bind_sizes(m);
   bind_interchange(m, tensor);
   bind_runtime(m);
   bind_autograd(m);
@@ -16,4 +23,5 @@ NB_MODULE(_plugrad, m) {
   bind_nn(m);
   bind_optimizers(m);
   bind_io(m);
+  polish_calls(m);
 }

@@ -57,6 +57,18 @@ template <class T, auto Parts> nb::list parts_of(nb::handle self) {
   return all;
 }
 
+int64_t width(const Layer& layer) {
+  return layer.neurons.empty() ? 0 : static_cast<int64_t>(layer.neurons.front().w.size());
+}
+
+// A pickle has what the constructor takes, and the numbers of the parameters.
+nb::object pickled(nb::handle self, const nb::tuple& arguments, const Device& device, const std::vector<Value>& parameters) {
+  nb::list numbers;
+  for (const Value& each : parameters) numbers.append(each.data());
+  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("network"),
+                        nb::make_tuple(self.type(), arguments, nb::str(nb::cast(device)), numbers));
+}
+
 void bind_neuron(nb::module_& m) {
   nb::class_<Neuron> neuron(
       m, "Neuron",
@@ -76,7 +88,11 @@ void bind_neuron(nb::module_& m) {
           "w", [](const Neuron& n) { return wrap_all(n.w); }, "The weights.")
       .def_prop_ro(
           "b", [](const Neuron& n) { return wrap(n.b); }, "The bias.")
-      .def_ro("nonlin", &Neuron::nonlin, "Whether relu comes last.");
+      .def_ro("nonlin", &Neuron::nonlin, "Whether relu comes last.")
+      .def("__reduce__", [](nb::handle self) {
+        const Neuron& neuron = nb::cast<Neuron&>(self);
+        return pickled(self, nb::make_tuple(neuron.w.size(), neuron.nonlin), device_of(neuron), neuron.parameters());
+      });
   bind_parameters(neuron);
 }
 
@@ -92,7 +108,13 @@ void bind_layer(nb::module_& m) {
           nb::arg("nin"), nb::arg("nout"), nb::arg("nonlin") = true, nb::arg("device") = nb::none(),
           nb::arg("seed") = nb::none())
       .def("__call__", call<Layer>, nb::arg("x"), "Returns a list of Values, or one Value where there is one neuron.")
-      .def_prop_ro("neurons", parts_of<Layer, &Layer::neurons>, "The neurons.");
+      .def_prop_ro("neurons", parts_of<Layer, &Layer::neurons>, "The neurons.")
+      .def("__reduce__", [](nb::handle self) {
+        const Layer& layer = nb::cast<Layer&>(self);
+        const bool nonlin = layer.neurons.empty() || layer.neurons.front().nonlin;
+        return pickled(self, nb::make_tuple(width(layer), layer.neurons.size(), nonlin), device_of(layer),
+                       layer.parameters());
+      });
   bind_parameters(layer);
 }
 
@@ -108,7 +130,14 @@ void bind_mlp(nb::module_& m) {
          nb::arg("nin"), nb::arg("nouts"), nb::arg("device") = nb::none(), nb::arg("seed") = nb::none())
       .def("__call__", call<MLP>, nb::arg("x"),
            "Returns a list of Values, or one Value where the last layer has one neuron.")
-      .def_prop_ro("layers", parts_of<MLP, &MLP::layers>, "The layers.");
+      .def_prop_ro("layers", parts_of<MLP, &MLP::layers>, "The layers.")
+      .def("__reduce__", [](nb::handle self) {
+        const MLP& mlp = nb::cast<MLP&>(self);
+        nb::list nouts;
+        for (const Layer& each : mlp.layers) nouts.append(each.neurons.size());
+        const int64_t nin = mlp.layers.empty() ? 0 : width(mlp.layers.front());
+        return pickled(self, nb::make_tuple(nin, nouts), device_of(mlp), mlp.parameters());
+      });
   bind_parameters(mlp);
 }
 }  // namespace

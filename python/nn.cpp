@@ -7,10 +7,12 @@ namespace plugrad::python {
 namespace {
 
 std::vector<Tensor> parameters_of(const nb::object& given) {
+  if (nb::isinstance<Tensor>(given))
+    throw nb::type_error("[optimizer] an iterable of tensors is expected, not a tensor: write [tensor]");
   std::vector<Tensor> all;
   for (const nb::handle each : given) {
     if (!nb::isinstance<Tensor>(each))
-      throw nb::type_error("[optimizer] an iterable of tensors expected, such as model.parameters()");
+      throw nb::type_error("[optimizer] an iterable of tensors is expected, such as model.parameters()");
     all.push_back(nb::cast<Tensor>(each));
   }
   if (all.empty()) throw nb::value_error("[optimizer] no parameters were given");
@@ -29,11 +31,44 @@ void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) 
   optimizer.load_state(all, steps);
 }
 
+// The optimiser keeps the Python objects, so that a pickle of a model and its optimiser has each parameter once.
 template <class T, class Options>
-void construct_adam(T* self, const nb::object& parameters, double lr, const nb::tuple& betas, double eps,
-                    double weight_decay) {
+void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const Options& options) {
+  const nb::object listed = nb::isinstance<Tensor>(parameters) ? parameters : nb::object(nb::list(parameters));
+  new (self.p) T(parameters_of(listed), lr, options);
+  self.h.attr("_parameters") = listed;
+}
+
+template <class T>
+void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
+                    double eps, double weight_decay) {
   if (betas.size() != 2) throw nb::value_error("[adam] betas must be two numbers");
-  new (self) T(parameters_of(parameters), lr, {nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+  construct(self, parameters, lr, nn::AdamOptions{nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+}
+
+nb::dict options_of(const nn::Sgd& optimizer) {
+  const nn::SgdOptions& options = optimizer.options();
+  nb::dict named;
+  named["momentum"] = options.momentum;
+  named["weight_decay"] = options.weight_decay;
+  named["nesterov"] = options.nesterov;
+  return named;
+}
+
+nb::dict options_of(const nn::Adam& optimizer) {
+  const nn::AdamOptions& options = optimizer.options();
+  nb::dict named;
+  named["betas"] = nb::make_tuple(options.beta1, options.beta2);
+  named["eps"] = options.epsilon;
+  named["weight_decay"] = options.weight_decay;
+  return named;
+}
+
+template <class T> nb::object pickled(nb::handle self) {
+  const T& optimizer = nb::cast<T&>(self);
+  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("optimizer"),
+                        nb::make_tuple(self.type(), self.attr("_parameters"), optimizer.rate(), options_of(optimizer),
+                                       state_of(optimizer), optimizer.steps()));
 }
 }  // namespace
 
@@ -51,7 +86,10 @@ void bind_nn(nb::module_& m) {
 }
 
 void bind_optimizers(nb::module_& m) {
-  nb::class_<nn::Optimizer>(m, "Optimizer", "Updates parameters in place. A parameter without a gradient stays as it is.")
+  nb::class_<nn::Optimizer>(m, "Optimizer", nb::dynamic_attr(),
+                              "Updates parameters in place. A parameter stays as it is if it has no gradient, or is frozen "
+                              "by requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
+                              "gradient, and for rates and other options that are negative or not finite.")
       .def(
           "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "Makes one step with the current gradients.")
       .def("zero_grad", &nn::Optimizer::clear_grad, "Drops the gradients of all parameters.")
@@ -65,17 +103,21 @@ void bind_optimizers(nb::module_& m) {
   nb::class_<nn::Sgd, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
       .def(
           "__init__",
-          [](nn::Sgd* self, const nb::object& parameters, double lr, double momentum, double weight_decay, bool nesterov) {
-            new (self) nn::Sgd(parameters_of(parameters), lr, {momentum, weight_decay, nesterov});
+          [](nb::pointer_and_handle<nn::Sgd> self, const nb::object& parameters, double lr, double momentum,
+             double weight_decay, bool nesterov) {
+            construct(self, parameters, lr, nn::SgdOptions{momentum, weight_decay, nesterov});
           },
           nb::arg("parameters"), nb::arg("lr"), nb::arg("momentum") = 0.0, nb::arg("weight_decay") = 0.0,
-          nb::arg("nesterov") = false);
+          nb::arg("nesterov") = false)
+      .def("__reduce__", pickled<nn::Sgd>);
   nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
-      .def("__init__", construct_adam<nn::Adam, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0);
+      .def("__init__", construct_adam<nn::Adam>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0)
+      .def("__reduce__", pickled<nn::Adam>);
   nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
-      .def("__init__", construct_adam<nn::AdamW, nn::AdamOptions>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01);
+      .def("__init__", construct_adam<nn::AdamW>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01)
+      .def("__reduce__", pickled<nn::AdamW>);
 }
 
 }  // namespace plugrad::python

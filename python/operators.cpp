@@ -28,35 +28,46 @@ template <class F> PyObject* apply(const Tensor& a, const Tensor& b, F f) {
   return new_tensor(is_long(a) || is_long(b) ? unlocked([=] { return f(a, b); }) : f(a, b));
 }
 
-// Calls one of the functions below: for two tensors, a tensor and a number, or a number and a tensor.
+// Calls f on two operands of which one is a tensor and the other may be a list or an array.
+template <class F> PyObject* mixed(PyObject* a, PyObject* b, F f) {
+  if (is_tensor(a)) return holds_numbers(b) ? apply(tensor_in(a), tensor_beside(b, tensor_in(a)), f) : not_implemented();
+  return holds_numbers(a) ? apply(tensor_beside(a, tensor_in(b)), tensor_in(b), f) : not_implemented();
+}
+
+// Calls one of the functions below: for two tensors, or a tensor and a number, a list or an array on either side.
 template <class F> PyObject* binary(PyObject* a, PyObject* b) noexcept {
   return guarded<PyObject*>(nullptr, [=] {
+    const auto call = [](const Tensor& x, const Tensor& y) { return F::call(x, y); };
     Number number = 0;
     if (is_tensor(a)) {
       if (is_tensor(b)) [[likely]]
-        return apply(tensor_in(a), tensor_in(b), [](const Tensor& x, const Tensor& y) { return F::call(x, y); });
+        return apply(tensor_in(a), tensor_in(b), call);
       if (number_of(b, number)) return apply(tensor_in(a), [=](const Tensor& x) { return F::call(x, number); });
     } else if (number_of(a, number)) {
       return apply(tensor_in(b), [=](const Tensor& y) { return F::call(number, y); });
     }
-    return not_implemented();
+    return mixed(a, b, call);
   });
 }
 
 struct Add {
+  static constexpr const char* kInPlace = "+=";
   static Tensor call(const Tensor& a, const Tensor& b) { return add(a, b); }
   static Tensor call(const Tensor& a, Number b) { return add(a, b); }
   static Tensor call(Number a, const Tensor& b) { return add(b, a); }
 };
 struct Sub {
+  static constexpr const char* kInPlace = "-=";
   template <class A, class B> static Tensor call(const A& a, const B& b) { return sub(a, b); }
 };
 struct Mul {
+  static constexpr const char* kInPlace = "*=";
   static Tensor call(const Tensor& a, const Tensor& b) { return mul(a, b); }
   static Tensor call(const Tensor& a, Number b) { return mul(a, b); }
   static Tensor call(Number a, const Tensor& b) { return mul(b, a); }
 };
 struct Div {
+  static constexpr const char* kInPlace = "/=";
   template <class A, class B> static Tensor call(const A& a, const B& b) { return div(a, b); }
 };
 struct Pow {
@@ -68,9 +79,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
 }
 
 PyObject* matrix_product(PyObject* a, PyObject* b) noexcept {
-  if (!is_tensor(a) || !is_tensor(b)) return not_implemented();
   return guarded<PyObject*>(nullptr, [=] {
-    return apply(tensor_in(a), tensor_in(b), [](const Tensor& x, const Tensor& y) { return matmul(x, y); });
+    const auto product = [](const Tensor& x, const Tensor& y) { return matmul(x, y); };
+    return is_tensor(a) && is_tensor(b) ? apply(tensor_in(a), tensor_in(b), product) : mixed(a, b, product);
   });
 }
 
@@ -83,17 +94,30 @@ PyObject* itself(PyObject* x) {
   return x;
 }
 
-// --- In place where nothing is recorded; else the name is bound to a new tensor, and the old one does not change.
+// --- In place where nothing is recorded; else the name is bound to a new tensor, and the old one does not change. A leaf
+// with a gradient is an error while recording: `for p in parameters: p -= ...` would change no parameter.
 
 bool writes_in_place(const Tensor& a, const Tensor* b) {
   return !grad_enabled() || (!a.requires_grad() && !(b && b->requires_grad()));
+}
+
+void require_no_leaf(const Tensor& a, const char* op) {
+  if (!grad_enabled() || !a.requires_grad() || !a.is_leaf()) return;
+  throw Error(Code::invalid, std::string("[") + op +
+                                 "] a leaf that requires a gradient cannot change in place while recording: put the "
+                                 "statement under `with plugrad.no_grad():`, or write x = x " + *op + " ...");
 }
 
 template <class F, class InPlace> PyObject* in_place(PyObject* a, PyObject* b, InPlace write) noexcept {
   return guarded<PyObject*>(nullptr, [=] {
     if (!is_tensor(a)) return binary<F>(a, b);
     Tensor target = tensor_in(a);
+    require_no_leaf(target, F::kInPlace);
     Number number = 0;
+    if (!is_tensor(b) && !number_of(b, number) && holds_numbers(b)) {
+      const nb::object operand = wrap(tensor_beside(b, target));
+      return in_place<F>(a, operand.ptr(), write);
+    }
     const bool fits =
         is_tensor(b) ? writes_in_place(target, &tensor_in(b)) : number_of(b, number) && writes_in_place(target, nullptr);
     if (!fits) return binary<F>(a, b);
@@ -147,7 +171,7 @@ template <class F> PyObject* compared(PyObject* a, PyObject* b, F f) {
   Number number = 0;
   if (is_tensor(b)) return apply(tensor_in(a), tensor_in(b), f);
   if (number_of(b, number)) return apply(tensor_in(a), [=](const Tensor& x) { return f(x, number); });
-  return not_implemented();
+  return mixed(a, b, [=](const Tensor& x, const Tensor& y) { return f(x, y); });
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <string_view>
@@ -72,12 +73,26 @@ std::string name_of(nb::handle given) {
 }
 }  // namespace
 
+bool is_bool(PyObject* x) noexcept {
+  if (PyBool_Check(x)) return true;
+  const std::string_view type = Py_TYPE(x)->tp_name;
+  return type == "numpy.bool" || type == "numpy.bool_";
+}
+
+bool names_dtype(const std::string& name) {
+  return std::ranges::any_of(kNames, [&](const Name& each) { return each.name == name; });
+}
+
 bool number_of(PyObject* x, Number& number) noexcept {
   if (PyFloat_Check(x)) {
     number = Number(PyFloat_AS_DOUBLE(x));
     return true;
   }
   if (PyLong_Check(x)) return integer_of(x, number);
+  if (!is_tensor(x) && is_bool(x)) {
+    number = Number(int64_t{PyObject_IsTrue(x) == 1});
+    return true;
+  }
   if (is_tensor(x) || !real_type() || PyObject_IsInstance(x, real_type()) != 1) {
     PyErr_Clear();
     return false;

@@ -1,6 +1,8 @@
 // The tensor's own methods; those that are ops come from the core's headers (see generate.py).
 #include <python/binding.hpp>
 
+#include <plugrad/autograd/autograd.hpp>
+
 #include <nanobind/stl/optional.h>
 
 #include <sstream>
@@ -73,7 +75,8 @@ void construct(Tensor* self, const nb::object& data, std::optional<ShapeLike> sh
   const std::optional<DType> wanted = dtype.get();
   Tensor made = tensor_from(data, wanted, device.get(), &from_numbers);
   if (shape) made = reshape(made, shape->get());
-  if (requires_grad.value_or(from_numbers && is_floating(made.dtype()))) made.requires_grad_();
+  if (requires_grad.value_or(false)) made.requires_grad_();
+  else if (!requires_grad && from_numbers && is_floating(made.dtype())) track_unasked(made);
   new (self) Tensor(std::move(made));
 }
 
@@ -89,29 +92,32 @@ nb::object only_element(const Tensor& x) {
   return nb::bool_(unlocked([&] { return t.item<bool>(); }));
 }
 
-Tensor moved(const Tensor& x, const nb::object& where) {
-  const Tensor source = x;
-  if (nb::isinstance<Device>(where)) {
-    const Device device = nb::cast<Device>(where);
-    return unlocked([&] { return to(source, device); });
-  }
-  if (nb::isinstance<nb::str>(where)) {
-    const std::string name = nb::cast<std::string>(where);
-    const bool is_dtype =
-        name == "bool" || name.starts_with("f") || name.starts_with("i") || name == "double" || name == "long";
-    if (!is_dtype) {
-      const Device device = named_device(name);
-      return unlocked([&] { return to(source, device); });
-    }
-  }
-  const std::optional<DType> dtype = DTypeLike{where}.get();
-  if (!dtype) throw nb::type_error("[to] the argument must be a device or a dtype");
-  return unlocked([&] { return cast(source, *dtype); });
+// Copies data into x, outside any graph, unless it is x's own memory already: `x.data -= 1` has changed that.
+void set_data(Tensor& x, const Tensor& data) {
+  if (data.shape() != x.shape() || data.dtype() != x.dtype())
+    throw Error(Code::invalid, "[data] new data of " + std::string(dtype_name(data.dtype())) + " " + data.shape().text() +
+                                   " for a tensor of " + dtype_name(x.dtype()) + " " + x.shape().text() +
+                                   ": shape and dtype must be equal");
+  unlocked([x, data]() mutable {
+    const NoGrad unrecorded;
+    x.copy_(data.detach());
+  });
 }
 
-Tensor cast_to(const Tensor& x, DType dtype) {
-  const Tensor source = x;
-  return unlocked([&] { return cast(source, dtype); });
+std::string formatted(const Tensor& x, const std::string& spec) {
+  if (spec.empty()) return text_of(x);
+  if (x.count() != 1)
+    throw nb::type_error(("[format] a tensor of shape " + x.shape().text() + " is not one number, which '" + spec +
+                          "' formats: format its elements")
+                             .c_str());
+  return nb::cast<std::string>(nb::module_::import_("builtins").attr("format")(only_element(x), spec));
+}
+
+Tensor flipped(const Tensor& x) {
+  if (x.rank() > 2)
+    throw Error(Code::invalid, "[t] a tensor of shape " + x.shape().text() +
+                                   " has more than two axes: use .T for the last two, or transpose");
+  return x.rank() < 2 ? x : transpose(x);
 }
 
 // reshape(2, 3), reshape((2, 3)) and reshape(shape=...) alike.
@@ -143,19 +149,38 @@ void bind_properties(nb::class_<Tensor>& tensor) {
           "dtype", [](const Tensor& x) { return DTypeObject{x.dtype()}; }, "The type of the elements.")
       .def_prop_ro("device", &Tensor::device, "Where the elements are.")
       .def_prop_ro("ndim", &Tensor::rank, "How many axes there are.")
-      .def_prop_ro("size", &Tensor::count, "How many elements there are.")
+      .def("dim", &Tensor::rank, "How many axes there are.")
+      .def_prop_ro(
+          "size",
+          [](const Tensor& x) { return nb::module_::import_("plugrad._size").attr("Count")(shape_tuple(x.shape())); },
+          nb::sig("def size(self) -> plugrad._size.Count"),
+          "How many elements there are. It can be called: `size()` is the shape, and `size(dim)` one extent.")
       .def("numel", &Tensor::count, "How many elements there are.")
       .def_prop_ro(
           "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
+      .def("t", flipped, "Returns a matrix with its axes swapped, as a view. Raises ValueError for more than two axes.")
+      .def_prop_rw(
+          "data", [](const Tensor& x) { return x.detach(); }, set_data,
+          "The same memory, outside the graph. Setting it copies a tensor of the same shape and dtype into the memory; no "
+          "graph records that.");
+}
+
+void bind_tracking(nb::class_<Tensor>& tensor) {
+  tensor
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](Tensor& x, bool on) { x.requires_grad_(on); },
-          "Whether it is a leaf with a gradient, or was computed from one. Setting it raises ValueError for integers and "
-          "for results of ops.")
+          "Whether it is a leaf with a gradient, or was computed from one. A leaf keeps its gradient where this is set to "
+          "False. True raises ValueError for integers, and False for results of ops.")
       .def_prop_rw(
           "grad", [](const Tensor& x) { return wrap(x.grad()); },
           [](Tensor& x, std::optional<Tensor> grad) { x.set_grad(grad.value_or(Tensor())); },
-          nb::for_setter(nb::arg("grad").none()),
+          nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
+          nb::for_setter(nb::sig("def grad(self, grad: Tensor | None) -> None")), nb::for_setter(nb::arg("grad").none()),
           "The gradient, or None before there is one. A new one must have the same shape, dtype and device.")
+      .def_prop_ro("_is_parameter", is_parameter, "Whether it is a leaf that was asked to have a gradient, or had one.")
+      .def_prop_ro(
+          "_identity", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(&x.impl()); },
+          "A number that tensors share if they are the same: see is_same.")
       .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether it is not the result of a recorded op.")
       .def_prop_ro(
           "op", [](const Tensor& x) { return x.op_name(); },
@@ -175,38 +200,13 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
             nb::cast<Tensor&>(self).requires_grad_(on);
             return nb::borrow(self);
           },
-          nb::arg("on") = true, "Makes this a leaf with a gradient, or one without. Returns itself.")
+          nb::arg("on") = true, nb::sig("def requires_grad_(self, on: bool = True) -> Tensor"),
+          "Makes this a leaf with a gradient, or freezes it: ops no longer record it, and it keeps its gradient. Changes "
+          "nothing for a result of an op that is recorded anyway. Returns itself.")
       .def("retain_grad", &Tensor::retain_grad, "Makes the next backward keep the gradient of this result of an op.")
       .def(
           "zero_grad", [](Tensor& x) { x.clear_grad(); }, "Drops the gradient.")
       .def("detach", &Tensor::detach, "Returns a tensor over the same memory, outside the graph.");
-}
-
-void bind_movers(nb::class_<Tensor>& tensor) {
-  tensor
-      .def("to", moved, nb::arg("where"),
-           "Returns it on another device or in another dtype; itself where nothing changes. Gradients flow back.")
-      .def(
-          "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
-          "Returns it on the cpu.")
-      .def(
-          "cuda",
-          [](const Tensor& x, int64_t index) {
-            return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
-          },
-          nb::arg("index") = 0, "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
-      .def(
-          "move_to_",
-          [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
-          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
-      .def(
-          "float", [](const Tensor& x) { return cast_to(x, DType::f32); }, "As f32.")
-      .def(
-          "double", [](const Tensor& x) { return cast_to(x, DType::f64); }, "As f64.")
-      .def(
-          "long", [](const Tensor& x) { return cast_to(x, DType::i64); }, "As i64.")
-      .def(
-          "bool", [](const Tensor& x) { return cast_to(x, DType::boolean); }, "As bool: x != 0.");
 }
 
 nb::object copy_into(nb::handle self, const nb::object& source) {
@@ -281,6 +281,7 @@ void bind_arange(nb::module_& m) {
       },
       nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
 }
+
 }  // namespace
 
 nb::object shape_tuple(const Shape& shape) {
@@ -300,23 +301,32 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
       "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
       "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
       "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs, small ones widened to f32 and i64.\n"
-      "requires_grad: True for floating numbers and lists of them, False for arrays, unless given.\n\n"
-      "Raises ValueError for lists without a common shape, and for a shape that does not fit.");
+      "requires_grad: True for floating numbers and lists of them, as in micrograd; False for arrays; unless given. A\n"
+      "tensor that tracks only by this default is no parameter of a module: ask for it, with requires_grad=True or\n"
+      "nn.Parameter. plugrad.tensor tracks only if asked to.\n\n"
+      "Raises ValueError for lists without a common shape, for a shape that does not fit, for fractions in integers, and\n"
+      "for whole numbers that f32 does not hold unless dtype is given.");
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
   tensor.def("__init__", construct, nb::arg("data"), nb::arg("shape") = nb::none(), nb::arg("device") = nb::none(),
              nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = nb::none());
   bind_properties(tensor);
+  bind_tracking(tensor);
   bind_gradients(tensor);
   bind_movers(tensor);
   bind_writers(tensor);
   tensor.def("__repr__", text_of)
+      .def("__format__", formatted, nb::arg("spec"), "The only element as a number in this format; without one, the text.")
+      .def(
+          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Tensor"),
+          "Itself: a shallow copy shares memory and gradient. deepcopy and clone() copy.")
       .def("tolist", to_list,
+           nb::sig("def tolist(self) -> typing.Any"),
            "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
-      .def("item", only_element,
+      .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
            "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
       .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
       .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
-      .def("__iter__", iterate);
+      .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
   bind_views(tensor);
   return tensor;
 }

@@ -96,24 +96,43 @@ bool grad_enabled() { return recording(); }
 // --- A tensor's place in the graph.
 
 namespace {
+// The node that holds the tensor's gradient, or null.
+Node* holder(const Tensor& x) {
+  const Impl& impl = x.impl();
+  return impl.node ? impl.node.get() : impl.frozen ? frozen_node(impl) : nullptr;
+}
 Node& node_of(const Tensor& x, const char* what) {
   require_defined(x, what);
-  if (Node* node = x.impl().node.get()) return *node;
+  if (Node* node = holder(x)) return *node;
   throw Error(Code::invalid, std::string("[") + what + "] the tensor requires no gradient: call requires_grad_() first");
 }
 }  // namespace
 
 Tensor& Tensor::requires_grad_(bool on) {
   require_defined(*this, "requires_grad_");
-  if (!is_leaf())
+  if (!is_leaf()) {
+    if (on) return *this;
     throw Error(Code::invalid, "[requires_grad_] this tensor is the result of " + std::string(op_name()) +
                                    ": only leaves can be changed; detach() it");
+  }
   if (on && !is_floating(dtype()))
     throw Error(Code::invalid, std::string("[requires_grad_] a tensor of ") + dtype_name(dtype()) +
                                    " has no gradient: expected a floating dtype");
-  if (on && !impl_->node) impl_->node = new_node(impl_->view);
-  if (!on) impl_->node = {};
+  if (!on && impl_->node) freeze(*impl_);
+  if (on && !impl_->node) impl_->node = impl_->frozen ? thaw(*impl_) : new_node(impl_->view);
+  if (on) impl_->node->flags &= static_cast<uint8_t>(~Node::kUnasked);
   return *this;
+}
+
+void track_unasked(Tensor& leaf) {
+  leaf.requires_grad_();
+  if (leaf.is_leaf()) leaf.impl().node->flags |= Node::kUnasked;
+}
+
+bool is_parameter(const Tensor& x) {
+  require_defined(x, "is_parameter");
+  const Node* node = holder(x);
+  return node && !node->rule && !(node->flags & Node::kUnasked);
 }
 
 bool Tensor::requires_grad() const { return impl_ && impl_->node; }
@@ -123,7 +142,8 @@ bool Tensor::is_leaf() const {
 }
 Tensor Tensor::grad() const {
   require_defined(*this, "grad");
-  return impl_->node ? impl_->node->grad : Tensor();
+  const Node* node = holder(*this);
+  return node ? node->grad : Tensor();
 }
 const char* Tensor::op_name() const { return is_leaf() ? "" : impl_->node->rule->name; }
 void Tensor::retain_grad() { node_of(*this, "retain_grad").flags |= Node::kRetains; }
@@ -137,7 +157,8 @@ void Tensor::set_grad(const Tensor& grad) {
 }
 
 void Tensor::clear_grad() {
-  if (impl_ && impl_->node) impl_->node->grad = {};
+  if (!impl_) return;
+  if (Node* node = holder(*this)) node->grad = {};
 }
 
 Tensor Tensor::detach() const {
@@ -167,7 +188,8 @@ void require_writable(const Tensor& x, const char* what) {
   if (x.impl().node && recording())
     throw Error(Code::invalid,
                 std::string("[") + what +
-                    "] a tensor that requires a gradient cannot be written in place while recording: use NoGrad");
+                    "] a tensor that requires a gradient cannot be written in place while recording: switch recording "
+                    "off first (no_grad in Python, NoGrad in C++)");
   const plugrad_view& v = view_of(x);
   if ((v.layout & PLUGRAD_STRIDED) && v.count && may_overlap(v))
     throw Error(Code::invalid, std::string("[") + what + "] elements of this " +

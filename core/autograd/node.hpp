@@ -63,7 +63,7 @@ struct More {
 
 // A leaf has no rule, and each pass keeps its own sum for it. A recorded node belongs to one pass at a time.
 struct Node : Counted {
-  enum Flags : uint8_t { kSpent = 1, kRetains = 2 };
+  enum Flags : uint8_t { kSpent = 1, kRetains = 2, kUnasked = 4 };
 
   uint32_t pending = 0;           // in a pass: gradients still to arrive; for a leaf: its index in the pass
   std::atomic<uint32_t> pass{0};  // the id of the pass that claimed it, or 0
@@ -123,6 +123,11 @@ inline bool recording() { return local().mode & kRecording; }
 
 // Throws Error (invalid) if x may not be written in place: while it is recorded, or if it is an expanded view.
 void require_writable(const Tensor& x, const char* what);
+
+// The nodes of leaves whose gradient was switched off. They are few, so an Impl has no room for them.
+void freeze(Impl& impl);             // takes the node from the leaf and keeps it
+Ref<Node> thaw(Impl& impl);          // returns the node and forgets it; the leaf must be frozen
+Node* frozen_node(const Impl& impl); // of a frozen leaf
 
 // A node for a tensor of this shape.
 Ref<Node> new_node(const plugrad_view& view);

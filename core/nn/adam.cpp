@@ -16,6 +16,8 @@ Adam::Adam(std::vector<Tensor> parameters, double rate, AdamOptions options, boo
       throw Error(Code::invalid, "[adam] beta1 and beta2 must lie in [0, 1), got " + std::to_string(beta));
     }
   }
+  require_option("epsilon", options_.epsilon);
+  require_option("the weight decay", options_.weight_decay);
   m_ = zeros_for(parameters_);
   v_ = zeros_for(parameters_);
   taken_.resize(parameters_.size());
@@ -32,7 +34,7 @@ void Adam::step() {
   ++steps_;
   AdamStep step{rate_, options_.beta1, options_.beta2, options_.epsilon, options_.weight_decay, decoupled_, 0};
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = parameters_[i].grad();
+    const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
     follow(m_[i], parameters_[i]);
     follow(v_[i], parameters_[i]);

@@ -8,16 +8,44 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 #include <utility>
 
 namespace plugrad::nn {
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double rate) : parameters_(std::move(parameters)), rate_(rate) {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].defined()) {
-      throw Error(Code::invalid, "[optimizer] parameter " + std::to_string(i) + " is undefined");
-    }
+namespace {
+void require_parameter(const Tensor& x, size_t i) {
+  const std::string which = "[optimizer] parameter " + std::to_string(i);
+  if (!x.defined()) throw Error(Code::invalid, which + " is undefined");
+  if (!x.is_leaf())
+    throw Error(Code::invalid, which + " of shape " + x.shape().text() + " is the result of " + x.op_name() +
+                                   ": pass the tensors that it was computed from, or detach() it first");
+  if (!x.requires_grad() && !is_parameter(x))
+    throw Error(Code::invalid, which + " of shape " + x.shape().text() +
+                                   " requires no gradient, so no step would change it: call requires_grad_() on it");
+}
+}  // namespace
+
+void require_option(const char* name, double value) {
+  if (!(value >= 0) || !std::isfinite(value)) {
+    std::ostringstream text;
+    text << "[optimizer] " << name << " is " << value << ": a finite number of at least 0 is expected";
+    throw Error(Code::invalid, text.str());
   }
+}
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, double rate) : parameters_(std::move(parameters)) {
+  set_rate(rate);
+  for (size_t i = 0; i < parameters_.size(); ++i) require_parameter(parameters_[i], i);
+}
+
+void Optimizer::set_rate(double rate) {
+  require_option("the learning rate", rate);
+  rate_ = rate;
+}
+
+Tensor Optimizer::gradient_of(const Tensor& parameter) {
+  return parameter.requires_grad() ? parameter.grad() : Tensor();
 }
 
 Optimizer::~Optimizer() = default;

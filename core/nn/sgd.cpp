@@ -10,6 +10,8 @@ namespace plugrad::nn {
 
 Sgd::Sgd(std::vector<Tensor> parameters, double rate, SgdOptions options)
     : Optimizer(std::move(parameters), rate), options_(options) {
+  require_option("the momentum", options_.momentum);
+  require_option("the weight decay", options_.weight_decay);
   if (options_.nesterov && options_.momentum == 0) throw Error(Code::invalid, "[sgd] nesterov needs a momentum above 0");
   if (options_.momentum != 0) velocity_ = zeros_for(parameters_);
 }
@@ -20,7 +22,7 @@ void Sgd::step() {
   const SgdStep step{rate_, options_.momentum, options_.weight_decay, options_.nesterov};
   Tensor none;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = parameters_[i].grad();
+    const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
     Tensor& velocity = velocity_.empty() ? none : velocity_[i];
     follow(velocity, parameters_[i]);

@@ -13,6 +13,9 @@ struct StateGroup {
   const std::vector<Tensor>* tensors;
 };
 
+// Throws Error (invalid), which names the option, unless the value is finite and at least 0.
+void require_option(const char* name, double value);
+
 std::vector<NamedTensor> collect_state(const std::vector<StateGroup>& groups);
 // Copies state into the groups; devices may differ. Checks all of it before it changes any tensor.
 void restore_state(const std::vector<StateGroup>& groups, const std::vector<NamedTensor>& state, int64_t steps);

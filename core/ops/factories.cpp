@@ -38,7 +38,8 @@ int64_t arange_count(Number start, Number end, Number step) {
 }  // namespace
 
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
-  require_number_dtype(Op::IOTA, static_cast<uint8_t>(dtype));
+  if (dtype == DType::boolean)
+    throw Error(Code::invalid, "[arange] bool does not count: give a dtype of numbers, such as i64 or f32");
   const Immediate first = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), start),
                   by = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), step);
   if (std::isfinite(end.real())) number_operand(Op::IOTA, static_cast<uint8_t>(dtype), end);

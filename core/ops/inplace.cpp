@@ -69,7 +69,7 @@ void Tensor::move_to_(Device device) {
   impl_->device = &device.state();
   impl_->storage = there.impl().storage;
   impl_->view = view_of(there);
-  if (grad_there.defined()) impl_->node->grad = grad_there;
+  if (grad_there.defined()) set_grad(grad_there);
 }
 
 }  // namespace plugrad

@@ -72,7 +72,10 @@ std::string status_text(plugrad_status status, const std::string& where, const s
 
 void throw_status(plugrad_status status, const std::string& where, const std::string& why) {
   const bool known = status >= PLUGRAD_INVALID && status <= PLUGRAD_INTERNAL;
-  throw Error(known ? static_cast<Code>(status) : Code::internal, status_text(status, where, why));
+  // Backends may name the op themselves.
+  const std::string named = "[" + where + "] ";
+  const std::string reason = why.starts_with(named) ? why.substr(named.size()) : why;
+  throw Error(known ? static_cast<Code>(status) : Code::internal, status_text(status, where, reason));
 }
 
 }  // namespace plugrad

@@ -10,11 +10,13 @@
 namespace plugrad {
 
 struct Node;
+struct Impl;
 void destroy(Node* node) noexcept;
+void drop_frozen(Impl& impl) noexcept;
 
 struct Impl : Counted {
   Impl(DeviceState& on, Ref<Storage> memory) : device(&on), storage(std::move(memory)) {}
-  uint32_t reserved = 0;
+  uint32_t frozen = 0;  // whether autograd keeps the node of this leaf, whose gradient was switched off
   DeviceState* device;
   Ref<Storage> storage;
   Ref<Node> node;     // set if a gradient is wanted

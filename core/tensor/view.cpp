@@ -89,7 +89,9 @@ void destroy(Impl* impl) noexcept {
   Storage* storage = impl->storage.release();
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
-  if (impl->node) std::destroy_at(&impl->node);  // no other member needs its destructor: storage is null
+  // No other member needs its destructor: storage is null.
+  if (impl->node) std::destroy_at(&impl->node);
+  if (impl->frozen) [[unlikely]] drop_frozen(*impl);
   l.objects.put(impl);
 }
 

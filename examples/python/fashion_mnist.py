@@ -10,7 +10,7 @@ import plugrad
 from plugrad import data, nn, optim, training
 
 
-def network(device) -> nn.Sequential:
+def network(device: str) -> nn.Sequential:
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 256, device=device), nn.ReLU(), nn.Linear(256, 10, device=device))
 
 

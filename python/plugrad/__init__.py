@@ -9,12 +9,13 @@ Tensor([0. 4. 6.])
 """
 
 import builtins as _builtins
+from typing import Any as _Any
 
 from . import _plugrad
-from ._drawing import Dot, draw_dot
-from ._modes import enable_grad, no_grad
+from ._drawing import Dot as Dot, draw_dot as draw_dot
+from ._modes import enable_grad as enable_grad, no_grad as no_grad
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
-from . import data, nn, optim, training
+from . import data as data, nn as nn, optim as optim, training as training
 
 __version__ = "0.1.0"
 # `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
@@ -23,7 +24,7 @@ __all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and
                     "training"})
 
 
-def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> _plugrad.Tensor:
+def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: bool = False) -> _plugrad.Tensor:
     """Copies numbers, nested lists or an array. As in PyTorch, the tensor tracks a gradient only if asked to."""
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from typing import Any
 
 from . import _plugrad
 
@@ -9,7 +10,7 @@ from . import _plugrad
 class Dot:
     """A graph in the language DOT. Notebooks show it as a picture where Graphviz is installed, else as text."""
 
-    def __init__(self, source: str):
+    def __init__(self, source: str) -> None:
         self.source = source
 
     def __str__(self) -> str:
@@ -23,7 +24,7 @@ class Dot:
         return subprocess.run([program, f"-T{format}"], input=self.source.encode(), stdout=subprocess.PIPE,
                               check=True).stdout
 
-    def save(self, path) -> None:
+    def save(self, path: Any) -> None:
         """Writes the picture in the format of the suffix (.svg, .png, .pdf), or the text for .dot."""
         name = str(path)
         suffix = name.rpartition(".")[2]
@@ -31,7 +32,7 @@ class Dot:
         with open(name, "wb") as file:
             file.write(content)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": self.source}
         if shutil.which("dot"):
             bundle["image/svg+xml"] = self.render().decode()
@@ -41,7 +42,7 @@ class Dot:
         return self.render().decode() if shutil.which("dot") else None
 
 
-def draw_dot(root, rankdir: str = "LR", limit: int = 2000) -> Dot:
+def draw_dot(root: "_plugrad.Tensor | _plugrad.Value", rankdir: str = "LR", limit: int = 2000) -> Dot:
     """Returns the graph that computed a Value or a Tensor.
 
     rankdir: the direction of the arrows: LR, TB, RL or BT. Reads the values, and so waits for the device. Raises ValueError

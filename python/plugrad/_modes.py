@@ -1,22 +1,25 @@
 """Context managers and decorators that switch recording off and on."""
 
 from contextlib import ContextDecorator
+from typing import Any, ClassVar, Self
 
 from . import _plugrad
 
 
 class _Mode(ContextDecorator):
-    def __init__(self):
-        self._entered = []  # an instance may be entered again inside itself
+    _guard: ClassVar[Any]
 
-    def __enter__(self):
+    def __init__(self) -> None:
+        self._entered: list[Any] = []  # an instance may be entered again inside itself
+
+    def __enter__(self) -> Self:
         self._entered.append(self._guard())
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._entered.pop()
 
-    def _recreate_cm(self):
+    def _recreate_cm(self) -> Self:
         return type(self)()  # decorated functions may run on several threads
 
 

@@ -1,6 +1,7 @@
 """Data sets, and selection of their rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from . import _plugrad
 from ._plugrad import Tensor
@@ -8,24 +9,26 @@ from ._plugrad import Tensor
 __all__ = ["fashion_mnist", "moons", "read_idx", "rows"]
 
 
-def fashion_mnist(directory=None, device=None):
+def fashion_mnist(directory: Any = None,
+                  device: Any = None) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Returns ((images, labels), (test images, test labels)): images (n, 28, 28), f32 in 0 .. 1; labels (n), i64.
 
     directory: holds the four files under their original names, with or without ".gz"; by default where Debian's package
     dataset-fashion-mnist installs them. Raises OSError, with the command that installs the data, where they are missing.
     """
-    return _plugrad._fashion_mnist(directory, device)
+    return _plugrad._fashion_mnist(directory, device)  # type: ignore[no-any-return]
 
 
-def moons(count: int = 100, noise: float = 0.1, seed: int = 0, device=None):
+def moons(count: int = 100, noise: float = 0.1, seed: int = 0,
+          device: Any = None) -> tuple[Tensor, Tensor]:
     """Returns (points (count, 2), f32, labels (count), i64): two interleaving half circles, of which 0 is the upper one.
 
     The same seed gives the same points. Raises ValueError for a negative count or noise.
     """
-    return _plugrad._moons(count, noise, seed, device)
+    return _plugrad._moons(count, noise, seed, device)  # type: ignore[no-any-return]
 
 
-def read_idx(path, device=None) -> Tensor:
+def read_idx(path: Any, device: Any = None) -> Tensor:
     """Reads a file of unsigned bytes in the format of MNIST, plain or with gzip, as i64.
 
     Raises OSError where it is missing or damaged.
@@ -33,9 +36,24 @@ def read_idx(path, device=None) -> Tensor:
     return _plugrad._read_idx(path, device)
 
 
-def rows(x: Tensor, indices: Sequence[int] | Tensor) -> Tensor:
-    """Returns x[i] for each i of indices, along the first dim; gradients flow back. IndexError for an i out of range."""
-    index = indices if isinstance(indices, Tensor) else Tensor(indices, dtype="i64", device=x.device)
+def _positions(x: Tensor, chosen: Tensor) -> Tensor:
+    """The positions where a mask of x's rows is true; other tensors are positions."""
+    if chosen.dtype != "bool":
+        return chosen
+    if chosen.shape != x.shape[:1]:
+        raise IndexError(f"[rows] a mask of shape {chosen.shape} for {len(x)} rows: one bool for each row is expected")
+    return Tensor([i for i, each in enumerate(chosen.tolist()) if each], dtype="i64", device=x.device)
+
+
+def rows(x: Tensor, indices: Sequence[int] | Sequence[bool] | Tensor) -> Tensor:
+    """Returns x[i] for each i of indices, along the first dim, or the rows where bools are true; gradients flow back.
+
+    Negative indices count from the end. Raises IndexError for an i out of range, and for a mask of another length.
+    """
+    if not isinstance(indices, Tensor):
+        mask = len(indices) > 0 and type(indices[0]).__name__ in ("bool", "bool_")
+        indices = Tensor(indices, dtype=None if mask else "i64", device=x.device)
+    index = _positions(x, indices)
     if x.ndim == 1:
         return x.gather(0, index)
     flat = x.reshape(x.shape[0], -1)

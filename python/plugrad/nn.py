@@ -3,71 +3,112 @@
 Your own class derives from Module, stores tensors and modules as attributes, and defines forward.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from . import _plugrad
 from ._modes import no_grad
-from ._plugrad import Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax  # noqa: F401
+from ._plugrad import DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax  # noqa: F401
 
 __all__ = ["CrossEntropyLoss", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss", "Module",
-           "Neuron", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax", "max_margin_loss",
-           "mse_loss", "softmax"]
+           "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax",
+           "max_margin_loss", "mse_loss", "softmax"]
+
+
+def Parameter(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: N802  (a class in PyTorch)
+    """Returns a copy of the data as a leaf that a module counts among its parameters. Raises ValueError for integers."""
+    return Tensor(data, dtype=dtype, device=device, requires_grad=True)
+
+
+def _no_forward(self: "Module", *arguments: Any) -> Any:
+    raise NotImplementedError(f"[forward] {type(self).__name__} defines no forward")
 
 
 class Module:
     """A function of tensors with parameters.
 
-    Its parameters are the leaves with a gradient among its attributes, and the parameters of modules among them. Attributes
-    may be lists and dicts of both.
+    Its parameters are those tensors among its attributes that somebody asked to have a gradient: by nn.Parameter,
+    requires_grad=True or requires_grad_(). One that is frozen later, by requires_grad_(False), remains a parameter.
+    `Tensor([1.0])` tracks a gradient by default, without being asked to, and so is not one: a constant of a module does not
+    become trained by accident. Buffers are never parameters. Attributes may also be modules, and lists and dicts of tensors
+    and modules.
     """
 
-    def forward(self, *arguments):
-        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+    forward: Callable[..., Any] = _no_forward
 
-    def __call__(self, *arguments, **named):
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.forward(*arguments, **named)
 
-    def _members(self) -> Iterator[tuple[str, object]]:
+    def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:
         for name, value in vars(self).items():
             yield from _flattened(name, value)
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight"."""
+    def _all_members(self, prefix: str = "") -> Iterator[tuple[str, Tensor, bool | None]]:
+        """Yields (name, tensor, whether a state_dict has it) for each tensor; None means that it is no buffer."""
+        buffers = vars(self).get("_buffer_names", {})
         for name, value in self._members():
             if isinstance(value, Module):
-                yield from value.named_parameters(f"{prefix}{name}.")
-            elif value.requires_grad and value.is_leaf:
-                yield prefix + name, value
+                yield from value._all_members(f"{prefix}{name}.")
+            else:
+                yield prefix + name, value, buffers.get(name)
+
+    def register_buffer(self, name: str, data: Any, persistent: bool = True) -> None:
+        """Sets an attribute to a tensor that is no parameter, but moves with the module and is in its state_dict.
+
+        data: what plugrad.tensor takes; a tensor is shared, outside the graph. persistent: whether state_dict has it. Raises
+        ValueError for a name that the module uses already.
+        """
+        buffers = vars(self).setdefault("_buffer_names", {})
+        if name in vars(self) and name not in buffers:
+            raise ValueError(f"[register_buffer] the module has an attribute '{name}' already: choose another name")
+        buffers[name] = persistent
+        setattr(self, name, data.detach() if isinstance(data, Tensor) else Tensor(data, requires_grad=False))
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Yields (name, tensor) for each buffer, also those of inner modules."""
+        return ((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
+
+    def buffers(self) -> list[Tensor]:
+        """Returns all buffers, each once."""
+        return _each_once(self.named_buffers())
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight"."""
+        return ((name, tensor) for name, tensor, kept in self._all_members(prefix) if kept is None and tensor._is_parameter)
 
     def parameters(self) -> list[Tensor]:
-        """Returns all parameters, each once."""
-        found: list[Tensor] = []
-        for _, tensor in self.named_parameters():
-            if not any(tensor.is_same(other) for other in found):
-                found.append(tensor)
-        return found
+        """Returns all parameters, also frozen ones, each once."""
+        return _each_once(self.named_parameters())
 
     def zero_grad(self) -> None:
         """Drops the gradients of all parameters."""
         for tensor in self.parameters():
             tensor.zero_grad()
 
-    def to(self, device) -> "Module":
-        """Moves the tensors to a device inside the same leaves, so that optimisers keep their handles. Returns itself."""
-        for _, value in self._members():
-            if isinstance(value, Module):
-                value.to(device)
-            else:
-                value.move_to_(device)
+    def to(self, device: Any) -> "Module":
+        """Moves the tensors to a device inside the same leaves, so that optimisers keep their handles. Returns itself.
+
+        Raises ValueError for a dtype: layers have one from the start.
+        """
+        if isinstance(device, DType) or (isinstance(device, str) and _is_dtype(device)):
+            raise ValueError(f"[to] a module moves to devices, and '{device}' is a dtype: make the layers with dtype='{device}'")
+        for _, tensor, _ in self._all_members():
+            if tensor.is_leaf:
+                tensor.move_to_(device)
         return self
 
+    def _state(self) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor, kept in self._all_members()
+                if (tensor._is_parameter if kept is None else kept)}
+
     def state_dict(self) -> dict[str, Tensor]:
-        """Returns the parameters by name, for save(): the same memory, outside the graph."""
-        return {name: tensor.detach() for name, tensor in self.named_parameters()}
+        """Returns the parameters and buffers by name, for save(): the same memory, outside the graph."""
+        return {name: tensor.detach() for name, tensor in self._state().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Copies values into the parameters. Raises ValueError, and changes nothing, where names or shapes differ."""
-        own = dict(self.named_parameters())
+        """Copies values into the parameters and buffers. Raises ValueError, and changes nothing, where names or shapes
+        differ."""
+        own = self._state()
         if own.keys() != state.keys():
             missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
             raise ValueError(f"[load_state_dict] missing: {missing}, unknown: {unknown}")
@@ -83,7 +124,19 @@ class Module:
         return f"{type(self).__name__}({inner})"
 
 
-def _flattened(name, value):
+def _is_dtype(name: str) -> bool:
+    try:
+        DType(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _each_once(named: Iterable[tuple[str, Tensor]]) -> list[Tensor]:
+    return list({tensor._identity: tensor for _, tensor in named}.values())
+
+
+def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]:
     """Yields the tensors and modules in an attribute, with their names."""
     if isinstance(value, (Module, Tensor)):
         yield name, value
@@ -101,11 +154,12 @@ class Linear(Module):
     Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype=None, device=None):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None,
+                 device: Any = None) -> None:
         self.weight, self.bias = _plugrad._linear(in_features, out_features, bias, dtype, device)
 
     def forward(self, x: Tensor) -> Tensor:
-        product = x @ self.weight.T
+        product: Tensor = x @ self.weight.T
         return product if self.bias is None else product + self.bias
 
     def __repr__(self) -> str:
@@ -116,15 +170,15 @@ class Linear(Module):
 class Sequential(Module):
     """Calls modules or functions one after another. Parameters are named by position: "0.weight"."""
 
-    def __init__(self, *modules):
+    def __init__(self, *modules: Callable[..., Any]) -> None:
         self._modules = list(modules)
 
-    def _members(self):
+    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
         for i, module in enumerate(self._modules):
             if isinstance(module, Module):
                 yield str(i), module
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         for module in self._modules:
             x = module(x)
         return x
@@ -132,7 +186,7 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: int | slice) -> Any:
         return Sequential(*self._modules[i]) if isinstance(i, slice) else self._modules[i]
 
     def __repr__(self) -> str:
@@ -170,7 +224,7 @@ class Sigmoid(Module):
 class Softmax(Module):
     """e^x over its sum along a dim: shares that add up to 1."""
 
-    def __init__(self, dim: int = -1):
+    def __init__(self, dim: int = -1) -> None:
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
@@ -214,7 +268,7 @@ def max_margin_loss(scores: Tensor, signs: Tensor, reduction: str = "mean") -> T
 
 
 class _Loss(Module):
-    def __init__(self, reduction: str = "mean"):
+    def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction
 
 

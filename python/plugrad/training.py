@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TextIO
 
 from . import _plugrad, data
 from ._modes import no_grad
@@ -19,7 +20,8 @@ class Progress:
     WIDTH = 30
     INTERVAL = 0.1  # seconds between two drawings
 
-    def __init__(self, total: int, label: str = "", file=None, enabled: bool = True):
+    def __init__(self, total: int, label: str = "", file: TextIO | None = None,
+                 enabled: bool = True) -> None:
         self._total, self._label, self._file = max(total, 1), label, file or sys.stderr
         self._enabled, self._done, self._text = enabled, 0, ""
         self._start, self._drawn = time.monotonic(), 0.0
@@ -41,10 +43,10 @@ class Progress:
             self._file.flush()
         self._enabled = self._live = False
 
-    def __enter__(self):
+    def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _line(self) -> str:
@@ -78,12 +80,12 @@ def batches(count: int, size: int | None, order: Sequence[int] | None = None) ->
         yield order[start:start + step]
 
 
-def _pick(x: Tensor, indices) -> Tensor:
+def _pick(x: Tensor, indices: Sequence[int]) -> Tensor:
     return x[indices.start:indices.stop] if isinstance(indices, range) else data.rows(x, indices)
 
 
-def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer, loss=cross_entropy, epochs: int = 1,
-        batch_size: int | None = None, shuffle: bool = True, seed: int = 0, progress: bool = True,
+def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer: Any,
+        loss: Callable[[Any, Tensor], Tensor] = cross_entropy, epochs: int = 1, batch_size: int | None = None, shuffle: bool = True, seed: int = 0, progress: bool = True,
         on_epoch: Callable[[int, float], None] | None = None) -> History:
     """Trains on rows of inputs and targets, in batches, or on all rows at once without batch_size.
 
@@ -105,7 +107,9 @@ def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, opti
     return history
 
 
-def _epoch(model, inputs, targets, optimizer, loss, batch_size, order, progress, label) -> float:
+def _epoch(model: Callable[[Tensor], Any], inputs: Tensor, targets: Tensor, optimizer: Any,
+           loss: Callable[[Any, Tensor], Tensor], batch_size: int | None, order: Sequence[int] | None, progress: bool,
+           label: str) -> float:
     total, seen = 0.0, 0
     steps = -(-len(inputs) // (batch_size or max(len(inputs), 1)))
     with Progress(steps, label, enabled=progress) as bar:
@@ -122,7 +126,7 @@ def _epoch(model, inputs, targets, optimizer, loss, batch_size, order, progress,
 
 def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, batch_size: int = 1000) -> float:
     """Returns the share of rows whose largest output is the label's."""
-    right = 0
+    right: float = 0
     with no_grad():
         for indices in batches(len(inputs), batch_size):
             right += (model(_pick(inputs, indices)).argmax(-1) == _pick(labels, indices)).sum().item()

@@ -1,4 +1,7 @@
 """Neuron, Layer, MLP, and micrograd's demo."""
+import copy
+import pickle
+
 import plugrad
 import pytest
 from plugrad import MLP, Layer, Neuron, Value
@@ -124,3 +127,14 @@ def test_the_moons_demo(moons):
         total.backward()
         for p in model.parameters():
             p.data -= (1.0 - 0.9 * step / 100) * p.grad
+
+
+@pytest.mark.parametrize("make", [lambda: plugrad.MLP(2, [3, 1], seed=1), lambda: plugrad.Layer(2, 2, nonlin=False, seed=1),
+                                  lambda: plugrad.Neuron(2, seed=1)])
+def test_networks_are_copied(make):
+    network = make()
+    network.parameters()[0].data = 0.25
+    state = plugrad.generator_state()
+    for again in (pickle.loads(pickle.dumps(network)), copy.deepcopy(network)):
+        assert repr(again) == repr(network) and [p.data for p in again.parameters()] == [p.data for p in network.parameters()]
+    assert plugrad.generator_state() == state

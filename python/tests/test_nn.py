@@ -1,6 +1,9 @@
 """Modules, losses, optimisers, training."""
+import copy
 import io
 import math
+import pickle
+import time
 
 import plugrad
 import pytest
@@ -40,7 +43,8 @@ def test_modules_of_ones_own():
             self.first = nn.Linear(2, 3)
             self.rest = [nn.Linear(3, 3), nn.Tanh()]
             self.heads = {"a": nn.Linear(3, 1)}
-            self.scale = Tensor([2.0])
+            self.scale = nn.Parameter([2.0])
+            self.default = Tensor([1.0])  # tracks unasked: no parameter
             self.constant = plugrad.ones((1,))
             self.shared = self.first
 
@@ -48,13 +52,71 @@ def test_modules_of_ones_own():
             return self.heads["a"](self.rest[1](self.rest[0](self.first(x)))) * self.scale * self.constant
     net = Net()
     assert len(net.parameters()) == 7 and "heads.a.weight" in dict(net.named_parameters())
-    assert "constant" not in dict(net.named_parameters())
+    assert not {"constant", "default"} & dict(net.named_parameters()).keys()
     net(plugrad.ones((1, 2))).sum().backward()
     assert all(p.grad is not None for p in net.parameters())
     net.zero_grad()
     assert all(p.grad is None for p in net.parameters())
     with pytest.raises(NotImplementedError):
         nn.Module()(1)
+
+
+def test_frozen_parameters_and_buffers_are_in_the_state():
+    class Net(nn.Module):
+        def __init__(self):
+            self.register_buffer("mean", Tensor([0.5]))
+            self.register_buffer("seen", [1.0], persistent=False)
+            self.layer = nn.Linear(1, 1)
+    net, other = Net(), Net()
+    net.mean = plugrad.tensor([3.0])
+    net.layer.weight.requires_grad = False
+    assert list(net.state_dict()) == ["mean", "layer.weight", "layer.bias"] and len(net.parameters()) == 2
+    assert [name for name, _ in net.named_buffers()] == ["mean", "seen"] and len(net.buffers()) == 2
+    other.load_state_dict(net.state_dict())
+    assert other.mean.item() == 3 and not other.mean.requires_grad
+    before = net.layer.weight.item()
+    optimizer = optim.SGD(net.parameters(), 0.1)
+    net.layer(plugrad.ones(1, 1)).sum().backward()
+    optimizer.step()
+    assert net.layer.weight.item() == before and net.layer.bias.grad is not None
+    with pytest.raises(ValueError, match="layer"):
+        net.register_buffer("layer", [1.0])
+    with pytest.raises(ValueError, match="'f64' is a dtype"):
+        net.to("f64")
+
+
+def test_parameters_of_large_modules_are_quick():
+    net = nn.Module()
+    net.all = [nn.Parameter([1.0]) for _ in range(20_000)]
+    start = time.process_time()
+    assert len(net.parameters()) == 20_000 and time.process_time() - start < 5
+
+
+def test_a_model_and_its_optimiser_are_copied_together():
+    model = network()
+    model[0].bias.requires_grad = False
+    optimizer = optim.Adam(model.parameters(), 0.1, betas=(0.8, 0.9))
+    model(plugrad.ones(1, 2)).sum().backward()
+    optimizer.step()
+    for again, theirs in (pickle.loads(pickle.dumps((model, optimizer))), copy.deepcopy((model, optimizer))):
+        assert theirs.steps == 1 and theirs.state_dict()["exp_avg.2"].tolist() == optimizer.state_dict()["exp_avg.2"].tolist()
+        assert list(again.state_dict()) == list(model.state_dict()) and not again[0].bias.requires_grad
+        again(plugrad.ones(1, 2)).sum().backward()
+        before = again[2].weight.tolist()
+        theirs.step()
+        assert again[2].weight.tolist() != before
+    assert copy.deepcopy(optim.SGD([Tensor([1.0])], 0.5, momentum=0.9)).lr == 0.5
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda x: optim.SGD([x * 2], 0.1), r"parameter 0 of shape \(1,\) is the result of \*"),
+    (lambda x: optim.Adam([x, plugrad.ones(2)]), r"parameter 1 of shape \(2,\) requires no gradient"),
+    (lambda x: optim.SGD([x], -1), "learning rate is -1"), (lambda x: optim.Adam([x], math.nan), "learning rate is nan"),
+    (lambda x: setattr(optim.SGD([x], 1), "lr", math.inf), "learning rate is inf"),
+    (lambda x: optim.SGD([x], 1, momentum=-1), "momentum is -1"), (lambda x: optim.Adam([x], eps=-1), "epsilon is -1")])
+def test_what_optimisers_refuse(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(Tensor([1.0]))
 
 
 def test_to_keeps_the_leaves():

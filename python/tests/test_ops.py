@@ -22,19 +22,66 @@ def test_operators(op, expected):
     assert op(Tensor([4, 8]), Tensor([1, 2])).tolist() == expected
 
 
-@pytest.mark.parametrize("wrong", ["1", None, [1, 2], 1j, object()])
+@pytest.mark.parametrize("wrong", ["1", None, b"1", 1j, object()])
 def test_other_operands_are_type_errors(wrong):
     for op in (lambda x: x + wrong, lambda x: wrong * x, lambda x: x ** wrong, lambda x: x < wrong, lambda x: x @ wrong):
         with pytest.raises(TypeError):
             op(Tensor([1.0]))
 
 
-def test_numpy_arrays_beside_a_tensor_are_an_error_and_numbers_are_not():
+MIXED = [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a ** b,
+         lambda a, b: a @ b, lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a >= b]
+
+
+@pytest.mark.parametrize("op", MIXED, ids=range(len(MIXED)))
+def test_lists_and_arrays_beside_a_tensor(op):
+    numpy = pytest.importorskip("numpy")
+
+    class Foreign:  # as a tensor of another library
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **named):
+            return self.array.__dlpack__(**named)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+    t, other = Tensor([1.0, 4.0]), [3.0, 4.0]
+    array = numpy.array(other, dtype="float32")
+    for each in (other, tuple(other), array, Foreign(array)):
+        for result, expected in ((op(t, each), op(t, Tensor(other))), (op(each, t), op(Tensor(other), t))):
+            assert isinstance(result, Tensor) and result.tolist() == expected.tolist() and result.dtype == expected.dtype
+    x = op(array, t)
+    assert x.requires_grad == (x.dtype == "f32")
+
+
+def test_dtypes_beside_a_tensor():
+    numpy = pytest.importorskip("numpy")
+    labels, mask = plugrad.tensor([1, 2], dtype="i64"), plugrad.tensor([True, False])
+    assert numpy.mean(labels == numpy.array([1, 3])) == 0.5 and (labels == [1, 3]).tolist() == [True, False]
+    assert (labels + [1, 1]).dtype == "i64" and (mask == [True, True]).tolist() == [True, False]
+    assert (plugrad.tensor([1.5]) * numpy.array(2)).tolist() == [3] and (labels == numpy.bool_(True)).tolist() == [True, False]
+    assert (labels == None).__class__ is bool and (labels == "a") is False  # noqa: E711
+    with pytest.raises(TypeError, match="str is not a number"):
+        labels == ["a", "b"]
+
+
+def test_numpys_functions():
+    numpy = pytest.importorskip("numpy")
+    t = Tensor([1.0, 4.0])
+    assert isinstance(numpy.sqrt(t), Tensor) and numpy.sqrt(t).requires_grad and numpy.sqrt(t).tolist() == [1, 2]
+    assert numpy.maximum(t, numpy.array([3.0, 3.0], dtype="f")).tolist() == [3, 4]
+    assert numpy.log2(t.detach()).tolist() == [0, 2] and numpy.sum(t.detach(), axis=0) == 5
+    with pytest.raises(TypeError, match=r"^\[numpy.log2\] NumPy would lose the gradient"):
+        numpy.log2(t)
+    array = numpy.ones(2, dtype="float32")
+    array += t.detach()
+    assert isinstance(array, numpy.ndarray) and array.tolist() == [2, 5]
+
+
+def test_numpys_numbers_beside_a_tensor():
     numpy = pytest.importorskip("numpy")
     t = Tensor([1.0, 2.0])
-    for op in (lambda: t + numpy.ones(2), lambda: numpy.ones(2) * t):
-        with pytest.raises(TypeError):
-            op()
     assert (t * numpy.float32(2)).tolist() == [2, 4] and (numpy.float64(2) * t).tolist() == [2, 4]
     assert (t + numpy.int64(1)).tolist() == [2, 3]
 
@@ -58,11 +105,22 @@ def test_in_place_operators():
         w += 1
         w -= plugrad.ones((1,))
     assert w.is_leaf and w.item() == 1
-    before = w
-    w += 1  # recorded: a new tensor
-    assert w is not before and before.item() == 1
-    w.backward()
-    assert before.grad.item() == 1
+    y = before = w * 2
+    y += 1  # recorded: a new tensor
+    assert y is not before and before.item() == 2
+    y.backward()
+    assert w.grad.item() == 2
+    with plugrad.no_grad():
+        w -= [0.5]
+    assert w.item() == 0.5
+
+
+@pytest.mark.parametrize("op", ["+=", "-=", "*=", "/="])
+def test_a_leaf_with_a_gradient_is_not_changed_while_recording(op):
+    w = Tensor([1.0])
+    with pytest.raises(ValueError, match=re.escape(f"[{op}]") + ".*no_grad"):
+        exec(f"w {op} 2")
+    assert w.item() == 1
 
 
 T = [[[i * 12 + j * 4 + k for k in range(4)] for j in range(3)] for i in range(2)]
@@ -181,8 +239,50 @@ def test_wrong_arguments(call):
 
 
 def test_index_out_of_range():
-    with pytest.raises(IndexError):
-        plugrad.zeros((2,)).gather(0, plugrad.tensor([2], dtype="i64"))
+    for wrong in (2, -3):
+        with pytest.raises(IndexError, match=rf"^\[gather\] index {wrong} is out"):
+            plugrad.zeros((2,)).gather(0, plugrad.tensor([wrong], dtype="i64"))
+
+
+def test_indices_from_the_end():
+    x, index = Tensor([[1.0, 2.0], [3.0, 4.0]]), plugrad.tensor([[-1], [0]], dtype="i64")
+    assert x.gather(1, index).tolist() == [[2], [3]] and plugrad.gather(x, axis=-1, index=index).tolist() == [[2], [3]]
+    x.gather(1, index).sum().backward()
+    assert x.grad.tolist() == [[0, 1], [1, 0]]
+    assert plugrad.zeros(2, 2).scatter_add(1, index, plugrad.ones(2, 1)).tolist() == [[0, 1], [1, 0]]
+
+
+def test_names_of_numpy():
+    x = plugrad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.sum(axis=0).tolist() == [4, 6] and plugrad.max(x, axis=1, keepdims=True).tolist() == [[2], [4]]
+    assert x.sum(axis=None).item() == x.sum(dim=None).item() == 10 and plugrad.stack([x, x], axis=-1).shape == (2, 2, 2)
+    assert x.log_softmax(axis=0).shape == (2, 2) and x.unsqueeze(axis=0).shape == (1, 2, 2)
+    with pytest.raises(TypeError, match="'dim' is given twice"):
+        x.sum(axis=0, dim=0)
+
+
+def test_sizes_one_by_one():
+    for make in (plugrad.zeros, plugrad.ones, plugrad.rand, plugrad.randn):
+        assert make(2, 3).shape == make((2, 3)).shape == (2, 3) and make(2, 3, 4, dtype="f64").dtype == "f64"
+        assert make((2, 3), "f64").dtype == "f64" and make(2, 1, device="reference").device == "reference"
+    assert plugrad.full(2, 1, 7).tolist() == plugrad.full(2, 1, value=7).tolist() == [[7], [7]]
+    assert all(5 <= x < 6 for x in plugrad.rand(2, 2, low=5, high=6).flatten().tolist())
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: plugrad.zeros("two"), r"^\[zeros\] these arguments do not fit: \(str\); expected zeros\(shape, dtype=None, "),
+    (lambda: plugrad.ones(2).sum(rows=1), r"^\[sum\] there is no parameter 'rows': expected sum\(dim=\(\), keepdim=False\)$"),
+    (lambda: Tensor(), r"^\[Tensor\] these arguments do not fit: \(\); expected Tensor\(data, shape=None"),
+    (lambda: plugrad.add(1, "x"), r"^\[add\] these arguments do not fit: \(int, str\); expected add\(a, b\)$"),
+    (lambda: plugrad.save({}, "x", {"epoch": 3}), r"^\[save\] .*'epoch' is of type int")])
+def test_short_messages(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_arange_of_bools():
+    with pytest.raises(ValueError, match=r"^\[arange\] bool"):
+        plugrad.arange(3, dtype="bool")
 
 
 def test_every_declaration_of_the_core_is_here_with_its_docstring(root):
@@ -198,6 +298,7 @@ def test_every_declaration_of_the_core_is_here_with_its_docstring(root):
         function = getattr(plugrad, name)
         assert len(function.__doc__) > len(name) + 60, name
     assert "0 where x < 0" in plugrad.relu.__doc__ and "gradient 0 at 0" in plugrad.Tensor.relu.__doc__.lower()
+    assert "tensor of zeros" in plugrad.zeros.__doc__ and "x - ln" in plugrad.log_softmax.__doc__
     assert "(.., m, n)" in plugrad.matmul.__doc__ and "ValueError" in plugrad.matmul.__doc__
 
 

@@ -1,5 +1,7 @@
 """The tensor: making one, its attributes, its methods."""
 import array
+import copy
+import math
 import pickle
 
 import plugrad
@@ -259,6 +261,87 @@ def test_pickle():
             again = pickle.loads(pickle.dumps(t, protocol))
             assert (again.tolist(), again.shape, again.dtype) == (t.tolist(), t.shape, t.dtype)
             assert (again.device, again.requires_grad) == (t.device, t.requires_grad)
+
+
+def test_numbers_are_kept_as_they_are():
+    assert Tensor([True, 2.5]).tolist() == [1, 2.5] and Tensor([True, 2]).dtype == "f32"
+    assert Tensor([16777217], dtype="f32").item() == 16777216 and Tensor([16777217], dtype="i64").item() == 16777217
+    for wrong in ([16777217], 10**30, [0.5, 2**24 + 1]):
+        with pytest.raises(ValueError, match="give a dtype"):
+            Tensor(wrong)
+    with pytest.raises(ValueError, match="18446744073709551615 is out of the range of i64"):
+        Tensor(array.array("Q", [2**64 - 1]))
+    assert Tensor(array.array("Q", [2**63 - 1])).item() == 2**63 - 1 and Tensor(array.array("l", [-1])).item() == -1
+    for wrong in ([1.5], [math.nan], [1e30]):
+        with pytest.raises(ValueError, match="whole number"):
+            plugrad.tensor(array.array("d", wrong), dtype="i64")
+    assert plugrad.tensor(array.array("d", [2.0]), dtype="i64").tolist() == [2]
+
+
+def test_halves_of_other_libraries_are_widened():
+    numpy = pytest.importorskip("numpy")
+
+    class Foreign:
+        def __dlpack__(self, **named):
+            return numpy.array([0.5], dtype="float16").__dlpack__(**named)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __array__(self, dtype=None, copy=None):
+            return numpy.array([0.5], dtype="float16")
+    assert Tensor(Foreign()).dtype == "f32" and Tensor(Foreign()).tolist() == [0.5]
+
+
+def test_rows_by_masks_and_from_the_end():
+    x = plugrad.tensor([[1.0], [2.0], [3.0]])
+    for mask in ([True, False, True], plugrad.tensor([True, False, True])):
+        assert plugrad.data.rows(x, mask).tolist() == [[1], [3]]
+    assert plugrad.data.rows(x, [-1, 0]).tolist() == [[3], [1]]
+    with pytest.raises(IndexError, match="mask"):
+        plugrad.data.rows(x, [True, False])
+
+
+def test_freezing_keeps_the_gradient():
+    x = Tensor([1.0, 2.0])
+    y = (x * x).sum()
+    x.requires_grad = False
+    assert not (x * 2).requires_grad
+    x.requires_grad = True
+    y.backward()
+    assert x.requires_grad_(False).grad.tolist() == [2, 4] and (x.requires_grad_() * 2).requires_grad_(True).requires_grad
+    with pytest.raises(ValueError, match="only leaves"):
+        (x * 2).requires_grad_(False)
+
+
+def test_names_of_pytorch():
+    x = plugrad.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    assert x.size == 3 and x.size() == (1, 3) and x.size(-1) == 3 and x.dim() == x.ndim == 2
+    assert x.t().shape == (3, 1) and x.to(device="reference", dtype="f64").device == "reference"
+    assert x.to("f64").dtype == x.to("cpu", plugrad.f64).dtype == x.astype("f64").dtype == "f64"
+    assert x.to(x).is_same(x) and not x.to(x, copy=True).is_same(x) and x.to(plugrad.ones(1, dtype="f64")).dtype == "f64"
+    x.data -= 1
+    x.data = x.data * 2
+    assert x.tolist() == [[0, 2, 4]] and x.is_leaf and x.requires_grad and not x.data.requires_grad
+    with pytest.raises(ValueError, match="shape and dtype must be equal"):
+        x.data = plugrad.ones(2)
+    with pytest.raises(ValueError, match="two axes"):
+        plugrad.ones(1, 1, 1).t()
+
+
+def test_formats():
+    assert f"{Tensor(1.23456):.3f}" == "1.235" and f"{plugrad.tensor([7], dtype='i64'):03d}" == "007"
+    assert f"{Tensor(1.0)}" == str(Tensor(1.0))
+    with pytest.raises(TypeError, match=r"\[format\].*\(2,\)"):
+        f"{Tensor([1, 2]):.3f}"
+
+
+def test_copies():
+    x = Tensor([1.0])
+    assert copy.copy(x).is_same(x) and not copy.deepcopy(x).is_same(x)
+    for kind in (x, Tensor([1.0], requires_grad=True), plugrad.ones(1)):
+        again = copy.deepcopy(kind)
+        assert (again._is_parameter, again.requires_grad) == (kind._is_parameter, kind.requires_grad)
 
 
 def test_i32_and_bf16():

@@ -115,6 +115,31 @@ TEST(Autograd, WhoMayRequireAGradient) {
   EXPECT_FALSE(x.requires_grad_(false).requires_grad());
   EXPECT_TRUE(throws(Code::invalid, {"[set_grad]", "(2,)", "(1,)"}, [] { leaf({1}).set_grad(f64({1, 2})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[retain_grad]"}, [] { f64({1}).retain_grad(); }));
+  Tensor y = x.requires_grad_() * 2;
+  EXPECT_TRUE(y.requires_grad_().is_same(y) && !y.is_leaf());
+}
+
+TEST(Autograd, AFrozenLeafKeepsItsGradientAndItsPlaceInGraphs) {
+  Tensor x = leaf({1, 2});
+  const Tensor y = sum(x * x);
+  x.requires_grad_(false);
+  EXPECT_FALSE((x * x).requires_grad());
+  x.requires_grad_();
+  y.backward();
+  EXPECT_TRUE(close(x.grad(), {2}, {2, 4}));
+  x.requires_grad_(false);
+  EXPECT_TRUE(close(x.grad(), {2}, {2, 4}));
+  x.set_grad(f64({5, 6}));
+  EXPECT_TRUE(close(x.requires_grad_().grad(), {2}, {5, 6}));
+  x.requires_grad_(false).clear_grad();
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Autograd, WhatIsAParameter) {
+  Tensor x = leaf({1}), plain = f64({1}), unasked = f64({1});
+  track_unasked(unasked);
+  EXPECT_TRUE(unasked.requires_grad() && !is_parameter(unasked) && !is_parameter(plain) && !is_parameter(x * x));
+  EXPECT_TRUE(is_parameter(x) && is_parameter(x.requires_grad_(false)) && is_parameter(unasked.requires_grad_()));
 }
 
 TEST(Autograd, RetainedGradientsOfResults) {

@@ -158,9 +158,13 @@ TEST(Optimizers, LeaveParametersWithoutAGradientAlone) {
     const Numbers before = numbers_of(x);
     optimizer->step();
     EXPECT_EQ(numbers_of(idle), kStart);
-    EXPECT_NE(numbers_of(x), before);
+    const Numbers after = numbers_of(x);
+    EXPECT_NE(after, before);
+    x.requires_grad_(false);
+    optimizer->step();
+    EXPECT_EQ(numbers_of(x), after);
     optimizer->clear_grad();
-    EXPECT_FALSE(x.grad().defined());
+    EXPECT_FALSE(x.requires_grad_().grad().defined());
   }
 }
 
@@ -168,6 +172,15 @@ TEST(Optimizers, RefuseWhatMakesNoSense) {
   Tensor x = tensor_of(kStart, DType::f64).requires_grad_();
   EXPECT_THROW(nn::Sgd({x}, 0.1, {.nesterov = true}), Error);
   EXPECT_THROW(nn::Sgd({x, Tensor()}, 0.1), Error);
+  for (const double rate : {-1.0, std::nan(""), HUGE_VAL}) {
+    EXPECT_THROW(nn::Sgd({x}, rate), Error);
+    EXPECT_THROW(nn::Sgd({x}, 0.1, {.momentum = rate}), Error);
+    EXPECT_THROW(nn::Adam({x}, 0.1, {.weight_decay = rate}), Error);
+    EXPECT_THROW(nn::Adam({x}, 0.1, {.epsilon = rate}), Error);
+    EXPECT_THROW(nn::Sgd({x}, 0.1).set_rate(rate), Error);
+  }
+  EXPECT_THROW(nn::Sgd({x * 2}, 0.1), Error);
+  EXPECT_THROW(nn::Sgd({x.detach()}, 0.1), Error);
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta1 = 1}), Error);
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta2 = -0.5}), Error);
   EXPECT_THROW(nn::AdamW({x}, 0.1, {.beta2 = std::nan("")}), Error);

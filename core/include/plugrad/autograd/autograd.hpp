@@ -33,6 +33,13 @@ class PLUGRAD_API EnableGrad {
 // Whether ops are recorded on this thread.
 PLUGRAD_API bool grad_enabled();
 
+// Makes a leaf with a gradient, like requires_grad_(), but notes that nobody asked for the gradient. For language bindings
+// whose constructors track by default. Throws what requires_grad_ throws.
+PLUGRAD_API void track_unasked(Tensor& leaf);
+// Whether x is a leaf that requires_grad_() gave a gradient, even if requires_grad_(false) has switched it off since: what
+// modules store and optimisers change. Throws Error (invalid) for an undefined tensor.
+PLUGRAD_API bool is_parameter(const Tensor& x);
+
 struct GradOptions {
   std::vector<Tensor> seeds = {};  // one per output, in its shape; if left out, 1 for an output of one element
   bool retain_graph = false;

@@ -4,11 +4,17 @@
 
 namespace plugrad {
 
+// Returns a tensor of this shape whose elements are all `value`.
 PLUGRAD_API Tensor full(const Shape& shape, Number value, DType dtype = DType::f32, Device device = default_device());
+// Returns a tensor of zeros of this shape.
 PLUGRAD_API Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
+// Returns a tensor of ones of this shape.
 PLUGRAD_API Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
+// Returns a tensor with the shape, dtype and device of `like` whose elements are all `value`.
 PLUGRAD_API Tensor full_like(const Tensor& like, Number value);
+// Returns zeros with the shape, dtype and device of `like`.
 PLUGRAD_API Tensor zeros_like(const Tensor& like);
+// Returns ones with the shape, dtype and device of `like`.
 PLUGRAD_API Tensor ones_like(const Tensor& like);
 // Returns start, start + step, ... up to end, which it excludes: ceil((end - start) / step) elements. Throws Error (invalid)
 // for step 0, for a fraction with an integer dtype, and for dtype bool.

@@ -16,7 +16,7 @@ PLUGRAD_API Tensor max(const Tensor& x, const Shape& axes = {}, bool keepdim = f
 PLUGRAD_API Tensor min(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // The row-major index (i64), within the reduced axes, of the first largest element. Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor argmax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// x - ln(sum(e^x)) along one axis.
+// Returns x - ln(sum(e^x)) along one axis.
 PLUGRAD_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
 enum class Reduction { none, mean, sum };

@@ -62,8 +62,9 @@ class PLUGRAD_API Tensor {
   // Copies all elements, row-major, to host memory of count() * item_size(dtype()) bytes. Waits for the device.
   void copy_to_host(void* elements) const;
 
-  // true: makes this a leaf that accumulates gradients; false: a plain tensor. Throws Error (invalid) for a dtype that is
-  // not floating and for the result of a recorded op.
+  // true: makes this a leaf that accumulates gradients; changes nothing for the result of a recorded op. false: ops are no
+  // longer recorded for this leaf, which keeps its grad(). Throws Error (invalid) for `true` with a dtype that is not
+  // floating, and for `false` with the result of a recorded op.
   Tensor& requires_grad_(bool on = true);
   bool requires_grad() const;  // such a leaf, or computed from one while recording
   bool is_leaf() const;        // not the result of a recorded op

@@ -1,0 +1,108 @@
+// What all functions of the module do alike: they take NumPy's names of parameters, and say briefly which arguments do not
+// fit. nanobind lists every overload with the names of C++ types. Its function objects are run by a few functions of the type
+// vectorcallfunc; each object is made to run `polished` instead, which calls the former.
+#include <python/binding.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace plugrad::python {
+namespace {
+
+constexpr size_t kRunners = 8;
+std::array<vectorcallfunc, kRunners> runners{};  // under the GIL, while the module is imported
+
+bool is_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+const char* our_name(PyObject* name) {
+  if (is_name(name, "axis")) return "dim";
+  return is_name(name, "keepdims") ? "keepdim" : nullptr;
+}
+
+// Arguments by name, with "axis" and "keepdims" as "dim" and "keepdim". A dim that is None is left out: it means all.
+struct Renamed {
+  Renamed(PyObject* const* given, size_t positional, PyObject* given_names) : arguments(given, given + positional) {
+    nb::list kept;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given_names); ++i) {
+      PyObject* const name = PyTuple_GET_ITEM(given_names, i);
+      PyObject* const value = given[positional + static_cast<size_t>(i)];
+      const char* const ours = our_name(name);
+      nb::object called = ours ? nb::object(nb::str(ours)) : nb::borrow(name);
+      if (PySequence_Contains(kept.ptr(), called.ptr()) == 1)
+        throw nb::type_error(("[call] '" + std::string(nb::str(called).c_str()) + "' is given twice: once as '" +
+                              (is_name(called.ptr(), "dim") ? "axis'" : "keepdims'"))
+                                 .c_str());
+      if (value == Py_None && is_name(called.ptr(), "dim")) continue;
+      kept.append(called);
+      arguments.push_back(value);
+    }
+    names = nb::tuple(kept);
+  }
+  std::vector<PyObject*> arguments;  // borrowed
+  nb::tuple names;
+};
+
+bool has_other_names(PyObject* names) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+    if (our_name(PyTuple_GET_ITEM(names, i)) || is_name(PyTuple_GET_ITEM(names, i), "dim")) return true;
+  return false;
+}
+
+// Replaces the error of nanobind by one that plugrad._messages makes of its text.
+void shorten_error() noexcept {
+  guarded(0, [] {
+    nb::python_error error;
+    const nb::object shorter = nb::module_::import_("plugrad._messages").attr("shorter")(nb::str(error.value()));
+    if (shorter.is_none()) error.restore();
+    else PyErr_SetObject(PyExc_TypeError, shorter.ptr());
+    return 0;
+  });
+}
+
+template <size_t kRunner>
+PyObject* polished(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) noexcept {
+  PyObject* result = nullptr;
+  if (names && has_other_names(names)) {
+    result = guarded<PyObject*>(nullptr, [=] {
+      const Renamed renamed(arguments, static_cast<size_t>(PyVectorcall_NARGS(count)), names);
+      PyObject* const left = nb::len(renamed.names) ? renamed.names.ptr() : nullptr;
+      return runners[kRunner](function, renamed.arguments.data(), static_cast<size_t>(PyVectorcall_NARGS(count)), left);
+    });
+  } else {
+    result = runners[kRunner](function, arguments, count, names);
+  }
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) [[unlikely]] shorten_error();
+  return result;
+}
+
+template <size_t... kIndex> constexpr auto all_polished(std::index_sequence<kIndex...>) {
+  return std::array<vectorcallfunc, kRunners>{polished<kIndex>...};
+}
+constexpr auto kPolished = all_polished(std::make_index_sequence<kRunners>());
+
+void polish(PyObject* function) {
+  const Py_ssize_t at = Py_TYPE(function)->tp_vectorcall_offset;
+  if (at <= 0 || std::string_view(Py_TYPE(function)->tp_name).find("nb_") == std::string_view::npos) return;
+  auto& runner = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(function) + at);
+  if (std::ranges::count(kPolished, runner)) return;
+  for (size_t i = 0; i < kRunners; ++i) {
+    if (!runners[i]) runners[i] = runner;
+    if (runners[i] != runner) continue;
+    runner = kPolished[i];
+    return;
+  }
+}
+
+void polish_all(nb::handle dictionary) {
+  for (const nb::handle each : nb::list(dictionary.attr("values")())) polish(each.ptr());
+}
+}  // namespace
+
+void polish_calls(nb::module_& m) {
+  const nb::dict members = nb::borrow<nb::dict>(m.attr("__dict__"));
+  polish_all(members);
+  for (const auto& [name, member] : members)
+    if (PyType_Check(member.ptr())) polish_all(member.attr("__dict__"));
+}
+
+}  // namespace plugrad::python

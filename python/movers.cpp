@@ -1,0 +1,83 @@
+// Tensors on another device or in another dtype.
+#include <python/binding.hpp>
+
+#include <nanobind/stl/optional.h>
+
+namespace plugrad::python {
+namespace {
+
+// A device, a dtype, or both.
+struct Target {
+  std::optional<Device> device;
+  std::optional<DType> dtype;
+
+  // given: a device, a dtype, the name of one, or a tensor that has both.
+  void add(nb::handle given) {
+    if (nb::isinstance<Tensor>(given)) {
+      const Tensor& like = nb::cast<Tensor&>(given);
+      device = like.device();
+      dtype = like.dtype();
+    } else if (nb::isinstance<Device>(given)) {
+      device = nb::cast<Device>(given);
+    } else if (nb::isinstance<nb::str>(given) && !names_dtype(nb::cast<std::string>(given))) {
+      device = named_device(nb::cast<std::string>(given));
+    } else {
+      dtype = DTypeLike{nb::borrow(given)}.get();
+    }
+  }
+};
+
+Tensor moved(const Tensor& x, const nb::args& where, const DeviceLike& device, const DTypeLike& dtype, bool copy) {
+  Target target;
+  for (const nb::handle each : where) target.add(each);
+  if (!device.given.is_none()) target.device = device.get();
+  if (!dtype.given.is_none()) target.dtype = dtype.get();
+  if (!target.device && !target.dtype && !copy) throw nb::type_error("[to] a device, a dtype or both are expected");
+  return unlocked([source = x, target, copy] {
+    const Tensor there = target.device ? to(source, *target.device) : source;
+    const Tensor fits = target.dtype ? cast(there, *target.dtype) : there;
+    return copy && fits.is_same(source) ? clone(fits) : fits;
+  });
+}
+
+Tensor cast_to(const Tensor& x, DType dtype) {
+  const Tensor source = x;
+  return unlocked([&] { return cast(source, dtype); });
+}
+}  // namespace
+
+void bind_movers(nb::class_<Tensor>& tensor) {
+  tensor
+      .def("to", moved, nb::arg("where"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("dtype") = nb::none(),
+           nb::arg("copy") = false,
+           nb::sig("def to(self, *where: Device | str | DType | type | Tensor, device: Device | str | None = None, "
+                   "dtype: DType | str | type | None = None, copy: bool = False) -> Tensor"),
+           "Returns it on another device, in another dtype, or both; itself where nothing changes and copy is False. "
+           "Gradients flow back.\n\nwhere: a device, a dtype, or a tensor that has both.")
+      .def(
+          "astype", [](const Tensor& x, const DTypeLike& dtype) { return cast_to(x, dtype.get(x.dtype())); },
+          nb::arg("dtype"), "Returns it in another dtype; itself where nothing changes. Gradients flow between floats.")
+      .def(
+          "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
+          "Returns it on the cpu.")
+      .def(
+          "cuda",
+          [](const Tensor& x, int64_t index) {
+            return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
+          },
+          nb::arg("index") = 0, "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
+      .def(
+          "move_to_",
+          [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
+          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
+      .def(
+          "float", [](const Tensor& x) { return cast_to(x, DType::f32); }, "As f32.")
+      .def(
+          "double", [](const Tensor& x) { return cast_to(x, DType::f64); }, "As f64.")
+      .def(
+          "long", [](const Tensor& x) { return cast_to(x, DType::i64); }, "As i64.")
+      .def(
+          "bool", [](const Tensor& x) { return cast_to(x, DType::boolean); }, "As bool: x != 0.");
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,68 @@
+// Factories that take the sizes one by one, as in PyTorch: zeros(2, 3).
+#include <python/binding.hpp>
+
+#include <string>
+
+namespace plugrad::python {
+namespace {
+
+template <class Make> Tensor of_sizes(const nb::handle sizes, Make make) {
+  ShapeLike shape;
+  if (!nb::len(sizes) || !nb::try_cast(nb::tuple(sizes), shape)) throw nb::next_overload();
+  return unlocked([extents = shape.get(), make] { return make(extents); });
+}
+
+constexpr const char* kOfSizes = "(*sizes: int, dtype: DType | str | type | None = None, device: Device | str | None = None";
+
+template <class Make> void bind_filled(nb::module_& m, const char* name, Make make) {
+  m.def(
+      name,
+      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device) {
+        return of_sizes(sizes, [make, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+          return make(shape, type, where);
+        });
+      },
+      nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::sig(("def " + std::string(name) + kOfSizes + ") -> Tensor").c_str()));
+}
+
+// The two numbers are those of the distribution.
+template <class Make> void bind_drawn(nb::module_& m, const char* name, const char* first, const char* second, Make make) {
+  m.def(
+      name,
+      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, double a, double b) {
+        return of_sizes(sizes, [=, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+          return make(shape, type, where, a, b);
+        });
+      },
+      nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg(first) = 0.0,
+      nb::arg(second) = 1.0,
+      nb::sig(("def " + std::string(name) + kOfSizes + ", " + first + ": float = 0.0, " + second +
+               ": float = 1.0) -> Tensor")
+                  .c_str()));
+}
+
+// full(2, 3, 7) and full(2, 3, value=7): without a name, the value comes last.
+Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DTypeLike& dtype, const DeviceLike& device) {
+  nb::list extents(sizes);
+  const nb::object last = value.is_none() && nb::len(extents) ? nb::object(extents.attr("pop")()) : value;
+  Number number = 0;
+  if (!number_of(last.ptr(), number)) throw nb::next_overload();
+  return of_sizes(extents, [number, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+    return full(shape, number, type, where);
+  });
+}
+}  // namespace
+
+void bind_sizes(nb::module_& m) {
+  bind_filled(m, "zeros", zeros);
+  bind_filled(m, "ones", ones);
+  bind_drawn(m, "rand", "low", "high", rand);
+  bind_drawn(m, "randn", "mean", "std", randn);
+  m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("value") = nb::none(),
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+        nb::sig("def full(*sizes: float, value: float | None = None, dtype: DType | str | type | None = None, "
+                "device: Device | str | None = None) -> Tensor"));
+}
+
+}  // namespace plugrad::python
