@@ -1,6 +1,6 @@
 // What all functions of the module do alike: they take NumPy's names of parameters, and say briefly which arguments do not
-// fit. nanobind lists every overload with the names of C++ types. Its function objects are run by a few functions of the type
-// vectorcallfunc; each object is made to run `polished` instead, which calls the former.
+// fit. nanobind lists every overload with the names of C++ types. Its function objects are run by a few functions
+// of the type vectorcallfunc; each object is made to run `polished` instead, which calls the former.
 #include <python/binding.hpp>
 
 #include <algorithm>

@@ -43,7 +43,8 @@ template <class T>
 void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
                     double eps, double weight_decay) {
   if (betas.size() != 2) throw nb::value_error("[adam] betas must be two numbers");
-  construct(self, parameters, lr, nn::AdamOptions{nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+  construct(self, parameters, lr,
+            nn::AdamOptions{nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
 }
 
 nb::dict options_of(const nn::Sgd& optimizer) {

@@ -38,8 +38,8 @@ def ufunc(self: Tensor, function: Any, method: str, *inputs: Any, **named: Any) 
     if op is not None and method == "__call__" and not named:
         return op(*(_operand(each, self) for each in inputs))
     if _plugrad.grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
-        raise TypeError(f"[numpy.{function.__name__}] NumPy would lose the gradient of this tensor: use an op of plugrad, or "
-                        "pass tensor.detach().numpy()")
+        raise TypeError(f"[numpy.{function.__name__}] NumPy would lose the gradient of this tensor: use an op of plugrad, "
+                        "or pass tensor.detach().numpy()")
     return getattr(function, method)(*_arrays(inputs), **_arrays(named))
 
 

@@ -91,7 +91,8 @@ class Module:
         Raises ValueError for a dtype: layers have one from the start.
         """
         if isinstance(device, DType) or (isinstance(device, str) and _is_dtype(device)):
-            raise ValueError(f"[to] a module moves to devices, and '{device}' is a dtype: make the layers with dtype='{device}'")
+            raise ValueError(f"[to] a module moves to devices, and '{device}' is a dtype: make the layers with "
+                             f"dtype='{device}'")
         for _, tensor, _ in self._all_members():
             if tensor.is_leaf:
                 tensor.move_to_(device)

@@ -85,7 +85,8 @@ def _pick(x: Tensor, indices: Sequence[int]) -> Tensor:
 
 
 def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer: Any,
-        loss: Callable[[Any, Tensor], Tensor] = cross_entropy, epochs: int = 1, batch_size: int | None = None, shuffle: bool = True, seed: int = 0, progress: bool = True,
+        loss: Callable[[Any, Tensor], Tensor] = cross_entropy, epochs: int = 1, batch_size: int | None = None,
+        shuffle: bool = True, seed: int = 0, progress: bool = True,
         on_epoch: Callable[[int, float], None] | None = None) -> History:
     """Trains on rows of inputs and targets, in batches, or on all rows at once without batch_size.
 

@@ -136,5 +136,6 @@ def test_networks_are_copied(make):
     network.parameters()[0].data = 0.25
     state = plugrad.generator_state()
     for again in (pickle.loads(pickle.dumps(network)), copy.deepcopy(network)):
-        assert repr(again) == repr(network) and [p.data for p in again.parameters()] == [p.data for p in network.parameters()]
+        assert repr(again) == repr(network)
+        assert [p.data for p in again.parameters()] == [p.data for p in network.parameters()]
     assert plugrad.generator_state() == state

@@ -99,7 +99,8 @@ def test_a_model_and_its_optimiser_are_copied_together():
     model(plugrad.ones(1, 2)).sum().backward()
     optimizer.step()
     for again, theirs in (pickle.loads(pickle.dumps((model, optimizer))), copy.deepcopy((model, optimizer))):
-        assert theirs.steps == 1 and theirs.state_dict()["exp_avg.2"].tolist() == optimizer.state_dict()["exp_avg.2"].tolist()
+        assert theirs.steps == 1
+        assert theirs.state_dict()["exp_avg.2"].tolist() == optimizer.state_dict()["exp_avg.2"].tolist()
         assert list(again.state_dict()) == list(model.state_dict()) and not again[0].bias.requires_grad
         again(plugrad.ones(1, 2)).sum().backward()
         before = again[2].weight.tolist()

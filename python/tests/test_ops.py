@@ -60,7 +60,8 @@ def test_dtypes_beside_a_tensor():
     labels, mask = plugrad.tensor([1, 2], dtype="i64"), plugrad.tensor([True, False])
     assert numpy.mean(labels == numpy.array([1, 3])) == 0.5 and (labels == [1, 3]).tolist() == [True, False]
     assert (labels + [1, 1]).dtype == "i64" and (mask == [True, True]).tolist() == [True, False]
-    assert (plugrad.tensor([1.5]) * numpy.array(2)).tolist() == [3] and (labels == numpy.bool_(True)).tolist() == [True, False]
+    assert (plugrad.tensor([1.5]) * numpy.array(2)).tolist() == [3]
+    assert (labels == numpy.bool_(True)).tolist() == [True, False]
     assert (labels == None).__class__ is bool and (labels == "a") is False  # noqa: E711
     with pytest.raises(TypeError, match="str is not a number"):
         labels == ["a", "b"]
@@ -271,7 +272,7 @@ def test_sizes_one_by_one():
 
 @pytest.mark.parametrize("call, message", [
     (lambda: plugrad.zeros("two"), r"^\[zeros\] these arguments do not fit: \(str\); expected zeros\(shape, dtype=None, "),
-    (lambda: plugrad.ones(2).sum(rows=1), r"^\[sum\] there is no parameter 'rows': expected sum\(dim=\(\), keepdim=False\)$"),
+    (lambda: plugrad.ones(2).sum(rows=1), r"^\[sum\] there is no parameter 'rows': expected sum\(dim=\(\), "),
     (lambda: Tensor(), r"^\[Tensor\] these arguments do not fit: \(\); expected Tensor\(data, shape=None"),
     (lambda: plugrad.add(1, "x"), r"^\[add\] these arguments do not fit: \(int, str\); expected add\(a, b\)$"),
     (lambda: plugrad.save({}, "x", {"epoch": 3}), r"^\[save\] .*'epoch' is of type int")])
