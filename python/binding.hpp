@@ -144,7 +144,8 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
 nb::object to_list(const Tensor& x);
 // Whether x is a list, or an array of another library, that can be an operand beside a tensor.
 bool holds_numbers(PyObject* x);
-// Makes it a tensor on the device of `other`. Arrays keep their dtype; numbers in lists take that of `other` if it holds them.
+// Makes it a tensor on the device of `other`. Arrays keep their dtype; numbers in lists take that of `other` if it holds
+// them.
 Tensor tensor_beside(PyObject* x, const Tensor& other);
 
 // x[key] and x[key] = value.

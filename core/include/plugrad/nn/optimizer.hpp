@@ -12,8 +12,8 @@ namespace plugrad::nn {
 // Not thread-safe.
 class PLUGRAD_API Optimizer {
  public:
-  // The parameters are leaves that require gradients, or did so (is_parameter). Throws Error (invalid) for other tensors, and
-  // for a rate that is negative or not finite.
+  // The parameters are leaves that require gradients, or did so (is_parameter). Throws Error (invalid) for other tensors,
+  // and for a rate that is negative or not finite.
   Optimizer(std::vector<Tensor> parameters, double rate);
   virtual ~Optimizer();
   // Makes one step with the current gradients. Records no graph.
