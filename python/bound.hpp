@@ -58,10 +58,23 @@ inline nb::object given(Shape&& result) { return shape_tuple(result); }
 inline nb::object given(std::vector<Tensor>&& result) { return nb::tuple(nb::cast(std::move(result))); }
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
+inline bool is_fraction(const NumberLike& x) { return x.value.floating(); }
+template <class T> bool is_fraction(const T&) { return false; }
+
+// The dtype of a result that is made of numbers, unless it is given: i64 if all are whole, as in PyTorch.
+template <class... A, class... Given> DType dtype_of_numbers(const Given&... parameters) {
+  return (std::is_same_v<A, Number> || ...) && !(is_fraction(parameters) || ...) ? DType::i64 : DType::f32;
+}
+template <class T, class Given> decltype(auto) core_argument(const Given& given, DType otherwise) {
+  if constexpr (std::is_same_v<T, DType>) return given.get(otherwise);
+  else return Taken<T>::core(given);
+}
+
 template <class R, class... A> auto bound(R (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters) {
     // Copies the handles before the lock is released.
-    std::tuple<std::decay_t<A>...> arguments{Taken<A>::core(parameters)...};
+    const DType dtype = dtype_of_numbers<A...>(parameters...);
+    std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, dtype)...};
     const auto call = [&] { return std::apply(function, arguments); };
     const bool is_long_call = std::apply([](const auto&... each) { return (is_long(each) || ...); }, arguments);
     if constexpr (std::is_void_v<R>)

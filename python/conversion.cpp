@@ -138,6 +138,15 @@ Kind kind_of(PyObject* data) {
   return kind;
 }
 
+}  // namespace
+
+std::optional<DType> dtype_of_numbers(nb::handle data) {
+  if (!is_list(data.ptr()) && !PyIndex_Check(data.ptr())) return std::nullopt;
+  if (is_tensor(data.ptr()) || PyObject_CheckBuffer(data.ptr())) return std::nullopt;
+  return kind_of(data.ptr()) == Kind::integer ? std::optional(DType::i64) : std::nullopt;
+}
+
+namespace {
 Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   PyObject* leaf = nullptr;
   const std::vector<int64_t> extents = shape_by_first(data, &leaf);

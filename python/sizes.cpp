@@ -48,7 +48,8 @@ Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DType
   const nb::object last = value.is_none() && nb::len(extents) ? nb::object(extents.attr("pop")()) : value;
   Number number = 0;
   if (!number_of(last.ptr(), number)) throw nb::next_overload();
-  return of_sizes(extents, [number, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+  const DType type = dtype.get(number.floating() ? DType::f32 : DType::i64);
+  return of_sizes(extents, [number, type, where = device.get()](const Shape& shape) {
     return full(shape, number, type, where);
   });
 }

@@ -277,9 +277,16 @@ void bind_arange(nb::module_& m) {
   m.def(
       "arange",
       [](const NumberLike& end, const DTypeLike& dtype, const DeviceLike& device) {
-        return arange(0, end.value, 1, dtype.get(DType::f32), device.get());
+        return arange(0, end.value, 1, dtype.get(end.value.floating() ? DType::f32 : DType::i64), device.get());
       },
       nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+}
+
+void bind_inference(nb::module_& m) {
+  m.def("_dtype_of_numbers", [](nb::handle data) -> nb::object {
+    const std::optional<DType> dtype = dtype_of_numbers(data);
+    return dtype ? nb::cast(DTypeObject{*dtype}) : nb::none();
+  }, nb::arg("data").none());
 }
 
 }  // namespace
@@ -295,12 +302,13 @@ nb::object shape_tuple(const Shape& shape) {
 nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_shape(m);
   bind_arange(m);
+  bind_inference(m);
   nb::class_<Tensor> tensor(
       m, "Tensor", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(tensor_slots()),
       "An array of one dtype on one device, with a gradient if asked for.\n\n"
       "data: a number, nested lists or tuples of numbers, or an array (buffer protocol, DLPack), which is copied.\n"
       "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
-      "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs, small ones widened to f32 and i64.\n"
+      "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs.\n"
       "requires_grad: True for floating numbers and lists of them, as in micrograd; False for arrays; unless given. A\n"
       "tensor that tracks only by this default is no parameter of a module: ask for it, with requires_grad=True or\n"
       "nn.Parameter. plugrad.tensor tracks only if asked to.\n\n"

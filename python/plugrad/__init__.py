@@ -25,7 +25,10 @@ __all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and
 
 
 def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: bool = False) -> _plugrad.Tensor:
-    """Copies numbers, nested lists or an array. As in PyTorch, the tensor tracks a gradient only if asked to."""
+    """Copies numbers, nested lists or an array. As in PyTorch, whole numbers become i64 and fractions f32 unless dtype is
+    given, and the tensor tracks a gradient only if asked to."""
+    if dtype is None:
+        dtype = _plugrad._dtype_of_numbers(data)
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 

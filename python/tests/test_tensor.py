@@ -82,7 +82,7 @@ def test_numpys_and_torchs_dtypes_are_understood():
         assert Tensor([1], dtype=dtype).dtype == "f64"
 
 
-@pytest.mark.parametrize("code, dtype", [("f", "f32"), ("d", "f64"), ("q", "i64"), ("b", "i64"), ("H", "i64"), ("i", "i32")])
+@pytest.mark.parametrize("code, dtype", [("f", "f32"), ("d", "f64"), ("q", "i64"), ("b", "i8"), ("B", "u8"), ("h", "i16"), ("H", "i64"), ("i", "i32")])
 def test_buffers_are_copied(code, dtype):
     source = array.array(code, [1, 2, 3])
     t = Tensor(source)
@@ -197,11 +197,20 @@ def test_to():
         t.to("npu")
 
 
-def test_dtypes_do_not_mix():
-    with pytest.raises(ValueError, match="f32.*f64|f64.*f32"):
-        Tensor([1.0]) + Tensor([1.0], dtype="f64")
-    with pytest.raises(ValueError):
-        Tensor([1], dtype="i64") * 1.5
+def test_dtypes_are_promoted():
+    assert (Tensor([1.0]) + Tensor([1.0], dtype="f64")).dtype == "f64"
+    assert (plugrad.tensor([1]) * 1.5).dtype == "f32" and (plugrad.tensor([1]) * 2).dtype == "i64"
+    assert (plugrad.tensor([3]) / 2).tolist() == [1.5] and (plugrad.tensor([3]) ** 2).dtype == "i64"
+    assert plugrad.tensor([True, False]).mean().item() == 0.5 and (plugrad.tensor([True]) + 1).dtype == "i64"
+
+
+def test_whole_numbers_are_i64_unless_the_dtype_is_given():
+    assert plugrad.tensor([[1, 2]]).dtype == "i64" and plugrad.tensor(3).dtype == "i64"
+    assert plugrad.tensor([1, 2.5]).dtype == "f32" and plugrad.tensor([True]).dtype == "bool"
+    assert plugrad.tensor([1, 2], dtype="f32").dtype == "f32" and Tensor([1, 2]).dtype == "f32"
+    assert plugrad.arange(3).dtype == "i64" and plugrad.arange(0, 3, 0.5).dtype == "f32"
+    assert plugrad.full((2,), 7).dtype == "i64" and plugrad.full((2,), 0.5).dtype == "f32"
+    assert plugrad.zeros(2).dtype == "f32"
 
 
 def test_shapes_that_do_not_fit_name_both():
@@ -278,7 +287,7 @@ def test_numbers_are_kept_as_they_are():
     assert plugrad.tensor(array.array("d", [2.0]), dtype="i64").tolist() == [2]
 
 
-def test_halves_of_other_libraries_are_widened():
+def test_halves_of_other_libraries_are_kept():
     numpy = pytest.importorskip("numpy")
 
     class Foreign:
@@ -290,7 +299,7 @@ def test_halves_of_other_libraries_are_widened():
 
         def __array__(self, dtype=None, copy=None):
             return numpy.array([0.5], dtype="float16")
-    assert Tensor(Foreign()).dtype == "f32" and Tensor(Foreign()).tolist() == [0.5]
+    assert Tensor(Foreign()).dtype == "f16" and Tensor(Foreign()).tolist() == [0.5]
 
 
 def test_rows_by_masks_and_from_the_end():

@@ -168,7 +168,7 @@ std::vector<BadFile> bad_entries() {
   const std::string data(8, '\0');
   return {
       {"unknown dtype", one("F8_E4M3", "[4]", "[0,8]", data),
-       "tensor \"x\" has the dtype \"F8_E4M3\"; expected one of F32, F64, BF16, I32, I64, BOOL"},
+       "tensor \"x\" has the dtype \"F8_E4M3\"; expected one of F32, F64, F16, BF16, I32, I64, U8, I8, I16, BOOL"},
       {"a dtype of another case", one("f32", "[2]", "[0,8]", data), "the dtype \"f32\""},
       {"wrong size", one("F32", "[3]", "[0,8]", data), "has 8 bytes, but f32 of shape (3,) takes 12"},
       {"wrong size of a scalar", one("F32", "[]", "[0,8]", data), "takes 4"},
