@@ -82,7 +82,9 @@ def test_numpys_and_torchs_dtypes_are_understood():
         assert Tensor([1], dtype=dtype).dtype == "f64"
 
 
-@pytest.mark.parametrize("code, dtype", [("f", "f32"), ("d", "f64"), ("q", "i64"), ("b", "i8"), ("B", "u8"), ("h", "i16"), ("H", "i64"), ("i", "i32")])
+@pytest.mark.parametrize("code, dtype",
+                         [("f", "f32"), ("d", "f64"), ("q", "i64"), ("b", "i8"), ("B", "u8"), ("h", "i16"),
+                          ("H", "i64"), ("i", "i32")])
 def test_buffers_are_copied(code, dtype):
     source = array.array(code, [1, 2, 3])
     t = Tensor(source)
