@@ -21,21 +21,23 @@ template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& 
   if (is_boolean(dtype_of(a))) [[unlikely]] return of_bools(kOp, a, b);
   return binary(kOp, a, b, dtype_of(a));
 }
-// A number that is no fraction leaves integers what they are. Converted operands are not floating, so nothing is recorded.
+// A number that is no fraction leaves integers what they are. The operands are not floating, so nothing is recorded.
+[[gnu::cold]] Tensor integers_with_number(Op op, const Tensor& a, Number b) {
+  const Tensor x = promoted(a, b);
+  return binary_number(op, x, b, dtype_of(x));
+}
+[[gnu::cold]] Tensor integers_with_number(Op op, Number a, const Tensor& b) {
+  const Tensor x = promoted(b, a);
+  return binary_number(op, a, x, dtype_of(x));
+}
 inline Tensor with_number(Op op, const Tensor& a, Number b) {
   require(op, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]] {
-    const Tensor x = promoted(a, b);
-    return binary_number(op, x, b, dtype_of(x));
-  }
+  if (!is_floating(dtype_of(a))) [[unlikely]] return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(a));
 }
 inline Tensor with_number(Op op, Number a, const Tensor& b) {
   require(op, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]] {
-    const Tensor x = promoted(b, a);
-    return binary_number(op, a, x, dtype_of(x));
-  }
+  if (!is_floating(dtype_of(b))) [[unlikely]] return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(b));
 }
 }  // namespace

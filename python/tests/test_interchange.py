@@ -300,7 +300,7 @@ class Producer:
 def test_our_stream_goes_to_the_producer_and_theirs_waits(npu_plugin, run_python, tmp_path):
     npu_plugin.build(WITH_STREAMS, "late", tmp_path)
     run_python(PRODUCER + """
-t = plugrad.full((3,), 7, device="late")
+t = plugrad.full((3,), 7.0, device="late")
 notes = []
 def noted():
     lines = open("notes").read().splitlines() if __import__("os").path.exists("notes") else []
@@ -333,7 +333,7 @@ assert host.streams == ["none given"]
 def test_a_plugin_that_knows_no_native_streams_imports_nothing_that_may_be_late(npu_plugin, run_python, tmp_path):
     npu_plugin.build(WITHOUT_EXTENSION, "bare", tmp_path)
     run_python(PRODUCER + """
-t = plugrad.full((3,), 7, device="bare")
+t = plugrad.full((3,), 7.0, device="bare")
 t.__dlpack__(stream=0x77)  # the host waits
 for array in (Producer(t), t.__dlpack__()):
     try:

@@ -138,7 +138,7 @@ def test_indexing_is_numpys(key):
     expected = numpy.array(T, dtype=numpy.float32)[key]
     t = plugrad.tensor(T)
     assert t[key].tolist() == expected.tolist() and t[key].shape == expected.shape
-    x = plugrad.tensor(T, requires_grad=True)
+    x = plugrad.tensor(T, dtype="f32", requires_grad=True)
     x[key].sum().backward()
     gradient = numpy.zeros_like(numpy.array(T, dtype=numpy.float32))
     gradient[key] += 1
