@@ -22,7 +22,7 @@ int scanned_axis(const char* name, const Tensor& x, int axis) {
   require_defined(x, name);
   return normal_axis(axis, std::max(1, x.rank()), name);
 }
-Tensor summable(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::i64); }
+DType summed_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
 
 Tensor reversed(const Tensor& x, int axis) { return slice(x, axis, -1, -x.size(axis) - 1, -1); }
 }  // namespace
@@ -33,13 +33,12 @@ Tensor cumsum(const Tensor& x, int axis) {
              return reversed(cumsum(reversed(grad, along), along), along);
            }));
   const int along = scanned_axis("cumsum", x, axis);
-  if (!x.rank()) return summable(clone(x));
+  if (!x.rank()) return cast(clone(x), summed_dtype(x));
   Tensor sums;
   {
     const NoGrad unrecorded;
-    const DType dtype = summable(x).dtype();
-    const Tensor wide = cast(x, accumulator_of(dtype));
-    sums = cast(scan(wide, along, add), dtype);
+    const DType dtype = summed_dtype(x);
+    sums = cast(scan(cast(x, accumulator_of(dtype)), along, add), dtype);
     if (sums.is_same(x)) sums = clone(x);
   }
   return differentiable(kRule, along, std::move(sums), x);
@@ -47,8 +46,8 @@ Tensor cumsum(const Tensor& x, int axis) {
 
 Tensor cumprod(const Tensor& x, int axis) {
   const int along = scanned_axis("cumprod", x, axis);
-  if (!x.rank()) return summable(clone(x));
-  const Tensor products = scan(summable(x), along, mul);
+  if (!x.rank()) return cast(clone(x), summed_dtype(x));
+  const Tensor products = scan(cast(x, summed_dtype(x)), along, mul);
   return products.is_same(x) ? clone(x) : products;
 }
 
