@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _plugrad
 from ._modes import no_grad
-from ._plugrad import DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax  # noqa: F401
+from ._plugrad import DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
 
 __all__ = ["CrossEntropyLoss", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss", "Module",
            "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax",
@@ -241,7 +241,7 @@ class Flatten(Module):
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """e^x over its sum along a dim."""
-    return log_softmax(x, dim).exp()
+    return _plugrad.softmax(x, dim)
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -252,13 +252,6 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return loss
     raise ValueError(f"[loss] reduction '{reduction}' is unknown: none, mean or sum expected")
-
-
-def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - target)^2. Raises ValueError where the shapes differ."""
-    if x.shape != target.shape:
-        raise ValueError(f"[mse_loss] shapes {x.shape} and {target.shape} differ")
-    return _reduced((x - target) ** 2, reduction)
 
 
 def max_margin_loss(scores: Tensor, signs: Tensor, reduction: str = "mean") -> Tensor:
