@@ -140,9 +140,9 @@ nb::object shape_tuple(const Shape& shape);
 
 // Makes a tensor of numbers, nested sequences, arrays (buffer protocol or DLPack) or tensors. Without a dtype, numbers are
 // f32 and arrays keep theirs. Sets *from_numbers, if given, to whether the data were numbers.
+Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers = nullptr);
 // The dtype that PyTorch infers for whole numbers and nested lists of them: i64. Nothing for other data.
 std::optional<DType> dtype_of_numbers(nb::handle data);
-Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers = nullptr);
 nb::object to_list(const Tensor& x);
 // Whether x is a list, or an array of another library, that can be an operand beside a tensor.
 bool holds_numbers(PyObject* x);

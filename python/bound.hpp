@@ -42,7 +42,6 @@ template <> struct Taken<const Shape&> {
 };
 template <> struct Taken<DType> {
   using Type = const DTypeLike&;
-  static DType core(const DTypeLike& x) { return x.get(DType::f32); }
 };
 template <> struct Taken<Device> {
   using Type = const DeviceLike&;
@@ -62,7 +61,7 @@ inline bool is_fraction(const NumberLike& x) { return x.value.floating(); }
 template <class T> bool is_fraction(const T&) { return false; }
 
 // The dtype of a result that is made of numbers, unless it is given: i64 if all are whole, as in PyTorch.
-template <class... A, class... Given> DType dtype_of_numbers(const Given&... parameters) {
+template <class... A, class... Given> DType default_dtype(const Given&... parameters) {
   return (std::is_same_v<A, Number> || ...) && !(is_fraction(parameters) || ...) ? DType::i64 : DType::f32;
 }
 template <class T, class Given> decltype(auto) core_argument(const Given& given, DType otherwise) {
@@ -73,7 +72,7 @@ template <class T, class Given> decltype(auto) core_argument(const Given& given,
 template <class R, class... A> auto bound(R (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters) {
     // Copies the handles before the lock is released.
-    const DType dtype = dtype_of_numbers<A...>(parameters...);
+    const DType dtype = default_dtype<A...>(parameters...);
     std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, dtype)...};
     const auto call = [&] { return std::apply(function, arguments); };
     const bool is_long_call = std::apply([](const auto&... each) { return (is_long(each) || ...); }, arguments);

@@ -20,7 +20,7 @@ PYTHON_NAMES = {"stddev": "std"}  # of functions
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
               ("unfold", "axis"): "dimension"}
-NUMPY_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims"}  # accepted as well
+ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
@@ -130,7 +130,7 @@ def argument(name, kind, default):
 
 
 def binding(target, function, overload, doc, as_method):
-    """The definition by PyTorch's names of parameters, and another one by NumPy's where those differ."""
+    """The definition by PyTorch's names of parameters, and another one where ALSO_NAMED has a name."""
     result, parameters = overload
     types = ", ".join(kind for kind, _, _ in parameters)
     cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
@@ -138,10 +138,10 @@ def binding(target, function, overload, doc, as_method):
     call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&{cpp}))'
     taken = parameters[1:] if as_method else parameters
     names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in taken]
-    numpy_names = [NUMPY_NAMES.get(name, name) for name in names]
+    other_names = [ALSO_NAMED.get(name, name) for name in names]
     variants = [(names, f",\n      {literal(doc)}" if doc else "")]
-    if numpy_names != names:
-        variants.append((numpy_names, ""))
+    if other_names != names:
+        variants.append((other_names, ""))
     texts = [", ".join(["", *(argument(name, kind, default) for name, (kind, _, default) in zip(chosen, taken))])
              for chosen, _ in variants]
     return "".join(f"{call}{text}{end});\n" for text, (_, end) in zip(texts, variants))

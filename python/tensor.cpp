@@ -310,8 +310,8 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
       "shape: another shape for the same elements. device: a Device, its name, or None for the default one.\n"
       "dtype: f32 for numbers unless given (bool for bools); arrays keep theirs.\n"
       "requires_grad: True for floating numbers and lists of them, as in micrograd; False for arrays; unless given. A\n"
-      "tensor that tracks only by this default is no parameter of a module: ask for it, with requires_grad=True or\n"
-      "nn.Parameter. plugrad.tensor tracks only if asked to.\n\n"
+      "module takes a tensor as a parameter only if it was made with requires_grad=True or by nn.Parameter, not if it\n"
+      "tracks by this default. plugrad.tensor tracks only if asked to.\n\n"
       "Raises ValueError for lists without a common shape, for a shape that does not fit, for fractions in integers, and\n"
       "for whole numbers that f32 does not hold unless dtype is given.");
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());

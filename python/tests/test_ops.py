@@ -257,6 +257,8 @@ def test_names_of_numpy():
     x = plugrad.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x.sum(axis=0).tolist() == [4, 6] and plugrad.max(x, axis=1, keepdims=True).tolist() == [[2], [4]]
     assert x.sum(axis=None).item() == x.sum(dim=None).item() == 10 and plugrad.stack([x, x], axis=-1).shape == (2, 2, 2)
+    assert plugrad.flip(x, axis=0).tolist() == x.flip(0).tolist()
+    assert x.roll(1, axis=1).tolist() == x.roll(1, dims=1).tolist()
     assert x.log_softmax(axis=0).shape == (2, 2) and x.unsqueeze(axis=0).shape == (1, 2, 2)
     with pytest.raises(TypeError, match="'dim' is given twice"):
         x.sum(axis=0, dim=0)
