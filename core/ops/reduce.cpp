@@ -27,34 +27,41 @@ Shape kept_shape(Shape shape, unsigned mask) {
   return shape;
 }
 
-// Reduces over the axes of the mask and keeps them with extent 1.
-Tensor reduce(Op op, const Tensor& x, unsigned mask, uint8_t out_dtype) {
+// A dense view without the axes of the mask, whose extents are 1.
+plugrad_view without_axes(plugrad_view view, unsigned mask) {
+  int rank = 0;
+  for (int i = 0; i < view.rank; ++i) {
+    if (mask >> i & 1) continue;
+    view.shape[rank] = view.shape[i];
+    view.strides[rank++] = view.strides[i];
+  }
+  view.rank = static_cast<uint8_t>(rank);
+  return view;
+}
+
+// Reduces over the axes of the mask. The kernel sees them with extent 1, also if the result omits them.
+Tensor reduce(Op op, const Tensor& x, unsigned mask, bool keepdim, uint8_t out_dtype) {
   DeviceState& device = device_of(x);
-  const plugrad_view like = dense_view(kept_shape(x.shape(), mask), out_dtype, device.info.alignment);
-  if (!view_of(x).count && like.count) {
-    if (op == Op::SUM) return filled(device, like, out_dtype, 0);
+  plugrad_view kept = view_of(x);
+  for (int i = 0; i < kept.rank; ++i)
+    if (mask >> i & 1) kept.shape[i] = 1;
+  kept.dtype = out_dtype;
+  kept.offset = 0;
+  set_dense(kept, device.info.alignment);
+  const plugrad_view shape = keepdim ? kept : without_axes(kept, mask);
+  if (!view_of(x).count && kept.count) {
+    if (op == Op::SUM) return filled(device, shape, out_dtype, 0);
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] no elements to reduce: x has shape " +
                                    x.shape().text());
   }
-  Tensor out = empty_like(device, like, out_dtype);
-  if (like.count) run(op, {out}, {x});
+  Tensor out = empty_like(device, shape, out_dtype);
+  kept.buffer = view_of(out).buffer;
+  kept.offset = view_of(out).offset;
+  if (kept.count) run(op, {operand(out, kept)}, {x});
   return out;
 }
 
-// x without the axes of the mask, whose extents are 1.
-Tensor without_axes(const Tensor& x, unsigned mask) {
-  plugrad_view v = view_of(x);
-  v.rank = 0;
-  for (int i = 0; i < view_of(x).rank; ++i) {
-    if (mask >> i & 1) continue;
-    v.shape[v.rank] = view_of(x).shape[i];
-    v.strides[v.rank++] = view_of(x).strides[i];
-  }
-  set_layout(v, device_of(x).info.alignment);
-  return with_view(x, v);
-}
-
-// The reverse: x with all axes of `whole`.
+// x with all axes of `whole`, those of the mask with extent 1.
 Tensor with_kept_axes(const Tensor& x, const Shape& whole, unsigned mask) { return reshape(x, kept_shape(whole, mask)); }
 
 // The gradient of max and min: all elements that equal the result share it equally.
@@ -64,7 +71,7 @@ constexpr auto kExtremum = gradient<kInput0, kOutput, kPayload>(
       {
         const NoGrad constant;
         const Tensor ties = cast(eq(x, with_kept_axes(best, x.shape(), mask)), x.dtype());
-        share = div(ties, reduce(Op::SUM, ties, mask, dtype_of(ties)));
+        share = div(ties, reduce(Op::SUM, ties, mask, true, dtype_of(ties)));
       }
       return mul(expand(with_kept_axes(grad, x.shape(), mask), x.shape()), share);
     });
@@ -74,8 +81,7 @@ Tensor extremum(Op op, const ExtremumRule& rule, const Tensor& x, const Shape& a
   require(op, x);
   if (is_boolean(dtype_of(x))) return cast(extremum(op, rule, cast(x, DType::i64), axes, keepdim), DType::boolean);
   const unsigned mask = axis_mask(axes, x.rank(), rule.name);
-  const Tensor kept = reduce(op, x, mask, dtype_of(x));
-  return differentiable(rule, mask, keepdim ? kept : without_axes(kept, mask), x);
+  return differentiable(rule, mask, reduce(op, x, mask, keepdim, dtype_of(x)), x);
 }
 }  // namespace
 
@@ -86,8 +92,8 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
            }));
   require(Op::SUM, x);
   const unsigned mask = axis_mask(axes, x.rank(), "sum");
-  const Tensor kept = reduce(Op::SUM, x, mask, op_info(static_cast<uint32_t>(Op::SUM))->operand_dtype(0, dtype_of(x)));
-  return differentiable(kRule, mask, keepdim ? kept : without_axes(kept, mask), x);
+  const uint8_t dtype = op_info(static_cast<uint32_t>(Op::SUM))->operand_dtype(0, dtype_of(x));
+  return differentiable(kRule, mask, reduce(Op::SUM, x, mask, keepdim, dtype), x);
 }
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
@@ -115,8 +121,7 @@ Tensor argmax(const Tensor& x, const Shape& axes, bool keepdim) {
   require(Op::ARGMAX, x);
   if (is_boolean(dtype_of(x))) return argmax(cast(x, DType::i64), axes, keepdim);
   const unsigned mask = axis_mask(axes, x.rank(), "argmax");
-  const Tensor kept = reduce(Op::ARGMAX, x, mask, PLUGRAD_I64);
-  return keepdim ? kept : without_axes(kept, mask);
+  return reduce(Op::ARGMAX, x, mask, keepdim, PLUGRAD_I64);
 }
 
 }  // namespace plugrad
