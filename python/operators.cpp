@@ -73,6 +73,58 @@ struct Div {
 struct Pow {
   template <class A, class B> static Tensor call(const A& a, const B& b) { return pow(a, b); }
 };
+struct FloorDiv {
+  static constexpr const char* kInPlace = "//=";
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return floor_divide(a, b); }
+};
+struct Mod {
+  static constexpr const char* kInPlace = "%=";
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return remainder(a, b); }
+};
+struct And {
+  static constexpr const char* kInPlace = "&=";
+  static Tensor call(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+  static Tensor call(const Tensor& a, Number b) { return bitwise_and(a, b); }
+  static Tensor call(Number a, const Tensor& b) { return bitwise_and(b, a); }
+};
+struct Or {
+  static constexpr const char* kInPlace = "|=";
+  static Tensor call(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+  static Tensor call(const Tensor& a, Number b) { return bitwise_or(a, b); }
+  static Tensor call(Number a, const Tensor& b) { return bitwise_or(b, a); }
+};
+struct Xor {
+  static constexpr const char* kInPlace = "^=";
+  static Tensor call(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+  static Tensor call(const Tensor& a, Number b) { return bitwise_xor(a, b); }
+  static Tensor call(Number a, const Tensor& b) { return bitwise_xor(b, a); }
+};
+struct LeftShift {
+  static constexpr const char* kInPlace = "<<=";
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return bitwise_left_shift(a, b); }
+};
+struct RightShift {
+  static constexpr const char* kInPlace = ">>=";
+  template <class A, class B> static Tensor call(const A& a, const B& b) { return bitwise_right_shift(a, b); }
+};
+
+// True and False as bools beside a tensor of bools: as numbers they would make the result an integer.
+nb::object bool_beside(PyObject* number, PyObject* tensor) {
+  if (!PyBool_Check(number) || !is_tensor(tensor) || tensor_in(tensor).dtype() != DType::boolean) return nb::borrow(number);
+  return wrap(scalar(number == Py_True, DType::boolean, tensor_in(tensor).device()));
+}
+template <class F> PyObject* bitwise(PyObject* a, PyObject* b) noexcept {
+  return guarded<PyObject*>(nullptr, [=] { return binary<F>(bool_beside(a, b).ptr(), bool_beside(b, a).ptr()); });
+}
+
+PyObject* quotient_and_rest(PyObject* a, PyObject* b) noexcept {
+  return guarded<PyObject*>(nullptr, [=]() -> PyObject* {
+    const nb::object quotient = nb::steal(binary<FloorDiv>(a, b));
+    if (!quotient.is_valid() || quotient.ptr() == Py_NotImplemented) return nb::object(quotient).release().ptr();
+    const nb::object rest = nb::steal(binary<Mod>(a, b));
+    return rest.is_valid() ? PyTuple_Pack(2, quotient.ptr(), rest.ptr()) : nullptr;
+  });
+}
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   return modulus == Py_None ? binary<Pow>(a, b) : not_implemented();
@@ -164,6 +216,12 @@ PyObject* div_in_place(PyObject* a, PyObject* b) noexcept {
       x.copy_(div(x.detach(), y));
   });
 }
+template <class F> PyObject* replaced(PyObject* a, PyObject* b) noexcept {
+  return guarded<PyObject*>(nullptr, [=] {
+    const nb::object operand = bool_beside(b, a);
+    return in_place<F>(a, operand.ptr(), [](Tensor& x, const auto& y) { x.copy_(F::call(x.detach(), y)); });
+  });
+}
 
 // --- Comparisons: element by element, as bool.
 
@@ -249,31 +307,23 @@ template <class F> void* slot(F* function) { return reinterpret_cast<void*>(func
 }  // namespace
 
 PyType_Slot* tensor_slots() {
-  static PyType_Slot slots[] = {{Py_nb_add, slot(binary<Add>)},
-                                {Py_nb_subtract, slot(binary<Sub>)},
-                                {Py_nb_multiply, slot(binary<Mul>)},
-                                {Py_nb_true_divide, slot(binary<Div>)},
-                                {Py_nb_power, slot(power)},
-                                {Py_nb_matrix_multiply, slot(matrix_product)},
-                                {Py_nb_negative, slot(unary<neg>)},
-                                {Py_nb_positive, slot(itself)},
-                                {Py_nb_absolute, slot(unary<abs>)},
-                                {Py_nb_inplace_add, slot(add_in_place)},
-                                {Py_nb_inplace_subtract, slot(sub_in_place)},
-                                {Py_nb_inplace_multiply, slot(mul_in_place)},
-                                {Py_nb_inplace_true_divide, slot(div_in_place)},
-                                {Py_nb_float, slot(as_float)},
-                                {Py_nb_int, slot(as_int)},
-                                {Py_nb_index, slot(as_index)},
-                                {Py_nb_bool, slot(as_bool)},
-                                {Py_tp_richcompare, slot(compare)},
-                                {Py_tp_hash, slot(hash)},
-                                {Py_mp_length, slot(length)},
-                                {Py_mp_subscript, slot(subscript)},
-                                {Py_mp_ass_subscript, slot(assign_subscript)},
-                                buffer_slots[0],
-                                buffer_slots[1],
-                                {0, nullptr}};
+  static PyType_Slot slots[] = {
+      {Py_nb_add, slot(binary<Add>)}, {Py_nb_subtract, slot(binary<Sub>)}, {Py_nb_multiply, slot(binary<Mul>)},
+      {Py_nb_true_divide, slot(binary<Div>)}, {Py_nb_power, slot(power)}, {Py_nb_matrix_multiply, slot(matrix_product)},
+      {Py_nb_floor_divide, slot(binary<FloorDiv>)}, {Py_nb_remainder, slot(binary<Mod>)},
+      {Py_nb_divmod, slot(quotient_and_rest)}, {Py_nb_and, slot(bitwise<And>)}, {Py_nb_or, slot(bitwise<Or>)},
+      {Py_nb_xor, slot(bitwise<Xor>)}, {Py_nb_lshift, slot(binary<LeftShift>)}, {Py_nb_rshift, slot(binary<RightShift>)},
+      {Py_nb_invert, slot(unary<bitwise_not>)}, {Py_nb_negative, slot(unary<neg>)}, {Py_nb_positive, slot(itself)},
+      {Py_nb_absolute, slot(unary<abs>)}, {Py_nb_inplace_add, slot(add_in_place)},
+      {Py_nb_inplace_subtract, slot(sub_in_place)}, {Py_nb_inplace_multiply, slot(mul_in_place)},
+      {Py_nb_inplace_true_divide, slot(div_in_place)}, {Py_nb_inplace_floor_divide, slot(replaced<FloorDiv>)},
+      {Py_nb_inplace_remainder, slot(replaced<Mod>)}, {Py_nb_inplace_and, slot(replaced<And>)},
+      {Py_nb_inplace_or, slot(replaced<Or>)}, {Py_nb_inplace_xor, slot(replaced<Xor>)},
+      {Py_nb_inplace_lshift, slot(replaced<LeftShift>)}, {Py_nb_inplace_rshift, slot(replaced<RightShift>)},
+      {Py_nb_float, slot(as_float)}, {Py_nb_int, slot(as_int)}, {Py_nb_index, slot(as_index)},
+      {Py_nb_bool, slot(as_bool)}, {Py_tp_richcompare, slot(compare)}, {Py_tp_hash, slot(hash)},
+      {Py_mp_length, slot(length)}, {Py_mp_subscript, slot(subscript)}, {Py_mp_ass_subscript, slot(assign_subscript)},
+      buffer_slots[0], buffer_slots[1], {0, nullptr}};
   return slots;
 }
 

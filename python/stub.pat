@@ -15,16 +15,19 @@ _plugrad\.__prefix__$:
     class Size(tuple[int, ...]):
         """Extents or strides: a tuple that also equals lists."""
 
-.*\.Tensor\.__(r?)(add|sub|mul|truediv|matmul)__$:
+.*\.Tensor\.__(r?)(add|sub|mul|truediv|matmul|floordiv|mod|and|or|xor|lshift|rshift)__$:
     def __\1\2__(self, other: _Operand, /) -> Tensor: ...
 
-.*\.Tensor\.__i(add|sub|mul|truediv)__$:
+.*\.Tensor\.__(r?)divmod__$:
+    def __\1divmod__(self, other: _Operand, /) -> tuple[Tensor, Tensor]: ...
+
+.*\.Tensor\.__i(add|sub|mul|truediv|floordiv|mod|and|or|xor|lshift|rshift)__$:
     def __i\1__(self, other: _Operand, /) -> Tensor: ...
 
 .*\.Tensor\.__(r?)pow__$:
     def __\1pow__(self, other: _Operand, modulus: None = None, /) -> Tensor: ...
 
-.*\.Tensor\.__(neg|pos|abs)__$:
+.*\.Tensor\.__(neg|pos|abs|invert)__$:
     def __\1__(self, /) -> Tensor: ...
 
 .*\.Tensor\.__(eq|ne)__$:

@@ -1,4 +1,5 @@
-// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, pow.
+// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, sin, cos, atan,
+// pow.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
@@ -28,6 +29,15 @@ template <> struct Vectors<PLUGRAD_OP_SIGMOID> {
 };
 template <> struct Vectors<PLUGRAD_OP_ERF> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return erf(d, x); }
+};
+template <> struct Vectors<PLUGRAD_OP_SIN> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return sin(d, x); }
+};
+template <> struct Vectors<PLUGRAD_OP_COS> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return cos(d, x); }
+};
+template <> struct Vectors<PLUGRAD_OP_ATAN> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return atan(d, x); }
 };
 
 template <class F, class T> struct VectorUnary {
@@ -102,15 +112,6 @@ template <class D, class V> HWY_NOINLINE V any_pow(D d, V x, V y) {
   const auto is_one = hn::Or(hn::Eq(x, one), hn::And(hn::Eq(size, one), hn::Eq(hn::Abs(y), infinity)));
   result = hn::IfThenElse(hn::Or(is_one, hn::Eq(y, zero)), one, result);
   return hn::IfThenElse(odd, hn::CopySign(result, x), result);
-}
-
-// Converts to f32. Highway's scalar version saturates at the largest finite number, where its other versions give infinity.
-template <class D, class V> HWY_INLINE auto narrow(D df, V v) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::Set(df, static_cast<float>(hn::GetLane(v)));
-#else
-  return hn::DemoteTo(df, v);
-#endif
 }
 
 template <class D, class V> HWY_INLINE V pow_of_f32(D d, V x, V y) {

@@ -11,6 +11,7 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -37,6 +38,10 @@ template <> struct Format<float> {
   static constexpr float kErfFar[] = {-0.00018846703019f, 1.12958030718f,    0.633216406285f,    0.108422088594f,
                                       -0.0252103323766f,  0.00420528187898f, -0.000441472047272f, 2.16975611369e-5f};
   static constexpr float kErfEnd = 3.95f;
+  // atan(t) / t - 1 in t^2, divided by t^2, on [0, tan(pi / 8)]; pi / 2 in two parts.
+  static constexpr float kAtan[] = {-0.33333315506732437f, 0.19998489525808740f, -0.14243850264309121f,
+                                    0.10596011259949940f, -0.06083473962493791f};
+  static constexpr float kHalfPiHigh = 1.57079637f, kHalfPiLow = -4.37113883e-8f;
   static constexpr float kSin[] = {1.5707963219455072f, -0.6459634769234457f, 0.07968020776901875f, -0.0046021176160619f};
   static constexpr float kCos[] = {-1.2337005493730024f, 0.2536694102403683f, -0.020861526786522047f,
                                    0.0009067349223943915f};
@@ -56,6 +61,11 @@ template <> struct Format<double> {
                                     0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
   static constexpr const auto &kErfNear = plugrad::kErfNear, &kErfFar = plugrad::kErfFar;
   static constexpr double kErfEnd = plugrad::kErfEnd;
+  static constexpr double kAtan[] = {
+      -0.33333333333333199122, 0.19999999999954084724,  -0.14285714280248695089, 0.1111111078614487804,
+      -0.090908978366138647705, 0.076920616395994220239, -0.066631204082435382142, 0.058480090704030634802,
+      -0.050398461187326777226, 0.038078334502666591172, -0.017922292362840945117};
+  static constexpr double kHalfPiHigh = 1.57079632679489661923, kHalfPiLow = 6.12323399573676588613e-17;
   static constexpr double kSin[] = {1.5707963267948966, -0.6459640975062463, 0.07969262624616692, -0.004681754135314819,
                                     0.0001604411847265753, -3.5988427165242496e-06, 5.691927654951105e-08,
                                     -6.62760087835982e-10};
@@ -206,14 +216,12 @@ template <class D, class V> HWY_INLINE V log(D d, V x) {
   return log_of_parts(d, f, k);
 }
 
-// cos and sin of 2 pi v for v in [0, 1], within 4 eps.
-template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V& sine) {
+// cos and sin of pi / 2 (k + f) for an integer k and |f| <= 1/2, given k + kRounder.
+template <class D, class V> HWY_INLINE void cos_sin_quarters(D d, V rounded, V f, V& cosine, V& sine) {
   using T = hn::TFromD<D>;
   using F = Format<T>;
   const hn::RebindToUnsigned<D> du;
-  const V rounder = hn::Set(d, F::kRounder);
-  const V four = hn::Mul(v, hn::Set(d, T(4))), rounded = hn::Add(four, rounder);
-  const V f = hn::Sub(four, hn::Sub(rounded, rounder)), t = hn::Mul(f, f);
+  const V t = hn::Mul(f, f);
   const V s = hn::Mul(f, polynomial(d, t, F::kSin));
   const V c = hn::MulAdd(t, polynomial(d, t, F::kCos), hn::Set(d, T(1)));
   const auto quadrant = hn::BitCast(du, rounded);
@@ -224,6 +232,103 @@ template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V
   const auto cosine_sign = hn::BitCast(d, hn::ShiftLeft<kToSign>(hn::And(hn::Add(quadrant, one), two)));
   sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+// cos and sin of 2 pi v for v in [0, 1], within 4 eps.
+template <class D, class V> HWY_INLINE void cos_sin_turns(D d, V v, V& cosine, V& sine) {
+  const V rounder = hn::Set(d, Format<hn::TFromD<D>>::kRounder);
+  const V four = hn::Mul(v, hn::Set(d, hn::TFromD<D>(4))), rounded = hn::Add(four, rounder);
+  cos_sin_quarters(d, rounded, hn::Sub(four, hn::Sub(rounded, rounder)), cosine, sine);
+}
+
+// x = k pi / 2 + r, in double. pi / 2 is the sum of three parts; the products of the first two (33 bits each) with k are
+// exact (after fdlibm's e_rem_pio2.c).
+struct Quarters {
+  static constexpr double kEnd = 10000, kPerRadian = 0.63661977236758134308, kFirst = 1.57079632673412561417,
+                          kSecond = 6.07710050630396597660e-11, kThird = 2.02226624879595063154e-21;
+};
+// Returns r in units of pi / 2, for |x| below kEnd; stores k + kRounder.
+template <class D, class V> HWY_INLINE V reduced_quarters(D d, V x, V& rounded) {
+  using Q = Quarters;
+  const V rounder = hn::Set(d, Format<double>::kRounder), per_radian = hn::Set(d, Q::kPerRadian);
+  rounded = hn::MulAdd(x, per_radian, rounder);
+  const V k = hn::Sub(rounded, rounder), first = hn::Sub(x, hn::Mul(k, hn::Set(d, Q::kFirst)));
+  const V second = hn::Mul(k, hn::Set(d, Q::kSecond)), r = hn::Sub(first, second);
+  const V rest = hn::Sub(hn::Sub(hn::Sub(first, r), second), hn::Mul(k, hn::Set(d, Q::kThird)));
+  return hn::Mul(hn::IfThenElse(hn::Eq(k, hn::Zero(d)), x, hn::Add(r, rest)), per_radian);  // -0 stays -0
+}
+// The same function on each lane, for rare arguments.
+template <class D, class V> HWY_NOINLINE V by_lanes(D d, V x, double (*function)(double)) {
+  HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
+  return hn::Load(d, lanes);
+}
+template <class D, class V> HWY_INLINE bool is_near_zero(D d, V x) {
+  return hn::AllTrue(d, hn::Lt(hn::Abs(x), hn::Set(d, Quarters::kEnd)));
+}
+template <class D, class V> HWY_INLINE V sin_of_doubles(D d, V x) {
+  if (HWY_UNLIKELY(!is_near_zero(d, x))) return by_lanes(d, x, [](double each) { return std::sin(each); });
+  V rounded, cosine, sine;
+  const V f = reduced_quarters(d, x, rounded);
+  cos_sin_quarters(d, rounded, f, cosine, sine);
+  return sine;
+}
+template <class D, class V> HWY_INLINE V cos_of_doubles(D d, V x) {
+  if (HWY_UNLIKELY(!is_near_zero(d, x))) return by_lanes(d, x, [](double each) { return std::cos(each); });
+  V rounded, cosine, sine;
+  const V f = reduced_quarters(d, x, rounded);
+  cos_sin_quarters(d, rounded, f, cosine, sine);
+  return cosine;
+}
+
+// Converts to f32. Highway's scalar version saturates at the largest finite number, where its other versions give infinity.
+template <class D, class V> HWY_INLINE auto narrow(D df, V v) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(df, static_cast<float>(hn::GetLane(v)));
+#else
+  return hn::DemoteTo(df, v);
+#endif
+}
+// A function of doubles on a vector of f32 or f64.
+template <class D, class V, class Function> HWY_INLINE V in_double(D d, V x, Function function) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return function(d, x);
+  } else {
+#if HWY_TARGET == HWY_SCALAR
+    const hn::Rebind<double, D> wide;
+    return narrow(d, function(wide, hn::PromoteTo(wide, x)));
+#else
+    const hn::Half<D> half;
+    const hn::Rebind<double, decltype(half)> wide;
+    const auto low = narrow(half, function(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x))));
+    const auto high = narrow(half, function(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x))));
+    return hn::Combine(d, high, low);
+#endif
+  }
+}
+// Within 3 ULP.
+template <class D, class V> HWY_INLINE V sin(D d, V x) {
+  return in_double(d, x, [](auto wide, auto v) HWY_ATTR { return sin_of_doubles(wide, v); });
+}
+template <class D, class V> HWY_INLINE V cos(D d, V x) {
+  return in_double(d, x, [](auto wide, auto v) HWY_ATTR { return cos_of_doubles(wide, v); });
+}
+
+// Within 3 ULP. atan(x) = atan(c) + atan((x - c) / (1 + c x)) with c of 0, 1, or infinity.
+template <class D, class V> HWY_INLINE V atan(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = Format<T>;
+  const V size = hn::Abs(x), one = hn::Set(d, T(1)), zero = hn::Zero(d);
+  const auto beyond = hn::Gt(size, hn::Set(d, T(2.414213562373095)));
+  const auto middle = hn::Gt(size, hn::Set(d, T(0.414213562373095)));
+  const V above = hn::IfThenElse(beyond, hn::Neg(one), hn::IfThenElse(middle, hn::Sub(size, one), size));
+  const V below = hn::IfThenElse(beyond, size, hn::IfThenElse(middle, hn::Add(size, one), one));
+  const V t = hn::Div(above, below), z = hn::Mul(t, t), quarters = hn::Set(d, T(0.5));
+  const V part = hn::IfThenElse(beyond, one, hn::IfThenElse(middle, quarters, zero));
+  const V near = hn::MulAdd(t, hn::Mul(z, polynomial(d, z, F::kAtan)), t);
+  const V low = hn::MulAdd(part, hn::Set(d, F::kHalfPiLow), near);
+  return hn::CopySign(hn::MulAdd(part, hn::Set(d, F::kHalfPiHigh), low), x);
 }
 
 // Loads the first n lanes from p and fills the others with `rest`; store_part stores n lanes. n is below Lanes(d).

@@ -3,6 +3,9 @@
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/integers.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/views.hpp>
 
 #include <cmath>
 
@@ -144,11 +147,13 @@ constexpr auto kPowOfNumber = gradient<kInput0, kOutput, kPayload>(
 }  // namespace
 
 namespace {
+[[noreturn]] void refuse_negative_exponent(const std::string& power) {
+  throw Error(Code::invalid, "[pow] an integer to " + power +
+                                 " is no integer: cast the tensor to a floating dtype, or write the power as a fraction");
+}
 // a^b for integers and a whole b by repeated squaring; wraps.
 Tensor integer_power(const Tensor& a, int64_t b) {
-  if (b < 0)
-    throw Error(Code::invalid, "[pow] an integer to the power " + std::to_string(b) +
-                                   " is no integer: cast the tensor to a floating dtype, or write the power as a fraction");
+  if (b < 0) refuse_negative_exponent("the power " + std::to_string(b));
   Tensor power = ones_like(a), square = a;
   for (; b > 0; b >>= 1) {
     if (b & 1) power = mul(power, square);
@@ -156,16 +161,24 @@ Tensor integer_power(const Tensor& a, int64_t b) {
   }
   return power;
 }
-[[noreturn]] void refuse_integer_exponents() {
-  throw Error(Code::unsupported, "[pow] the exponents are integers in a tensor and the base is an integer as well: "
-                                 "cast one of them to a floating dtype");
+// The same for exponents in a tensor of the base's dtype. Waits for the largest and the smallest of them.
+Tensor integer_power(const Tensor& a, const Tensor& b) {
+  if (is_boolean(dtype_of(a))) return integer_power(cast(a, DType::i64), cast(b, DType::i64));
+  Tensor power = expand(ones_like(b), broadcast_shapes(a.shape(), b.shape())), square = a;
+  if (!b.count()) return power;
+  if (min(b).item<int64_t>() < 0) refuse_negative_exponent("a negative power");
+  for (int64_t most = max(b).item<int64_t>(), bit = 1; most > 0; most >>= 1, bit *= 2) {
+    power = where(ne(bitwise_and(b, bit), 0), mul(power, square), power);
+    if (most > 1) square = mul(square, square);
+  }
+  return power;
 }
 }  // namespace
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowBase, kPowExponent);
   if (!is_together(a, b)) [[unlikely]] return promoted("pow", a, b, pow);
-  if (!is_floating(dtype_of(a))) [[unlikely]] refuse_integer_exponents();
+  if (!is_floating(dtype_of(a))) [[unlikely]] return integer_power(a, b);
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
 Tensor pow(const Tensor& a, Number b) {
@@ -181,8 +194,8 @@ Tensor pow(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowOfNumber);
   require(Op::POW, b);
   if (!is_floating(dtype_of(b))) [[unlikely]] {
-    if (!a.floating()) refuse_integer_exponents();
-    return pow(a, promoted_to_floating(b));
+    if (a.floating()) return pow(a, promoted_to_floating(b));
+    return pow(scalar(a, promote_number(b.dtype(), false), b.device()), b);
   }
   return differentiable(kRule, a.real(), with_number(Op::POW, a, b), b);
 }

@@ -1,12 +1,10 @@
 // Elementwise functions of one tensor.
 #include <plugrad/ops/elementwise.hpp>
 
-#include <core/ops/run.hpp>
-#include <plugrad/autograd/autograd.hpp>
+#include <core/ops/native_or.hpp>
 #include <plugrad/sdk/functions.hpp>
 
 #include <numbers>
-#include <span>
 
 namespace plugrad {
 namespace {
@@ -25,23 +23,6 @@ template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& v
     count_decomposition(grad);
   }
   return compose();
-}
-
-// Runs an op if the device has it, else its decomposition, unrecorded: the op has a rule of its own.
-template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
-  require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]] return native_or(op, promoted_to_floating(x), compose);
-  const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
-  if (!view_of(x).count || try_run(op, {out}, {x})) return out;
-  count_decomposition(x);
-  const NoGrad unrecorded;
-  return compose(x);
-}
-// c[0] + c[1] x + ...
-Tensor polynomial(const Tensor& x, std::span<const double> c) {
-  Tensor sum = add(mul(x, c[c.size() - 1]), c[c.size() - 2]);
-  for (size_t i = c.size() - 2; i-- > 0;) sum = add(mul(sum, x), c[i]);
-  return sum;
 }
 
 Tensor composed_erf(const Tensor& x) {

@@ -42,6 +42,9 @@ constexpr UnaryRow kUnary[] = {
     {PLUGRAD_OP_RELU, [](Real x) { return x < 0 ? 0 : x; }, nullptr, {-3, 3}},
     {PLUGRAD_OP_SIGMOID, [](Real x) { return 1 / (1 + std::exp(-x)); }, nullptr, {-10, 10}},
     {PLUGRAD_OP_ERF, [](Real x) { return std::erf(x); }, nullptr, {-4, 4}},
+    {PLUGRAD_OP_SIN, [](Real x) { return std::sin(x); }, nullptr, {-10, 10}},
+    {PLUGRAD_OP_COS, [](Real x) { return std::cos(x); }, nullptr, {-10, 10}},
+    {PLUGRAD_OP_ATAN, [](Real x) { return std::atan(x); }, nullptr, {-4, 4}},
 };
 
 // Uses double if an operand is infinite or NaN: the result is exact, and glibc's powl is wrong for pow(-inf, -2^63).
@@ -52,6 +55,17 @@ Real power(Real a, Real b) {
 
 Real larger(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a > b ? a : b; }
 Real smaller(Real a, Real b) { return std::isnan(a) || std::isnan(b) ? a + b : a < b ? a : b; }
+
+// Integers as the host's processor has them, except where its division would trap.
+uint64_t integer_quotient(uint64_t a, uint64_t b) {
+  if (b == 0) return 0;
+  return b + 1 == 0 ? -a : static_cast<uint64_t>(static_cast<int64_t>(a) / static_cast<int64_t>(b));
+}
+uint64_t integer_remainder(uint64_t a, uint64_t b) { return b == 0 ? 0 : a - b * integer_quotient(a, b); }
+uint64_t shifted_left(uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; }
+uint64_t shifted_right(uint64_t a, uint64_t b) {
+  return static_cast<uint64_t>(static_cast<int64_t>(a) >> std::min<uint64_t>(b, 63));
+}
 
 struct BinaryRow {
   uint32_t opcode;
@@ -84,6 +98,13 @@ constexpr BinaryRow kBinary[] = {
     {PLUGRAD_OP_POW, power, nullptr, {0, 8}, {-5, 5}},
     {PLUGRAD_OP_MAXIMUM, larger, nullptr, {-3, 3}, {-3, 3}, true},
     {PLUGRAD_OP_MINIMUM, smaller, nullptr, {-3, 3}, {-3, 3}, true},
+    {PLUGRAD_OP_FMOD, [](Real a, Real b) { return std::fmod(a, b); }, integer_remainder, {-100, 100}, {-10, 10}},
+    {PLUGRAD_OP_QUOTIENT, nullptr, integer_quotient, {-100, 100}, {-10, 10}},
+    {PLUGRAD_OP_BITWISE_AND, nullptr, [](uint64_t a, uint64_t b) { return a & b; }, {-100, 100}, {-100, 100}},
+    {PLUGRAD_OP_BITWISE_OR, nullptr, [](uint64_t a, uint64_t b) { return a | b; }, {-100, 100}, {-100, 100}},
+    {PLUGRAD_OP_BITWISE_XOR, nullptr, [](uint64_t a, uint64_t b) { return a ^ b; }, {-100, 100}, {-100, 100}},
+    {PLUGRAD_OP_BITWISE_LEFT_SHIFT, nullptr, shifted_left, {-100, 100}, {-2, 70}},
+    {PLUGRAD_OP_BITWISE_RIGHT_SHIFT, nullptr, shifted_right, {-100, 100}, {-2, 70}},
     {PLUGRAD_OP_EQ, [](Real a, Real b) -> Real { return a == b; }, nullptr, {-3, 3}, {-3, 3}},
     {PLUGRAD_OP_NE, [](Real a, Real b) -> Real { return a != b; }, nullptr, {-3, 3}, {-3, 3}},
     {PLUGRAD_OP_LT, [](Real a, Real b) -> Real { return a < b; }, nullptr, {-3, 3}, {-3, 3}},

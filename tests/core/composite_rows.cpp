@@ -28,6 +28,35 @@ Rows activation_rows() {
   };
 }
 
+Rows angle_rows() {
+  return {
+      {"sin", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return sin(x[0]); }},
+      {"sin", "Twice", {{2, 3}}, kLow, kHigh, [](I x) { return sin(sin(x[0]) * x[0]); }},
+      {"cos", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return cos(x[0]); }},
+      {"tan", "Plain", {{2, 3}}, -1.2, 1.2, [](I x) { return tan(x[0]); }},
+      {"asin", "Plain", {{2, 3}}, -0.9, 0.9, [](I x) { return asin(x[0]); }},
+      {"acos", "Plain", {{2, 3}}, -0.9, 0.9, [](I x) { return acos(x[0]); }},
+      {"atan", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return atan(x[0]); }},
+      {"atan2", "Above", {{2, 3}, {3}}, 0.5, 2, [](I x) { return atan2(x[0], x[1]); }},
+      {"atan2", "Left", {{2, 3}, {3}}, 0.5, 2, [](I x) { return atan2(neg(x[0]), neg(x[1])); }},
+      {"sinh", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return sinh(x[0]); }},
+      {"cosh", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return cosh(x[0]); }},
+      {"asinh", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return asinh(x[0]); }},
+      {"acosh", "Plain", {{2, 3}}, 1.5, 3, [](I x) { return acosh(x[0]); }},
+      {"atanh", "Plain", {{2, 3}}, -0.9, 0.9, [](I x) { return atanh(x[0]); }},
+  };
+}
+
+Rows division_rows() {
+  return {
+      {"floor_divide", "Tensors", {{2, 3}, {3}}, 0.6, 0.95, [](I x) { return floor_divide(x[0], x[1] * 0.4) * x[0]; }},
+      {"remainder", "Tensors", {{2, 3}, {3}}, 1.1, 1.4, [](I x) { return remainder(x[0] * 2, neg(x[1])); }},
+      {"remainder", "Number", {{2, 3}}, 1.1, 1.9, [](I x) { return exp(remainder(x[0], -2)); }},
+      {"fmod", "Tensors", {{2, 3}, {3}}, 1.1, 1.4, [](I x) { return fmod(neg(x[0]) * 2, x[1]); }},
+      {"fmod", "Number", {{2, 3}}, 1.1, 1.9, [](I x) { return exp(fmod(x[0], 1)); }},
+  };
+}
+
 Rows statistics_rows() {
   return {
       {"logsumexp", "All", {{2, 3}}, kLow, kHigh, [](I x) { return logsumexp(x[0]); }},
@@ -170,8 +199,8 @@ Rows loss_rows() {
 
 std::vector<GradientRow> composite_rows() {
   Rows all;
-  for (Rows (*family)() : {activation_rows, statistics_rows, layer_rows, arrangement_rows, convolution_rows,
-                           attention_rows, loss_rows})
+  for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
+                           convolution_rows, attention_rows, loss_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

@@ -73,8 +73,6 @@ struct One {
 };
 const One kFloating[] = {
     {"log_softmax", [](const Tensor& x) { return log_softmax(x); }},
-    {"pow", [](const Tensor& x) { return pow(x, x); }},
-    {"pow", [](const Tensor& x) { return pow(2, x); }},
 };
 const One kNumbers[] = {
     {"neg", neg},

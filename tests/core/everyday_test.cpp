@@ -44,25 +44,66 @@ const Function kPowers[] = {
     {"log1p", log1p, [](double x) { return std::log1p(x); }},
 };
 
+// Angles of points (x, 2) and (x, -0.5).
+const Function kAngles[] = {
+    {"sin", sin, [](double x) { return std::sin(x); }},
+    {"cos", cos, [](double x) { return std::cos(x); }},
+    {"tan", tan, [](double x) { return std::tan(x); }},
+    {"asin", asin, [](double x) { return std::asin(x); }},
+    {"acos", acos, [](double x) { return std::acos(x); }},
+    {"atan", atan, [](double x) { return std::atan(x); }},
+    {"sinh", sinh, [](double x) { return std::sinh(x); }},
+    {"cosh", cosh, [](double x) { return std::cosh(x); }},
+    {"asinh", asinh, [](double x) { return std::asinh(x); }},
+    {"acosh", acosh, [](double x) { return std::acosh(x); }},
+    {"atanh", atanh, [](double x) { return std::atanh(x); }},
+    {"atan2 above", [](const Tensor& x) { return atan2(full_like(x, 2), x); }, [](double x) { return std::atan2(2, x); }},
+    {"atan2 below",
+     [](const Tensor& x) { return atan2(full_like(x, -0.5), x); },
+     [](double x) { return std::atan2(-0.5, x); }},
+};
+
+// Within 16 units in the last place.
+void expect_accurate(const Function& each, DType dtype, const std::vector<double>& values) {
+  const Tensor x = of(dtype, values, {static_cast<int64_t>(values.size())});
+  const std::vector<double> exact = elements(x), actual = elements(each.apply(x));
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double expected = elements(of(dtype, {each.expected(exact[i])}, {1}))[0];
+    const double bound = 16 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) * std::abs(expected);
+    const bool right = std::isnan(expected)   ? std::isnan(actual[i])
+                       : std::isinf(expected) ? actual[i] == expected
+                                              : std::abs(actual[i] - expected) <= bound;
+    EXPECT_TRUE(right) << each.name << '(' << exact[i] << ") in " << dtype << ": " << actual[i] << " for " << expected;
+  }
+}
+
 TEST(Everyday, PowersAndLogarithmsAreAccurate) {
   const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8, -1e-8, 1e-4, -1e-4, 0.3,  -0.3, -0.75, 1,    2,
                                       10.5, 80,    -80,    -1,   -2,    3e38, kInf,  -kInf, kNan, 8,     1000, 0.125};
-  for (DType dtype : {DType::f64, DType::f32}) {
-    const Tensor x = of(dtype, values, {static_cast<int64_t>(values.size())});
-    const std::vector<double> exact = elements(x);
-    for (const Function& each : kPowers) {
-      const std::vector<double> actual = elements(each.apply(x));
-      for (size_t i = 0; i < exact.size(); ++i) {
-        const double expected = elements(of(dtype, {each.expected(exact[i])}, {1}))[0];
-        const double bound = 16 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) * std::abs(expected);
-        const bool right = std::isnan(expected)   ? std::isnan(actual[i])
-                           : std::isinf(expected) ? actual[i] == expected
-                                                  : std::abs(actual[i] - expected) <= bound;
-        EXPECT_TRUE(right) << each.name << '(' << exact[i] << ") in " << dtype << ": " << actual[i] << " for " << expected;
-      }
-    }
-  }
+  for (DType dtype : {DType::f64, DType::f32})
+    for (const Function& each : kPowers) expect_accurate(each, dtype, values);
   EXPECT_TRUE(close(exp2(i64({3, 10})), {2}, {8, 1024}));
+}
+
+TEST(Everyday, FunctionsOfAnglesAreAccurate) {
+  const std::vector<double> values = {0,     1e-30, -1e-20, 1e-8, -1e-4, 0.3,   -0.4, 0.42, -0.75, 0.99999, -1,   1,
+                                      1.5, 2.4,   -2.5,  3.25,   -6,   100.5, -710,  88.9, 5e3,  -5e3,  1e-3,    20.5, 22,   -19.5,
+                                      709.9, 1e17,  3e38,   kInf, -kInf, kNan, -0.0,  12.5, 7e5,   3e9,     355};
+  for (DType dtype : {DType::f64, DType::f32})
+    for (const Function& each : kAngles) expect_accurate(each, dtype, values);
+  EXPECT_TRUE(close(sin(i64({0})), {1}, {0}));
+  for (const Function& each : kAngles)  // odd functions keep the sign of 0
+    if (each.expected(-1) == -each.expected(1)) {
+      EXPECT_TRUE(same_bits(elements(each.apply(f64({-0.0}))), {-0.0})) << each.name;
+    }
+}
+
+TEST(Everyday, AnglesOfPointsOnTheAxes) {
+  std::vector<double> y, x, expected;
+  for (const double above : {0.0, -0.0, 1.0, -1.0, kInf, -kInf, kNan})
+    for (const double right : {0.0, -0.0, 2.0, -2.0, kInf, -kInf, kNan})
+      y.push_back(above), x.push_back(right), expected.push_back(std::atan2(above, right));
+  EXPECT_TRUE(close(atan2(f64(y), f64(x)), {static_cast<int64_t>(x.size())}, expected, 1e-15));
 }
 
 TEST(Everyday, TruthValues) {

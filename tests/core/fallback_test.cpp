@@ -83,6 +83,14 @@ const Workload kWorkloads[] = {
        select(y, 0, 1).fill_(7);
        return y;
      }},
+    {"angles", [](const Tensor& x) { return sin(x * 40) + cos(x) + atan(x * x) + atan2(x, x - 1) + tan(x) + erf(x); }},
+    {"rests", [](const Tensor& x) { return fmod(x, 0.75) + remainder(x, -0.5) + floor_divide(x, 0.3); }},
+    {"integers",
+     [](const Tensor& x) {
+       const Tensor a = cast(x * 1e12, DType::i64), b = cast(x * 77 + 0.5, DType::i64);
+       const Tensor quotients = floor_divide(a, b) ^ remainder(a, b), shifts = a << (b & 15) | a >> (b & 63);
+       return cast(quotients, DType::f64) + cast(shifts & ~b, DType::f64);
+     }},
     {"factories",
      [](const Tensor& x) {
        return x + full({4, 1}, 0.5, DType::f64, x.device()) + ones_like(x);
@@ -163,7 +171,8 @@ TEST_F(Lacking, NoUnalignedOperands) {
 // --- Ops of tier 1: decompositions.
 
 constexpr const char* kTier1 =
-    "RELU+SIGMOID+LOG_SOFTMAX+CROSS_ENTROPY+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
+    "RELU+SIGMOID+ERF+SIN+COS+ATAN+FMOD+QUOTIENT+BITWISE_AND+BITWISE_OR+BITWISE_XOR+BITWISE_LEFT_SHIFT+BITWISE_RIGHT_SHIFT+"
+    "LOG_SOFTMAX+CROSS_ENTROPY+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
     "BACKWARD+SGD_STEP+ADAM_STEP";
 
 TEST_F(Lacking, NoOpsOfTierOne) {

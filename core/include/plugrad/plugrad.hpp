@@ -13,6 +13,7 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/layers.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/losses.hpp>
@@ -25,6 +26,7 @@
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/statistics.hpp>
+#include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/generator.hpp>

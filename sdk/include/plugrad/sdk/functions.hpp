@@ -76,6 +76,16 @@ template <> struct Function<PLUGRAD_OP_ERF> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::erf(x); }
 };
 
+template <> struct Function<PLUGRAD_OP_SIN> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::sin(x); }
+};
+template <> struct Function<PLUGRAD_OP_COS> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::cos(x); }
+};
+template <> struct Function<PLUGRAD_OP_ATAN> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::atan(x); }
+};
+
 template <> struct Function<PLUGRAD_OP_ADD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
@@ -107,6 +117,45 @@ template <> struct Function<PLUGRAD_OP_MINIMUM> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     const T smaller = a < b ? a : b;
     return b != b ? b : (a != a ? a : smaller);
+  }
+};
+
+// The smallest integer divided by -1 traps on some processors, so a divisor of -1 never reaches a division.
+template <> struct Function<PLUGRAD_OP_FMOD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
+    else return b == T(0) || (std::is_signed_v<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
+  }
+};
+template <> struct Function<PLUGRAD_OP_QUOTIENT> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    if (b == T(0)) return T(0);
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1)) return static_cast<T>(-static_cast<Wrapping<T>>(a));
+    return static_cast<T>(a / b);
+  }
+};
+template <> struct Function<PLUGRAD_OP_BITWISE_AND> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a & b); }
+};
+template <> struct Function<PLUGRAD_OP_BITWISE_OR> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a | b); }
+};
+template <> struct Function<PLUGRAD_OP_BITWISE_XOR> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
+};
+// Whether a shift by this many bits leaves some.
+template <class T> inline constexpr int kBitsOf = static_cast<int>(8 * sizeof(T));
+template <class T> PLUGRAD_FUNCTION bool is_part(T bits) { return bits >= T(0) && bits < static_cast<T>(kBitsOf<T>); }
+template <> struct Function<PLUGRAD_OP_BITWISE_LEFT_SHIFT> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    return is_part<T>(b) ? static_cast<T>(static_cast<Wrapping<T>>(a) << b) : T(0);
+  }
+};
+template <> struct Function<PLUGRAD_OP_BITWISE_RIGHT_SHIFT> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
+    if constexpr (std::is_unsigned_v<T>) return is_part<T>(b) ? static_cast<T>(a >> b) : T(0);
+    else return static_cast<T>(a >> (is_part<T>(b) ? b : static_cast<T>(kBitsOf<T> - 1)));
   }
 };
 

@@ -40,6 +40,7 @@ struct OpInfo {
     for (const char* letter = operands; *letter; ++letter) {
       if ((*letter == 'N' || *letter == 'n') && is_boolean(dtype)) return false;
       if ((*letter == 'F' || *letter == 'f') && !is_floating(dtype)) return false;
+      if (*letter == 'Z' && !is_integer(dtype)) return false;
     }
     return element_size(dtype) != 0;  // a known one; comparing addresses is not constant under sanitizers
   }

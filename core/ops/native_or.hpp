@@ -1,0 +1,43 @@
+// Ops that not every device has: the device's kernel if there is one, else a composition of other ops. Neither is recorded.
+#pragma once
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <span>
+
+namespace plugrad {
+
+// Integers and bools become f32.
+template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
+  require(op, x);
+  if (!is_floating(dtype_of(x))) [[unlikely]] return native_or(op, promoted_to_floating(x), compose);
+  const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  if (!view_of(x).count || try_run(op, {out}, {x})) return out;
+  count_decomposition(x);
+  const NoGrad unrecorded;
+  return compose(x);
+}
+
+// The operands are together, and broadcast.
+template <class Compose> Tensor native_or(Op op, const Tensor& a, const Tensor& b, Compose compose) {
+  const NoGrad unrecorded;
+  if (!same_shape(view_of(a), view_of(b))) {
+    const Shape shape = shape_of(common_shape(op, view_of(a), view_of(b), device_of(a).info.alignment));
+    return native_or(op, expand(a, shape), expand(b, shape), compose);
+  }
+  const Tensor out = empty_like(device_of(a), view_of(a), dtype_of(a));
+  if (!view_of(a).count || try_run(op, {out}, {a, b})) return out;
+  count_decomposition(a);
+  return compose(a, b);
+}
+
+// c[0] + c[1] x + ...
+inline Tensor polynomial(const Tensor& x, std::span<const double> c) {
+  Tensor sum = add(mul(x, c[c.size() - 1]), c[c.size() - 2]);
+  for (size_t i = c.size() - 2; i-- > 0;) sum = add(mul(sum, x), c[i]);
+  return sum;
+}
+
+}  // namespace plugrad
