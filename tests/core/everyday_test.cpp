@@ -86,9 +86,10 @@ TEST(Everyday, PowersAndLogarithmsAreAccurate) {
 }
 
 TEST(Everyday, FunctionsOfAnglesAreAccurate) {
-  const std::vector<double> values = {0,     1e-30, -1e-20, 1e-8, -1e-4, 0.3,   -0.4, 0.42, -0.75, 0.99999, -1,   1,
-                                      1.5, 2.4,   -2.5,  3.25,   -6,   100.5, -710,  88.9, 5e3,  -5e3,  1e-3,    20.5, 22,   -19.5,
-                                      709.9, 1e17,  3e38,   kInf, -kInf, kNan, -0.0,  12.5, 7e5,   3e9,     355};
+  const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8,  -1e-4, 0.3,   -0.4, 0.42,  -0.75, 0.99999, -1,  1,
+                                      1.5,  2.4,   -2.5,   3.25,  -6,    100.5, -710, 88.9,  5e3,   -5e3,    1e-3, 20.5,
+                                      22,   -19.5, 709.9,  1e17,  3e38,  kInf,  -kInf, kNan, -0.0,  12.5,    7e5, 3e9,
+                                      355};
   for (DType dtype : {DType::f64, DType::f32})
     for (const Function& each : kAngles) expect_accurate(each, dtype, values);
   EXPECT_TRUE(close(sin(i64({0})), {1}, {0}));
