@@ -101,12 +101,17 @@ Node* holder(const Tensor& x) {
   const Impl& impl = x.impl();
   return impl.node ? impl.node.get() : impl.frozen ? frozen_node(impl) : nullptr;
 }
+}  // namespace
+
 Node& node_of(const Tensor& x, const char* what) {
   require_defined(x, what);
   if (Node* node = holder(x)) return *node;
   throw Error(Code::invalid, std::string("[") + what + "] the tensor requires no gradient: call requires_grad_() first");
 }
-}  // namespace
+
+std::string description(const Tensor& x) {
+  return "shape " + x.shape().text() + ", " + dtype_name(x.dtype()) + ", " + x.device().name();
+}
 
 Tensor& Tensor::requires_grad_(bool on) {
   require_defined(*this, "requires_grad_");

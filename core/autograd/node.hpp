@@ -12,6 +12,7 @@
 namespace plugrad {
 
 class Saved;
+struct Hooks;
 constexpr int kOperands = 3;  // More::next holds a larger number
 
 // What a gradient may use besides the output's gradient.
@@ -59,11 +60,13 @@ template <class T> PayloadPointer make_payload(T value) {
 struct More {
   std::vector<Ref<Node>> next;  // the operands' nodes, where an op takes any number of them
   std::string title;            // the tensor's label in a drawing of the graph
+  std::shared_ptr<Hooks> hooks;
 };
 
 // A leaf has no rule, and each pass keeps its own sum for it. A recorded node belongs to one pass at a time.
 struct Node : Counted {
-  enum Flags : uint8_t { kSpent = 1, kRetains = 2, kUnasked = 4 };
+  enum Flags : uint8_t { kSpent = 1, kRetains = 2, kUnasked = 4, kHooked = 8 };
+  static constexpr uint8_t kWatched = kRetains | kHooked;  // a pass looks at the gradient of such a node
 
   uint32_t pending = 0;           // in a pass: gradients still to arrive; for a leaf: its index in the pass
   std::atomic<uint32_t> pass{0};  // the id of the pass that claimed it, or 0
@@ -89,6 +92,10 @@ struct Node : Counted {
   std::span<const Ref<Node>> edges() const {
     if (more && !more->next.empty()) [[unlikely]] return more->next;
     return {next.data(), operands};
+  }
+  More& extra() {
+    if (!more) more = std::make_unique<More>();
+    return *more;
   }
   const Vjp& vjp(size_t i) const { return rule->vjps[std::min<size_t>(i, kOperands - 1)]; }
 };
@@ -128,6 +135,11 @@ void require_writable(const Tensor& x, const char* what);
 void freeze(Impl& impl);             // takes the node from the leaf and keeps it
 Ref<Node> thaw(Impl& impl);          // returns the node and forgets it; the leaf must be frozen
 Node* frozen_node(const Impl& impl); // of a frozen leaf
+
+// The node that holds a tensor's gradient. Throws Error (invalid), which names `what`, if it requires none.
+Node& node_of(const Tensor& x, const char* what);
+// "shape (2, 3), f32, cpu:0", for messages.
+std::string description(const Tensor& x);
 
 // A node for a tensor of this shape.
 Ref<Node> new_node(const plugrad_view& view);

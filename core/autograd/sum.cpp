@@ -63,10 +63,10 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return differentiable(kRule, with_view(sums, v), x);
 }
 
-Tensor gradient_of_one(const Tensor& output) {
-  Tensor one = empty_like(device_of(output), view_of(output), dtype_of(output));
-  run(Op::FILL, {one}, {immediate(dtype_of(output), 1, 1)});
-  return one;
+Tensor filled_like(const Tensor& like, int value) {
+  Tensor out = empty_like(device_of(like), view_of(like), dtype_of(like));
+  if (view_of(out).count) run(Op::FILL, {out}, {immediate(dtype_of(like), value, value)});
+  return out;
 }
 
 Tensor own(Tensor& grad) {

@@ -10,8 +10,8 @@ Tensor add_gradients(const Tensor& a, const Tensor& b);
 Tensor expand_to(const Tensor& x, const Shape& shape);
 // x summed over the axes along which shape is smaller: the reverse of expand_to.
 Tensor sum_to(const Tensor& x, const Shape& shape);
-// The seed of an output of one element: 1, in its shape.
-Tensor gradient_of_one(const Tensor& output);
+// A tensor of like's shape, dtype and device with this value in every element; unrecorded.
+Tensor filled_like(const Tensor& like, int value);
 // Returns grad itself if it is dense and nobody else holds it, else a dense copy.
 Tensor own(Tensor& grad);
 

@@ -58,9 +58,7 @@ std::string Value::label() const {
   return node.more ? node.more->title : std::string();
 }
 Value& Value::set_label(const std::string& label) {
-  Node& node = node_of(*this);
-  if (!node.more) node.more = std::make_unique<More>();
-  node.more->title = label;
+  node_of(*this).extra().title = label;
   return *this;
 }
 

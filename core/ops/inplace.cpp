@@ -1,4 +1,5 @@
 // Writing in place.
+#include <core/autograd/hooks.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -70,6 +71,7 @@ void Tensor::move_to_(Device device) {
   impl_->storage = there.impl().storage;
   impl_->view = view_of(there);
   if (grad_there.defined()) set_grad(grad_there);
+  refresh_hooked_leaf(*this);
 }
 
 }  // namespace plugrad

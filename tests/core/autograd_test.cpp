@@ -69,6 +69,12 @@ TEST(Autograd, ASecondBackwardWantsTheGraphRetained) {
   EXPECT_TRUE(close(x.grad() - exp(x.detach()) * 2, {2}, {0, 0}, 1e-14));
 }
 
+TEST(Autograd, AGraphThatSavedNothingMayBeWalkedAgain) {
+  const Tensor x = leaf({1, 2}), y = sum(x * 3 + x);
+  for (int pass = 0; pass < 2; ++pass) y.backward();
+  EXPECT_TRUE(close(x.grad(), {2}, {8, 8}));
+}
+
 TEST(Autograd, APartThatWasFreedIsNoticedBehindWhatWasNot) {
   const Tensor x = leaf({1, 2}), shared = x * x;
   sum(shared).backward();
@@ -238,6 +244,24 @@ TEST(Autograd, ThirdDerivative) {
   Tensor y = x * x * x * x;
   for (int i = 0; i < 3; ++i) y = grad({y}, {x}, {.create_graph = true})[0];
   EXPECT_TRUE(close(y, {1}, {48}, 1e-14));
+}
+
+// Their gradients are constant where they exist: the second derivative is 0, not an error.
+TEST(Autograd, SecondDerivativesOfPiecewiseLinearFunctions) {
+  const std::vector<Tensor (*)(const Tensor&)> functions = {
+      [](const Tensor& x) { return relu(x); }, [](const Tensor& x) { return abs(x); },
+      [](const Tensor& x) { return maximum(x, 0); }, [](const Tensor& x) { return max(x); },
+      [](const Tensor& x) { return clamp(x, -1, 1); }};
+  for (const auto& f : functions) {
+    const Tensor x = leaf({-0.5, 2});
+    const Tensor first = grad({sum(f(x))}, {x}, {.create_graph = true})[0];
+    EXPECT_TRUE(close(grad({sum(first)}, {x})[0], {2}, {0, 0}));
+  }
+}
+
+TEST(Autograd, AGradientThatDependsOnNothingSavedHasNoGraph) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_FALSE(grad({sum(x * 3)}, {x}, {.create_graph = true})[0].requires_grad());
 }
 
 TEST(Autograd, BackwardInsideAPassOfGradients) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/draw.hpp>
+#include <plugrad/autograd/hooks.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/value.hpp>

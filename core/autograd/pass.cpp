@@ -1,0 +1,252 @@
+#include <core/autograd/pass.hpp>
+
+#include <core/autograd/hooks.hpp>
+#include <core/autograd/rule.hpp>
+#include <core/autograd/sum.hpp>
+#include <core/runtime/fork.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+namespace {
+ForkMutex leaf_mutex;  // guards the gradients of leaves, which may belong to several passes at once
+
+class PassMode {
+ public:
+  explicit PassMode(bool record) : before_(local().mode) { local().mode = record ? static_cast<uint32_t>(kRecording) : 0; }
+  ~PassMode() { local().mode = before_; }
+  PassMode(const PassMode&) = delete;
+  PassMode& operator=(const PassMode&) = delete;
+
+ private:
+  uint32_t before_;
+};
+
+}  // namespace
+
+Pass::Pass(BackwardOptions options) : options_(options), watched_(options.create_graph ? Node::kWatched : 0) {
+  static std::atomic<uint32_t> last{0};
+  do id_ = ++last;
+  while (!id_);
+}
+
+void Pass::add_root(Node& node, Tensor seed) {
+  if (node.flags & Node::kSpent)
+    throw Error(Code::invalid, "[backward] an earlier backward freed the graph: set retain_graph there");
+  roots_.emplace_back(&node, std::move(seed));
+}
+
+void Pass::capture(Node& node) {
+  captured_.emplace(&node, Tensor());
+  watched_ = Node::kWatched;
+}
+
+void Pass::claim(Node& node) {
+  uint32_t none = 0;
+  if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
+    throw Error(Code::invalid,
+                "[backward] another backward pass is using part of this graph: passes may share only leaves");
+  if (node.flags & Node::kSpent) {
+    node.pass.store(0, std::memory_order_release);
+    throw Error(Code::invalid, std::string("[backward] an earlier backward freed part of the graph, at ") +
+                                   node.rule->name + ": set retain_graph there");
+  }
+  stack_.push_back(&node);
+}
+
+void Pass::reach_leaf(Node& leaf) {
+  if (mine(leaf) || shared_leaves_.contains(&leaf)) return;
+  leaf_hooks_ |= static_cast<bool>(leaf.flags & Node::kHooked);
+  uint32_t none = 0;
+  const uint32_t place = static_cast<uint32_t>(leaves_.size());
+  if (leaf.pass.compare_exchange_strong(none, id_, std::memory_order_acquire)) leaf.pending = place;
+  else shared_leaves_.emplace(&leaf, place);
+  leaves_.push_back({&leaf, {}});
+}
+
+void Pass::reach(Node& node) {
+  if (!node.rule) return reach_leaf(node);
+  if (!mine(node)) claim(node);
+}
+
+void Pass::traverse() {
+  for (auto& [root, seed] : roots_) reach(*root);
+  while (!stack_.empty()) {
+    const Node& node = *stack_.back();
+    stack_.pop_back();
+    for (const Ref<Node>& edge : node.edges()) {
+      Node* next = edge.get();
+      if (!next) continue;
+      reach(*next);
+      if (next->rule) ++next->pending;
+    }
+  }
+}
+
+Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
+  if (mine(leaf)) [[likely]] return leaves_[leaf.pending];
+  return leaves_[shared_leaves_.at(&leaf)];
+}
+
+// Adds grad to a node's sum, after reducing it to the node's shape if the operand was broadcast.
+[[gnu::always_inline]] inline void Pass::arrive(Node& node, Tensor&& grad) {
+  if (!grad.defined()) return;
+  if (!same_shape(view_of(grad), node)) [[unlikely]]
+    grad = sum_to(grad, Shape(std::span<const int64_t>(node.shape, node.rank)));
+  Tensor& sum = node.rule ? node.sum : leaf_sum(node).sum;
+  sum = sum.defined() ? add_gradients(sum, grad) : std::move(grad);
+}
+
+// Lets hooks replace the gradient of a node, and keeps it where it was asked for.
+void Pass::notice(Node& node, Tensor& grad) {
+  const auto wanted = captured_.find(&node);
+  if (wanted != captured_.end()) reached_.insert(&node);
+  if (!grad.defined()) return;
+  if (node.flags & Node::kHooked) grad = after_hooks(node, std::move(grad));
+  if (wanted != captured_.end()) wanted->second = grad;
+  if (node.flags & Node::kRetains) retained_.push_back({&node, grad});
+}
+
+void Pass::call_leaf_hooks() {
+  for (NodeSum& each : leaves_)
+    if (each.node->flags & Node::kHooked && each.sum.defined()) each.sum = after_hooks(*each.node, std::move(each.sum));
+}
+
+void Pass::finish(Node& node) {
+  if (!options_.retain_graph) {
+    for (Tensor& each : node.saved) {
+      if (!each.defined()) continue;
+      each = {};
+      node.flags |= Node::kSpent;
+    }
+  }
+  node.pass.store(0, std::memory_order_release);
+}
+
+// Adds gradient(i) to the sum of each operand i that wants one.
+template <class Gradient> [[gnu::always_inline]] inline void Pass::pass_on(Node& node, Gradient gradient) {
+  const std::span<const Ref<Node>> edges = node.edges();
+  for (size_t i = 0; i < edges.size(); ++i) {
+    Node* next = edges[i].get();
+    if (!next) continue;
+    arrive(*next, gradient(i));
+    if (next->rule && --next->pending == 0) stack_.push_back(next);
+  }
+  finish(node);
+}
+
+namespace {
+[[gnu::always_inline]] inline Tensor gradient_of_operand(Node& node, size_t i, const Tensor& grad) {
+  const Vjp& vjp = node.vjp(i);
+  return grad.defined() && vjp.apply ? vjp.apply(grad, Saved(node, i)) : Tensor();
+}
+
+// A gradient that depends on saved values, but has no graph, has derivatives of 0 with respect to them. A node says so:
+// otherwise the gradient would be no root of a further pass. An example is the gradient of relu.
+Tensor connected(Tensor gradient, Node& node, size_t i) {
+  static constexpr auto kRule = rule("constant", kNoGradient, kNoGradient, kNoGradient);
+  const unsigned uses = node.vjp(i).uses;
+  if (!gradient.defined() || gradient.requires_grad() || !(uses & kSavedTensors)) return gradient;
+  std::vector<Tensor> used;
+  for (int input = 0; input < kOperands; ++input)
+    if (uses >> input & 1) used.push_back(node.saved[static_cast<size_t>(input)]);
+  if (uses & kOutput) used.push_back(Saved(node, i).output());
+  std::erase_if(used, [](const Tensor& x) { return !x.requires_grad(); });
+  if (used.empty()) return gradient;
+  const Tensor out = with_view(gradient, view_of(gradient));
+  record_all(kRule, out, used);
+  return out;
+}
+}  // namespace
+
+void Pass::propagate(Node& node) {
+  Tensor grad = std::exchange(node.sum, {});
+  if ((node.flags | watched_) & Node::kWatched) [[unlikely]] return propagate_watched(node, std::move(grad));
+  pass_on(node, [&](size_t i) { return gradient_of_operand(node, i, grad); });
+}
+
+void Pass::propagate_watched(Node& node, Tensor grad) {
+  notice(node, grad);
+  pass_on(node, [&](size_t i) {
+    Tensor gradient = gradient_of_operand(node, i, grad);
+    return options_.create_graph ? connected(std::move(gradient), node, i) : gradient;
+  });
+}
+
+void Pass::run() {
+  traverse();
+  const PassMode mode(options_.create_graph);
+  for (auto& [root, seed] : roots_) arrive(*root, std::move(seed));
+  for (auto& [root, seed] : roots_)
+    if (root->rule && !root->pending && mine(*root) && std::ranges::find(stack_, root) == stack_.end())
+      stack_.push_back(root);
+  while (!stack_.empty()) {
+    current_ = stack_.back();
+    stack_.pop_back();
+    propagate(*current_);
+  }
+  current_ = nullptr;
+  if (leaf_hooks_) [[unlikely]] call_leaf_hooks();
+}
+
+bool Pass::reached(const Node& node) const {
+  return reached_.contains(&node) || shared_leaves_.contains(&node) || (!node.rule && mine(node));
+}
+
+Tensor Pass::captured(Node& node) {
+  return node.rule ? captured_.at(&node) : reached(node) ? leaf_sum(node).sum : Tensor();
+}
+
+void Pass::commit() {
+  const PassMode mode(options_.create_graph);
+  for (NodeSum& each : retained_)
+    each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
+  std::vector<Tensor> before(leaves_.size()), after(leaves_.size());
+  for (bool swapped = false; !swapped;) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      {
+        const std::lock_guard lock(leaf_mutex);
+        before[i] = leaves_[i].node->grad;
+      }
+      if (!leaves_[i].sum.defined()) after[i] = before[i];
+      else if (before[i].defined()) after[i] = add_gradients(before[i], leaves_[i].sum);
+      else after[i] = leaves_[i].sum = own(leaves_[i].sum);  // kept for another round
+    }
+    const std::lock_guard lock(leaf_mutex);
+    swapped = true;
+    for (size_t i = 0; i < leaves_.size(); ++i) swapped &= leaves_[i].node->grad.is_same(before[i]);
+    for (size_t i = 0; swapped && i < leaves_.size(); ++i) std::swap(leaves_[i].node->grad, after[i]);
+  }
+  for (NodeSum& each : retained_) each.node->grad = std::move(each.sum);
+  release_claims();
+  if (!leaf_hooks_) [[likely]] return;
+  for (const NodeSum& each : leaves_)
+    if (each.node->flags & Node::kHooked && each.sum.defined()) call_accumulate_hooks(*each.node);
+}
+
+// Releases the nodes that the pass still claims: all leaves and, if the pass failed, recorded nodes. Each unfinished node
+// can be reached from a ready one, the current one, or a root.
+void Pass::release_claims() noexcept {
+  finished_ = true;
+  for (NodeSum& each : leaves_)
+    if (mine(*each.node)) each.node->pass.store(0, std::memory_order_release);
+  std::vector<Node*> starts = std::exchange(stack_, {});
+  if (current_) starts.push_back(current_);
+  for (auto& [root, seed] : roots_) starts.push_back(root);
+  const auto release = [this](Node& node) {
+    if (!node.rule || !mine(node)) return;
+    node.sum = {};
+    node.pending = 0;
+    node.pass.store(0, std::memory_order_release);
+    stack_.push_back(&node);
+  };
+  for (Node* each : starts) release(*each);
+  while (!stack_.empty()) {
+    const Node& node = *stack_.back();
+    stack_.pop_back();
+    for (const Ref<Node>& edge : node.edges())
+      if (edge) release(*edge);
+  }
+}
+
+}  // namespace plugrad

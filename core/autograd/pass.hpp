@@ -1,0 +1,70 @@
+// One walk over a graph that computes gradients.
+#pragma once
+#include <core/autograd/node.hpp>
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace plugrad {
+
+// One backward pass. The first walk, from the roots, counts in `pending` the gradients that each recorded node will receive.
+// The second applies each ready node's rule to its sum; a node is ready once all its gradients arrived. Neither recurses.
+class Pass {
+ public:
+  explicit Pass(BackwardOptions options);
+  ~Pass() {
+    if (!finished_) release_claims();
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  void add_root(Node& node, Tensor seed);
+  // Keeps the sum of a node for captured().
+  void capture(Node& node);
+  void run();
+  // The sum of a captured node; undefined if no gradient arrived.
+  Tensor captured(Node& node);
+  // Whether a captured node is in the graph of the roots.
+  bool reached(const Node& node) const;
+  // Adds the sums of leaves, and of results that retain them, to their gradients: to all, or, on an error, to none.
+  void commit();
+
+ private:
+  struct NodeSum {
+    Node* node;
+    Tensor sum;
+  };
+
+  void reach(Node& node);
+  void claim(Node& node);
+  void reach_leaf(Node& leaf);
+  void traverse();
+  NodeSum& leaf_sum(Node& leaf);
+  void arrive(Node& node, Tensor&& grad);
+  template <class Gradient> void pass_on(Node& node, Gradient gradient);
+  void propagate(Node& node);
+  void propagate_watched(Node& node, Tensor grad);
+  void notice(Node& node, Tensor& grad);
+  void call_leaf_hooks();
+  void finish(Node& node);
+  void release_claims() noexcept;
+  bool mine(const Node& node) const { return node.pass.load(std::memory_order_relaxed) == id_; }
+
+  BackwardOptions options_;
+  uint8_t watched_;  // all bits of Node::kWatched if the pass looks at the gradients of all nodes
+  uint32_t id_;
+  bool finished_ = false;
+  bool leaf_hooks_ = false;  // whether a leaf has hooks
+  Node* current_ = nullptr;  // being propagated
+  std::vector<std::pair<Node*, Tensor>> roots_;
+  std::vector<Node*> stack_;
+  std::vector<NodeSum> leaves_;
+  std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
+  std::unordered_map<const Node*, uint32_t> shared_leaves_;  // leaves that another pass has claimed
+  std::unordered_map<const Node*, Tensor> captured_;
+  std::unordered_set<const Node*> reached_;  // captured recorded nodes that the pass came to
+};
+
+}  // namespace plugrad
