@@ -166,6 +166,7 @@ void bind_runtime(nb::module_& m);
 nb::class_<Tensor> bind_tensor(nb::module_& m);
 void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_sizes(nb::module_& m);
+void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_movers(nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);

@@ -15,11 +15,11 @@ FUNCTIONS_ONLY = {"attention", "convolution", "layers", "losses", "normalization
 NOT_METHODS = {"like", "condition", "indices"}  # names of first parameters that the function does not work on
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "std::optional<Number>", "std::optional<double>", "std::optional<int64_t>",
-              "const std::vector<Tensor>&", "const std::vector<int64_t>&"}
+              "const std::vector<Tensor>&", "const std::vector<int64_t>&", "const std::string&"}
 PYTHON_NAMES = {"stddev": "std"}  # of functions
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
-              ("unfold", "axis"): "dimension"}
+              ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims"}
 ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",

@@ -15,6 +15,7 @@ NB_MODULE(_plugrad, m) {
   auto tensor = bind_tensor(m);
   bind_functions(m, tensor);
   bind_sizes(m);
+  bind_variadic(m, tensor);
   bind_interchange(m, tensor);
   bind_runtime(m);
   bind_autograd(m);

@@ -10,7 +10,9 @@
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/attention.hpp>
 #include <plugrad/ops/clipping.hpp>
+#include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/convolution.hpp>
+#include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
