@@ -1,11 +1,17 @@
 #include <core/autograd/node.hpp>
 
+#include <core/autograd/anomaly.hpp>
+#include <core/autograd/checkpoint.hpp>
+
 #include <plugrad/autograd/autograd.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace plugrad {
+
+More::More() = default;
+More::~More() = default;
 
 // A destroyed node releases further nodes. They go on a list, not on the stack: a chain may have 10 million.
 void destroy(Node* node) noexcept {
@@ -53,16 +59,32 @@ Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
       if (uses >> i & 1) save(*node, i, *operands[i], false);
     if (uses & kOutput) save(*node, count, out, true);
   }
-  if (local().mode & kRetaining) [[unlikely]] node->flags |= Node::kRetains;
+  if (local().mode & kObserving) [[unlikely]] observe(*node, out, {operands, static_cast<size_t>(count)});
   out.impl().node = std::move(node);
   return *out.impl().node;
 }
+
+[[gnu::noinline, gnu::cold]] void observe(Node& node, const Tensor& out, std::span<const Tensor* const> operands) {
+  const uint32_t mode = local().mode;
+  if (mode & kRetaining) node.flags |= Node::kRetains;
+  if (mode & (kDetecting | kDetectingForward)) detect_forward(node, out, operands);
+  if (mode & kCheckpointing && !(mode & kRetaining)) list_in_checkpoint(node, operands);
+}
+
+namespace {
+void observe_all(Node& node, const Tensor& out, const std::vector<Tensor>& operands) {
+  std::vector<const Tensor*> all;
+  for (const Tensor& each : operands) all.push_back(&each);
+  observe(node, out, all);
+}
+}  // namespace
 
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands) {
   Ref<Node> node = new_node(view_of(out));
   node->rule = &rule;
   node->more = std::make_unique<More>();
   for (const Tensor& each : operands) node->more->next.push_back(each.impl().node);
+  if (local().mode & kObserving) observe_all(*node, out, operands);
   out.impl().node = std::move(node);
   return *out.impl().node;
 }
@@ -190,10 +212,10 @@ bool may_overlap(const plugrad_view& v) {
 
 void require_writable(const Tensor& x, const char* what) {
   require_defined(x, what);
-  if (x.impl().node && recording())
+  if (x.impl().node && !x.impl().node->rule && recording())
     throw Error(Code::invalid,
                 std::string("[") + what +
-                    "] a tensor that requires a gradient cannot be written in place while recording: switch recording "
+                    "] a leaf that requires a gradient cannot be written in place while recording: switch recording "
                     "off first (no_grad in Python, NoGrad in C++)");
   const plugrad_view& v = view_of(x);
   if ((v.layout & PLUGRAD_STRIDED) && v.count && may_overlap(v))

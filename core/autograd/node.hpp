@@ -13,6 +13,7 @@ namespace plugrad {
 
 class Saved;
 struct Hooks;
+struct Place;
 constexpr int kOperands = 3;  // More::next holds a larger number
 
 // What a gradient may use besides the output's gradient.
@@ -61,12 +62,24 @@ struct More {
   std::vector<Ref<Node>> next;  // the operands' nodes, where an op takes any number of them
   std::string title;            // the tensor's label in a drawing of the graph
   std::shared_ptr<Hooks> hooks;
+  std::string origin;               // what detect_anomaly says of a recorded op
+  std::unique_ptr<Place> place;     // of a node whose saved values a checkpoint restores
+  More();
+  ~More();
 };
 
 // A leaf has no rule, and each pass keeps its own sum for it. A recorded node belongs to one pass at a time.
 struct Node : Counted {
-  enum Flags : uint8_t { kSpent = 1, kRetains = 2, kUnasked = 4, kHooked = 8 };
-  static constexpr uint8_t kWatched = kRetains | kHooked;  // a pass looks at the gradient of such a node
+  enum Flags : uint8_t {
+    kSpent = 1,      // a pass freed what it saved
+    kRetains = 2,    // keeps its gradient
+    kUnasked = 4,    // a leaf that nobody asked to have a gradient
+    kHooked = 8,     // has hooks
+    kCall = 16,      // a call of a Function
+    kPart = 32,      // one of several results of such a call; its only edge leads to the call
+    kStripped = 64,  // a checkpoint has what it saved
+  };
+  static constexpr uint8_t kWatched = kRetains | kHooked | kCall | kPart | kStripped;  // a pass treats them specially
 
   uint32_t pending = 0;           // in a pass: gradients still to arrive; for a leaf: its index in the pass
   std::atomic<uint32_t> pass{0};  // the id of the pass that claimed it, or 0
@@ -125,10 +138,15 @@ class Saved {
 enum Mode : uint32_t {
   kRecording = kFirstMode,  // ops on tensors that require gradients are recorded
   kRetaining = 2,           // recorded nodes keep all operands and their gradients, for inspection of the graph
+  kDetecting = 4,           // passes look for NaN: see anomaly.hpp
+  kDetectingForward = 8,    // the same for results of recorded ops
+  kCheckpointing = 16,      // a checkpoint keeps no saved values: see checkpoint.hpp
 };
+constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing;
 inline bool recording() { return local().mode & kRecording; }
 
-// Throws Error (invalid) if x may not be written in place: while it is recorded, or if it is an expanded view.
+// Throws Error (invalid) if x may not be written in place: a leaf that requires a gradient, while recording, or an expanded
+// view.
 void require_writable(const Tensor& x, const char* what);
 
 // The nodes of leaves whose gradient was switched off. They are few, so an Impl has no room for them.
@@ -147,5 +165,7 @@ Ref<Node> new_node(const plugrad_view& view);
 Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count);
 // The same for any number of operands. Saves nothing.
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands);
+// Does to a recorded node what the thread's modes ask for, beyond recording it.
+void observe(Node& node, const Tensor& out, std::span<const Tensor* const> operands);
 
 }  // namespace plugrad

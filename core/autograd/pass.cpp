@@ -1,5 +1,7 @@
 #include <core/autograd/pass.hpp>
 
+#include <core/autograd/anomaly.hpp>
+#include <core/autograd/checkpoint.hpp>
 #include <core/autograd/hooks.hpp>
 #include <core/autograd/rule.hpp>
 #include <core/autograd/sum.hpp>
@@ -11,9 +13,12 @@ namespace plugrad {
 namespace {
 ForkMutex leaf_mutex;  // guards the gradients of leaves, which may belong to several passes at once
 
+// Inside a checkpoint, the function may compute gradients: what a pass records then belongs to the checkpoint as well.
 class PassMode {
  public:
-  explicit PassMode(bool record) : before_(local().mode) { local().mode = record ? static_cast<uint32_t>(kRecording) : 0; }
+  explicit PassMode(bool record) : before_(local().mode) {
+    local().mode = (before_ & kCheckpointing) | (record ? static_cast<uint32_t>(kRecording) : 0);
+  }
   ~PassMode() { local().mode = before_; }
   PassMode(const PassMode&) = delete;
   PassMode& operator=(const PassMode&) = delete;
@@ -24,7 +29,8 @@ class PassMode {
 
 }  // namespace
 
-Pass::Pass(BackwardOptions options) : options_(options), watched_(options.create_graph ? Node::kWatched : 0) {
+Pass::Pass(BackwardOptions options) : options_(options), detecting_(local().mode & kDetecting) {
+  watched_ = options.create_graph || detecting_ ? Node::kWatched : 0;
   static std::atomic<uint32_t> last{0};
   do id_ = ++last;
   while (!id_);
@@ -103,6 +109,7 @@ void Pass::notice(Node& node, Tensor& grad) {
   if (wanted != captured_.end()) reached_.insert(&node);
   if (!grad.defined()) return;
   if (node.flags & Node::kHooked) grad = after_hooks(node, std::move(grad));
+  if (detecting_) require_no_nan(node, grad);
   if (wanted != captured_.end()) wanted->second = grad;
   if (node.flags & Node::kRetains) retained_.push_back({&node, grad});
 }
@@ -110,6 +117,10 @@ void Pass::notice(Node& node, Tensor& grad) {
 void Pass::call_leaf_hooks() {
   for (NodeSum& each : leaves_)
     if (each.node->flags & Node::kHooked && each.sum.defined()) each.sum = after_hooks(*each.node, std::move(each.sum));
+}
+
+void Pass::require_no_nan_in_leaves() {
+  for (const NodeSum& each : leaves_) require_no_nan(*each.node, each.sum);
 }
 
 void Pass::finish(Node& node) {
@@ -165,12 +176,45 @@ void Pass::propagate(Node& node) {
   pass_on(node, [&](size_t i) { return gradient_of_operand(node, i, grad); });
 }
 
+Tensor Pass::watched_gradient(Node& node, size_t i, const Tensor& grad) {
+  Tensor gradient = gradient_of_operand(node, i, grad);
+  return options_.create_graph ? connected(std::move(gradient), node, i) : gradient;
+}
+
 void Pass::propagate_watched(Node& node, Tensor grad) {
   notice(node, grad);
+  if (node.flags & Node::kPart) return pass_to_call(node, std::move(grad));
+  std::vector<Tensor> of_call;
+  if (node.flags & Node::kCall) of_call = gradients_of(node, grad);
+  else if (node.flags & Node::kStripped && grad.defined()) restore(node);
   pass_on(node, [&](size_t i) {
-    Tensor gradient = gradient_of_operand(node, i, grad);
-    return options_.create_graph ? connected(std::move(gradient), node, i) : gradient;
+    Tensor gradient = node.flags & Node::kCall ? std::move(of_call[i]) : watched_gradient(node, i, grad);
+    if (detecting_) require_no_nan(node, i, gradient);
+    return gradient;
   });
+}
+
+// Collects the gradient of one result of a call.
+void Pass::pass_to_call(Node& part, Tensor grad) {
+  Node& call = *part.next[0];
+  std::vector<Part>& parts = parts_[&call];
+  parts.resize(part_count(call));
+  auto& [node, sum] = parts[part_index(part)];
+  node = &part;
+  if (grad.defined()) sum = sum.defined() ? add_gradients(sum, grad) : std::move(grad);
+  if (--call.pending == 0) stack_.push_back(&call);
+  finish(part);
+}
+
+// The gradients of a call's operands. All are undefined if no gradient arrived.
+std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
+  std::vector<Part> parts = part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(parts_[&call]);
+  if (std::ranges::none_of(parts, [](const Part& each) { return each.sum.defined(); }))
+    return std::vector<Tensor>(call.edges().size());
+  if (call.flags & Node::kStripped) restore(call);
+  std::vector<Tensor> gradients = gradients_of_call(call, parts);
+  if (!options_.retain_graph && drop_saved_of_call(call)) call.flags |= Node::kSpent;
+  return gradients;
 }
 
 void Pass::run() {
@@ -187,6 +231,7 @@ void Pass::run() {
   }
   current_ = nullptr;
   if (leaf_hooks_) [[unlikely]] call_leaf_hooks();
+  if (detecting_) [[unlikely]] require_no_nan_in_leaves();
 }
 
 bool Pass::reached(const Node& node) const {

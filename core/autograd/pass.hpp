@@ -1,5 +1,6 @@
 // One walk over a graph that computes gradients.
 #pragma once
+#include <core/autograd/call.hpp>
 #include <core/autograd/node.hpp>
 
 #include <unordered_map>
@@ -47,6 +48,10 @@ class Pass {
   void propagate(Node& node);
   void propagate_watched(Node& node, Tensor grad);
   void notice(Node& node, Tensor& grad);
+  Tensor watched_gradient(Node& node, size_t i, const Tensor& grad);
+  void pass_to_call(Node& part, Tensor grad);
+  std::vector<Tensor> gradients_of(Node& call, Tensor grad);
+  void require_no_nan_in_leaves();
   void call_leaf_hooks();
   void finish(Node& node);
   void release_claims() noexcept;
@@ -57,6 +62,7 @@ class Pass {
   uint32_t id_;
   bool finished_ = false;
   bool leaf_hooks_ = false;  // whether a leaf has hooks
+  bool detecting_;           // whether NaN is an error
   Node* current_ = nullptr;  // being propagated
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;
@@ -64,6 +70,7 @@ class Pass {
   std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
   std::unordered_map<const Node*, uint32_t> shared_leaves_;  // leaves that another pass has claimed
   std::unordered_map<const Node*, Tensor> captured_;
+  std::unordered_map<const Node*, std::vector<Part>> parts_;  // gradients for calls of several results
   std::unordered_set<const Node*> reached_;  // captured recorded nodes that the pass came to
 };
 

@@ -63,10 +63,20 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return differentiable(kRule, with_view(sums, v), x);
 }
 
-Tensor filled_like(const Tensor& like, int value) {
-  Tensor out = empty_like(device_of(like), view_of(like), dtype_of(like));
-  if (view_of(out).count) run(Op::FILL, {out}, {immediate(dtype_of(like), value, value)});
+Tensor filled_like(DeviceState& device, const plugrad_view& like, int value) {
+  Tensor out = empty_like(device, like, like.dtype);
+  if (like.count) run(Op::FILL, {out}, {immediate(like.dtype, value, value)});
   return out;
+}
+
+Tensor converted(const Tensor& x, uint8_t dtype) {
+  static constexpr auto kRule = rule("cast", gradient<kDType>([](const Tensor& grad, DType from) {
+                                       return converted(grad, static_cast<uint8_t>(from));
+                                     }));
+  if (dtype_of(x) == dtype) return x;
+  Tensor out = empty_like(device_of(x), view_of(x), dtype);
+  if (view_of(x).count) run(Op::CAST, {out}, {x});
+  return differentiable(kRule, std::move(out), x);
 }
 
 Tensor own(Tensor& grad) {

@@ -1,18 +1,15 @@
-// Writing in place.
+// Writing in place. A write into a leaf that requires a gradient is an error while recording. Another one makes the tensor
+// the result of the write, if it was the result of an op or the source requires a gradient.
 #include <core/autograd/hooks.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/write.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
 namespace {
-// source as an operand of x: on x's device, in its dtype, broadcast to its shape, and copied if they share storage.
-Tensor fitting(const Tensor& x, const Tensor& source) {
-  const Tensor here = cast(to(source, x.device()), x.dtype());
-  const Tensor fits = expand(here, x.shape());
-  return fits.impl().storage.get() == storage_of(x) && !fits.is_same(x) ? clone(fits) : fits;
-}
+constexpr auto kPass = gradient([](const Tensor& grad) { return grad; });
 
 // x = op(x, operand)
 void write(Tensor& x, Op op, const Operand& operand) {
@@ -22,25 +19,48 @@ void write(Tensor& x, Op op, const Operand& operand) {
 }
 }  // namespace
 
+Tensor fitting(const Tensor& x, const Tensor& source) {
+  const Tensor here = cast(to(source, x.device()), x.dtype());
+  const Tensor fits = expand(here, x.shape());
+  return fits.impl().storage.get() == storage_of(x) && !fits.is_same(x) ? clone(fits) : fits;
+}
+
+void require_unshared(const Tensor& x, const char* what, uint32_t handles) {
+  if (storage_of(x)->refs.load(std::memory_order_acquire) <= handles) return;
+  throw Error(Code::invalid, std::string("[") + what +
+                                 "] views or other tensors share the memory of this tensor, and the graph cannot record "
+                                 "that this write changes them: write into a clone, or switch recording off (no_grad in "
+                                 "Python, NoGrad in C++)");
+}
+
 void Tensor::copy_(const Tensor& source) {
+  static constexpr auto kRule = rule("copy_", kPass, kNoGradient);
   require_writable(*this, "copy_");
   require_defined(source, "copy_");
-  const NoGrad unrecorded;
+  if (source.is_same(*this)) return;
   const Tensor from = fitting(*this, source);
-  if (!count() || from.is_same(*this)) return;
+  const bool recorded = is_recorded(*this, &from);
+  if (recorded) require_unshared(*this, "copy_");
+  if (!count()) return;
   raise_version(*this);
   run(Op::COPY, {*this}, {from});
+  if (recorded) (void)differentiable(kRule, *this, from, *this);
 }
 
 void Tensor::fill_(Number value) {
+  static constexpr auto kRule = rule("fill_", kNoGradient);
   require_writable(*this, "fill_");
   const Immediate number = number_operand(Op::FILL, dtype_of(*this), value);
+  const bool recorded = is_recorded(*this, nullptr);
+  if (recorded) require_unshared(*this, "fill_");
   if (!count()) return;
   raise_version(*this);
   run(Op::FILL, {*this}, {number});
+  if (recorded) (void)differentiable(kRule, *this, *this);
 }
 
 void Tensor::add_(const Tensor& other, Number scale) {
+  static constexpr auto kRule = rule("+", kPass, kPass);
   require_writable(*this, "add_");
   require(Op::ADD, other);
   if (&device_of(*this) != &device_of(other)) throw_not_together("add_", *this, other);
@@ -48,15 +68,22 @@ void Tensor::add_(const Tensor& other, Number scale) {
   if (promote_types(dtype(), other.dtype()) != dtype() && is_floating(other.dtype()) && !is_floating(dtype()))
     throw Error(Code::invalid, std::string("[add_] the sum is ") + dtype_name(other.dtype()) + ", which a tensor of " +
                                    dtype_name(dtype()) + " cannot hold: cast one of them");
-  const NoGrad unrecorded;
   const Tensor term = fitting(*this, scale.real() == 1 ? other : mul(other, scale));
+  const bool recorded = is_recorded(*this, &term);
+  if (recorded) require_unshared(*this, "add_");
   write(*this, Op::ADD, term);
+  if (recorded) (void)differentiable(kRule, *this, *this, term);
 }
 
 void Tensor::mul_(Number factor) {
+  static constexpr auto kRule =
+      rule("*", gradient<kPayload>([](const Tensor& grad, double by) { return mul(grad, by); }));
   require_writable(*this, "mul_");
   require_number_dtype(Op::MUL, dtype_of(*this));
+  const bool recorded = is_recorded(*this, nullptr);
+  if (recorded) require_unshared(*this, "mul_");
   write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor));
+  if (recorded) (void)differentiable(kRule, factor.real(), *this, *this);
 }
 
 void Tensor::move_to_(Device device) {

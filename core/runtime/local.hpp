@@ -67,6 +67,8 @@ struct Local {
   std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread, the only writer
   std::string report;
   bool short_of_memory = false;  // a kernel declined the current op for lack of memory
+  void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
+  const void* anomaly = nullptr;
 
   Local();
   ~Local();

@@ -340,6 +340,13 @@ void Registry::throw_unknown(const std::string& name) {
   throw Error(Code::invalid, "[device] no device '" + name + "': " + why + ". Devices:" + devices);
 }
 
+std::vector<DeviceState*> Registry::opened() {
+  const std::lock_guard lock(mutex_);
+  std::vector<DeviceState*> all;
+  for (DeviceState& device : devices_) all.push_back(&device);
+  return all;
+}
+
 void Registry::seed(uint64_t value) {
   const std::lock_guard lock(mutex_);
   seed_ = value;

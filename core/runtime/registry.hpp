@@ -46,6 +46,7 @@ class Registry {
   // `name`. Opens no device of a plugin that has an open device of another type.
   DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
   void seed(uint64_t seed);
+  std::vector<DeviceState*> opened();
   // Locks everything that work on a device without streams may need, across a fork; release unlocks it.
   void hold();
   void release(bool in_child);

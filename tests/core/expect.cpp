@@ -13,6 +13,8 @@ Thrown thrown(const std::function<void()>& f) {
     return {};
   } catch (const Error& error) {
     return {true, error.code(), error.what()};
+  } catch (const std::exception& error) {
+    return {true, {}, error.what()};
   }
 }
 

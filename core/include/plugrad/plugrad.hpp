@@ -1,17 +1,22 @@
 // The whole API except files and data sets, whose headers are in plugrad/io.
 #pragma once
+#include <plugrad/autograd/anomaly.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/autograd/checkpoint.hpp>
 #include <plugrad/autograd/draw.hpp>
+#include <plugrad/autograd/function.hpp>
 #include <plugrad/autograd/hooks.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/assignment.hpp>
 #include <plugrad/ops/attention.hpp>
 #include <plugrad/ops/clipping.hpp>
 #include <plugrad/ops/contractions.hpp>
 #include <plugrad/ops/convolution.hpp>
+#include <plugrad/ops/derivatives.hpp>
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

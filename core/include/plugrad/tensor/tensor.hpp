@@ -91,7 +91,12 @@ class PLUGRAD_API Tensor {
   // The same storage, outside the graph.
   Tensor detach() const;
 
-  // In-place writes, for use under NoGrad or outside any graph. They raise the version that saved values check.
+  // In-place writes. They raise the version that saved values check.
+  //
+  // While recording, this tensor becomes the result of the write if it is the result of an op or the source requires a
+  // gradient: gradients pass through the write to the source, and to what the tensor was before. Throws Error (invalid) for
+  // a leaf that requires a gradient (write under NoGrad), and if other tensors share the memory of one that becomes a
+  // result: for a part of a tensor use assign.
   void copy_(const Tensor& source);  // broadcasts and casts; devices may differ
   void fill_(Number value);
   void add_(const Tensor& other, Number scale = 1);  // this += scale * other
