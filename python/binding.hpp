@@ -170,6 +170,8 @@ void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_movers(nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
+void bind_derivatives(nb::module_& m);
+void bind_callbacks(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_values(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);

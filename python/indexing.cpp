@@ -87,11 +87,16 @@ Tensor index_tensor(const Tensor& x, PyObject* key) {
 }
 
 void assign_index(const Tensor& x, PyObject* key, PyObject* value) {
-  Tensor part = index_tensor(x, key);
+  Tensor whole = x, part;
+  {
+    const NoGrad unrecorded;
+    part = index_tensor(x, key);
+  }
   Number number = 0;
-  if (number_of(value, number)) return unlocked([&] { part.fill_(number); });
+  if (number_of(value, number))
+    return unlocked([&] { part.is_same(whole) ? whole.fill_(number) : assign(whole, part, number); });
   const Tensor source = is_tensor(value) ? tensor_in(value) : tensor_from(value, part.dtype(), part.device());
-  unlocked([&] { part.copy_(source); });
+  unlocked([&] { part.is_same(whole) ? whole.copy_(source) : assign(whole, part, source); });
 }
 
 }  // namespace plugrad::python

@@ -1,5 +1,6 @@
 // Memory shared with other libraries: DLPack both ways, the buffer protocol; and pickling.
 #include <python/binding.hpp>
+#include <python/held.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/dlpack.hpp>
@@ -7,7 +8,6 @@
 #include <nanobind/stl/optional.h>
 
 #include <cstring>
-#include <mutex>
 
 namespace plugrad::python {
 namespace {
@@ -97,53 +97,14 @@ nb::object place_tuple(const Tensor& x) {
   return nb::make_tuple(place.type, place.index);
 }
 
-// --- Import. The producer's deleter often needs the GIL. The last handle may die in a thread that does not hold it and must
-// not wait for it, because that thread may hold a lock of the core: waiting could deadlock. So the interpreter calls the
-// deleter later, as a pending call.
-
-class Orphans {
- public:
-  void add(void* managed, void (*deleter)(void*)) {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.emplace_back(managed, deleter);
-    }
-    // If the interpreter's queue is full, the next import calls the deleters.
-    Py_AddPendingCall(
-        [](void* self) {
-          static_cast<Orphans*>(self)->end();
-          return 0;
-        },
-        this);
-  }
-  void end() {
-    std::vector<std::pair<void*, void (*)(void*)>> all;
-    {
-      const std::lock_guard lock(mutex_);
-      all.swap(waiting_);
-    }
-    for (const auto& [managed, deleter] : all) deleter(managed);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::pair<void*, void (*)(void*)>> waiting_;
-};
-Orphans& orphans() {
-  static Orphans& all = *new Orphans;
-  return all;
-}
+// --- Import. The producer's deleter often needs the GIL.
 
 // Wraps a producer's managed array so that its deleter runs only under the GIL.
 template <class M> M* wrapped(M* theirs) {
   auto* own = new M(*theirs);
   own->context = theirs;
   own->deleter = [](M* self) {
-    const auto end = [](void* managed) { drop(static_cast<M*>(managed)); };
-    if (PyGILState_Check())
-      end(self->context);
-    else if (Py_IsInitialized())
-      orphans().add(self->context, end);
+    release_under_gil(self->context, [](void* managed) { drop(static_cast<M*>(managed)); });
     delete self;
   };
   return own;
@@ -164,7 +125,7 @@ Tensor import_capsule(const nb::object& capsule, const char* name, const char* u
 }
 
 Tensor from_capsule(const nb::object& capsule, Device device, dlpack::Order order) {
-  orphans().end();
+  release_waiting();
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned))
     return import_capsule<dlpack::ManagedVersioned>(capsule, kVersioned, kUsedVersioned, device, order,
                                                     dlpack::import_versioned);

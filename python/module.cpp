@@ -19,6 +19,8 @@ NB_MODULE(_plugrad, m) {
   bind_interchange(m, tensor);
   bind_runtime(m);
   bind_autograd(m);
+  bind_callbacks(m, tensor);
+  bind_derivatives(m);
   bind_values(m);
   bind_networks(m);
   bind_nn(m);

@@ -13,15 +13,18 @@ from typing import Any as _Any
 
 from . import _plugrad
 from ._drawing import Dot as Dot, draw_dot as draw_dot
-from ._modes import enable_grad as enable_grad, no_grad as no_grad
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
-from . import data as data, nn as nn, optim as optim, training as training
+from . import autograd as autograd, data as data, nn as nn, optim as optim, training as training
+from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
+                       enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
+                       hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)
 
 __version__ = "0.1.0"
 # `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
 __all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(_builtins, name)}
-                 | {"Dot", "data", "draw_dot", "enable_grad", "is_gpu_available", "nn", "no_grad", "optim", "tensor",
-                    "training"})
+                 | {"Dot", "Function", "autograd", "checkpoint", "data", "detect_anomaly", "draw_dot", "enable_grad",
+                    "gradcheck", "gradgradcheck", "hessian", "is_gpu_available", "jacobian", "jvp", "nn", "no_grad",
+                    "optim", "tensor", "training", "vjp"})
 
 
 def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: bool = False) -> _plugrad.Tensor:

@@ -1,5 +1,6 @@
-"""Context managers and decorators that switch recording off and on."""
+"""Context managers and decorators that switch recording and the search for NaN off and on."""
 
+import traceback
 from contextlib import ContextDecorator
 from typing import Any, ClassVar, Self
 
@@ -33,3 +34,26 @@ class enable_grad(_Mode):
     """Records again inside a no_grad."""
 
     _guard = _plugrad._EnableGrad
+
+
+def _stack() -> str:
+    return "".join(traceback.format_stack()[:-1])
+
+
+class detect_anomaly(_Mode):
+    """Inside `with detect_anomaly():`, gradients that become NaN in backward passes of this thread raise ValueError, which
+    names the op, the shapes of its operands, and where the program called it. No gradient changes.
+
+    forward: the same for an op whose result has NaN although no operand has; only recorded ops are looked at. All this is
+    slow.
+    """
+
+    def __init__(self, forward: bool = True) -> None:
+        super().__init__()
+        self._forward = forward
+
+    def _guard(self) -> Any:  # type: ignore[override]
+        return _plugrad._DetectAnomaly(self._forward, _stack)
+
+    def _recreate_cm(self) -> Self:
+        return type(self)(self._forward)
