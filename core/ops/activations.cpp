@@ -116,6 +116,7 @@ Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> m
              return bounds.max ? where(le(x, *bounds.max), above, 0) : above;
            }));
   require_defined(x, "clamp");
+  if (x.dtype() == DType::boolean) refuse("clamp", "x is bool, expected a dtype of numbers: cast it");
   if (!min && !max) refuse("clamp", "there is no bound: give min, max or both");
   const auto limited = [&] {
     const NoGrad unrecorded;

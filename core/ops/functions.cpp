@@ -91,6 +91,7 @@ Tensor relu(const Tensor& x) {
     return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
   }));
   require(Op::RELU, x);
+  require_number_dtype(Op::RELU, dtype_of(x));
   if (!is_floating(dtype_of(x))) [[unlikely]] return maximum(x, 0);
   return differentiable(kRule, native_or(Op::RELU, x, [](const Tensor& in) { return where(lt(in, 0), 0, in); }), x);
 }

@@ -44,7 +44,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   require_defined(a, "isclose");
   require_defined(b, "isclose");
   const NoGrad unrecorded;
-  const DType dtype = floating_type(promote_types(a.dtype(), b.dtype()));
+  const DType dtype = accumulator_of(floating_type(promote_types(a.dtype(), b.dtype())));
   const Tensor x = cast(a, dtype), y = cast(b, dtype);
   // An infinite bound would make everything close.
   const Tensor near = logical_and(le(abs(sub(x, y)), add(mul(abs(y), rtol), atol)), isfinite(y));

@@ -63,7 +63,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   require_alike("kl_div", x, target);
   if (log_target) return reduced(mul(exp(target), sub(target, x)), reduction);
-  const Tensor some = gt(target, 0), logs = log(where(some, target, 1));
+  const Tensor some = ne(target, 0), logs = log(where(some, target, 1));
   return reduced(where(some, mul(target, sub(logs, x)), 0), reduction);
 }
 

@@ -71,7 +71,7 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   const Shape axes = last_axes("rms_norm", x, normalized_shape);
   require_shape("rms_norm", "weight", weight, normalized_shape);
   const Tensor wide = at_least_f32(x), squares = mean(mul(wide, wide), axes, true);
-  const double spacing = std::ldexp(1.0, x.dtype() == DType::f64 ? -52 : x.dtype() == DType::f32 ? -23 : -7);
+  const double spacing = std::ldexp(1.0, 1 - dtype_info(static_cast<uint8_t>(x.dtype()))->digits);
   return scaled(over_root(wide, squares, eps.value_or(spacing)), weight, {}, normalized_shape, x.dtype());
 }
 

@@ -31,7 +31,11 @@ Tensor in_accumulator(const Tensor& x, Tensor (*formula)(const Tensor&)) {
 }
 }  // namespace
 
-Tensor square(const Tensor& x) { return mul(x, x); }
+Tensor square(const Tensor& x) {
+  require_defined(x, "square");
+  if (x.dtype() == DType::boolean) return cast(x, DType::i64);
+  return mul(x, x);
+}
 Tensor reciprocal(const Tensor& x) { return div(1, x); }
 Tensor rsqrt(const Tensor& x) { return div(1, sqrt(x)); }
 Tensor exp2(const Tensor& x) { return pow(2.0, x); }

@@ -47,7 +47,9 @@ Tensor cumsum(const Tensor& x, int axis) {
 Tensor cumprod(const Tensor& x, int axis) {
   const int along = scanned_axis("cumprod", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
-  const Tensor products = scan(cast(x, summed_dtype(x)), along, mul);
+  // A product of halves may be one although a part of it is infinite.
+  const DType dtype = summed_dtype(x);
+  const Tensor products = cast(scan(cast(x, accumulator_of(dtype)), along, mul), dtype);
   return products.is_same(x) ? clone(x) : products;
 }
 

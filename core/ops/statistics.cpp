@@ -71,7 +71,9 @@ Tensor product_of_last(Tensor x) {
 
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   require_defined(x, "prod");
-  const Tensor numbers = is_floating(x.dtype()) ? x : cast(x, DType::i64);
+  // A product of halves may be one although a part of it is infinite.
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
+  const Tensor numbers = cast(x, accumulator_of(dtype));
   const Shape over = normal_axes(axes, x.rank(), "prod");
   Shape order, kept, result = x.shape();
   for (int i = 0; i < x.rank(); ++i)
@@ -82,9 +84,9 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
     count *= x.size(static_cast<int>(axis));
     result[static_cast<size_t>(axis)] = 1;
   }
-  if (!count) return ones(keepdim ? result : kept, numbers.dtype(), x.device());
+  if (!count) return ones(keepdim ? result : kept, dtype, x.device());
   const Tensor out = product_of_last(reshape(permute(numbers, order), {kept.count(), count}));
-  return reshape(out, keepdim ? result : kept);
+  return cast(reshape(out, keepdim ? result : kept), dtype);
 }
 
 // --- Moments and norms.

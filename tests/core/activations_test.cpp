@@ -121,6 +121,7 @@ TEST(Activations, ErrorsNameTheFunction) {
   EXPECT_TRUE(throws(Code::invalid, {"[gelu]", "undefined"}, [] { gelu({}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[silu]", "i64"}, [&] { silu(whole); }));
   EXPECT_TRUE(throws(Code::invalid, {"[clamp]", "no bound"}, [&] { clamp(whole); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[clamp]", "bool", "numbers"}, [&] { clamp(eq(whole, 1), 0); }));
   EXPECT_TRUE(throws(Code::invalid, {"[softplus]", "beta"}, [] { softplus(f64({1}), 0); }));
   EXPECT_TRUE(throws(Code::invalid, {"[hardtanh]", "min_val"}, [] { hardtanh(f64({1}), 2, 1); }));
   EXPECT_TRUE(close(clamp(whole, 2), {2}, {2, 2}));

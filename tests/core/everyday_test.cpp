@@ -142,6 +142,8 @@ TEST(Everyday, CloseNumbers) {
   EXPECT_TRUE(close(isclose(a, b, 0.2, 0, true), {6}, {1, 1, 1, 0, 1, 0}));
   EXPECT_TRUE(close(isclose(i64({3}), f64({3})), {1}, {1}));
   EXPECT_TRUE(close(isclose(f64({1}), f64({kInf})), {1}, {0}));
+  // The nearest bf16 of the bound is the second element.
+  EXPECT_TRUE(close(isclose(of(DType::bf16, {0.75, 0.75390625}, {2}), zeros({2}, DType::bf16), 0, 0.7525), {2}, {1, 0}));
 }
 
 TEST(Everyday, RunningSumsAndProducts) {
@@ -162,6 +164,8 @@ TEST(Everyday, RunningSumsAndProducts) {
   EXPECT_EQ(cumsum(of(DType::u8, {200, 100}, {2}), 0).to_vector<int64_t>(), (std::vector<int64_t>{200, 300}));
   EXPECT_EQ(cumprod(of(DType::boolean, {1, 0}, {2}), 0).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(cumsum(full({}, 2), 0).item<float>(), 2);
+  const Tensor halves = of(DType::f16, {300, 300, 0.125}, {3});
+  EXPECT_TRUE(close(cumprod(halves, 0), {3}, {300, std::numeric_limits<double>::infinity(), 11248}));
   const Tensor one = f64({5});
   EXPECT_FALSE(cumsum(one, 0).is_same(one));
   EXPECT_TRUE(throws(Code::invalid, {"[cumsum]", "axis 2", "rank 1"}, [&] { cumsum(one, 2); }));

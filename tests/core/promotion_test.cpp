@@ -69,6 +69,8 @@ TEST(Promotion, FloatingResultsOfIntegersAreF32) {
   EXPECT_NEAR(mean(x).item<double>(), 14.0 / 3, 1e-6);
   EXPECT_EQ(mean(eq(x, 4)).item<float>(), 1.0f / 3);
   EXPECT_EQ(relu(i64({-1, 2})).dtype(), I64);
+  EXPECT_EQ(square(of(B, {1, 0}, {2})).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_TRUE(throws(Code::invalid, {"[relu]", "bool", "numbers"}, [] { relu(of(B, {1, 0}, {2})); }));
 }
 
 TEST(Promotion, IntegerPowersStayIntegers) {

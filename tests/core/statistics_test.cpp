@@ -115,6 +115,7 @@ TEST(Statistics, ExtremeElements) {
   EXPECT_TRUE(close(argmin(f64({2, -1, -1})), {}, {1}));
   EXPECT_EQ(prod(of(DType::i32, {3, 4}, {2})).dtype(), DType::i64);
   EXPECT_TRUE(close(prod(of(DType::boolean, {1, 0}, {2})), {}, {0}));
+  EXPECT_TRUE(close(prod(of(DType::f16, {300, 300, 0.125, 0}, {4})), {}, {0}));
   EXPECT_TRUE(close(norm(f64({0, 3, 0, -4}), 0), {}, {2}));
   EXPECT_TRUE(close(norm(f64({0, 3}), -1), {}, {0}));
 }

@@ -5,7 +5,7 @@
 
 namespace plugrad {
 
-PLUGRAD_API Tensor square(const Tensor& x);      // x^2; keeps integers, which wrap
+PLUGRAD_API Tensor square(const Tensor& x);      // x^2; keeps integers, which wrap; i64 for bools
 PLUGRAD_API Tensor reciprocal(const Tensor& x);  // 1 / x
 PLUGRAD_API Tensor rsqrt(const Tensor& x);       // 1 / sqrt(x)
 PLUGRAD_API Tensor exp2(const Tensor& x);        // 2^x

@@ -8,7 +8,7 @@ namespace plugrad {
 
 // Sums of bool and integers are i64. The sum of no elements is 0.
 PLUGRAD_API Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// f32 for integers and bools. The mean of no elements is NaN.
+// f32 for integers and bools; their sum is one of i64, which wraps. The mean of no elements is NaN.
 PLUGRAD_API Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // The largest and the smallest element; of bools: whether any, and whether all, hold. Ties share the gradient equally.
 // Throws Error (invalid) for no elements.
