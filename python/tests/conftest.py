@@ -38,6 +38,16 @@ def run_python(tmp_path):
     return run
 
 
+@pytest.fixture(scope="module")
+def device_under_test():
+    """Makes PLUGRAD_TEST_DEVICE the default device. PLUGRAD_PLUGIN_PATH finds the plugins of tests."""
+    import plugrad
+    before = plugrad.default_device()
+    plugrad.set_default_device(os.environ.get("PLUGRAD_TEST_DEVICE", "cpu"))
+    yield
+    plugrad.set_default_device(before)
+
+
 class NpuPlugin:
     """examples/plugin, built with a compiler and nothing but what the wheel brings."""
 

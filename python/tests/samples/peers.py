@@ -1,0 +1,72 @@
+"""PyTorch's functions where its arguments have another form. Nothing here is called where PyTorch is not installed."""
+import math
+
+
+def reduction(name):
+    """keepdim goes with dim only."""
+    def reduced(x, dim=None, keepdim=False, **named):
+        import torch
+        return getattr(torch, name)(x, dim=tuple(range(x.ndim)) if dim is None else dim, keepdim=keepdim, **named)
+    return reduced
+
+
+def flat_reduction(name):
+    """It takes one axis or all."""
+    def reduced(x, dim=None, keepdim=False):
+        import torch
+        axes = [axis % x.ndim for axis in (range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        sizes, reduced_sizes = [x.shape[axis] for axis in kept], [x.shape[axis] for axis in axes]
+        moved = x.permute((*kept, *sorted(axes))).reshape(*sizes, math.prod(reduced_sizes))
+        found = getattr(torch, name)(moved, dim=-1)
+        return found.reshape([1 if axis in axes else x.shape[axis] for axis in range(x.ndim)]) if keepdim else found
+    return reduced
+
+
+def with_tensors(name):
+    """It takes no numbers."""
+    def called(a, b):
+        import torch
+        return getattr(torch, name)(a, b if isinstance(b, torch.Tensor) else torch.full((), b).to(torch.result_type(a, b)))
+    return called
+
+
+def norm(x, p=2, dim=None, keepdim=False):
+    import torch
+    return torch.linalg.vector_norm(x, p, dim, keepdim)
+
+
+def dropout(x, p, training=True):
+    import torch
+    return torch.nn.functional.dropout(x, p, training)
+
+
+def without_negative(name):
+    """It refuses negative indices."""
+    def called(x, dim, index, *source):
+        import torch
+        return getattr(torch, name)(x, dim, index.where(index >= 0, index + x.shape[dim]), *source)
+    return called
+
+
+def masked_fill(x, mask, value):
+    return x.expand(mask.shape).masked_fill(mask, value)
+
+
+def attention(query, key, value, **named):
+    import torch
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    whole = [each.expand(*batch, *each.shape[-2:]) for each in (query, key, value)]
+    return torch.nn.functional.scaled_dot_product_attention(*whole, **named)
+
+
+def gelu(x, **named):
+    """PyTorch's is NaN at infinity and infinite at the largest number."""
+    import torch
+    found = torch.nn.functional.gelu(x, **named)
+    return x.where(x > 100, found)
+
+
+def sign(x):
+    """PyTorch's is 0 for NaN."""
+    return x.sign().where(x == x, x)
