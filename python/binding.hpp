@@ -168,6 +168,7 @@ void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_sizes(nb::module_& m);
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_movers(nb::class_<Tensor>& tensor);
+void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
 void bind_derivatives(nb::module_& m);

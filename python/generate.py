@@ -10,7 +10,7 @@ from pathlib import Path
 
 HEADERS = ["elementwise", "factories", "indexing", "matmul", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment": "x[key] = value does that",
-            "derivatives": "plugrad.autograd has them"}
+            "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 FUNCTIONS_ONLY = {"attention", "convolution", "layers", "losses", "normalization", "pooling"}  # headers without methods
 NOT_METHODS = {"like", "condition", "indices"}  # names of first parameters that the function does not work on

@@ -1,74 +1,81 @@
-// x[key] as a view, for whole numbers, slices of any step, None and `...`.
+// x[key] and x[key] = value: Python's keys as the core's.
 #include <python/binding.hpp>
+
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/advanced_indexing.hpp>
+
+#include <algorithm>
 
 namespace plugrad::python {
 namespace {
+using Key = std::vector<Index>;
 
 [[noreturn]] void refuse(PyObject* item) {
-  const std::string hint = is_tensor(item) ? ": use where, gather or scatter_add" : "";
-  throw nb::type_error(("[index] whole numbers, slices, None and ... are indices; " + std::string(Py_TYPE(item)->tp_name) +
-                        " is not one" + hint)
+  throw nb::type_error(("[index] " + std::string(Py_TYPE(item)->tp_name) +
+                        " is no index: whole numbers, slices, None, ..., and lists, arrays or tensors of whole numbers or "
+                        "bools are expected")
                            .c_str());
 }
 
-bool is_number(PyObject* item) {
-  return !PyBool_Check(item) && PyIndex_Check(item) && (!is_tensor(item) || !tensor_in(item).rank());
+Index slice_of(PyObject* item) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw nb::python_error();
+  return Slice{start, stop, step};
 }
 
-// How many axes of x the items of a key consume.
-int axes_used(PyObject* const* items, Py_ssize_t count) {
-  int used = 0, dots = 0;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (items[i] == Py_Ellipsis)
-      ++dots;
-    else if (items[i] != Py_None)
-      ++used;
-  }
-  if (dots > 1)
-    throw Error(Code::index_error, "[index] '...' occurs " + std::to_string(dots) + " times; once at most expected");
-  return used;
+Index number_in(PyObject* item) {
+  const Py_ssize_t number = PyNumber_AsSsize_t(item, PyExc_IndexError);
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  return static_cast<int64_t>(number);
 }
 
-Tensor indexed(const Tensor& x, PyObject* const* items, Py_ssize_t count) {
-  const int used = axes_used(items, count);
-  if (used > x.rank())
-    throw Error(Code::index_error, "[index] " + std::to_string(used) + " indices for a tensor of shape " + x.shape().text());
-  Tensor view = x;
-  int axis = 0;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* const item = items[i];
-    if (item == Py_None) {
-      view = unsqueeze(view, axis++);
-    } else if (item == Py_Ellipsis) {
-      axis += x.rank() - used;
-    } else if (PySlice_Check(item)) {
-      Py_ssize_t start = 0, stop = 0, step = 0;
-      if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw nb::python_error();
-      view = slice(view, axis++, start, stop, step);
-    } else if (is_number(item)) {
-      const Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
-      if (index == -1 && PyErr_Occurred()) throw nb::python_error();
-      view = select(view, axis, index);
-    } else {
-      refuse(item);
-    }
+// Nothing in a list counts as whole numbers, as in NumPy.
+Index listed(const nb::object& list, const Tensor& x) {
+  const Tensor made = tensor_from(list, dtype_of_numbers(list), x.device());
+  return made.count() ? made : cast(made, DType::i64);
+}
+
+Index item_of(PyObject* item, const Tensor& x) {
+  if (item == Py_None) return newaxis;
+  if (item == Py_Ellipsis) return ellipsis;
+  if (PySlice_Check(item)) return slice_of(item);
+  if (is_tensor(item)) return tensor_in(item);
+  if (is_bool(item)) return PyObject_IsTrue(item) == 1;
+  Number number = 0;
+  if (number_of(item, number)) {
+    if (!PyIndex_Check(item)) refuse(item);
+    return number_in(item);
   }
-  return view;
+  if (PyList_Check(item) || PyTuple_Check(item)) return listed(nb::borrow(item), x);
+  if (holds_numbers(item)) return tensor_from(item, std::nullopt, x.device());
+  if (PyIndex_Check(item)) return number_in(item);
+  if (!PySequence_Check(item) || PyUnicode_Check(item) || PyBytes_Check(item) || PyByteArray_Check(item)) refuse(item);
+  return listed(nb::list(nb::borrow(item)), x);
+}
+
+Key key_of(PyObject* key, const Tensor& x) {
+  Key items;
+  if (!PyTuple_Check(key)) {
+    items.push_back(item_of(key, x));
+    return items;
+  }
+  items.reserve(static_cast<size_t>(PyTuple_GET_SIZE(key)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) items.push_back(item_of(PyTuple_GET_ITEM(key, i), x));
+  return items;
+}
+
+// Whether it takes ops on elements.
+bool computes(const Key& key) {
+  return std::ranges::any_of(key, [](const Index& each) {
+    return std::holds_alternative<Tensor>(each.item()) || std::holds_alternative<bool>(each.item());
+  });
 }
 }  // namespace
 
 namespace {
-// The indices that count from the end, counted from the start. Those out of range stay, so that errors name them.
+// Indices counted from the start. The core refuses what is no index of x.
 Tensor from_start(const Tensor& x, int axis, const Tensor& index) {
-  if (index.dtype() != DType::i64 || axis < -x.rank() || axis >= x.rank()) return index;  // the core says why
-  try {
-    const NoGrad unrecorded;
-    const Tensor shifted = add(index, x.size(axis));
-    return where(lt(index, 0), where(lt(shifted, 0), index, shifted), index);
-  } catch (const Error& error) {
-    if (error.code() != Code::unsupported) throw;
-    return index;  // a device that computes no integers
-  }
+  return is_integer(index.dtype()) && axis >= -x.rank() && axis < x.rank() ? wrap_indices(index, x.size(axis)) : index;
 }
 }  // namespace
 
@@ -82,21 +89,46 @@ Tensor scatter_add_from_end(const Tensor& x, int axis, const Tensor& index, cons
 
 Tensor index_tensor(const Tensor& x, PyObject* key) {
   const Tensor whole = x;  // a key's __index__ may run Python code
-  if (PyTuple_Check(key)) return indexed(whole, PySequence_Fast_ITEMS(key), PyTuple_GET_SIZE(key));
-  return indexed(whole, &key, 1);
+  const Key items = key_of(key, whole);
+  return computes(items) ? unlocked([&] { return index(whole, items); }) : index(whole, items);
 }
 
-void assign_index(const Tensor& x, PyObject* key, PyObject* value) {
-  Tensor whole = x, part;
-  {
-    const NoGrad unrecorded;
-    part = index_tensor(x, key);
-  }
+namespace {
+void put(const Tensor& x, PyObject* key, PyObject* value, bool accumulate) {
+  Tensor whole = x;
+  const Key items = key_of(key, whole);
   Number number = 0;
-  if (number_of(value, number))
-    return unlocked([&] { part.is_same(whole) ? whole.fill_(number) : assign(whole, part, number); });
-  const Tensor source = is_tensor(value) ? tensor_in(value) : tensor_from(value, part.dtype(), part.device());
-  unlocked([&] { part.is_same(whole) ? whole.copy_(source) : assign(whole, part, source); });
+  if (number_of(value, number)) return unlocked([&] { index_put_(whole, items, number, accumulate); });
+  const Tensor source = is_tensor(value) ? tensor_in(value) : tensor_from(value, whole.dtype(), whole.device());
+  unlocked([&] { index_put_(whole, items, source, accumulate); });
+}
+
+Tensor with_put(const Tensor& x, const nb::object& key, const nb::object& value, bool accumulate) {
+  const Tensor whole = x;
+  const Key items = key_of(key.ptr(), whole);
+  const Tensor source =
+      is_tensor(value.ptr()) ? tensor_in(value.ptr()) : tensor_from(value, whole.dtype(), whole.device());
+  return unlocked([&] { return index_put(whole, items, source, accumulate); });
+}
+
+nb::object put_in_place(nb::handle self, const nb::object& key, const nb::object& value, bool accumulate) {
+  put(nb::cast<Tensor>(self), key.ptr(), value.ptr(), accumulate);
+  return nb::borrow(self);
+}
+}  // namespace
+
+void assign_index(const Tensor& x, PyObject* key, PyObject* value) { put(x, key, value, false); }
+
+void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
+  constexpr const char* kDoc =
+      "Returns a copy with values in place of x[indices]; with accumulate, with values added there, as often as an element "
+      "occurs. indices: a key, such as a tuple of tensors. Gradients flow to x and to values.";
+  m.def("index_put", with_put, nb::arg("x"), nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
+        kDoc);
+  tensor
+      .def("index_put", with_put, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false, kDoc)
+      .def("index_put_", put_in_place, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
+           "x[indices] = values, or x[indices] += values with every occurrence of an element counted. Returns itself.");
 }
 
 }  // namespace plugrad::python

@@ -321,6 +321,7 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_tracking(tensor);
   bind_gradients(tensor);
   bind_movers(tensor);
+  bind_indexing(m, tensor);
   bind_writers(tensor);
   tensor.def("__repr__", text_of)
       .def("__format__", formatted, nb::arg("spec"), "The only element as a number in this format; without one, the text.")

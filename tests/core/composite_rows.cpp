@@ -145,6 +145,29 @@ Rows convolution_rows() {
   };
 }
 
+Tensor corner() { return Tensor::from(std::vector<bool>{true, false, false, false, true, true}, {2, 3}); }
+
+Rows indexing_rows() {
+  return {
+      {"index", "Basic", {{2, 3, 2}}, kLow, kHigh, [](I x) { return exp(index(x[0], {-1, newaxis, Slice{.step = -2}})); }},
+      {"index", "Repeating", {{2, 3}}, kLow, kHigh, [](I x) { return exp(index(x[0], {Slice{}, i64({2, 0, -1, 2})})); }},
+      {"index", "Apart", {{2, 3, 2}}, kLow, kHigh,
+       [](I x) { return exp(index(x[0], {i64({1, 0, 1}), Slice{}, i64({0, 0, 1})})); }},
+      {"index", "Mask", {{2, 3, 2}}, kLow, kHigh, [](I x) { return exp(index(x[0], {corner()})); }},
+      {"index_put", "Basic", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(index_put(x[0], {1}, x[1])); }},
+      {"index_put", "AddedBasic", {{2, 3}, {2}}, kLow, kHigh,
+       [](I x) { return exp(index_put(x[0], {ellipsis, 1}, x[1], true)); }},
+      {"index_put", "Repeating", {{3, 2}, {4, 2}}, kLow, kHigh,
+       [](I x) { return exp(index_put(x[0], {i64({2, 0, 2, -1})}, x[1])); }},
+      {"index_put", "Apart", {{2, 2, 2}, {2}}, kLow, kHigh,
+       [](I x) { return exp(index_put(x[0], {i64({1, 0}), Slice{1}, i64({0, 1})}, unsqueeze(x[1], 1))); }},
+      {"index_put", "Added", {{3, 2}, {2}}, kLow, kHigh,
+       [](I x) { return exp(index_put(x[0], {i64({2, 0, 2})}, x[1], true)); }},
+      {"index_put", "Mask", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(index_put(x[0], {corner()}, x[1])); }},
+      {"index_put", "OneElement", {{2, 3}, {}}, kLow, kHigh, [](I x) { return exp(index_put(x[0], {corner()}, x[1])); }},
+  };
+}
+
 Tensor attended(I x, const Tensor& mask, bool causal) {
   return scaled_dot_product_attention(x[0], x[1], x[2], mask, 0, causal);
 }
@@ -200,7 +223,7 @@ Rows loss_rows() {
 std::vector<GradientRow> composite_rows() {
   Rows all;
   for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
-                           convolution_rows, attention_rows, loss_rows, algebra_rows})
+                           convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

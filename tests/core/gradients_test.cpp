@@ -207,7 +207,7 @@ const std::set<std::string> kWithoutGradient = {
     "argmax",      "isnan",      "isinf",      "all",   "isfinite",    "isclose",     "logical_not", "logical_and",
     "logical_or",  "logical_xor", "any",       "count_nonzero", "argmin",  "eye",         "one_hot",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",  "bitwise_left_shift",     "bitwise_right_shift",
-    "clip_grad_norm_"};
+    "clip_grad_norm_", "wrap_indices"};
 
 TEST(GradientRows, EveryPublicFunctionHasOneOrNoGradient) {
   const std::set<std::string> functions = public_functions();

@@ -10,6 +10,7 @@
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/assignment.hpp>
 #include <plugrad/ops/attention.hpp>

@@ -1,0 +1,24 @@
+// Arithmetic on positions of elements, which functions that index by tensors share. Nothing here is recorded.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// The dtype in which the device of `on` computes positions up to `end`: i64, or f32 if it computes no integers and f32 holds
+// them.
+DType position_dtype(const Tensor& on, int64_t end);
+// The positions (i64, of rank 1) of the true elements of a mask (bool) of rank 1. Waits for the device.
+Tensor true_positions(const Tensor& mask);
+// Those positions as one tensor for each axis of a mask of any rank. Waits for the device.
+std::vector<Tensor> true_coordinates(const Tensor& mask);
+
+// Which elements of an axis an index names, and which of its positions names each of them last.
+struct Writers {
+  Tensor written;  // bool
+  Tensor number;   // i64: the position in index along the axis; 0 where nothing is written
+};
+// For elements in index's shape, but with this extent along the axis. index: i64, counted from the start. Waits for the
+// device.
+Writers last_writers(const Tensor& index, int axis, int64_t extent);
+
+}  // namespace plugrad
