@@ -135,6 +135,12 @@ inline Tensor& tensor_in(PyObject* x) { return *nb::inst_ptr<Tensor>(x); }
 PyObject* new_tensor(Tensor&& tensor);
 inline nb::object wrap(Tensor tensor) { return tensor.defined() ? nb::steal(new_tensor(std::move(tensor))) : nb::none(); }
 
+// Returns a new reference to a named tuple of plugrad._results.
+PyObject* new_result(const ValuesIndices& result);
+PyObject* new_result(const MinMax& result);
+// The values of a ValuesIndices, whose reference this takes; the object itself if it is anything else.
+PyObject* values_alone(PyObject* result);
+
 // The extents as a tuple that also equals lists.
 nb::object shape_tuple(const Shape& shape);
 
@@ -214,6 +220,21 @@ struct dtype_text {
   }
 };
 template <> struct type_caster<plugrad::python::DTypeLike> : keeping_caster<plugrad::python::DTypeLike, dtype_text> {};
+
+// Named tuples; only results.
+template <class Result> struct result_caster {
+  using Value = Result;
+  template <class T> using Cast = Result;
+  static handle from_cpp(const Result& result, rv_policy, cleanup_list*) noexcept {
+    return plugrad::python::guarded<PyObject*>(nullptr, [&] { return plugrad::python::new_result(result); });
+  }
+};
+template <> struct type_caster<plugrad::ValuesIndices> : result_caster<plugrad::ValuesIndices> {
+  static constexpr auto Name = const_name("ValuesIndices");
+};
+template <> struct type_caster<plugrad::MinMax> : result_caster<plugrad::MinMax> {
+  static constexpr auto Name = const_name("MinMax");
+};
 
 template <> struct type_caster<plugrad::python::ShapeLike> {
   NB_TYPE_CASTER(plugrad::python::ShapeLike, const_name("int | collections.abc.Sequence[int]"))

@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <array>
 #include <type_traits>
 
 namespace plugrad::python {
@@ -32,6 +33,30 @@ template <> struct Taken<Approximation> {
     throw Error(Code::invalid, "[approximate] '" + name + "' is unknown: none or tanh expected");
   }
 };
+template <> struct Taken<Interpolation> {
+  using Type = const std::string&;
+  static Interpolation core(const std::string& name) {
+    if (name == "linear") return Interpolation::linear;
+    if (name == "lower") return Interpolation::lower;
+    if (name == "higher") return Interpolation::higher;
+    if (name == "midpoint") return Interpolation::midpoint;
+    if (name == "nearest") return Interpolation::nearest;
+    throw Error(Code::invalid,
+                "[interpolation] '" + name + "' is unknown: linear, lower, higher, midpoint or nearest expected");
+  }
+};
+template <> struct Taken<Side> {
+  using Type = const std::string&;
+  static Side core(const std::string& name) {
+    if (name == "left") return Side::left;
+    if (name == "right") return Side::right;
+    throw Error(Code::invalid, "[side] '" + name + "' is unknown: left or right expected");
+  }
+};
+template <> struct Taken<std::optional<DType>> {
+  using Type = const DTypeLike&;
+  static std::optional<DType> core(const DTypeLike& x) { return x.get(); }
+};
 template <> struct Taken<Number> {
   using Type = const NumberLike&;
   static Number core(const NumberLike& x) { return x.value; }
@@ -55,6 +80,13 @@ template <> struct Taken<Reduction> {
 inline Tensor given(Tensor&& result) { return std::move(result); }
 inline nb::object given(Shape&& result) { return shape_tuple(result); }
 inline nb::object given(std::vector<Tensor>&& result) { return nb::tuple(nb::cast(std::move(result))); }
+// The distinct elements alone, or a tuple of what was asked for.
+inline nb::object given(Unique&& result) {
+  nb::list all;
+  for (Tensor& each : std::array{result.values, result.inverse, result.counts})
+    if (each.defined()) all.append(wrap(std::move(each)));
+  return nb::len(all) == 1 ? nb::object(all[0]) : nb::object(nb::tuple(all));
+}
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
 inline bool is_fraction(const NumberLike& x) { return x.value.floating(); }

@@ -1,6 +1,7 @@
 // What all functions of the module do alike: they take NumPy's names of parameters, and say briefly which arguments do not
-// fit. nanobind lists every overload with the names of C++ types. Its function objects are run by a few functions
-// of the type vectorcallfunc; each object is made to run `polished` instead, which calls the former.
+// fit. What returns values and indices returns values alone where the axis has NumPy's name. nanobind lists every overload
+// with the names of C++ types. Its function objects are run by a few functions of the type vectorcallfunc; each object is
+// made to run `polished` instead, which calls the former.
 #include <python/binding.hpp>
 
 #include <algorithm>
@@ -14,6 +15,8 @@ std::array<vectorcallfunc, kRunners> runners{};  // under the GIL, while the mod
 
 bool is_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
+std::vector<PyObject*> with_own_axis;  // functions that distinguish axis from dim themselves
+
 const char* our_name(PyObject* name) {
   if (is_name(name, "axis")) return "dim";
   return is_name(name, "keepdims") ? "keepdim" : nullptr;
@@ -21,23 +24,26 @@ const char* our_name(PyObject* name) {
 
 // Arguments by name, with "axis" and "keepdims" as "dim" and "keepdim". A dim that is None is left out: it means all.
 struct Renamed {
-  Renamed(PyObject* const* given, size_t positional, PyObject* given_names) : arguments(given, given + positional) {
+  Renamed(PyObject* const* given, size_t positional, PyObject* given_names, bool keeps_axis)
+      : arguments(given, given + positional) {
     nb::list kept;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given_names); ++i) {
       PyObject* const name = PyTuple_GET_ITEM(given_names, i);
       PyObject* const value = given[positional + static_cast<size_t>(i)];
-      const char* const ours = our_name(name);
+      has_axis |= is_name(name, "axis");
+      const char* const ours = keeps_axis && is_name(name, "axis") ? nullptr : our_name(name);
       nb::object called = ours ? nb::object(nb::str(ours)) : nb::borrow(name);
       if (PySequence_Contains(kept.ptr(), called.ptr()) == 1)
         throw nb::type_error(("[call] '" + std::string(nb::str(called).c_str()) + "' is given twice: once as '" +
                               (is_name(called.ptr(), "dim") ? "axis'" : "keepdims'"))
                                  .c_str());
-      if (value == Py_None && is_name(called.ptr(), "dim")) continue;
+      if (value == Py_None && (is_name(called.ptr(), "dim") || is_name(called.ptr(), "axis"))) continue;
       kept.append(called);
       arguments.push_back(value);
     }
     names = nb::tuple(kept);
   }
+  bool has_axis = false;
   std::vector<PyObject*> arguments;  // borrowed
   nb::tuple names;
 };
@@ -64,9 +70,11 @@ PyObject* polished(PyObject* function, PyObject* const* arguments, size_t count,
   PyObject* result = nullptr;
   if (names && has_other_names(names)) {
     result = guarded<PyObject*>(nullptr, [=] {
-      const Renamed renamed(arguments, static_cast<size_t>(PyVectorcall_NARGS(count)), names);
+      const size_t positional = static_cast<size_t>(PyVectorcall_NARGS(count));
+      const Renamed renamed(arguments, positional, names, std::ranges::count(with_own_axis, function) > 0);
       PyObject* const left = nb::len(renamed.names) ? renamed.names.ptr() : nullptr;
-      return runners[kRunner](function, renamed.arguments.data(), static_cast<size_t>(PyVectorcall_NARGS(count)), left);
+      PyObject* const whole = runners[kRunner](function, renamed.arguments.data(), positional, left);
+      return renamed.has_axis && whole ? values_alone(whole) : whole;
     });
   } else {
     result = runners[kRunner](function, arguments, count, names);
@@ -80,9 +88,10 @@ template <size_t... kIndex> constexpr auto all_polished(std::index_sequence<kInd
 }
 constexpr auto kPolished = all_polished(std::make_index_sequence<kRunners>());
 
-void polish(PyObject* function) {
+void polish(PyObject* name, PyObject* function) {
   const Py_ssize_t at = Py_TYPE(function)->tp_vectorcall_offset;
   if (at <= 0 || std::string_view(Py_TYPE(function)->tp_name).find("nb_") == std::string_view::npos) return;
+  if (is_name(name, "max") || is_name(name, "min")) with_own_axis.push_back(function);
   auto& runner = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(function) + at);
   if (std::ranges::count(kPolished, runner)) return;
   for (size_t i = 0; i < kRunners; ++i) {
@@ -94,7 +103,7 @@ void polish(PyObject* function) {
 }
 
 void polish_all(nb::handle dictionary) {
-  for (const nb::handle each : nb::list(dictionary.attr("values")())) polish(each.ptr());
+  for (const nb::handle each : nb::list(dictionary.attr("items")())) polish(each[0].ptr(), each[1].ptr());
 }
 }  // namespace
 

@@ -8,23 +8,30 @@ import re
 import sys
 from pathlib import Path
 
-HEADERS = ["elementwise", "factories", "indexing", "matmul", "reduce", "views"]
+HEADERS = ["elementwise", "factories", "indexing", "matmul", "sorting", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment": "x[key] = value does that",
             "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 FUNCTIONS_ONLY = {"attention", "convolution", "layers", "losses", "normalization", "pooling"}  # headers without methods
-NOT_METHODS = {"like", "condition", "indices"}  # names of first parameters that the function does not work on
+# Names of first parameters that the function does not work on.
+NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequence", "elements"}
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
-              "Approximation", "std::optional<Number>", "std::optional<double>", "std::optional<int64_t>",
-              "const std::vector<Tensor>&", "const std::vector<int64_t>&", "const std::string&"}
-PYTHON_NAMES = {"stddev": "std"}  # of functions
+              "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
+              "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
+              "const std::vector<double>&", "const std::string&"}
+RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|void"
+PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
+# Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
+ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("minimum", ("x", "other"))}
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
               ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims"}
 ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
+KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
+            "DType::i64": '"i64"', "Interpolation::linear": '"linear"', "Side::left": '"left"',
             "true": "true", "false": "false"}
 
 
@@ -83,7 +90,7 @@ def read_header(path, functions):
     preamble = " ".join(line.lstrip("/ ") for line in re.match(r"(//[^\n]*\n)*", text).group().splitlines())
     body = text[text.index("namespace plugrad {"):]
     for comment, code, beside in statements(body):
-        match = re.fullmatch(r"PLUGRAD_API (Tensor|Shape|std::vector<Tensor>|void) (\w+)\((.*)\);", code)
+        match = re.fullmatch(rf"PLUGRAD_API ({RESULTS}) (\w+)\((.*)\);", code)
         if not match:
             sys.exit(f"{path}: generate.py does not understand '{code}'")
         result, name, parameters = match.groups()
@@ -139,13 +146,24 @@ def binding(target, function, overload, doc, as_method):
     call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&{cpp}))'
     taken = parameters[1:] if as_method else parameters
     names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in taken]
-    other_names = [ALSO_NAMED.get(name, name) for name in names]
+    other_names = ["axis" if name == "dim" and function.name in KEEPS_AXIS else ALSO_NAMED.get(name, name) for name in names]
     variants = [(names, f",\n      {literal(doc)}" if doc else "")]
     if other_names != names:
         variants.append((other_names, ""))
     texts = [", ".join(["", *(argument(name, kind, default) for name, (kind, _, default) in zip(chosen, taken))])
              for chosen, _ in variants]
     return "".join(f"{call}{text}{end});\n" for text, (_, end) in zip(texts, variants))
+
+
+def other_function(target, function, as_method):
+    """The definition of the overload that ALSO names: of elementwise functions of two tensors."""
+    if function.name not in ALSO:
+        return ""
+    cpp, names = ALSO[function.name]
+    texts = "".join(f', nb::arg("{name}")' for name in names[int(as_method):])
+    types = ", ".join(["const Tensor&"] * len(names))
+    shown = PYTHON_NAMES.get(function.name, function.name)
+    return f'  {target}.def("{shown}", bound(static_cast<Tensor (*)({types})>(&plugrad::{cpp})){texts});\n'
 
 
 def main(arguments):
@@ -162,10 +180,12 @@ def main(arguments):
         doc = docstring(function, defined)
         for i, overload in enumerate(function.overloads):
             code.append(binding("m", function, overload, doc if i == 0 else "", False))
+        code.append(other_function("m", function, False))
         methods = [o for o in function.overloads if o[1] and o[1][0][0] == "const Tensor&" and o[1][0][1] not in NOT_METHODS]
         if function.has_methods and function.name not in OWN_METHODS:
             for i, overload in enumerate(methods):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
+            code.append(other_function("tensor", function, True))
     code.append("}\n\n}  // namespace plugrad::python\n")
     text = "".join(code)
     if not out.exists() or out.read_text(encoding="utf-8") != text:

@@ -3,6 +3,7 @@ _plugrad\.__prefix__$:
     from collections.abc import Iterable, Sequence
     from typing import Any, Literal, TypeAlias
     from numpy.typing import NDArray
+    from plugrad._results import MinMax, ValuesIndices
 
     # Methods of Tensor hide Python's float and bool inside the class.
     _Bool: TypeAlias = bool
@@ -96,11 +97,29 @@ _plugrad\.__prefix__$:
     def \1(self) -> _Bool:
         \doc
 
-.*\.Tensor\.(sum|mean|max|min|argmax)$:
+.*\.Tensor\.(max|min)$:
+    @overload
+    def \1(self, dim: int, keepdim: _Bool = False) -> ValuesIndices:
+        \doc
+    @overload
+    def \1(self, dim: Sequence[int] | None = ..., keepdim: _Bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor: ...
+    @overload
+    def \1(self, other: Tensor) -> Tensor: ...
+
+.*_plugrad\.(max|min)$:
+    @overload
+    def \1(x: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices:
+        \doc
+    @overload
+    def \1(x: Tensor, dim: Sequence[int] | None = ..., keepdim: bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor: ...
+    @overload
+    def \1(x: Tensor, other: Tensor) -> Tensor: ...
+
+.*\.Tensor\.(sum|mean|argmax)$:
     def \1(self, dim: int | Sequence[int] | None = ..., keepdim: _Bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor:
         \doc
 
-.*_plugrad\.(sum|mean|max|min|argmax)$:
+.*_plugrad\.(sum|mean|argmax)$:
     def \1(x: Tensor, dim: int | Sequence[int] | None = ..., keepdim: bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor:
         \doc
 
@@ -110,6 +129,14 @@ _plugrad\.__prefix__$:
 
 .*\.Tensor\.__array__$:
     def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> NDArray[Any]:
+        \doc
+
+.*\.Tensor\.(unique|unique_consecutive)$:
+    def \1(self, *arguments: Any, **named: Any) -> Any:
+        \doc
+
+.*_plugrad\.(unique|unique_consecutive)$:
+    def \1(x: Tensor, *arguments: Any, **named: Any) -> Any:
         \doc
 
 .*\.broadcast_shapes$:

@@ -26,6 +26,7 @@ template <int64_t target> void append_all(RowList& rows) {
   append_random<target>(rows);
   append_matmul<target>(rows);
   append_indexing(rows);
+  append_sorting(rows);
 }
 
 struct InstructionSet {

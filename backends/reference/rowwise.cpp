@@ -4,6 +4,7 @@
 #include <backends/reference/ordering.hpp>
 
 #include <cmath>
+#include <numeric>
 
 namespace plugrad::reference {
 namespace {
@@ -86,6 +87,27 @@ template <class T> void cross_entropy_backward(const Call& call) {
       out, grad, x, target, lse);
 }
 
+template <class T> void argsort(const Call& call) {
+  const auto sort = call.attributes<plugrad_sort>();
+  const Elements<int64_t> out(call.out());
+  const Elements<T> x(call.in(0));
+  const int64_t out_stride = out.strides[sort.axis], x_stride = x.strides[sort.axis];
+  std::vector<int64_t> order(call.out().shape[sort.axis]);
+  for_each(
+      without_axis(call.out(), sort.axis),
+      [&](int64_t& first, const T& line) {
+        const auto larger = [&](int64_t i, int64_t j) { return Larger()((&line)[i * x_stride], (&line)[j * x_stride]); };
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order,
+                                 [&](int64_t i, int64_t j) { return sort.descending ? larger(i, j) : larger(j, i); });
+        for (size_t i = 0; i < order.size(); ++i) (&first)[static_cast<int64_t>(i) * out_stride] = order[i];
+      },
+      out, x);
+}
+
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> argsorts(Types<T...>) {
+  return {kernel<argsort<T>>(PLUGRAD_OP_ARGSORT, element_dtype<T>)...};
+}
 template <class... T> constexpr auto rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no classes to choose from
   return join(std::array{kernel<log_softmax<T>>(PLUGRAD_OP_LOG_SOFTMAX, element_dtype<T>)...},
@@ -93,7 +115,7 @@ template <class... T> constexpr auto rows(Types<T...>) {
               std::array{kernel<log_softmax_backward<T>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, element_dtype<T>)...},
               std::array{kernel<cross_entropy_backward<T>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kRows = join(rows(kFloating), argsorts(kAny));
 
 }  // namespace
 

@@ -117,6 +117,10 @@ Tensor min(const Tensor& x, const Shape& axes, bool keepdim) {
   return extremum(Op::MIN, kRule, x, axes, keepdim);
 }
 
+Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) { return max(x, axes, keepdim); }
+Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) { return min(x, axes, keepdim); }
+MinMax aminmax(const Tensor& x, const Shape& axes, bool keepdim) { return {min(x, axes, keepdim), max(x, axes, keepdim)}; }
+
 Tensor argmax(const Tensor& x, const Shape& axes, bool keepdim) {
   require(Op::ARGMAX, x);
   if (is_boolean(dtype_of(x))) return argmax(cast(x, DType::i64), axes, keepdim);

@@ -1,9 +1,15 @@
 #include <plugrad/ops/scans.hpp>
 
+#include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/views.hpp>
+
+#include <algorithm>
 
 namespace plugrad {
 namespace {
@@ -51,6 +57,50 @@ Tensor cumprod(const Tensor& x, int axis) {
   const DType dtype = summed_dtype(x);
   const Tensor products = cast(scan(cast(x, accumulator_of(dtype)), along, mul), dtype);
   return products.is_same(x) ? clone(x) : products;
+}
+
+namespace {
+// Shape (.., n, ..) with 0, 1, .. along the axis and extents of 1 elsewhere.
+Tensor places_along(const Tensor& x, int axis) {
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) shape.push_back(i == axis ? x.size(i) : 1);
+  return reshape(arange(0, x.size(axis), 1, DType::i64, x.device()), shape);
+}
+
+// join: maximum or minimum.
+ValuesIndices extremes(const char* name, const Tensor& x, int axis, Tensor (*join)(const Tensor&, const Tensor&)) {
+  const int along = scanned_axis(name, x, axis);
+  if (!x.rank()) return {clone(x), zeros({}, DType::i64, x.device())};
+  Tensor index;
+  {
+    const NoGrad unrecorded;
+    const Tensor numbers = x.dtype() == DType::boolean ? cast(x, DType::i64) : x.detach();
+    const Tensor own = logical_or(eq(numbers, scan(numbers, along, join)), isnan(numbers));
+    index = scan(where(own, places_along(x, along), 0), along, maximum);
+  }
+  return {gather(x, along, index), index};
+}
+}  // namespace
+
+ValuesIndices cummax(const Tensor& x, int axis) { return extremes("cummax", x, axis, maximum); }
+ValuesIndices cummin(const Tensor& x, int axis) { return extremes("cummin", x, axis, minimum); }
+
+Tensor diff(const Tensor& x, int64_t n, int axis, const Tensor& prepend, const Tensor& append) {
+  require_defined(x, "diff");
+  if (n < 0 || !x.rank())
+    refuse("diff", "n is " + std::to_string(n) + " and x has shape " + x.shape().text() +
+                       ": expected an n of 0 or more, and one axis or more");
+  const int at = normal_axis(axis, x.rank(), "diff");
+  std::vector<Tensor> parts;
+  for (const Tensor& each : {prepend, x, append})
+    if (each.defined()) parts.push_back(each);
+  Tensor out = parts.size() == 1 ? x : cat(parts, at);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t size = out.size(at);
+    const Tensor after = slice(out, at, 1, size), before = slice(out, at, 0, std::max<int64_t>(size - 1, 0));
+    out = out.dtype() == DType::boolean ? ne(after, before) : sub(after, before);
+  }
+  return out;
 }
 
 }  // namespace plugrad

@@ -13,6 +13,7 @@ from typing import Any as _Any
 
 from . import _plugrad
 from ._drawing import Dot as Dot, draw_dot as draw_dot
+from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from . import autograd as autograd, data as data, nn as nn, optim as optim, training as training
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
@@ -22,9 +23,9 @@ from .autograd import (Function as Function, checkpoint as checkpoint, detect_an
 __version__ = "0.1.0"
 # `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
 __all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(_builtins, name)}
-                 | {"Dot", "Function", "autograd", "checkpoint", "data", "detect_anomaly", "draw_dot", "enable_grad",
-                    "gradcheck", "gradgradcheck", "hessian", "is_gpu_available", "jacobian", "jvp", "nn", "no_grad",
-                    "optim", "tensor", "training", "vjp"})
+                 | {"Dot", "Function", "MinMax", "ValuesIndices", "autograd", "checkpoint", "data", "detect_anomaly",
+                    "draw_dot", "enable_grad", "gradcheck", "gradgradcheck", "hessian", "is_gpu_available", "jacobian",
+                    "jvp", "nn", "no_grad", "optim", "tensor", "training", "vjp"})
 
 
 def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: bool = False) -> _plugrad.Tensor:

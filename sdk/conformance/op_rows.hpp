@@ -39,6 +39,9 @@ std::vector<Problem> log_softmax_backward_problems(const Question&, Random&);
 std::vector<Problem> cross_entropy_problems(const Question&, Random&);
 std::vector<Problem> cross_entropy_backward_problems(const Question&, Random&);
 
+void argsort_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> argsort_problems(const Question&, Random&);
+
 void sgd_reference(const Question&, const Problem&, Expectations&);
 void adam_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> sgd_problems(const Question&, Random&);
@@ -62,6 +65,7 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_NORMAL, random_problems, normal_reference},
     {PLUGRAD_OP_LOG_SOFTMAX, log_softmax_problems, log_softmax_reference},
     {PLUGRAD_OP_CROSS_ENTROPY, cross_entropy_problems, cross_entropy_reference},
+    {PLUGRAD_OP_ARGSORT, argsort_problems, argsort_reference},
     {PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, log_softmax_backward_problems, log_softmax_backward_reference},
     {PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, cross_entropy_backward_problems, cross_entropy_backward_reference},
     {PLUGRAD_OP_SGD_STEP, sgd_problems, sgd_reference},

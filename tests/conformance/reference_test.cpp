@@ -120,6 +120,24 @@ TEST(References, LogSoftmaxOfEqualLogits) {
   EXPECT_TRUE(std::isnan(solved(PLUGRAD_OP_LOG_SOFTMAX, {PLUGRAD_F64, PLUGRAD_F64}, {{3, kInfinity}}, {2}, &axis)[0].value));
 }
 
+TEST(References, ArgsortIsStableAndPutsNaNLast) {
+  const Question question{op_info(PLUGRAD_OP_ARGSORT), {PLUGRAD_I64, PLUGRAD_F32}, 0};
+  const auto indices = [&](uint32_t descending) {
+    Problem problem;
+    problem.outputs.emplace_back(PLUGRAD_I64, Shape{7});
+    problem.inputs.emplace_back(PLUGRAD_F32, Shape{7});
+    const long double values[] = {2, kNaN, 0, -kInfinity, -0.0L, kNaN, 2};
+    for (int i = 0; i < 7; ++i) problem.inputs[0].set(i, values[i]);
+    problem.set_attributes(plugrad_sort{sizeof(plugrad_sort), 0, descending});
+    std::vector<int64_t> order;
+    for (const Expected& e : expectations(row_of(PLUGRAD_OP_ARGSORT), question, problem)[0].elements)
+      order.push_back(static_cast<int64_t>(e.value));
+    return order;
+  };
+  EXPECT_EQ(indices(0), (std::vector<int64_t>{3, 2, 4, 0, 6, 1, 5}));
+  EXPECT_EQ(indices(1), (std::vector<int64_t>{1, 5, 0, 6, 2, 4, 3}));
+}
+
 TEST(References, UniformIsTheTopOfAWord) {
   const auto u = solved(PLUGRAD_OP_UNIFORM, {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_I64}, {{0}, {0}}, {2});
   EXPECT_EQ(u[0].value, (0x6627e8d5 >> 8) * 0x1p-24L);

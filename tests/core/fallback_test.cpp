@@ -1,6 +1,6 @@
 // A device that lacks ops, layouts or dtypes gives the same results by dense copies, decompositions or a bounce, or an error
 // that names what is missing. Options hold for the life of a process, so each case is a process of its own.
-#include <tests/core/expect.hpp>
+#include <tests/core/orders.hpp>
 
 #include <plugrad/sim.hpp>
 
@@ -38,6 +38,7 @@ const Workload kWorkloads[] = {
     {"numbers", [](const Tensor& x) { return 1 - pow(x * 2, 2) / 3; }},
     {"choice", [](const Tensor& x) { return where(gt(x, 0), x, 0) + where(lt(x, 0.5), 1, x) + maximum(x, 0.25); }},
     {"reductions", [](const Tensor& x) { return sum(transpose(x), {0}) + max(x, {1}) - min(slice(x, 0, 3, -5, -1), {1}); }},
+    {"sort", [](const Tensor& x) { return sort(transpose(x), 0, true).values + cast(argsort(transpose(x)), DType::f64); }},
     {"argmax", [](const Tensor& x) { return cast(argmax(transpose(x), {0}), DType::f64); }},
     {"matmul", [](const Tensor& x) { return matmul(transpose(x), slice(x, 0, 3, -5, -1)); }},
     {"gather",
@@ -172,7 +173,7 @@ TEST_F(Lacking, NoUnalignedOperands) {
 
 constexpr const char* kTier1 =
     "RELU+SIGMOID+ERF+SIN+COS+ATAN+FMOD+QUOTIENT+BITWISE_AND+BITWISE_OR+BITWISE_XOR+BITWISE_LEFT_SHIFT+BITWISE_RIGHT_SHIFT+"
-    "LOG_SOFTMAX+CROSS_ENTROPY+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
+    "LOG_SOFTMAX+CROSS_ENTROPY+ARGSORT+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
     "BACKWARD+SGD_STEP+ADAM_STEP";
 
 TEST_F(Lacking, NoOpsOfTierOne) {
@@ -188,6 +189,35 @@ TEST_F(Lacking, NoOpsOfTierOneAndOnlyDense) {
   open({{"without_ops", kTier1}, {"without_layouts", "63"}});
   expect_same_results(device, reference);
   EXPECT_EQ(counters().bounces, 0u);
+}
+
+TEST_F(Lacking, ArgsortIsASortingNetwork) {
+  open({{"without_ops", "ARGSORT"}});
+  uint32_t seed = 7;
+  for (DType dtype : kEveryDType)
+    for (const Shape& shape : {Shape{1}, Shape{2}, Shape{3}, Shape{8}, Shape{67}, Shape{3, 6}, Shape{2, 5, 3}})
+      for (int axis = 0; axis < shape.rank(); ++axis)
+        for (bool descending : {false, true}) {
+          const std::vector<double> values = tied_values(dtype, shape.count(), ++seed);
+          const Tensor order = argsort(of(dtype, values, shape), axis, descending);
+          EXPECT_TRUE(close(order, shape, orders(values, shape, axis, descending)))
+              << dtype << shape << axis << descending;
+        }
+  EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3})), {3}, {1, 2, 0}));
+  EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3}), 0, true), {3}, {0, 2, 1}));
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+// 1024 elements take 55 steps, which no other number of lines changes.
+TEST_F(Lacking, TheStepsOfASortingNetworkDoNotGrowWithItsLines) {
+  open({{"without_ops", "ARGSORT"}});
+  const Tensor line = of(DType::f32, spread(1024, -1, 1), {1, 1024}), lines = contiguous(expand(line, {16, 1024}));
+  const uint64_t before = counters().kernels;
+  argsort(line);
+  const uint64_t taken = counters().kernels - before;
+  EXPECT_LT(taken, 55 * 30u);
+  argsort(lines);
+  EXPECT_EQ(counters().kernels - before, 2 * taken);
 }
 
 TEST_F(Lacking, DecompositionsKeepSpecialValues) {

@@ -27,6 +27,7 @@ const std::vector<GradientRow>& gradient_rows();
 // Those of functions that are composed of other ops.
 std::vector<GradientRow> composite_rows();
 std::vector<GradientRow> algebra_rows();
+std::vector<GradientRow> order_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
 
 }  // namespace plugrad::test

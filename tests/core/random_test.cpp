@@ -1,43 +1,15 @@
 // Random numbers against the test's own Philox, and so the same on all devices; seeds, states, moments.
-#include <tests/core/expect.hpp>
+#include <tests/core/uniforms.hpp>
 
-#include <array>
 #include <cmath>
 #include <numbers>
 
 namespace plugrad::test {
 namespace {
 
-// Philox 4x32-10, from the paper: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11.
-std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
-  std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
-  uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t(0xD2511F53) * x[0], b = uint64_t(0xCD9E8D57) * x[2];
-    x = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ x[3] ^ key1, static_cast<uint32_t>(a)};
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  return x;
-}
-
 TEST(Random, PhiloxOfTheTestGivesThePapersVector) {
   // kat_vectors of Random123: philox4x32 10, counter and key 0.
   EXPECT_EQ(philox(0, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-}
-
-double uniform(DType dtype, uint64_t seed, uint64_t offset, uint64_t i) {
-  if (dtype == DType::f32) return static_cast<double>(philox(seed, offset + i / 4)[i % 4] >> 8) * 0x1p-24;
-  const auto words = philox(seed, offset + i / 2);
-  const uint64_t bits = static_cast<uint64_t>(words[2 * (i % 2) + 1]) << 32 | words[2 * (i % 2)];
-  return static_cast<double>(bits >> 11) * 0x1p-53;
-}
-
-std::vector<double> uniforms(DType dtype, uint64_t seed, uint64_t offset, int64_t n) {
-  std::vector<double> all;
-  for (int64_t i = 0; i < n; ++i) all.push_back(uniform(dtype, seed, offset, static_cast<uint64_t>(i)));
-  return all;
 }
 
 std::vector<double> normals(DType dtype, uint64_t seed, uint64_t offset, int64_t n) {

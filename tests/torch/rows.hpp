@@ -29,5 +29,6 @@ struct TorchRow {
 
 // The rows of each file NAME.txt, which NAME.py defines.
 std::vector<TorchRow> contraction_rows();
+std::vector<TorchRow> sorting_rows();
 
 }  // namespace plugrad::test

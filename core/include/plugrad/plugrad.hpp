@@ -31,9 +31,12 @@
 #include <plugrad/ops/normalization.hpp>
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/random.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/scans.hpp>
+#include <plugrad/ops/sets.hpp>
+#include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>

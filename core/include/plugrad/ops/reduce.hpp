@@ -14,6 +14,14 @@ PLUGRAD_API Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = 
 // Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor max(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 PLUGRAD_API Tensor min(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The same as max and min.
+PLUGRAD_API Tensor amax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+PLUGRAD_API Tensor amin(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+struct MinMax {
+  Tensor min, max;
+};
+// Both.
+PLUGRAD_API MinMax aminmax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // The row-major index (i64), within the reduced axes, of the first largest element. Throws Error (invalid) for no elements.
 PLUGRAD_API Tensor argmax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // Returns x - ln(sum(e^x)) along one axis.

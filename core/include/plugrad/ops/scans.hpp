@@ -1,6 +1,7 @@
-// Sums and products of all elements up to each one, along an axis. They take log2(n) passes over x for n elements along it.
+// Sums, products and extremes of all elements up to each one, along an axis, and differences of neighbours. All but
+// differences take log2(n) passes over x for n elements along it.
 #pragma once
-#include <plugrad/tensor/tensor.hpp>
+#include <plugrad/ops/sorting.hpp>
 
 namespace plugrad {
 
@@ -8,5 +9,14 @@ namespace plugrad {
 PLUGRAD_API Tensor cumsum(const Tensor& x, int axis);
 // Products of bools and integers are i64, and wrap. The gradient is right at zeros.
 PLUGRAD_API Tensor cumprod(const Tensor& x, int axis);
+// The largest and the smallest element so far, and the position of the last such; of the last NaN once there is one. The
+// gradient goes to that element.
+PLUGRAD_API ValuesIndices cummax(const Tensor& x, int axis);
+PLUGRAD_API ValuesIndices cummin(const Tensor& x, int axis);
+// Each element less the one before it, n times, along an axis of x with prepend before it and append after it, if they are
+// defined. Of bools: whether they differ. The axis shrinks by n, but not below 0. Throws Error (invalid) for a negative n
+// and for rank 0.
+PLUGRAD_API Tensor diff(const Tensor& x, int64_t n = 1, int axis = -1, const Tensor& prepend = {},
+                        const Tensor& append = {});
 
 }  // namespace plugrad

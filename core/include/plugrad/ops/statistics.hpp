@@ -3,6 +3,8 @@
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
+#include <vector>
+
 namespace plugrad {
 
 // ln(sum(e^x)), without overflow. Floating dtypes. For no elements it is -inf.
@@ -21,5 +23,27 @@ PLUGRAD_API Tensor stddev(const Tensor& x, const Shape& axes = {}, bool keepdim 
 // that are not 0). Floating dtypes. The gradient is 0 where an element or, for other p than 1, the norm is 0. Throws Error
 // (invalid) for no elements and an infinite p.
 PLUGRAD_API Tensor norm(const Tensor& x, double p = 2, const Shape& axes = {}, bool keepdim = false);
+
+
+// What a quantile is that lies between two elements.
+enum class Interpolation { linear, lower, higher, midpoint, nearest };
+// The elements at the place q (n - 1) of the sorted n elements, counted from 0; between two elements as `interpolation`
+// says, where nearest rounds halves to even. If q is a list or a tensor of rank 1, the result has a first axis of its
+// length. NaN if an element is NaN. The gradient goes to the elements between which the quantile lies. Integers and bools
+// give f32. Throws Error (invalid) for no elements and for q outside [0, 1]; for a tensor q it waits for the device to see
+// that.
+PLUGRAD_API Tensor quantile(const Tensor& x, double q, const Shape& axes = {}, bool keepdim = false,
+                            Interpolation interpolation = Interpolation::linear);
+PLUGRAD_API Tensor quantile(const Tensor& x, const std::vector<double>& q, const Shape& axes = {}, bool keepdim = false,
+                            Interpolation interpolation = Interpolation::linear);
+PLUGRAD_API Tensor quantile(const Tensor& x, const Tensor& q, const Shape& axes = {}, bool keepdim = false,
+                            Interpolation interpolation = Interpolation::linear);
+// The same of the elements that are not NaN; NaN if all are.
+PLUGRAD_API Tensor nanquantile(const Tensor& x, double q, const Shape& axes = {}, bool keepdim = false,
+                               Interpolation interpolation = Interpolation::linear);
+PLUGRAD_API Tensor nanquantile(const Tensor& x, const std::vector<double>& q, const Shape& axes = {}, bool keepdim = false,
+                               Interpolation interpolation = Interpolation::linear);
+PLUGRAD_API Tensor nanquantile(const Tensor& x, const Tensor& q, const Shape& axes = {}, bool keepdim = false,
+                               Interpolation interpolation = Interpolation::linear);
 
 }  // namespace plugrad

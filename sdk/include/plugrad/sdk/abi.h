@@ -40,7 +40,7 @@ enum {
 };
 
 // One hash per revision, over names, offsets and sizes of all fields up to it; layout_hash in layout.hpp computes it.
-#define PLUGRAD_LAYOUT_0 0xc5ce050fab36e4b7ull
+#define PLUGRAD_LAYOUT_0 0x80af8af237d15d47ull
 static const uint64_t plugrad_layouts[PLUGRAD_REVISION + 1] = {PLUGRAD_LAYOUT_0};
 
 typedef int32_t plugrad_status;
@@ -142,6 +142,11 @@ typedef struct plugrad_axis {  // GATHER, SCATTER_ADD, LOG_SOFTMAX, LOG_SOFTMAX_
   uint32_t struct_size;
   int32_t axis;  // 0 .. rank - 1
 } plugrad_axis;
+typedef struct plugrad_sort {  // ARGSORT
+  uint32_t struct_size;
+  int32_t axis;         // 0 .. rank - 1
+  uint32_t descending;  // 0 or 1
+} plugrad_sort;
 typedef struct plugrad_sgd {  // SGD_STEP
   uint32_t struct_size;
   uint32_t nesterov;  // 0 or 1
@@ -304,7 +309,8 @@ typedef struct plugrad_backend {
 static_assert(sizeof(void*) == 8, "plugrad needs 64-bit addresses");
 static_assert(sizeof(plugrad_view) == 160, "the view is frozen");
 static_assert(sizeof(plugrad_op) == 64 && sizeof(plugrad_kernel) == 24 && sizeof(plugrad_signature) == 40, "layout");
-static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sgd) == 24 && sizeof(plugrad_adam) == 40, "layout");
+static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sort) == 12, "layout");
+static_assert(sizeof(plugrad_sgd) == 24 && sizeof(plugrad_adam) == 40, "layout");
 static_assert(sizeof(plugrad_place) == 32 && sizeof(plugrad_copy) == 88 && sizeof(plugrad_failure) == 24, "layout");
 static_assert(sizeof(plugrad_option) == 24 && sizeof(plugrad_options) == 24, "layout");
 static_assert(sizeof(plugrad_device_info) == 168 && sizeof(plugrad_host) == 40 && sizeof(plugrad_backend) == 152, "layout");

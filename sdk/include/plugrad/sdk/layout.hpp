@@ -22,6 +22,7 @@ constexpr uint64_t layout_hash(unsigned revision) {
   F(op, struct_size) F(op, opcode) F(op, number) F(op, views) F(op, attributes) F(op, outputs) F(op, inputs) F(op, flags)
   F(op, workspace) F(op, workspace_offset) F(op, workspace_bytes)
   F(axis, struct_size) F(axis, axis)
+  F(sort, struct_size) F(sort, axis) F(sort, descending)
   F(sgd, struct_size) F(sgd, nesterov) F(sgd, momentum) F(sgd, weight_decay)
   F(adam, struct_size) F(adam, decoupled) F(adam, beta1) F(adam, beta2) F(adam, epsilon) F(adam, weight_decay)
   F(kernel, struct_size) F(kernel, reserved) F(kernel, run) F(kernel, workspace)

@@ -1,0 +1,22 @@
+"""What functions return that have several results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ._plugrad import Tensor
+
+
+class ValuesIndices(NamedTuple):
+    """Elements of a tensor, and their positions along a dim."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest element."""
+
+    min: Tensor
+    max: Tensor

@@ -1,0 +1,35 @@
+// Results of several tensors: the named tuples of plugrad._results.
+#include <python/binding.hpp>
+
+namespace plugrad::python {
+namespace {
+// A type of plugrad._results; a reference that lives as long as the process.
+PyObject* result_type(const char* name) {
+  return nb::module_::import_("plugrad._results").attr(name).inc_ref().ptr();
+}
+PyObject* values_indices_type() {
+  static PyObject* const type = result_type("ValuesIndices");
+  return type;
+}
+PyObject* min_max_type() {
+  static PyObject* const type = result_type("MinMax");
+  return type;
+}
+
+PyObject* new_pair(PyObject* type, const Tensor& first, const Tensor& second) {
+  return nb::handle(type)(wrap(first), wrap(second)).release().ptr();
+}
+}  // namespace
+
+PyObject* new_result(const ValuesIndices& result) {
+  return new_pair(values_indices_type(), result.values, result.indices);
+}
+PyObject* new_result(const MinMax& result) { return new_pair(min_max_type(), result.min, result.max); }
+
+PyObject* values_alone(PyObject* result) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(result)) != values_indices_type()) return result;
+  const nb::object pair = nb::steal(result);
+  return nb::object(pair[0]).release().ptr();
+}
+
+}  // namespace plugrad::python
