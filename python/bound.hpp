@@ -1,6 +1,7 @@
 // A function of the core as Python calls it: parameters converted, long ops without the GIL.
 #pragma once
 #include <python/binding.hpp>
+#include <python/choices.hpp>
 
 #include <nanobind/stl/optional.h>
 
@@ -33,25 +34,9 @@ template <> struct Taken<Approximation> {
     throw Error(Code::invalid, "[approximate] '" + name + "' is unknown: none or tanh expected");
   }
 };
-template <> struct Taken<Interpolation> {
+template <Named Enum> struct Taken<Enum> {
   using Type = const std::string&;
-  static Interpolation core(const std::string& name) {
-    if (name == "linear") return Interpolation::linear;
-    if (name == "lower") return Interpolation::lower;
-    if (name == "higher") return Interpolation::higher;
-    if (name == "midpoint") return Interpolation::midpoint;
-    if (name == "nearest") return Interpolation::nearest;
-    throw Error(Code::invalid,
-                "[interpolation] '" + name + "' is unknown: linear, lower, higher, midpoint or nearest expected");
-  }
-};
-template <> struct Taken<Side> {
-  using Type = const std::string&;
-  static Side core(const std::string& name) {
-    if (name == "left") return Side::left;
-    if (name == "right") return Side::right;
-    throw Error(Code::invalid, "[side] '" + name + "' is unknown: left or right expected");
-  }
+  static Enum core(const std::string& name) { return chosen<Enum>(name); }
 };
 template <> struct Taken<std::optional<DType>> {
   using Type = const DTypeLike&;
@@ -101,6 +86,16 @@ template <class T, class Given> decltype(auto) core_argument(const Given& given,
   else return Taken<T>::core(given);
 }
 
+// The tensors among the arguments; another overload fits where one is none.
+inline std::vector<Tensor> tensors_of(const nb::handle given) {
+  std::vector<Tensor> tensors;
+  for (const nb::handle each : given) {
+    if (!is_tensor(each.ptr())) throw nb::next_overload();
+    tensors.push_back(tensor_in(each.ptr()));
+  }
+  return tensors;
+}
+
 template <class R, class... A> auto bound(R (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters) {
     // Copies the handles before the lock is released.
@@ -112,6 +107,13 @@ template <class R, class... A> auto bound(R (*function)(A...)) {
       is_long_call ? unlocked(call) : call();
     else
       return given(is_long_call ? unlocked(call) : call());
+  };
+}
+
+// The same for a function of a list of tensors, given one by one.
+template <class R, class... A> auto spread(R (*function)(const std::vector<Tensor>&, A...)) {
+  return [function](const nb::args& tensors, typename Taken<A>::Type... parameters) {
+    return bound(function)(tensors_of(tensors), parameters...);
   };
 }
 

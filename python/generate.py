@@ -12,27 +12,33 @@ HEADERS = ["elementwise", "factories", "indexing", "matmul", "sorting", "reduce"
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment": "x[key] = value does that",
             "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
-FUNCTIONS_ONLY = {"attention", "convolution", "layers", "losses", "normalization", "pooling"}  # headers without methods
+# Headers whose functions are no methods.
+FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "normalization", "pooling"}
 # Names of first parameters that the function does not work on.
 NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequence", "elements"}
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
               "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
-              "const std::vector<double>&", "const std::string&"}
+              "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
+OTHER_NAMES = {"tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"], "vstack": ["row_stack"]}
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
 ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("minimum", ("x", "other"))}
-RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad"}
+VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
+RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad",
+           "start_axis": "start_dim", "end_axis": "end_dim"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
-              ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims"}
+              ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims",
+              ("rot90", "axes"): "dims", ("vander", "n"): "N", ("tensor_split", "sections"): "indices_or_sections",
+              ("tensor_split", "indices"): "indices_or_sections"}
 ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
 KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "DType::i64": '"i64"', "Interpolation::linear": '"linear"', "Side::left": '"left"',
-            "true": "true", "false": "false"}
+            "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"'}
 
 
 class Function:
@@ -166,6 +172,21 @@ def other_function(target, function, as_method):
     return f'  {target}.def("{shown}", bound(static_cast<Tensor (*)({types})>(&plugrad::{cpp})){texts});\n'
 
 
+def variadic(function):
+    """The overload that takes tensors one by one; what follows them has a name."""
+    if function.name not in VARIADIC:
+        return ""
+    result, parameters = function.overloads[0]
+    types = ", ".join(kind for kind, _, _ in parameters)
+    names = [argument(name, kind, default) for kind, name, default in parameters[1:]]
+    texts = ", ".join(['nb::arg("tensors")'] + (["nb::kw_only()"] + names if names else []))
+    return f'  m.def("{function.name}", spread(static_cast<{result} (*)({types})>(&plugrad::{function.name})), {texts});\n'
+
+
+def other_names(target, name):
+    return [f'  {target}.attr("{other}") = {target}.attr("{name}");\n' for other in OTHER_NAMES.get(name, [])]
+
+
 def main(arguments):
     root, out = map(Path, arguments)
     headers = root / "core/include/plugrad/ops"
@@ -181,11 +202,14 @@ def main(arguments):
         for i, overload in enumerate(function.overloads):
             code.append(binding("m", function, overload, doc if i == 0 else "", False))
         code.append(other_function("m", function, False))
+        code.append(variadic(function))
         methods = [o for o in function.overloads if o[1] and o[1][0][0] == "const Tensor&" and o[1][0][1] not in NOT_METHODS]
         if function.has_methods and function.name not in OWN_METHODS:
             for i, overload in enumerate(methods):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
             code.append(other_function("tensor", function, True))
+        code.extend(other_names("m", function.name))
+        code.extend(other_names("tensor", function.name) if function.has_methods and methods else [])
     code.append("}\n\n}  // namespace plugrad::python\n")
     text = "".join(code)
     if not out.exists() or out.read_text(encoding="utf-8") != text:

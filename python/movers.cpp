@@ -58,6 +58,9 @@ void bind_movers(nb::class_<Tensor>& tensor) {
           "astype", [](const Tensor& x, const DTypeLike& dtype) { return cast_to(x, dtype.get(x.dtype())); },
           nb::arg("dtype"), "Returns it in another dtype; itself where nothing changes. Gradients flow between floats.")
       .def(
+          "type_as", [](const Tensor& x, const Tensor& other) { return cast_to(x, other.dtype()); }, nb::arg("other"),
+          "Returns it in the dtype of another tensor; itself where nothing changes.")
+      .def(
           "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
           "Returns it on the cpu.")
       .def(

@@ -58,6 +58,7 @@ Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DType
 void bind_sizes(nb::module_& m) {
   bind_filled(m, "zeros", zeros);
   bind_filled(m, "ones", ones);
+  bind_filled(m, "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); });
   bind_drawn(m, "rand", "low", "high", rand);
   bind_drawn(m, "randn", "mean", "std", randn);
   m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("value") = nb::none(),

@@ -258,10 +258,7 @@ void bind_views(nb::class_<Tensor>& tensor) {
       .def("view", with_shape<reshape>, "The same as reshape.")
       .def("permute", with_shape<permute>, "Returns a view with the axes in another order.")
       .def("expand", with_shape<expand>,
-           "Returns a view with extents of 1 repeated, and axes added in front; -1 keeps an extent.")
-      .def(
-          "flatten", [](const Tensor& x) { return unlocked([x] { return reshape(x, {-1}); }); },
-          "Returns it with one axis.");
+           "Returns a view with extents of 1 repeated, and axes added in front; -1 keeps an extent.");
 }
 
 nb::object iterate(nb::handle self) {

@@ -6,16 +6,6 @@
 namespace plugrad::python {
 namespace {
 
-// The tensors among the arguments; another overload fits where one is none.
-std::vector<Tensor> tensors_of(const nb::handle given) {
-  std::vector<Tensor> tensors;
-  for (const nb::handle each : given) {
-    if (!is_tensor(each.ptr())) throw nb::next_overload();
-    tensors.push_back(tensor_in(each.ptr()));
-  }
-  return tensors;
-}
-
 // --- einsum.
 
 // The letters of a list of numbers, in which Python's Ellipsis is "...".
@@ -80,11 +70,58 @@ void bind_tensordot(nb::module_& m, nb::class_<Tensor>& tensor) {
                nb::sig(("def tensordot(self, b: Tensor, " + std::string(name) + ": int | " + kLists).c_str()));
   }
 }
+
+// --- Methods with extents or axes one by one.
+
+template <Tensor (*kFunction)(const Tensor&, const Shape&)> Tensor of_numbers(const Tensor& x, const nb::args& numbers) {
+  ShapeLike shape;
+  if (!nb::try_cast(nb::object(numbers), shape)) throw nb::next_overload();
+  const Tensor source = x;
+  return unlocked([&] { return kFunction(source, shape.get()); });
+}
+
+void bind_of_numbers(nb::class_<Tensor>& tensor) {
+  tensor.def("repeat", of_numbers<repeat>, nb::arg("repeats"), nb::sig("def repeat(self, *repeats: int) -> Tensor"))
+      .def("tile", of_numbers<tile>, nb::arg("dims"), nb::sig("def tile(self, *dims: int) -> Tensor"))
+      .def("flip", of_numbers<flip>, nb::arg("dims"), nb::sig("def flip(self, *dims: int) -> Tensor"));
+}
+
+// --- Several shapes, or tensors of which each gives one.
+
+void bind_atleast(nb::module_& m, const char* name, Tensor (*function)(const Tensor&)) {
+  m.def(
+      name,
+      [function](const nb::args& given) {
+        const bool is_list =
+            given.size() == 1 && (nb::isinstance<nb::list>(given[0]) || nb::isinstance<nb::tuple>(given[0]));
+        nb::list all;
+        for (const Tensor& each : tensors_of(is_list ? nb::handle(given[0]) : nb::handle(given)))
+          all.append(wrap(function(each)));
+        return nb::tuple(all);
+      },
+      nb::arg("tensors"), nb::sig(("def " + std::string(name) + "(*tensors: typing.Any) -> tuple[Tensor, ...]").c_str()));
+}
+
+nb::object broadcast_all(const nb::args& shapes) {
+  Shape all;
+  for (const nb::handle each : shapes) {
+    ShapeLike shape;
+    if (!nb::try_cast(nb::borrow(each), shape)) throw nb::next_overload();
+    all = broadcast_shapes(all, shape.get());
+  }
+  return shape_tuple(all);
+}
 }  // namespace
 
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor) {
   bind_einsum(m);
   bind_tensordot(m, tensor);
+  bind_of_numbers(tensor);
+  bind_atleast(m, "atleast_1d", atleast_1d);
+  bind_atleast(m, "atleast_2d", atleast_2d);
+  bind_atleast(m, "atleast_3d", atleast_3d);
+  m.def("broadcast_shapes", broadcast_all, nb::arg("shapes"),
+        nb::sig("def broadcast_shapes(*shapes: int | collections.abc.Sequence[int]) -> Size"));
   m.def(
       "chain_matmul",
       [](const nb::args& matrices) {

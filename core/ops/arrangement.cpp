@@ -4,86 +4,16 @@
 #include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
 #include <core/ops/window.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
 
 namespace plugrad {
-
-// --- Padding.
-
-namespace {
-using Pads = std::vector<int64_t>;
-struct Borders {
-  Shape before, after;  // elements to add, by axis
-};
-
-Borders borders_of(const Tensor& x, const Pads& pads) {
-  if (pads.size() % 2 || pads.size() > 2 * static_cast<size_t>(x.rank()))
-    refuse("pad", std::to_string(pads.size()) + " pads for shape " + x.shape().text() + ": expected two for each axis, or " +
-                      "for some of the last axes");
-  Borders borders;
-  for (int i = 0; i < x.rank(); ++i) {
-    const size_t from_end = 2 * static_cast<size_t>(x.rank() - 1 - i);
-    const bool given = from_end < pads.size();
-    borders.before.push_back(given ? pads[from_end] : 0);
-    borders.after.push_back(given ? pads[from_end + 1] : 0);
-    if (x.size(i) + borders.before.back() + borders.after.back() < 0)
-      refuse("pad", "negative pads remove more elements than axis " + std::to_string(i) + " of " + x.shape().text() +
-                        " has: remove fewer");
-  }
-  return borders;
-}
-
-// x without the elements that negative borders remove.
-Tensor cropped(Tensor x, const Borders& borders) {
-  for (int i = 0; i < x.rank(); ++i) {
-    const int64_t first = std::max<int64_t>(-borders.before[static_cast<size_t>(i)], 0);
-    const int64_t last = std::max<int64_t>(-borders.after[static_cast<size_t>(i)], 0);
-    const int64_t start = std::min(first, x.size(i)), count = std::max<int64_t>(x.size(i) - start - last, 0);
-    if (first || last) x = strided_part(x, {i, start, count, 1});
-  }
-  return x;
-}
-
-// The part of a padded tensor that x fills, which has x's shape.
-Tensor inner(Tensor padded, const Shape& before, const Shape& shape) {
-  for (int i = 0; i < shape.rank(); ++i) {
-    const size_t at = static_cast<size_t>(i);
-    if (padded.size(i) != shape[at]) padded = strided_part(padded, {i, before[at], shape[at], 1});
-  }
-  return padded;
-}
-
-// borders: none is negative.
-Tensor padded(const Tensor& x, const Borders& borders, Number value) {
-  static constexpr auto kRule =
-      rule("pad", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, const Shape& before) {
-             return inner(grad, before, shape);
-           }));
-  Shape shape = x.shape();
-  for (size_t i = 0; i < shape.size(); ++i) shape[i] += borders.before[i] + borders.after[i];
-  DeviceState& device = device_of(x);
-  Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), value);
-  if (x.count()) run(Op::COPY, {inner(out, borders.before, x.shape())}, {x});
-  return differentiable(kRule, borders.before, std::move(out), x);
-}
-}  // namespace
-
-Tensor pad(const Tensor& x, const Pads& pads, Number value) {
-  require_defined(x, "pad");
-  Borders borders = borders_of(x, pads);
-  const Tensor kept = cropped(x, borders);
-  for (size_t i = 0; i < borders.before.size(); ++i) {
-    // Beyond an end that is removed as a whole, the other border shrinks.
-    const int64_t target = x.size(static_cast<int>(i)) + borders.before[i] + borders.after[i];
-    borders.before[i] = std::max<int64_t>(borders.before[i], 0);
-    borders.after[i] = std::max<int64_t>(borders.after[i], 0);
-    const int64_t surplus = kept.size(static_cast<int>(i)) + borders.before[i] + borders.after[i] - target;
-    (borders.before[i] ? borders.before[i] : borders.after[i]) -= surplus;
-  }
-  return padded(kept, borders, value);
-}
 
 // --- Parts.
 
@@ -125,6 +55,63 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis) {
   return split(x, (extent + chunks - 1) / chunks, axis);
 }
 
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int axis) {
+  require_defined(x, "tensor_split");
+  const int at = normal_axis(axis, x.rank(), "tensor_split");
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i <= indices.size(); ++i)
+    parts.push_back(slice(x, at, i ? indices[i - 1] : 0, i < indices.size() ? indices[i] : x.size(at)));
+  return parts;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int axis) {
+  require_defined(x, "tensor_split");
+  const int64_t extent = x.size(normal_axis(axis, x.rank(), "tensor_split"));
+  if (sections < 1) refuse("tensor_split", std::to_string(sections) + " sections: expected 1 or more");
+  std::vector<int64_t> sizes(static_cast<size_t>(sections), extent / sections);
+  for (int64_t i = 0; i < extent % sections; ++i) ++sizes[static_cast<size_t>(i)];
+  return split(x, sizes, axis);
+}
+
+namespace {
+// The axis that hsplit, vsplit and dsplit split, of a tensor of at least this rank.
+int split_axis(const char* name, const Tensor& x, int rank, int axis) {
+  require_defined(x, name);
+  if (x.rank() < rank)
+    refuse(name, "x has shape " + x.shape().text() + ": expected rank " + std::to_string(rank) + " or more");
+  return x.rank() > axis ? axis : 0;
+}
+
+std::vector<Tensor> equal_sections(const char* name, const Tensor& x, int64_t sections, int axis) {
+  if (sections < 1 || x.size(axis) % sections)
+    refuse(name, std::to_string(sections) + " sections of axis " + std::to_string(axis) + " of " + x.shape().text() +
+                     ": expected a number that divides its extent");
+  return tensor_split(x, sections, axis);
+}
+}  // namespace
+
+std::vector<Tensor> hsplit(const Tensor& x, int64_t sections) {
+  const int axis = split_axis("hsplit", x, 1, 1);
+  return equal_sections("hsplit", x, sections, axis);
+}
+std::vector<Tensor> hsplit(const Tensor& x, const std::vector<int64_t>& indices) {
+  return tensor_split(x, indices, split_axis("hsplit", x, 1, 1));
+}
+std::vector<Tensor> vsplit(const Tensor& x, int64_t sections) {
+  const int axis = split_axis("vsplit", x, 2, 0);
+  return equal_sections("vsplit", x, sections, axis);
+}
+std::vector<Tensor> vsplit(const Tensor& x, const std::vector<int64_t>& indices) {
+  return tensor_split(x, indices, split_axis("vsplit", x, 2, 0));
+}
+std::vector<Tensor> dsplit(const Tensor& x, int64_t sections) {
+  const int axis = split_axis("dsplit", x, 3, 2);
+  return equal_sections("dsplit", x, sections, axis);
+}
+std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& indices) {
+  return tensor_split(x, indices, split_axis("dsplit", x, 3, 2));
+}
+
 // --- Order.
 
 Tensor flip(const Tensor& x, const Shape& axes) {
@@ -136,6 +123,26 @@ Tensor flip(const Tensor& x, const Shape& axes) {
       if (x.size(at)) out = strided_part(out, {at, x.size(at) - 1, x.size(at), -1});
     }
   return out;
+}
+
+Tensor fliplr(const Tensor& x) {
+  require_defined(x, "fliplr");
+  if (x.rank() < 2) refuse("fliplr", "x has shape " + x.shape().text() + ": expected two axes or more");
+  return flip(x, {1});
+}
+Tensor flipud(const Tensor& x) {
+  require_defined(x, "flipud");
+  if (!x.rank()) refuse("flipud", "x has rank 0: expected an axis or more");
+  return flip(x, {0});
+}
+
+Tensor rot90(const Tensor& x, int64_t k, const Shape& axes) {
+  require_defined(x, "rot90");
+  if (axes.rank() != 2) refuse("rot90", "axes are " + axes.text() + ": expected two");
+  const Shape plane = normal_axes(axes, x.rank(), "rot90");
+  const int64_t turns = (k % 4 + 4) % 4;
+  if (turns % 2 == 0) return turns ? flip(x, plane) : x;
+  return transpose(flip(x, {plane[turns == 1 ? 1 : 0]}), static_cast<int>(plane[0]), static_cast<int>(plane[1]));
 }
 
 namespace {
@@ -193,10 +200,41 @@ Tensor repeated(const Tensor& x, int axis, int inner, int64_t repeats, const cha
 }
 }  // namespace
 
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, int axis) {
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> axis) {
   require_defined(x, "repeat_interleave");
-  const int at = normal_axis(axis, x.rank(), "repeat_interleave");
+  if (!axis) return repeat_interleave(reshape(x, {-1}), repeats, 0);
+  const int at = normal_axis(*axis, x.rank(), "repeat_interleave");
   return contiguous(repeated(x, at, at + 1, repeats, "repeat_interleave"));
+}
+
+namespace {
+// For each element of the result, which element of x it repeats. Waits for the device: the counts say how many there are.
+Tensor repeated_positions(const Tensor& counts) {
+  if (counts.count() && min(counts).item<int64_t>() < 0)
+    refuse("repeat_interleave", "a number of repeats is negative: give 0 or more");
+  const int64_t total = sum(counts).item<int64_t>();
+  // Element j repeats as many elements as end at or before j.
+  const Tensor none = zeros({total + 1}, DType::i64, counts.device());
+  const Tensor ends = scatter_add(none, 0, cumsum(counts, 0), ones_like(counts));
+  return cumsum(slice(ends, 0, 0, total), 0);
+}
+}  // namespace
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> axis) {
+  constexpr const char* kName = "repeat_interleave";
+  require_defined(x, kName);
+  require_integer(kName, repeats, "repeats");
+  if (!axis) return repeat_interleave(reshape(x, {-1}), repeats, 0);
+  const int at = normal_axis(*axis, x.rank(), kName);
+  if (repeats.rank() > 1 || (repeats.count() != 1 && repeats.count() != x.size(at)))
+    refuse(kName, "repeats have shape " + repeats.shape().text() + " and axis " + std::to_string(at) + " of x has extent " +
+                      std::to_string(x.size(at)) + ": expected as many, or one");
+  const Tensor counts = contiguous(expand(cast(repeats, DType::i64), {x.size(at)}));
+  const Tensor positions = repeated_positions(counts);
+  Shape along = x.shape(), shape = x.shape();
+  std::ranges::fill(along, 1);
+  along[static_cast<size_t>(at)] = shape[static_cast<size_t>(at)] = positions.count();
+  return gather(x, at, expand(reshape(positions, along), shape));
 }
 
 Tensor repeat(const Tensor& x, const Shape& repeats) {

@@ -3,6 +3,8 @@
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/integers.hpp>
+#include <plugrad/ops/views.hpp>
 
 #include <cmath>
 
@@ -49,6 +51,57 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
 }
 
 namespace {
+// start, start + step, ...: `count` numbers.
+Tensor counted(int64_t count, double start, double step, DType dtype, Device device) {
+  Tensor out = empty(device.state(), {count}, static_cast<uint8_t>(dtype));
+  const uint8_t kind = static_cast<uint8_t>(dtype);
+  if (count) run(Op::IOTA, {out}, {immediate(kind, start, 0), immediate(kind, step, 0)});
+  return out;
+}
+
+// Counts from both ends, so that the last number is exact and the numbers are symmetric.
+Tensor evenly_spaced(double start, double end, int64_t steps, DType dtype, Device device) {
+  const double step = (end - start) / static_cast<double>(steps - 1);
+  const int64_t half = steps / 2;
+  const Tensor upper = counted(steps - half, end, -step, dtype, device);
+  return cat({counted(half, start, step, dtype, device), slice(upper, 0, -1, half - steps - 1, -1)});
+}
+
+// (start (steps - 1) + i (end - start)) / (steps - 1), rounded towards zero.
+Tensor evenly_spaced_integers(int64_t start, int64_t end, int64_t steps, DType dtype, Device device) {
+  const int64_t intervals = steps - 1;
+  const Tensor numerators = add(mul(arange(0, steps, 1, DType::i64, device), end - start), start * intervals);
+  return cast(mul(sign(numerators), floor_divide(abs(numerators), intervals)), dtype);
+}
+}  // namespace
+
+Tensor linspace(double start, double end, int64_t steps, DType dtype, Device device) {
+  const uint8_t kind = static_cast<uint8_t>(dtype);
+  if (steps < 0 || dtype == DType::boolean)
+    throw Error(Code::invalid, "[linspace] " + std::to_string(steps) + " numbers of " + dtype_name(dtype) +
+                                   ": give 0 or more, and a dtype of numbers");
+  number_operand(Op::IOTA, kind, start);
+  number_operand(Op::IOTA, kind, end);
+  if (steps < 2) return full({steps}, start, dtype, device);
+  if (is_floating(dtype)) return evenly_spaced(start, end, steps, dtype, device);
+  return evenly_spaced_integers(Number(start).integer(), Number(end).integer(), steps, dtype, device);
+}
+
+Tensor logspace(double start, double end, int64_t steps, double base, DType dtype, Device device) {
+  require_floating(Op::POW, static_cast<uint8_t>(dtype));
+  const Tensor powers = linspace(start, end, steps, accumulator_of(dtype), device);
+  return cast(pow(base, powers), dtype);
+}
+
+Tensor empty(const Shape& shape, DType dtype, Device device) {
+  return empty(device.state(), shape, static_cast<uint8_t>(dtype));
+}
+Tensor empty_like(const Tensor& like) {
+  require(Op::FILL, like);
+  return empty(like.shape(), like.dtype(), like.device());
+}
+
+namespace {
 // Draws numbers from the device's generator and advances it by the counters they use.
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   require_floating(op, static_cast<uint8_t>(dtype));
@@ -72,8 +125,10 @@ double last_below(DType dtype, double end) {
       last = nearest < end ? nearest : std::nextafter(nearest, -std::numeric_limits<T>::infinity());
     } else if constexpr (sizeof(T) == 2 && is_floating(element_dtype<T>)) {
       T half(end);
-      if (half >= end && half == 0) half.bits = 0x8001;
-      else if (half >= end) half.bits = static_cast<uint16_t>(half.bits + (half > 0 ? -1 : 1));
+      if (half >= end && half == 0)
+        half.bits = 0x8001;
+      else if (half >= end)
+        half.bits = static_cast<uint16_t>(half.bits + (half > 0 ? -1 : 1));
       last = half;
     }
   });

@@ -89,10 +89,11 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
 
 Tensor permute(const Tensor& x, const Shape& axes) {
   static constexpr auto kRule = rule("permute", gradient<kPayload>([](const Tensor& grad, const Shape& order) {
-    Shape inverse = order;
-    for (int i = 0; i < order.rank(); ++i) inverse[static_cast<size_t>(order[static_cast<size_t>(i)])] = i;
-    return permute(grad, inverse);
-  }));
+                                       Shape inverse = order;
+                                       for (int i = 0; i < order.rank(); ++i)
+                                         inverse[static_cast<size_t>(order[static_cast<size_t>(i)])] = i;
+                                       return permute(grad, inverse);
+                                     }));
   require_defined(x, "permute");
   plugrad_view v = view_of(x);
   Shape order = axes;
@@ -113,8 +114,8 @@ Tensor permute(const Tensor& x, const Shape& axes) {
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
   using Axes = std::pair<int, int>;
   static constexpr auto kRule = rule("transpose", gradient<kPayload>([](const Tensor& grad, const Axes& swapped) {
-    return transpose(grad, swapped.first, swapped.second);
-  }));
+                                       return transpose(grad, swapped.first, swapped.second);
+                                     }));
   require_defined(x, "transpose");
   plugrad_view v = view_of(x);
   const int i = normal_axis(axis0, v.rank, "transpose"), j = normal_axis(axis1, v.rank, "transpose");
@@ -149,8 +150,8 @@ plugrad_view sliced(const plugrad_view& x, const Part& part) {
 }  // namespace
 
 Tensor place(const Tensor& x, const Shape& whole, const Part& where) {
-  static constexpr auto kRule = rule(
-      "place", gradient<kPayload>([](const Tensor& grad, const Part& part) { return strided_part(grad, part); }));
+  static constexpr auto kRule =
+      rule("place", gradient<kPayload>([](const Tensor& grad, const Part& part) { return strided_part(grad, part); }));
   DeviceState& device = device_of(x);
   Tensor out = filled(device, dense_view(whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
   plugrad_view part = sliced(view_of(out), where);
@@ -216,12 +217,10 @@ Tensor squeeze(const Tensor& x, const Shape& axes) {
   const plugrad_view& v = view_of(x);
   unsigned dropped = 0;
   for (int64_t axis : axes) {
-    const int at = normal_axis(axis, v.rank, "squeeze");
-    if (v.shape[at] != 1)
-      refuse("squeeze", "axis " + std::to_string(at) + " of " + x.shape().text() + " has extent " +
-                            std::to_string(v.shape[at]) + ", expected 1");
-    dropped |= 1u << at;
+    const int at = normal_axis(axis, std::max<int>(v.rank, 1), "squeeze");
+    if (at < v.rank && v.shape[at] == 1) dropped |= 1u << at;
   }
+  if (!axes.empty() && !dropped) return x;
   Shape shape, strides;
   for (int i = 0; i < v.rank; ++i) {
     if (axes.empty() ? v.shape[i] == 1 : dropped >> i & 1) continue;
@@ -241,6 +240,60 @@ Tensor unsqueeze(const Tensor& x, int axis) {
     if (i < v.rank) shape.push_back(v.shape[i]), strides.push_back(v.strides[i]);
   }
   return with_axes(x, shape, strides);
+}
+
+Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
+  require_defined(x, "flatten");
+  const int rank = std::max(x.rank(), 1);
+  const int first = normal_axis(start_axis, rank, "flatten"), last = normal_axis(end_axis, rank, "flatten");
+  if (first > last)
+    refuse("flatten",
+           "axis " + std::to_string(first) + " is behind axis " + std::to_string(last) + ": give the first one first");
+  if (first == last && x.rank()) return x;
+  Shape shape;
+  int64_t merged = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i >= first && i <= last)
+      merged *= x.size(i);
+    else
+      shape.push_back(x.size(i));
+    if (i == last) shape.push_back(merged);
+  }
+  return reshape(x, x.rank() ? shape : Shape{1});
+}
+Tensor ravel(const Tensor& x) { return contiguous(flatten(x)); }
+
+Tensor unflatten(const Tensor& x, int axis, const Shape& sizes) {
+  require_defined(x, "unflatten");
+  const int at = normal_axis(axis, x.rank(), "unflatten");
+  const auto unknown = std::ranges::find(sizes, -1);
+  Shape known = sizes, shape;
+  if (unknown != sizes.end()) known[static_cast<size_t>(unknown - sizes.begin())] = 1;
+  const bool fits = unknown == sizes.end() ? known.count() == x.size(at) : known.count() && x.size(at) % known.count() == 0;
+  if (sizes.empty() || !fits)
+    refuse("unflatten", "sizes " + sizes.text() + " do not give axis " + std::to_string(at) + " of " + x.shape().text() +
+                            ": their product must be its extent");
+  if (unknown != sizes.end()) known[static_cast<size_t>(unknown - sizes.begin())] = x.size(at) / known.count();
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != at)
+      shape.push_back(x.size(i));
+    else
+      for (const int64_t each : known) shape.push_back(each);
+  }
+  return reshape(x, shape);
+}
+
+Tensor reshape_as(const Tensor& x, const Tensor& other) {
+  require_defined(other, "reshape_as");
+  return reshape(x, other.shape());
+}
+Tensor view_as(const Tensor& x, const Tensor& other) {
+  require_defined(other, "view_as");
+  return reshape(x, other.shape());
+}
+Tensor expand_as(const Tensor& x, const Tensor& other) {
+  require_defined(other, "expand_as");
+  return expand(x, other.shape());
 }
 
 Tensor contiguous(const Tensor& x) {
@@ -277,10 +330,10 @@ struct Seams {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int axis) {
-  static constexpr auto kRule = rule_of_many(
-      "cat", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Seams& seams) {
-        return strided_part(grad, {seams.axis, seams.starts[i], seams.starts[i + 1] - seams.starts[i], 1});
-      }));
+  static constexpr auto kRule =
+      rule_of_many("cat", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Seams& seams) {
+                     return strided_part(grad, {seams.axis, seams.starts[i], seams.starts[i + 1] - seams.starts[i], 1});
+                   }));
   if (tensors.empty()) refuse("cat", "no tensors were given, expected at least one");
   for (const Tensor& each : tensors) require_defined(each, "cat");
   const Tensor& first = tensors.front();

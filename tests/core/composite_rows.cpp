@@ -223,7 +223,8 @@ Rows loss_rows() {
 std::vector<GradientRow> composite_rows() {
   Rows all;
   for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
-                           convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, order_rows})
+                           convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, order_rows,
+                           rearrangement_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

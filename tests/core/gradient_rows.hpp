@@ -28,6 +28,7 @@ const std::vector<GradientRow>& gradient_rows();
 std::vector<GradientRow> composite_rows();
 std::vector<GradientRow> algebra_rows();
 std::vector<GradientRow> order_rows();
+std::vector<GradientRow> rearrangement_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
 
 }  // namespace plugrad::test

@@ -30,5 +30,6 @@ struct TorchRow {
 // The rows of each file NAME.txt, which NAME.py defines.
 std::vector<TorchRow> contraction_rows();
 std::vector<TorchRow> sorting_rows();
+std::vector<TorchRow> arrangement_rows();
 
 }  // namespace plugrad::test

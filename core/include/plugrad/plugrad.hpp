@@ -21,8 +21,11 @@
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/grids.hpp>
+#include <plugrad/ops/images.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/integers.hpp>
+#include <plugrad/ops/joining.hpp>
 #include <plugrad/ops/layers.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/losses.hpp>

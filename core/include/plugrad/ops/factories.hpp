@@ -20,6 +20,16 @@ PLUGRAD_API Tensor ones_like(const Tensor& like);
 // for step 0, for a fraction with an integer dtype, and for dtype bool.
 PLUGRAD_API Tensor arange(Number start, Number end, Number step = 1, DType dtype = DType::f32,
                           Device device = default_device());
+// Returns `steps` numbers from start to end, both included, at equal distances; of one, start. Integers are rounded towards
+// zero. Throws Error (invalid) for a negative steps, for a fraction with an integer dtype, and for dtype bool.
+PLUGRAD_API Tensor linspace(double start, double end, int64_t steps, DType dtype = DType::f32,
+                            Device device = default_device());
+// Returns base to the power of each of those numbers. Floating dtypes.
+PLUGRAD_API Tensor logspace(double start, double end, int64_t steps, double base = 10, DType dtype = DType::f32,
+                            Device device = default_device());
+// Returns a tensor whose elements have no particular values; empty_like: with the shape, dtype and device of `like`.
+PLUGRAD_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
+PLUGRAD_API Tensor empty_like(const Tensor& like);
 // Returns a tensor of rank 0.
 PLUGRAD_API Tensor scalar(Number value, DType dtype = DType::f32, Device device = default_device());
 // Uniform in [low, high), drawn from the device's generator. Floating dtypes.

@@ -17,10 +17,25 @@ PLUGRAD_API Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, 
 PLUGRAD_API Tensor select(const Tensor& x, int axis, int64_t index);
 // Repeats extents of 1 and adds leading axes; -1 keeps an extent. Throws Error (invalid) if x does not expand to shape.
 PLUGRAD_API Tensor expand(const Tensor& x, const Shape& shape);
-// Removes the given axes, which must have extent 1, or all axes of extent 1 if none is given.
+// Removes those of the given axes that have extent 1, or all axes of extent 1 if none is given.
 PLUGRAD_API Tensor squeeze(const Tensor& x, const Shape& axes = {});
 // Inserts an axis of extent 1 as axis number `axis` of the result.
 PLUGRAD_API Tensor unsqueeze(const Tensor& x, int axis);
+// The axes from start_axis to end_axis as one; a number becomes a vector. See reshape. Throws Error (invalid) if the first
+// is behind the last.
+PLUGRAD_API Tensor flatten(const Tensor& x, int start_axis = 0, int end_axis = -1);
+// All elements as a vector, contiguous.
+PLUGRAD_API Tensor ravel(const Tensor& x);
+// The reverse of flatten: an axis as several of these extents, one of which may be -1.
+PLUGRAD_API Tensor unflatten(const Tensor& x, int axis, const Shape& sizes);
+// x in the shape of another tensor, as reshape and expand do it.
+PLUGRAD_API Tensor reshape_as(const Tensor& x, const Tensor& other);
+PLUGRAD_API Tensor view_as(const Tensor& x, const Tensor& other);
+PLUGRAD_API Tensor expand_as(const Tensor& x, const Tensor& other);
+// A view of x's elements from element storage_offset on, with these extents and strides, which count elements. Elements may
+// be shared; their gradients add. Throws Error (invalid) unless x is contiguous, the strides are not negative, and all
+// elements are x's.
+PLUGRAD_API Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, int64_t storage_offset = 0);
 // Returns x if it is dense, else a dense copy.
 PLUGRAD_API Tensor contiguous(const Tensor& x);
 

@@ -1,0 +1,29 @@
+// Tensors side by side, and tensors of several ranks brought to one. Negative axes count from the end.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <vector>
+
+namespace plugrad {
+
+// x with as many axes, if it has fewer: a view. A number gets extents of 1, and a vector (n) becomes (1, n).
+PLUGRAD_API Tensor atleast_1d(const Tensor& x);
+PLUGRAD_API Tensor atleast_2d(const Tensor& x);
+// The same with three axes: a vector (n) becomes (1, n, 1), a matrix (n, m) becomes (n, m, 1).
+PLUGRAD_API Tensor atleast_3d(const Tensor& x);
+
+// Concatenates along the second axis, or along the only one. Numbers count as vectors. For what differs, see cat.
+PLUGRAD_API Tensor hstack(const std::vector<Tensor>& tensors);
+// Concatenates along the first axis. Numbers and vectors count as rows.
+PLUGRAD_API Tensor vstack(const std::vector<Tensor>& tensors);
+// Concatenates along the third axis, of tensors as atleast_3d makes them.
+PLUGRAD_API Tensor dstack(const std::vector<Tensor>& tensors);
+// Concatenates along the second axis. Numbers and vectors count as columns.
+PLUGRAD_API Tensor column_stack(const std::vector<Tensor>& tensors);
+
+// x expanded to a shape that it broadcasts to by NumPy's rules: see expand.
+PLUGRAD_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
+// Views of the shape that all of them broadcast to.
+PLUGRAD_API std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
+
+}  // namespace plugrad

@@ -1,0 +1,100 @@
+"""Factories and rearrangements: see write_golden.py."""
+import torch
+from torch.nn import functional as F
+from write_golden import f64
+
+X = torch.tensor([3, -2, 5])
+COUNTS = torch.tensor([2, 0, 3])
+F64, I64, I32 = torch.float64, torch.int64, torch.int32
+
+
+def pads(mode):
+    return [
+        (f"pad {mode} 1", lambda x: F.pad(x, (2, 1), mode=mode), [(2, 2, 4)]),
+        (f"pad {mode} 2", lambda x: F.pad(x, (1, 2, 2, 0), mode=mode), [(1, 3, 4)]),
+        (f"pad {mode} 3", lambda x: F.pad(x, (1, 0, 0, 1, 2, 2), mode=mode), [(1, 1, 3, 2, 2)]),
+        (f"pad {mode} most", lambda x: F.pad(x, (3, 3) if mode == "reflect" else (4, 4), mode=mode), [(1, 4)]),
+    ]
+
+
+ROWS = [
+    ("linspace", lambda: torch.linspace(-1, 2, 7, dtype=F64), []),
+    ("linspace down", lambda: torch.linspace(3, 0.1, 4, dtype=F64), []),
+    ("linspace 1", lambda: torch.linspace(5, 7, 1, dtype=F64), []),
+    ("linspace 0", lambda: torch.linspace(5, 7, 0, dtype=F64), []),
+    ("linspace integers", lambda: torch.linspace(-7, 10, 6, dtype=I64), []),
+    ("linspace integers down", lambda: torch.linspace(5, -8, 5, dtype=I32), []),
+    ("logspace", lambda: torch.logspace(-1, 2, 4, dtype=F64), []),
+    ("logspace 2", lambda: torch.logspace(0, 5, 6, base=2, dtype=F64), []),
+    ("meshgrid ij", lambda *x: torch.meshgrid(*x, indexing="ij"), [(2,), (3,), (2,)]),
+    ("meshgrid xy", lambda *x: torch.meshgrid(*x, indexing="xy"), [(2,), (3,), (2,)]),
+    ("meshgrid numbers", lambda *x: torch.meshgrid(*x, indexing="ij"), [(), (3,)]),
+    ("meshgrid one", lambda *x: torch.meshgrid(*x, indexing="xy"), [(3,)]),
+    *((f"tril_indices {r} {c} {o}", lambda r=r, c=c, o=o: torch.tril_indices(r, c, o), [])
+      for r, c, o in ((3, 3, 0), (4, 2, 1), (2, 4, -1), (3, 3, -5), (3, 2, 9), (0, 3, 0))),
+    *((f"triu_indices {r} {c} {o}", lambda r=r, c=c, o=o: torch.triu_indices(r, c, o), [])
+      for r, c, o in ((3, 3, 0), (4, 2, 1), (2, 4, -1), (3, 3, -5), (3, 2, 9), (0, 3, 0))),
+    ("vander", lambda x: torch.vander(x.detach()), [(3,)]),
+    ("vander n", lambda x: torch.vander(x.detach(), 4, True), [f64([2., 0., -1.])]),
+    ("vander 0", lambda x: torch.vander(x.detach(), 0), [(3,)]),
+    ("vander 1", lambda x: torch.vander(x.detach(), 1), [(3,)]),
+    ("vander integers", lambda x: torch.vander(x.detach(), 3), [X]),
+    ("block_diag", torch.block_diag, [(2, 3), (), (2,), (0, 1), (2, 1)]),
+    ("cartesian_prod", torch.cartesian_prod, [(2,), (3,), (2,)]),
+    ("cartesian_prod one", torch.cartesian_prod, [(2,)]),
+    ("cartesian_prod none", torch.cartesian_prod, [(2,), (0,)]),
+    ("combinations", torch.combinations, [(4,)]),
+    ("combinations 3", lambda x: torch.combinations(x, 3), [(5,)]),
+    ("combinations again", lambda x: torch.combinations(x, 3, with_replacement=True), [(3,)]),
+    ("combinations 1", lambda x: torch.combinations(x, 1), [(3,)]),
+    ("combinations 0", lambda x: torch.combinations(x, 0), [(3,)]),
+    ("combinations none", lambda x: torch.combinations(x, 4), [(3,)]),
+    ("hstack", lambda *x: torch.hstack(x), [(2, 1), (2, 3)]),
+    ("hstack vectors", lambda *x: torch.hstack(x), [(2,), (), (1,)]),
+    ("vstack", lambda *x: torch.vstack(x), [(3,), (2, 3)]),
+    ("dstack", lambda *x: torch.dstack(x), [(3,), (1, 3, 2)]),
+    ("column_stack", lambda *x: torch.column_stack(x), [(2,), (2, 2)]),
+    ("column_stack numbers", lambda *x: torch.column_stack(x), [(), (1, 2)]),
+    ("atleast", lambda x: [torch.atleast_1d(x), torch.atleast_2d(x), torch.atleast_3d(x)], [()]),
+    ("atleast vector", lambda x: [torch.atleast_1d(x), torch.atleast_2d(x), torch.atleast_3d(x)], [(3,)]),
+    ("atleast matrix", lambda x: [torch.atleast_1d(x), torch.atleast_2d(x), torch.atleast_3d(x)], [(2, 3)]),
+    ("broadcast_to", lambda x: torch.broadcast_to(x, (2, 2, 3)), [(2, 3)]),
+    ("broadcast_tensors", torch.broadcast_tensors, [(2, 1), (3,), ()]),
+    ("flatten", torch.flatten, [(2, 3, 2)]),
+    ("flatten inner", lambda x: torch.flatten(x, 1, 2), [(2, 3, 2, 2)]),
+    ("flatten last", lambda x: torch.flatten(x, -2), [(2, 3, 2)]),
+    ("flatten number", torch.flatten, [()]),
+    ("flatten one", lambda x: torch.flatten(x, 1, 1), [(2, 3)]),
+    ("flatten empty", torch.flatten, [(2, 0, 3)]),
+    ("ravel", lambda x: torch.ravel(x.T), [(2, 3)]),
+    ("unflatten", lambda x: torch.unflatten(x, 1, (2, -1)), [(2, 6)]),
+    ("unflatten last", lambda x: torch.unflatten(x, -1, (3, 2)), [(2, 6)]),
+    ("squeeze nothing", lambda x: torch.squeeze(x, 1), [(1, 2)]),
+    ("squeeze some", lambda x: torch.squeeze(x, (0, 1)), [(1, 2, 1)]),
+    ("squeeze number", lambda x: torch.squeeze(x, -1), [()]),
+    ("fliplr", torch.fliplr, [(2, 3)]),
+    ("flipud", torch.flipud, [(2, 3)]),
+    *((f"rot90 {k}", lambda x, k=k: torch.rot90(x, k), [(2, 3)]) for k in (-1, 0, 1, 2, 3)),
+    ("rot90 axes", lambda x: torch.rot90(x, 1, (2, 0)), [(2, 2, 3)]),
+    ("tensor_split 3", lambda x: torch.tensor_split(x, 3), [(7, 2)]),
+    ("tensor_split indices", lambda x: torch.tensor_split(x, (1, 5, -1, 9), 1), [(2, 7)]),
+    ("hsplit", lambda x: torch.hsplit(x, 2), [(2, 4)]),
+    ("hsplit vector", lambda x: torch.hsplit(x, [1, 3]), [(5,)]),
+    ("vsplit", lambda x: torch.vsplit(x, 2), [(4, 2)]),
+    ("dsplit", lambda x: torch.dsplit(x, [1]), [(2, 1, 3)]),
+    ("repeat_interleave counts", lambda x: torch.repeat_interleave(x, COUNTS, 1), [(2, 3)]),
+    ("repeat_interleave flat", lambda x: torch.repeat_interleave(x, 2), [(2, 3)]),
+    ("repeat_interleave one", lambda x: torch.repeat_interleave(x, torch.tensor([2]), 0), [(2, 3)]),
+    ("repeat_interleave none", lambda x: torch.repeat_interleave(x, torch.tensor([0, 0]), 0), [(2, 3)]),
+    ("as_strided", lambda x: torch.as_strided(x, (3, 2), (1, 2), 1), [(2, 3)]),
+    ("as_strided overlapping", lambda x: torch.as_strided(x.contiguous(), (2, 4, 2), (0, 1, 1)), [(5,)]),
+    ("as_strided number", lambda x: torch.as_strided(x, (), (), 3), [(5,)]),
+    *pads("reflect"), *pads("replicate"), *pads("circular"),
+    ("pad constant", lambda x: F.pad(x, (1, 0, 0, 2), "constant", 0.5), [(2, 2)]),
+    ("pad reflect negative", lambda x: F.pad(x, (-1, 2), "reflect"), [(1, 4)]),
+    ("pad replicate negative", lambda x: F.pad(x, (2, -1), "replicate"), [(1, 4)]),
+    ("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [(2, 8, 2, 3)]),
+    ("pixel_shuffle image", lambda x: F.pixel_shuffle(x, 2), [(4, 1, 1)]),
+    ("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [(2, 1, 2, 4, 6)]),
+    ("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [(1, 6, 2, 2)]),
+]
