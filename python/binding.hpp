@@ -107,6 +107,7 @@ struct ShapeLike {
 
 struct NumberLike {
   Number value{0};
+  bool boolean = false;
 };
 // Whether x is a number and not an array: int, float, bool, a scalar of NumPy. Never leaves an error set.
 bool number_of(PyObject* x, Number& number) noexcept;
@@ -171,10 +172,12 @@ void bind_devices(nb::module_& m);
 void bind_runtime(nb::module_& m);
 nb::class_<Tensor> bind_tensor(nb::module_& m);
 void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_sizes(nb::module_& m);
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_movers(nb::class_<Tensor>& tensor);
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_pickling(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
 void bind_derivatives(nb::module_& m);
@@ -244,6 +247,7 @@ template <> struct type_caster<plugrad::python::ShapeLike> {
 template <> struct type_caster<plugrad::python::NumberLike> {
   NB_TYPE_CASTER(plugrad::python::NumberLike, const_name("float"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    value.boolean = PyBool_Check(source.ptr());
     return plugrad::python::number_of(source.ptr(), value.value);
   }
 };

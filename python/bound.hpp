@@ -74,12 +74,18 @@ inline nb::object given(Unique&& result) {
 }
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
-inline bool is_fraction(const NumberLike& x) { return x.value.floating(); }
-template <class T> bool is_fraction(const T&) { return false; }
+// The dtype of a number that is given none, as in PyTorch; f32 for other parameters.
+inline DType dtype_of(const NumberLike& x) {
+  return x.boolean ? DType::boolean : x.value.floating() ? DType::f32 : DType::i64;
+}
+template <class T> DType dtype_of(const T&) { return DType::boolean; }
 
-// The dtype of a result that is made of numbers, unless it is given: i64 if all are whole, as in PyTorch.
+// The dtype of a result that is made of numbers, unless it is given.
 template <class... A, class... Given> DType default_dtype(const Given&... parameters) {
-  return (std::is_same_v<A, Number> || ...) && !(is_fraction(parameters) || ...) ? DType::i64 : DType::f32;
+  if constexpr (!(std::is_same_v<A, Number> || ...)) return DType::f32;
+  DType dtype = DType::boolean;
+  ((dtype = promote_types(dtype, dtype_of(parameters))), ...);
+  return dtype;
 }
 template <class T, class Given> decltype(auto) core_argument(const Given& given, DType otherwise) {
   if constexpr (std::is_same_v<T, DType>) return given.get(otherwise);

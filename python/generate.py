@@ -22,16 +22,20 @@ PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool
               "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
-OTHER_NAMES = {"tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"], "vstack": ["row_stack"]}
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
 ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("minimum", ("x", "other"))}
+OTHER_NAMES = {"abs": ["absolute"], "cat": ["concat", "concatenate"], "clamp": ["clip"], "div": ["divide", "true_divide"],
+               "ge": ["greater_equal"], "gt": ["greater"], "le": ["less_equal"], "lt": ["less"], "movedim": ["moveaxis"],
+               "mul": ["multiply"], "ne": ["not_equal"], "neg": ["negative"], "sub": ["subtract"],  # PyTorch's, too
+               "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"], "vstack": ["row_stack"]}
 VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad",
            "start_axis": "start_dim", "end_axis": "end_dim"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
               ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims",
               ("rot90", "axes"): "dims", ("vander", "n"): "N", ("tensor_split", "sections"): "indices_or_sections",
-              ("tensor_split", "indices"): "indices_or_sections"}
+              ("tensor_split", "indices"): "indices_or_sections", ("full", "value"): "fill_value",
+              ("full_like", "value"): "fill_value"}
 ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
 KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place

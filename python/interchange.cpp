@@ -1,4 +1,4 @@
-// Memory shared with other libraries: DLPack both ways, the buffer protocol; and pickling.
+// Memory shared with other libraries: DLPack both ways, and the buffer protocol.
 #include <python/binding.hpp>
 #include <python/held.hpp>
 
@@ -156,14 +156,32 @@ nb::object capsule_of(const nb::object& array, const std::optional<void*>& strea
   return method(**arguments);
 }
 
-Tensor from_dlpack(const nb::object& array, const nb::object& device) {
-  search_entry_points();
-  Device target = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
+// Whether the array is where this device can use it as it is.
+bool shares_memory(const nb::object& array, const Device& device) {
+  if (!nb::hasattr(array, "__dlpack_device__")) return true;
+  if (!device.dlpack_type()) return false;
+  const dlpack::Place place = place_from(array.attr("__dlpack_device__")());
+  const dlpack::Place own = dlpack::place_of(device);
+  return place.type == own.type && place.index == own.index;
+}
+
+Tensor imported(const nb::object& array, Device target) {
   if (PyCapsule_CheckExact(array.ptr())) return from_capsule(array, target, dlpack::Order::stream(nullptr));
-  if (!nb::hasattr(array, "__dlpack__"))
-    throw nb::type_error("[from_dlpack] expected an object with __dlpack__, or a capsule");
   const std::optional<void*> stream = stream_for(array, target);
   return from_capsule(capsule_of(array, stream), target, dlpack::Order::stream(stream.value_or(nullptr)));
+}
+
+Tensor from_dlpack(const nb::object& array, const nb::object& device, std::optional<bool> copy) {
+  search_entry_points();
+  const Device target = device.is_none() ? Device() : nb::cast<DeviceLike>(device).get();
+  if (!PyCapsule_CheckExact(array.ptr()) && !nb::hasattr(array, "__dlpack__"))
+    throw nb::type_error("[from_dlpack] expected an object with __dlpack__, or a capsule");
+  const bool moves = target.defined() && !shares_memory(array, target);
+  if (moves && copy && !*copy)
+    throw nb::buffer_error("[from_dlpack] another device needs a copy, which copy=False forbids");
+  const Tensor shared = imported(array, moves ? Device() : target);
+  if (!moves && !copy.value_or(false)) return shared;
+  return unlocked([=] { return moves ? to(shared, target) : clone(shared); });
 }
 
 // --- The buffer protocol, for memory that the host can read.
@@ -251,46 +269,6 @@ nb::object to_array(const nb::object& self, const nb::object& dtype, const nb::o
   return dtype.is_none() ? view.attr("copy")() : view.attr("astype")(dtype, nb::arg("copy") = must_copy);
 }
 
-// --- Pickling: by value.
-
-// What a pickle says of a tensor's gradient.
-enum class Tracking { none, asked, unasked, frozen };
-
-Tracking tracking_of(const Tensor& x) {
-  if (x.requires_grad()) return is_parameter(x) ? Tracking::asked : x.is_leaf() ? Tracking::unasked : Tracking::none;
-  return is_parameter(x) ? Tracking::frozen : Tracking::none;
-}
-
-void track(Tensor& x, Tracking tracking) {
-  if (tracking == Tracking::unasked) track_unasked(x);
-  else if (tracking != Tracking::none) x.requires_grad_();
-  if (tracking == Tracking::frozen) x.requires_grad_(false);
-}
-
-nb::object pickled(const nb::object& self) {
-  const Tensor x = nb::cast<Tensor>(self);
-  const size_t bytes = static_cast<size_t>(x.count() * item_size(x.dtype()));
-  nb::object elements = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
-  if (!elements.is_valid()) throw nb::python_error();
-  char* const raw = PyBytes_AS_STRING(elements.ptr());
-  unlocked([&] { x.copy_to_host(raw); });
-  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("tensor"),
-                        nb::make_tuple(elements, dtype_name(x.dtype()), nb::tuple(shape_tuple(x.shape())),
-                                       nb::str(nb::cast(x.device())), static_cast<int>(tracking_of(x))));
-}
-
-Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const ShapeLike& shape, const std::string& device,
-                 int tracking) {
-  const DType type = dtype_from_name(dtype);
-  const Shape extents = shape.get();
-  const size_t count = elements.size() / static_cast<size_t>(item_size(type));
-  if (count * static_cast<size_t>(item_size(type)) != elements.size())
-    throw Error(Code::invalid, "[unpickle] the bytes are not a whole number of elements");
-  Tensor made = Tensor::from_host(elements.c_str(), count, type, extents, named_device(device));
-  track(made, static_cast<Tracking>(tracking));
-  return made;
-}
-
 // NumPy's functions call these with a tensor among their arguments.
 template <size_t kLength> nb::object by_numpy(const char (&name)[kLength], const nb::args& given, const nb::kwargs& named) {
   return nb::module_::import_("plugrad._numpy").attr(name)(*given, **named);
@@ -323,8 +301,7 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
             drop(managed);
             return address;
           },
-          "The address of the first element. Does not wait for the device, which may still write to it.")
-      .def("__reduce__", pickled);
+          "The address of the first element. Does not wait for the device, which may still write to it.");
   tensor
       .def("__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },
            "What NumPy's elementwise functions and the operators of its arrays call: plugrad's op of that meaning.")
@@ -332,11 +309,11 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
           "__array_function__",
           [](const nb::args& given, const nb::kwargs& named) { return by_numpy("function", given, named); },
           "What NumPy's other functions call: they see the tensor as an array.");
-  m.def("_unpickle", unpickled);
-  m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(),
-        "A tensor over the memory of another library's array, without a copy; read-only arrays are copied. It requires no "
-        "gradient. On a device with streams it waits for the work of the array's stream, or for a capsule that of the "
-        "default stream.\n\n"
+  m.def("from_dlpack", from_dlpack, nb::arg("array"), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+        "A tensor over the memory of another library's array, without a copy unless copy is True; read-only arrays are "
+        "copied. It requires no gradient. On a device with streams it waits for the work of the array's stream, or for a "
+        "capsule that of the default stream.\n\n"
+        "device: if the array is not in memory that this device uses, it is copied there. BufferError if copy is False.\n\n"
         "ValueError for dtypes that plugrad does not have, and for devices that no plugin provides.");
 }
 

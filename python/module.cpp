@@ -14,9 +14,11 @@ NB_MODULE(_plugrad, m) {
   bind_devices(m);
   auto tensor = bind_tensor(m);
   bind_functions(m, tensor);
+  bind_reductions(m, tensor);
   bind_sizes(m);
   bind_variadic(m, tensor);
   bind_interchange(m, tensor);
+  bind_pickling(m, tensor);
   bind_runtime(m);
   bind_autograd(m);
   bind_callbacks(m, tensor);

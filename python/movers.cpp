@@ -40,6 +40,12 @@ Tensor moved(const Tensor& x, const nb::args& where, const DeviceLike& device, c
   });
 }
 
+Tensor moved_to(const Tensor& x, const DeviceLike& device, const nb::object& stream) {
+  if (!stream.is_none())
+    throw Error(Code::invalid, "[to_device] plugrad orders its own streams: leave the stream out");
+  return unlocked([x, where = device.get()] { return to(x, where); });
+}
+
 Tensor cast_to(const Tensor& x, DType dtype) {
   const Tensor source = x;
   return unlocked([&] { return cast(source, dtype); });
@@ -57,6 +63,9 @@ void bind_movers(nb::class_<Tensor>& tensor) {
       .def(
           "astype", [](const Tensor& x, const DTypeLike& dtype) { return cast_to(x, dtype.get(x.dtype())); },
           nb::arg("dtype"), "Returns it in another dtype; itself where nothing changes. Gradients flow between floats.")
+      .def("to_device", moved_to, nb::arg("device"), nb::kw_only(), nb::arg("stream").none() = nb::none(),
+           "Returns it on another device, or itself if it is there: the array API's name of to. Raises ValueError for a "
+           "stream: plugrad orders its own streams.")
       .def(
           "type_as", [](const Tensor& x, const Tensor& other) { return cast_to(x, other.dtype()); }, nb::arg("other"),
           "Returns it in the dtype of another tensor; itself where nothing changes.")

@@ -267,8 +267,8 @@ PyObject* as_int(PyObject* x) noexcept {
 PyObject* as_index(PyObject* x) noexcept {
   return guarded<PyObject*>(nullptr, [=]() -> PyObject* {
     const Tensor& t = tensor_in(x);
-    if (t.dtype() == DType::i64 && t.count() == 1) return as_int(x);
-    PyErr_SetString(PyExc_TypeError, "[index] only an i64 tensor of one element is an index");
+    if (is_integer(t.dtype()) && t.count() == 1) return as_int(x);
+    PyErr_SetString(PyExc_TypeError, "[index] only a tensor of one whole number is an index");
     return nullptr;
   });
 }

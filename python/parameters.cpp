@@ -126,19 +126,34 @@ Reduction ReductionLike::get() const {
   throw Error(Code::invalid, "[reduction] '" + name + "' is unknown: none, mean or sum expected");
 }
 
-void bind_dtypes(nb::module_& m) {
+namespace {
+const DTypeInfo& info(DTypeObject d) { return *dtype_info(static_cast<uint8_t>(d.value)); }
+
+void bind_properties(nb::class_<DTypeObject>& dtype) {
   using D = DTypeObject;
-  nb::class_<D> dtype(m, "DType", nb::is_final(),
-                      "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");
   dtype
-      .def(
-          "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
       .def_prop_ro(
           "name", [](D d) { return dtype_name(d.value); }, "'f32', 'bool', ...")
       .def_prop_ro(
           "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
       .def_prop_ro(
           "is_floating_point", [](D d) { return is_floating(d.value); }, "Whether tensors of it can have gradients.")
+      .def_prop_ro(
+          "is_signed", [](D d) { return d.value != DType::boolean && !info(d).is_unsigned(); },
+          "Whether it holds negative numbers.")
+      .def_prop_ro("_digits", [](D d) { return info(d).digits; }, "Bits of the significand, or of the largest integer.")
+      .def_prop_ro("_exponent_bits", [](D d) { return info(d).exponent_bits; }, "Bits of the exponent; 0 if not floating.");
+}
+}  // namespace
+
+void bind_dtypes(nb::module_& m) {
+  using D = DTypeObject;
+  nb::class_<D> dtype(m, "DType", nb::is_final(),
+                      "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");
+  bind_properties(dtype);
+  dtype
+      .def(
+          "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
       .def("__repr__",
            [](D d) { return std::string("plugrad.") + dtype_name(d.value) + (d.value == DType::boolean ? "_" : ""); })
       .def("__str__", [](D d) { return dtype_name(d.value); })
@@ -155,6 +170,10 @@ void bind_dtypes(nb::module_& m) {
           },
           nb::arg("other").none())
       .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name"))); });
+  m.def(
+      "promote_types",
+      [](const DTypeLike& a, const DTypeLike& b) { return D{promote_types(a.get(DType::f32), b.get(DType::f32))}; },
+      nb::arg("type1"), nb::arg("type2"), "The dtype of an op on tensors of these two dtypes.");
   m.attr("bool_") = nb::cast(D{DType::boolean});
   for (const Name& each : kNames)
     if (std::isdigit(static_cast<unsigned char>(each.name.back()))) m.attr(each.name.data()) = nb::cast(D{each.dtype});

@@ -1,5 +1,6 @@
-// Factories that take the sizes one by one, as in PyTorch: zeros(2, 3).
-#include <python/binding.hpp>
+// Factories in forms that the core does not have: sizes one by one, as in PyTorch, zeros(2, 3); and zeros_like in another
+// dtype or on another device.
+#include <python/bound.hpp>
 
 #include <string>
 
@@ -42,16 +43,30 @@ template <class Make> void bind_drawn(nb::module_& m, const char* name, const ch
                   .c_str()));
 }
 
-// full(2, 3, 7) and full(2, 3, value=7): without a name, the value comes last.
+Tensor full_as(const Tensor& like, const NumberLike& value, const DTypeLike& dtype, const DeviceLike& device) {
+  const Device where = device.given.is_none() ? like.device() : device.get();
+  return unlocked([shape = like.shape(), number = value.value, type = dtype.get(like.dtype()), where] {
+    return full(shape, number, type, where);
+  });
+}
+
+// full(2, 3, 7) and full(2, 3, fill_value=7): without a name, the value comes last.
 Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DTypeLike& dtype, const DeviceLike& device) {
   nb::list extents(sizes);
   const nb::object last = value.is_none() && nb::len(extents) ? nb::object(extents.attr("pop")()) : value;
-  Number number = 0;
-  if (!number_of(last.ptr(), number)) throw nb::next_overload();
-  const DType type = dtype.get(number.floating() ? DType::f32 : DType::i64);
-  return of_sizes(extents, [number, type, where = device.get()](const Shape& shape) {
-    return full(shape, number, type, where);
-  });
+  NumberLike number;
+  if (!nb::try_cast(last, number)) throw nb::next_overload();
+  return of_sizes(extents, [number = number.value, type = dtype.get(dtype_of(number)), where = device.get()](
+                               const Shape& shape) { return full(shape, number, type, where); });
+}
+
+void bind_like(nb::module_& m, const char* name, int64_t value) {
+  m.def(
+      name,
+      [value](const Tensor& like, const DTypeLike& dtype, const DeviceLike& device) {
+        return full_as(like, {value}, dtype, device);
+      },
+      nb::arg("like"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
 }
 }  // namespace
 
@@ -61,9 +76,13 @@ void bind_sizes(nb::module_& m) {
   bind_filled(m, "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); });
   bind_drawn(m, "rand", "low", "high", rand);
   bind_drawn(m, "randn", "mean", "std", randn);
-  m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("value") = nb::none(),
+  bind_like(m, "zeros_like", 0);
+  bind_like(m, "ones_like", 1);
+  m.def("full_like", full_as, nb::arg("like"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
+        nb::arg("device") = nb::none());
+  m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("fill_value") = nb::none(),
         nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-        nb::sig("def full(*sizes: float, value: float | None = None, dtype: DType | str | type | None = None, "
+        nb::sig("def full(*sizes: float, fill_value: float | None = None, dtype: DType | str | type | None = None, "
                 "device: Device | str | None = None) -> Tensor"));
 }
 

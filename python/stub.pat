@@ -115,11 +115,19 @@ _plugrad\.__prefix__$:
     @overload
     def \1(x: Tensor, other: Tensor) -> Tensor: ...
 
-.*\.Tensor\.(sum|mean|argmax)$:
+.*\.Tensor\.(sum|mean|prod)$:
+    def \1(self, dim: int | Sequence[int] | None = ..., keepdim: _Bool = False, *, dtype: Any = None, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor:
+        \doc
+
+.*_plugrad\.(sum|mean|prod)$:
+    def \1(x: Tensor, dim: int | Sequence[int] | None = ..., keepdim: bool = False, *, dtype: Any = None, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor:
+        \doc
+
+.*\.Tensor\.(argmax)$:
     def \1(self, dim: int | Sequence[int] | None = ..., keepdim: _Bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor:
         \doc
 
-.*_plugrad\.(sum|mean|argmax)$:
+.*_plugrad\.(argmax)$:
     def \1(x: Tensor, dim: int | Sequence[int] | None = ..., keepdim: bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor:
         \doc
 

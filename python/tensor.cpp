@@ -120,6 +120,15 @@ Tensor flipped(const Tensor& x) {
   return x.rank() < 2 ? x : transpose(x);
 }
 
+// The functions of the array API standard, in the form that the standard defines.
+nb::object array_namespace(nb::handle, const nb::object& api_version) {
+  return nb::module_::import_("plugrad.array_api").attr("_namespace")(api_version);
+}
+
+nb::object as_complex(const Tensor& x) {
+  return nb::module_::import_("builtins").attr("complex")(nb::float_(unlocked([x] { return x.item<double>(); })));
+}
+
 // reshape(2, 3), reshape((2, 3)) and reshape(shape=...) alike.
 Shape shape_from(const nb::args& extents) {
   ShapeLike shape;
@@ -158,6 +167,8 @@ void bind_properties(nb::class_<Tensor>& tensor) {
       .def("numel", &Tensor::count, "How many elements there are.")
       .def_prop_ro(
           "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
+      .def_prop_ro("mT", [](const Tensor& x) { return transpose(x); },
+                   "The last two axes swapped; a view. Raises ValueError for fewer than two axes.")
       .def("t", flipped, "Returns a matrix with its axes swapped, as a view. Raises ValueError for more than two axes.")
       .def_prop_rw(
           "data", [](const Tensor& x) { return x.detach(); }, set_data,
@@ -261,12 +272,27 @@ void bind_views(nb::class_<Tensor>& tensor) {
            "Returns a view with extents of 1 repeated, and axes added in front; -1 keeps an extent.");
 }
 
+void bind_standard(nb::class_<Tensor>& tensor) {
+  tensor.def("__complex__", as_complex, nb::sig("def __complex__(self) -> complex"))
+      .def("__array_namespace__", array_namespace, nb::kw_only(), nb::arg("api_version") = nb::none(),
+           nb::sig("def __array_namespace__(self, *, api_version: str | None = None) -> types.ModuleType"),
+           "The module plugrad.array_api. ValueError for a version of the standard that it does not implement.");
+}
+
 nb::object iterate(nb::handle self) {
   const Tensor& x = nb::cast<Tensor&>(self);
   if (!x.rank()) throw nb::type_error("[iter] a tensor of rank 0 has no rows to iterate over");
   nb::list parts;
   for (int64_t i = 0, n = x.size(0); i < n; ++i) parts.append(wrap(select(x, 0, i)));
   return nb::iter(parts);
+}
+
+// The array API's arange: without a stop, the start is the end.
+Tensor arange_to_stop(const NumberLike& start, const std::optional<NumberLike>& stop, const NumberLike& step,
+                      const DTypeLike& dtype, const DeviceLike& device) {
+  const bool whole = !start.value.floating() && !step.value.floating() && !(stop && stop->value.floating());
+  return arange(stop ? start.value : 0, stop ? stop->value : start.value, step.value,
+                dtype.get(whole ? DType::i64 : DType::f32), device.get());
 }
 
 // arange(end). In the core's functions only the last parameters are optional, so it has no such overload.
@@ -277,6 +303,8 @@ void bind_arange(nb::module_& m) {
         return arange(0, end.value, 1, dtype.get(end.value.floating() ? DType::f32 : DType::i64), device.get());
       },
       nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+  m.def("arange", arange_to_stop, nb::arg("start"), nb::arg("stop").none() = nb::none(), nb::arg("step") = 1, nb::kw_only(),
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
 }
 
 void bind_inference(nb::module_& m) {
@@ -334,6 +362,7 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
       .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
       .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
   bind_views(tensor);
+  bind_standard(tensor);
   return tensor;
 }
 

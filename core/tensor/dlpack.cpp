@@ -185,6 +185,8 @@ Place place_of(const Tensor& x) {
   return place_of_device(plugrad::device_of(x));
 }
 
+Place place_of(const Device& device) { return place_of_device(device.state()); }
+
 Device device_of(Place place) {
   if (DeviceState* found = Registry::get().find_at(place.type, place.index, usual_name(place.type))) return Device(found);
   throw Error(Code::invalid, "[dlpack] no plugin has the device of this array: DLPack " + text(place));

@@ -269,7 +269,7 @@ def test_sizes_one_by_one():
     for make in (plugrad.zeros, plugrad.ones, plugrad.rand, plugrad.randn):
         assert make(2, 3).shape == make((2, 3)).shape == (2, 3) and make(2, 3, 4, dtype="f64").dtype == "f64"
         assert make((2, 3), "f64").dtype == "f64" and make(2, 1, device="reference").device == "reference"
-    assert plugrad.full(2, 1, 7).tolist() == plugrad.full(2, 1, value=7).tolist() == [[7], [7]]
+    assert plugrad.full(2, 1, 7).tolist() == plugrad.full(2, 1, fill_value=7).tolist() == [[7], [7]]
     assert all(5 <= x < 6 for x in plugrad.rand(2, 2, low=5, high=6).flatten().tolist())
 
 
@@ -293,14 +293,10 @@ def test_every_declaration_of_the_core_is_here_with_its_docstring(root):
     """The module's list is made from the headers: a function that is added there appears here."""
     names = set()
     for header in (root / "core/include/plugrad/ops").glob("*.hpp"):
-        if header.stem not in ("advanced_indexing", "update"):
+        if header.stem not in ("advanced_indexing", "assignment", "derivatives", "update"):
             names |= set(re.findall(r"^PLUGRAD_API [\w:<>]+ (\w+)\(", header.read_text(), re.MULTILINE))
     others = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}
     names = {others.get(name, name) for name in names}
-        if header.stem not in ("advanced_indexing", "assignment", "derivatives", "update"):
-            declared = r"^PLUGRAD_API (?:Tensor|Shape|std::vector<Tensor>|void) (\w+)\("
-            names |= set(re.findall(declared, header.read_text(), re.MULTILINE))
-    names = {"std" if name == "stddev" else name for name in names}  # a function std would hide C++'s namespace
     assert {"add", "split", "std", "clip_grad_value_", "relu", "matmul", "cross_entropy", "reshape"} <= names
     for name in names:
         function = getattr(plugrad, name)

@@ -74,8 +74,9 @@ class Order {
   std::optional<void*> native_;
 };
 
-// Returns DLPack's type and index of x's device. Throws Error (unsupported) for a device without a DLPack type.
+// Returns DLPack's type and index of a device, or of x's device. Throws Error (unsupported) for a device without a type.
 PLUGRAD_API Place place_of(const Tensor& x);
+PLUGRAD_API Place place_of(const Device& device);
 // Opens and returns the device at a place. It opens devices of another type only where neither the plugin's name nor an
 // open device reveals that type. Throws Error (invalid) where no plugin has such a device; the message names the place.
 PLUGRAD_API Device device_of(Place place);
