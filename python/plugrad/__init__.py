@@ -12,23 +12,31 @@ import builtins as _builtins
 from typing import Any as _Any
 
 from . import _plugrad
+# The names of the array API standard. What the core has too, such as std, is PyTorch's: it is imported last.
+from .array_api import (__array_api_version__ as __array_api_version__,
+                        __array_namespace_info__ as __array_namespace_info__, asarray as asarray, astype as astype,
+                        bitwise_invert as bitwise_invert, bool as bool, broadcast_arrays as broadcast_arrays,
+                        broadcast_to as broadcast_to, can_cast as can_cast, conj as conj,
+                        cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, diff as diff,
+                        e as e, empty as empty, empty_like as empty_like, equal as equal, expand_dims as expand_dims,
+                        finfo as finfo, iinfo as iinfo, imag as imag, inf as inf, isdtype as isdtype,
+                        matrix_transpose as matrix_transpose, nan as nan, newaxis as newaxis,
+                        permute_dims as permute_dims, pi as pi, positive as positive, real as real,
+                        result_type as result_type, unstack as unstack, vecdot as vecdot)
+from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
-from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
-from . import autograd as autograd, data as data, nn as nn, optim as optim, training as training
+from . import (array_api as array_api, autograd as autograd, data as data, nn as nn, optim as optim,
+               training as training)
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)
+from .array_api import broadcast_shapes as broadcast_shapes  # type: ignore[assignment]
 
 __version__ = "0.1.0"
-# `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
-__all__ = sorted({name for name in dir(_plugrad) if not name.startswith("_") and not hasattr(_builtins, name)}
-                 | {"Dot", "Function", "MinMax", "ValuesIndices", "autograd", "checkpoint", "data", "detect_anomaly",
-                    "draw_dot", "enable_grad", "gradcheck", "gradgradcheck", "hessian", "is_gpu_available", "jacobian",
-                    "jvp", "nn", "no_grad", "optim", "tensor", "training", "vjp"})
 
 
-def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: bool = False) -> _plugrad.Tensor:
+def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: _builtins.bool = False) -> _plugrad.Tensor:
     """Copies numbers, nested lists or an array. As in PyTorch, whole numbers become i64 and fractions f32 unless dtype is
     given, and the tensor tracks a gradient only if asked to."""
     if dtype is None:
@@ -36,11 +44,15 @@ def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: b
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def is_gpu_available() -> bool:
+def is_gpu_available() -> _builtins.bool:
     """Whether there is a GPU of any kind."""
     return _plugrad.Device.is_gpu_available()
 
 
-def is_available(device: str) -> bool:
+def is_available(device: str) -> _builtins.bool:
     """Whether there is a device of that name. Opens nothing."""
     return (device if ":" in device else f"{device}:0") in _plugrad.devices()
+
+
+# `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
+__all__ = sorted(name for name in globals() if not name.startswith("_") and not hasattr(_builtins, name))

@@ -1,0 +1,78 @@
+"""Functions that create tensors."""
+
+from typing import Any
+
+from .. import _plugrad
+from .._plugrad import Tensor, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
+
+__all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "ones",
+           "ones_like", "tril", "triu", "zeros", "zeros_like"]
+
+empty, empty_like = zeros, zeros_like
+
+
+def _unshared(what: str) -> ValueError:
+    return ValueError(f"[asarray] {what} needs a copy, which copy=False forbids: leave copy out")
+
+
+def _of_tensor(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    if dtype is None and device is None:
+        return x.clone() if copy else x
+    made: Tensor = x.to(dtype=dtype, device=device, copy=bool(copy))
+    if copy is False and not made.is_same(x):
+        raise _unshared("another dtype or device")
+    return made
+
+
+def _of_array(array: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    """Shares the memory of an array where plugrad has its dtype."""
+    try:
+        shared = from_dlpack(array)
+    except ValueError:  # a dtype that Tensor() widens
+        if copy is False:
+            raise
+        return Tensor(array, dtype=dtype, device=device)
+    return _of_tensor(shared, dtype, device, copy)
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Makes a tensor of a number, nested sequences, an array (DLPack or the buffer protocol) or a tensor.
+
+    dtype: without one, whole numbers become i64, fractions f32, and arrays keep theirs. copy: True copies always, False
+    never, and None where it must: tensors and DLPack arrays of the same dtype and device share their memory. Raises
+    ValueError where copy=False cannot be kept. Tensors keep their place in the graph.
+    """
+    if isinstance(obj, Tensor):
+        return _of_tensor(obj, dtype, device, copy)
+    if hasattr(obj, "__dlpack__") and getattr(obj, "ndim", True):
+        return _of_array(obj, dtype, device, copy)
+    if copy is False:
+        raise _unshared(f"{type(obj).__name__}")
+    if dtype is None:
+        dtype = _plugrad._dtype_of_numbers(obj)
+    return Tensor(obj, dtype=dtype, device=device, requires_grad=False)
+
+
+def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
+           device: Any = None) -> Tensor:
+    """start, start + step, ... up to stop, which it excludes; without a stop, 0 up to start."""
+    return _plugrad.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """A matrix with 1 on diagonal number k and 0 elsewhere; without n_cols it is square."""
+    columns = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return _plugrad.eye(n_rows, columns, dtype=dtype, device=device)
+    row, column = _plugrad.arange(n_rows, device=device).unsqueeze(1), _plugrad.arange(columns, device=device)
+    return (row + k == column).to(dtype="f32" if dtype is None else dtype)
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The elements of the last two axes on and below diagonal number k, 0 above it."""
+    return _plugrad.tril(x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The elements of the last two axes on and above diagonal number k, 0 below it."""
+    return _plugrad.triu(x, k)

@@ -1,0 +1,114 @@
+"""Dtypes: their ranges, kinds and promotion."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._plugrad import DType, Tensor, promote_types
+
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+# The kinds that dtypes() and isdtype() know. The standard's dtypes come first, then those that only plugrad has.
+_KINDS = {"bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"), "unsigned integer": ("uint8",),
+          "real floating": ("float32", "float64"), "complex floating": ()}
+_KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
+_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
+_HALVES = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class _FloatInfo:
+    """What finfo returns; tiny and resolution are PyTorch's names."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    tiny: float
+    resolution: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class _IntInfo:
+    """What iinfo returns."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def _dtype_of(given: Any) -> DType:
+    return given.dtype if isinstance(given, Tensor) else DType(given)
+
+
+def finfo(type: Any, /) -> _FloatInfo:
+    """The limits of a floating dtype, or of a tensor's dtype. Raises TypeError for other dtypes."""
+    dtype = _dtype_of(type)
+    if not dtype.is_floating_point:
+        raise TypeError(f"[finfo] {dtype} is not a floating dtype: use iinfo for integers")
+    eps, exponent = 2.0 ** (1 - dtype._digits), 2 ** (dtype._exponent_bits - 1) - 1
+    largest, smallest = (2 - eps) * 2.0 ** exponent, 2.0 ** (1 - exponent)
+    resolution = 10.0 ** -int((dtype._digits - 1) * 0.30103)
+    return _FloatInfo(8 * dtype.itemsize, eps, largest, -largest, smallest, smallest, resolution, dtype)
+
+
+def iinfo(type: Any, /) -> _IntInfo:
+    """The limits of an integer dtype, or of a tensor's dtype. Raises TypeError for other dtypes."""
+    dtype = _dtype_of(type)
+    if dtype.is_floating_point or dtype == "bool":
+        raise TypeError(f"[iinfo] {dtype} is not an integer dtype: use finfo for floating ones")
+    largest: int = 2 ** dtype._digits - 1
+    return _IntInfo(8 * dtype.itemsize, largest, -largest - 1 if dtype.is_signed else 0, dtype)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+    floating", "numeric"), equals a dtype, or fits one of a tuple of both."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if kind in ("real floating", "numeric") and dtype in _HALVES:
+        return True
+    if isinstance(kind, str) and kind in _KINDS and kind != "bool":
+        return any(dtype == each for each in _KINDS[kind])
+    return bool(DType(dtype) == DType(kind))
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether promotion converts from one dtype, or a tensor's, to the other."""
+    return bool(promote_types(_dtype_of(from_), to) == DType(to))
+
+
+def _with_number(dtype: DType, number: Any) -> DType:
+    """The dtype of an op on a tensor of this dtype and a number."""
+    if dtype.is_floating_point or isinstance(number, bool):
+        return dtype
+    return DType("f32") if isinstance(number, float) else promote_types(dtype, "i64") if dtype == "bool" else dtype
+
+
+def _of_number(number: Any) -> DType:
+    return DType("bool" if isinstance(number, bool) else "i64" if isinstance(number, int) else "f32")
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype of an op on these tensors, dtypes and numbers. Numbers take the dtype of the others, but a fraction beside
+    integers gives f32. Raises TypeError for no arguments."""
+    if not arrays_and_dtypes:
+        raise TypeError("[result_type] at least one tensor, dtype or number is expected")
+    numbers = [each for each in arrays_and_dtypes if isinstance(each, (bool, int, float))]
+    dtypes = [_dtype_of(each) for each in arrays_and_dtypes if not isinstance(each, (bool, int, float))]
+    if not dtypes:
+        dtypes, numbers = [_of_number(each) for each in numbers], []
+    dtype = dtypes[0]
+    for each in dtypes[1:]:
+        dtype = promote_types(dtype, each)
+    for number in numbers:
+        dtype = _with_number(dtype, number)
+    return dtype
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Converts x to a dtype, on the same or another device. copy=False returns x itself where nothing changes. Gradients
+    flow between floating dtypes."""
+    return x.to(dtype=dtype, device=device, copy=copy)

@@ -1,0 +1,23 @@
+"""Products of matrices and vectors."""
+
+from typing import Any
+
+from .. import _plugrad
+from .._plugrad import Tensor, matmul
+
+__all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """The last two axes swapped; a view."""
+    return x.mT
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of products along an axis; the others broadcast."""
+    return _plugrad.sum(x1 * x2, axis)
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """The sum of products over the last `axes` axes of x1 and the first ones of x2, or over two sequences of axes."""
+    return _plugrad.tensordot(x1, x2, axes)
