@@ -324,6 +324,24 @@ nb::object shape_tuple(const Shape& shape) {
   return nb::steal(made);
 }
 
+namespace {
+void bind_contents(nb::class_<Tensor>& tensor) {
+  tensor.def("__repr__", text_of)
+      .def("__format__", formatted, nb::arg("spec"), "The only element as a number in this format; without one, the text.")
+      .def(
+          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Tensor"),
+          "Itself: a shallow copy shares memory and gradient. deepcopy and clone() copy.")
+      .def("tolist", to_list,
+           nb::sig("def tolist(self) -> typing.Any"),
+           "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
+      .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
+           "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
+      .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
+      .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
+      .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
+}
+}  // namespace
+
 nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_shape(m);
   bind_arange(m);
@@ -348,19 +366,7 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   bind_movers(tensor);
   bind_indexing(m, tensor);
   bind_writers(tensor);
-  tensor.def("__repr__", text_of)
-      .def("__format__", formatted, nb::arg("spec"), "The only element as a number in this format; without one, the text.")
-      .def(
-          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Tensor"),
-          "Itself: a shallow copy shares memory and gradient. deepcopy and clone() copy.")
-      .def("tolist", to_list,
-           nb::sig("def tolist(self) -> typing.Any"),
-           "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
-      .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
-           "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
-      .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
-      .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
-      .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
+  bind_contents(tensor);
   bind_views(tensor);
   bind_standard(tensor);
   return tensor;
