@@ -1,9 +1,9 @@
 """A table of all ops with random arguments and the expected results."""
-from . import arrangement, elementwise, losses, networks, reductions
+from . import algebra, arrangement, elementwise, integers, losses, networks, reductions
 from .case import Call, Case, Operand
 from .sample import Sample
 
-ROWS = [*elementwise.ROWS, *reductions.ROWS, *arrangement.ROWS, *networks.ROWS, *losses.ROWS]
+ROWS = [row for topic in (elementwise, integers, reductions, arrangement, algebra, networks, losses) for row in topic.ROWS]
 # Ops without a row, and where they are tested instead.
 WITHOUT = {
     "rand": "random numbers: tests/core/random_test.cpp compares them with Philox",

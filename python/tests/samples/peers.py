@@ -2,6 +2,21 @@
 import math
 
 
+def torch():
+    import torch as found
+    return found
+
+
+def named(path):
+    """The function of this name, which may have dots."""
+    def called(*args, **given):
+        found = torch()
+        for part in path.split("."):
+            found = getattr(found, part)
+        return found(*args, **given)
+    return called
+
+
 def reduction(name):
     """keepdim goes with dim only."""
     def reduced(x, dim=None, keepdim=False, **named):

@@ -23,7 +23,7 @@ class Sample:
     gradient: whether floating operands have one. ties: why the gradients at kinks differ from PyTorch's.
     call: how to call plugrad, if not by the op's name. differs: dtypes of which PyTorch's function differs, and why.
     promotes: operands of several dtypes are converted before the op. constants: PyTorch differentiates only the operands at
-    places 0, 3, 4 ... and no named ones."""
+    places 0, 3, 4 ... and no named ones. accepts: dtypes that the op takes, but that have no samples."""
     op: str
     draw: Callable[[Any], Any]
     numpy: Callable[..., Any] | str
@@ -40,6 +40,7 @@ class Sample:
     differs: tuple[str, ...] = ()
     promotes: bool = False
     constants: bool = False
+    accepts: tuple[str, ...] = ()
     variant: str = ""
 
     @property
