@@ -1,4 +1,4 @@
-#include <tests/cuda/random_program.hpp>
+#include <tests/cuda/random_kinds.hpp>
 
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -11,94 +11,9 @@
 
 namespace plugrad::test {
 
-using Random = std::mt19937_64;
-using Numbers = std::vector<int64_t>;
-
-// draw makes a step from the values so far, or nothing if it finds no operands; run computes the step.
-struct StepKind {
-  const char* name;
-  std::optional<Step> (*draw)(const std::vector<Step>& steps, Random& random);
-  Tensor (*run)(const Step& step, const Tensor& a, const Tensor& b);
-};
-
 namespace {
-constexpr int64_t kMost = 600;  // the most elements of a value
-
-int64_t below(Random& random, int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); }
-int pick(const std::vector<Step>& steps, Random& random) {
-  return static_cast<int>(below(random, static_cast<int64_t>(steps.size())));
-}
-Shape draw_shape(Random& random) {
-  Shape shape;
-  for (int64_t rank = below(random, 4); rank > 0; --rank) shape.push_back(1 + below(random, 5));
-  return shape;
-}
-std::optional<Step> made(int a, Shape shape, Numbers numbers = {}, int b = -1) {
-  if (shape.size() > 5 || shape.count() > kMost) return {};
-  return Step{nullptr, a, b, std::move(shape), std::move(numbers)};
-}
-// Picks a value whose rank is at least this; -1 if there is none.
-int pick_of_rank(const std::vector<Step>& steps, Random& random, size_t rank) {
-  const int start = pick(steps, random), n = static_cast<int>(steps.size());
-  for (int i = 0; i < n; ++i)
-    if (steps[static_cast<size_t>((start + i) % n)].shape.size() >= rank) return (start + i) % n;
-  return -1;
-}
-const Shape& shape_at(const std::vector<Step>& steps, int i) { return steps[static_cast<size_t>(i)].shape; }
-
 std::optional<Step> draw_leaf(const std::vector<Step>&, Random& random) {
   return made(-1, draw_shape(random), {below(random, 1 << 30)});
-}
-
-std::optional<Step> draw_same(const std::vector<Step>& steps, Random& random) {
-  const int a = pick(steps, random);
-  return made(a, shape_at(steps, a));
-}
-
-bool broadcasts(const Shape& a, const Shape& b) {
-  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
-    const int64_t x = a[a.size() - i], y = b[b.size() - i];
-    if (x != y && x != 1 && y != 1) return false;
-  }
-  return true;
-}
-std::optional<Step> draw_pair(const std::vector<Step>& steps, Random& random) {
-  const int a = pick(steps, random), start = pick(steps, random), n = static_cast<int>(steps.size());
-  for (int i = 0; i < n; ++i) {
-    const int b = (start + i) % n;
-    if (broadcasts(shape_at(steps, a), shape_at(steps, b)))
-      return made(a, broadcast_shapes(shape_at(steps, a), shape_at(steps, b)), {}, b);
-  }
-  return {};
-}
-
-// numbers: keepdim, then the axes.
-std::optional<Step> draw_reduction(const std::vector<Step>& steps, Random& random) {
-  const int a = pick_of_rank(steps, random, 1);
-  if (a < 0) return {};
-  const bool keep = below(random, 2);
-  Numbers numbers{keep};
-  Shape shape;
-  const Shape& from = shape_at(steps, a);
-  for (size_t i = 0; i < from.size(); ++i) {
-    const bool reduced = below(random, 2) || (i + 1 == from.size() && numbers.size() == 1);
-    if (reduced) numbers.push_back(static_cast<int64_t>(i));
-    if (!reduced) shape.push_back(from[i]);
-    else if (keep) shape.push_back(1);
-  }
-  return made(a, shape, numbers);
-}
-Shape axes_of(const Step& step) {
-  Shape axes;
-  for (size_t i = 1; i < step.numbers.size(); ++i) axes.push_back(step.numbers[i]);
-  return axes;
-}
-
-// numbers: the axis.
-std::optional<Step> draw_axis(const std::vector<Step>& steps, Random& random) {
-  const int a = pick_of_rank(steps, random, 1);
-  if (a < 0) return {};
-  return made(a, shape_at(steps, a), {below(random, static_cast<int64_t>(shape_at(steps, a).size()))});
 }
 
 std::optional<Step> draw_permute(const std::vector<Step>& steps, Random& random) {
@@ -143,14 +58,6 @@ std::optional<Step> draw_cat(const std::vector<Step>& steps, Random& random) {
   const int64_t axis = below(random, static_cast<int64_t>(shape.size()));
   shape[static_cast<size_t>(axis)] *= 2;
   return made(a, shape, {axis}, a);
-}
-
-std::optional<Step> draw_matmul(const std::vector<Step>& steps, Random& random) {
-  const int a = pick_of_rank(steps, random, 2);
-  if (a < 0) return {};
-  Shape shape = shape_at(steps, a);
-  shape[shape.size() - 1] = shape[shape.size() - 2];
-  return made(a, shape);
 }
 
 // numbers: the axis, its new extent, and indices for all elements.
@@ -253,6 +160,13 @@ constexpr StepKind kKinds[] = {
 
 bool is_leaf(const Step& step) { return step.kind == &kKinds[0]; }
 
+// Any kind but the leaf, of both tables.
+const StepKind& draw_kind(Random& random) {
+  const std::span<const StepKind> wide = wide_kinds();
+  const int64_t narrow = static_cast<int64_t>(std::size(kKinds)), at = below(random, narrow + std::ssize(wide));
+  return at < narrow ? kKinds[at] : wide[static_cast<size_t>(at - narrow)];
+}
+
 void draw_into(Program& program, const StepKind& kind, Random& random) {
   std::optional<Step> step = kind.draw(program.steps, random);
   if (!step) return;
@@ -282,9 +196,23 @@ Program draw_program(uint64_t seed) {
   Random random(seed);
   Program program{seed, {}};
   for (int64_t leaves = 2 + below(random, 3); leaves > 0; --leaves) draw_into(program, kKinds[0], random);
-  for (int64_t steps = 6 + below(random, 9); steps > 0; --steps)
-    draw_into(program, kKinds[below(random, std::size(kKinds))], random);
+  for (int64_t steps = 5 + below(random, 6) * below(random, 8); steps > 0; --steps)
+    draw_into(program, draw_kind(random), random);
   return program;
+}
+
+bool is_used(const Program& program, size_t step) {
+  const int at = static_cast<int>(step);
+  return std::ranges::any_of(program.steps, [&](const Step& each) { return each.a == at || each.b == at; });
+}
+
+Program without_step(const Program& program, size_t step) {
+  Program rest = program;
+  rest.steps.erase(rest.steps.begin() + static_cast<std::ptrdiff_t>(step));
+  for (Step& each : rest.steps)
+    for (int* operand : {&each.a, &each.b})
+      if (*operand > static_cast<int>(step)) --*operand;
+  return rest;
 }
 
 std::string Program::text() const {

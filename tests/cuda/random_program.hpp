@@ -23,8 +23,11 @@ struct Program {
   std::string text() const;  // one line per step
 };
 
-// Draws 2 to 4 leaves, then 6 to 14 steps.
+// Draws 2 to 4 leaves, then 5 to 40 steps.
 Program draw_program(uint64_t seed);
+// The program without this step, which no other step uses.
+Program without_step(const Program& program, size_t step);
+bool is_used(const Program& program, size_t step);
 
 struct Results {
   std::vector<std::vector<double>> values, gradients;  // values of each step, gradients of each leaf

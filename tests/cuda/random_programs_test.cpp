@@ -1,5 +1,6 @@
-// A thousand random programs have the same values and gradients on cpu and on the device of the test.
-#include <tests/cuda/random_program.hpp>
+// A thousand random programs have the same values and gradients on cpu and on the device of the test. A program that differs
+// is shrunk before it is printed: steps that are not needed for the difference are left out.
+#include <tests/cuda/random_kinds.hpp>
 
 #include <plugrad/runtime/runtime.hpp>
 
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace plugrad::test {
 namespace {
@@ -22,7 +24,7 @@ double largest(const std::vector<std::vector<double>>& all) {
 }
 
 // The most by which two correct devices may differ, by rounding of functions (up to 16 ULP, sdk/ops.md) and order of sums,
-// through a dozen steps and their gradients: 1000 eps of the program's largest number.
+// through up to 40 steps and their gradients: 1000 eps of the program's largest number.
 double bound(const Results& results, DType dtype) {
   const double eps = dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -43,6 +45,24 @@ std::string difference(const std::vector<std::vector<double>>& want, const std::
   return {};
 }
 
+// How the device differs from cpu; empty if it does not.
+std::string fault(const Program& program, DType dtype) {
+  const Results want = run_program(program, dtype, Device("cpu")), got = run_program(program, dtype, default_device());
+  const double allowed = bound(want, dtype);
+  const std::string found = difference(want.values, got.values, allowed, "v");
+  return found.empty() ? difference(want.gradients, got.gradients, allowed, "gradient of leaf ") : found;
+}
+
+// The program without steps that the fault does not need.
+template <class Fails> Program shrunk(Program program, Fails fails) {
+  for (size_t step = program.steps.size(); step-- > 0 && program.steps.size() > 1;) {
+    if (is_used(program, step)) continue;
+    const Program less = without_step(program, step);
+    if (fails(less)) program = less;
+  }
+  return program;
+}
+
 class Programs : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(Programs, AgreeWithTheCpu) {
@@ -50,10 +70,9 @@ TEST_P(Programs, AgreeWithTheCpu) {
   const DType dtype = GetParam() % 2 ? DType::f64 : DType::f32;
   for (uint64_t seed = GetParam() * kPrograms; seed < (GetParam() + 1) * kPrograms; ++seed) {
     const Program program = draw_program(seed);
-    const Results want = run_program(program, dtype, Device("cpu")), got = run_program(program, dtype, default_device());
-    const double allowed = bound(want, dtype);
-    EXPECT_EQ(difference(want.values, got.values, allowed, "v"), "") << program.text();
-    EXPECT_EQ(difference(want.gradients, got.gradients, allowed, "gradient of leaf "), "") << program.text();
+    if (fault(program, dtype).empty()) continue;
+    const Program less = shrunk(program, [&](const Program& each) { return !fault(each, dtype).empty(); });
+    ADD_FAILURE() << fault(less, dtype) << "\n" << less.text() << "shrunk from " << program.steps.size() << " steps";
   }
 }
 INSTANTIATE_TEST_SUITE_P(Hundreds, Programs, testing::Range<uint64_t>(0, 10));
@@ -67,6 +86,24 @@ TEST(Difference, IsFound) {
   other[0][0] += 3 * bound(results, DType::f64);
   EXPECT_NE(difference(results.gradients, other, bound(results, DType::f64), "g"), "");
   EXPECT_EQ(difference(results.gradients, results.gradients, 0, "g"), "");
+}
+
+TEST(Shrinking, KeepsWhatTheFaultNeeds) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Program program = draw_program(seed);
+    const Program less =
+        shrunk(program, [&](const Program& each) { return each.steps.back().kind == program.steps.back().kind; });
+    EXPECT_EQ(less.steps.back().kind, program.steps.back().kind);
+    EXPECT_LE(less.steps.size(), program.steps.size());
+    EXPECT_GT(largest(run_program(less, DType::f64, default_device()).values), 0) << less.text();
+  }
+}
+
+TEST(Steps, AreOfEveryKind) {
+  std::set<std::string> used;
+  for (uint64_t seed = 0; seed < 10 * kPrograms; ++seed)
+    for (const Step& step : draw_program(seed).steps) used.insert(step.kind->name);
+  for (const StepKind& kind : wide_kinds()) EXPECT_TRUE(used.contains(kind.name)) << kind.name;
 }
 
 }  // namespace
