@@ -5,6 +5,7 @@
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
+#include <ostream>
 
 namespace plugrad::conformance {
 namespace {
@@ -182,6 +183,17 @@ std::vector<std::string> missing_of_tier0(const Session& session) {
       if (!claimed(session, question)) missing.push_back(text_of(question));
   }
   return missing;
+}
+
+void write_kernels(std::ostream& out, const Session& session) {
+  for (const OpInfo& op : kOps) {
+    out << op.name;
+    for (const uint8_t& dtype : kAll)
+      if (std::ranges::any_of(questions(op, std::span(&dtype, 1), kAll),
+                              [&](const Question& question) { return claimed(session, question); }))
+        out << ' ' << dtype_label_of(dtype);
+    out << '\n';
+  }
 }
 
 std::vector<Case> op_cases() {

@@ -32,7 +32,7 @@ exit status: 0 all good, or no device and a reason; 1 failures; 2 bad usage, or 
 struct Request {
   std::string file;
   conformance::Settings settings;
-  bool json = false, help = false, list = false;
+  bool json = false, help = false, list = false, kernels = false;
   po::options_description shown{"options"};
 };
 
@@ -51,7 +51,9 @@ Request parsed(int argc, char** argv) {
   std::vector<std::string> options;
   conformance::Settings& s = request.settings;
   request.shown.add_options()("help,h", po::bool_switch(&request.help), "show this help")(
-      "list", po::bool_switch(&request.list), "list the cases")("json", po::bool_switch(&request.json), "print JSON")(
+      "list", po::bool_switch(&request.list), "list the cases")(
+      "kernels", po::bool_switch(&request.kernels), "list the dtypes for which the plugin has a kernel, op by op")(
+      "json", po::bool_switch(&request.json), "print JSON")(
       "only", po::value(&s.only)->value_name("NAME"),
       "one op (EXP), one case (memory.alloc), or all with this prefix (stream.)")(
       "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
@@ -128,6 +130,10 @@ int check(const Request& request) {
   summary.device = std::string(device.info().name) + (device.host_memory() ? ", host memory" : "") +
                    (device.async() ? ", streams" : "") + ", alignment " + std::to_string(device.info().alignment);
   conformance::report_crashes();
+  if (request.kernels) {
+    write_kernels(std::cout, session);
+    return kGood;
+  }
   run_cases(session, summary);
   write(summary, request.json);
   return summary.failures() ? kFailed : kGood;

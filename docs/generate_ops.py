@@ -1,0 +1,182 @@
+"""Writes docs/ops.md: every function of the core's op headers, and what proves what the page says of it.
+
+generate_ops.py ROOT           writes ROOT/docs/ops.md
+generate_ops.py ROOT --check   fails if it would write something else
+generate_ops.py ROOT --kernels NAME FILE CONFORM   writes what a plugin runs into docs/kernels.json; with --check compares
+
+The dtypes are those of python/tests/samples, whose tests run each op in all of them and see that others are refused. An op
+has a gradient if it has rows in tests/core/*rows.cpp, which compare the first and the second derivative with differences.
+"""
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+KINDS = {"floating": {"f64", "f32", "f16", "bf16"}, "integers": {"i64", "i32", "i16", "i8", "u8"}, "bool": {"bool"}}
+# The op of ops.def behind a function of another name.
+OPS = {"clone": "COPY", "contiguous": "COPY", "full": "FILL", "arange": "IOTA", "rand": "UNIFORM", "randn": "NORMAL",
+       "gt": "LT", "ge": "LE", "floor_divide": "QUOTIENT"}
+BACKENDS = ("reference", "cpu", "cuda")
+
+
+def module(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def headers(root, generate):
+    """(title, preamble, functions) for each header."""
+    for path in sorted((root / "core/include/plugrad/ops").glob("*.hpp")):
+        if path.stem in generate.LEFT_OUT:
+            continue
+        functions = {}
+        generate.read_header(path, functions)
+        preamble = next(iter(functions.values())).header if functions else ""
+        yield path.stem, preamble, list(functions.values())
+
+
+def gradient_rows(root):
+    """The number of rows of each function."""
+    found = {}
+    for path in sorted((root / "tests/core").glob("*rows.cpp")):
+        text = path.read_text(encoding="utf-8")
+        named = dict(re.findall(r'constexpr const char\* (\w+) = "(\w+)";', text))
+        for name in re.findall(r'\{\s*("\w+"|k\w+),\s*"\w+",\s*\{', text):
+            name = named.get(name, name.strip('"'))
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def sampled(root):
+    """The dtypes of each op in the samples, and the reasons of those without a row."""
+    sys.path.insert(0, str(root / "python/tests"))
+    import samples
+    found = {}
+    for row in samples.ROWS:
+        found.setdefault(row.op, set()).update(row.dtypes)
+    return found, samples.WITHOUT
+
+
+def dtypes_text(dtypes):
+    if dtypes is None:
+        return ""
+    rest, words = set(dtypes), []
+    for word, kind in KINDS.items():
+        if kind <= rest:
+            words.append(word)
+            rest -= kind
+    return "all" if len(words) == len(KINDS) else ", ".join(words + sorted(rest))
+
+
+def first_sentence(text):
+    return re.split(r"(?<=[.:;])\s", text, maxsplit=1)[0].rstrip(":;") if text else ""
+
+
+def signature(function, generate):
+    """In Python, of the first overload."""
+    parts = []
+    for _, name, default in function.overloads[0][1]:
+        name = generate.RENAMED_IN.get((function.name, name), generate.RENAMED.get(name, name))
+        value = {"{}": "None", "std::nullopt": "None", "true": "True", "false": "False"}.get(default, default)
+        parts.append(name if default is None else f"{name}={value.split('::')[-1].replace('{', '').replace('}', '')}")
+    return f"{generate.PYTHON_NAMES.get(function.name, function.name)}({', '.join(parts)})"
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def natively(op, kernels):
+    """Which backends have a kernel for an op of the table, with the dtypes if they are not the same on all."""
+    runs = {name: kernels[name].get(op, []) for name in BACKENDS if name in kernels}
+    have = [name for name, dtypes in runs.items() if dtypes]
+    if not have:
+        return f"{op}: none"
+    if all(runs[name] == runs[have[0]] for name in have):
+        return f"{op}: {', '.join(have)} ({' '.join(runs[have[0]])})"
+    return f"{op}: " + "; ".join(f"{name} ({' '.join(runs[name])})" for name in have)
+
+
+def line(function, generate, facts):
+    name = function.name
+    python = generate.PYTHON_NAMES.get(name, name)
+    op = OPS.get(name, name.upper())
+    own = natively(op, facts["kernels"]) if op in facts["ops"] else "composed"
+    rows = facts["rows"].get(name, 0)
+    gradient = f"first and second ({rows} row{'s' * (rows > 1)})" if rows else "none"
+    text = first_sentence(function.notes[0] if function.notes else facts["definitions"].get(name, ""))
+    dtypes = dtypes_text(facts["dtypes"].get(python)) or ("not sampled" if python not in facts["dtypes"] else "")
+    return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {own} |"
+
+
+def page(root):
+    generate = module(root / "python/generate.py", "generate")
+    table = root / "sdk/include/plugrad/sdk/ops.def"
+    dtypes, without = sampled(root)
+    kernels = json.loads((root / "docs/kernels.json").read_text(encoding="utf-8"))
+    facts = {"rows": gradient_rows(root), "dtypes": dtypes, "kernels": kernels,
+             "ops": set(re.findall(r"^PLUGRAD_OP\((\w+)", table.read_text(encoding="utf-8"), re.MULTILINE)),
+             "definitions": generate.definitions(table)}
+    lines = [PREFACE.strip(), ""]
+    for title, preamble, functions in headers(root, generate):
+        lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | native or composed |",
+                  "|---|---|---|---|---|"]
+        lines += [line(function, generate, facts) for function in functions] + [""]
+    lines += ["## Without samples", "", "| function | why |", "|---|---|"]
+    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(without.items())]
+    return "\n".join(lines) + "\n"
+
+
+PREFACE = """
+# The functions
+
+`docs/generate_ops.py` writes this page from the headers in `core/include/plugrad/ops`; a test fails if it is out of date.
+It shows each function as Python has it; C++ has the same ones in the namespace `plugrad`.
+
+- dtypes: those in which `python/tests/samples` runs the function beside NumPy; the tests see that it refuses the others.
+- gradient: how many rows of `tests/core/*rows.cpp` compare the first and the second derivative with differences.
+- native or composed: functions that are composed of others run on every device. For an op of the table `ops.def`, the
+  backends that have a kernel of their own, with its dtypes (`plugrad-conform --kernels`); elsewhere the core converts the
+  operands to a wider dtype or composes the op.
+"""
+
+
+def update(path, text, check):
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return 0
+    if check:
+        print(f"{path} is out of date: run docs/generate_ops.py (its first lines say how)", file=sys.stderr)
+        return 1
+    path.write_text(text, encoding="utf-8")
+    return 0
+
+
+def kernels_text(root, name, plugin, conform):
+    """docs/kernels.json with what this plugin lists."""
+    path = root / "docs/kernels.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    done = subprocess.run([conform, "--kernels", plugin], capture_output=True, text=True, check=True)
+    rows = (row.split() for row in done.stdout.splitlines())
+    known[name] = {op: dtypes for op, *dtypes in rows if dtypes}
+    parts = []
+    for backend, table in sorted(known.items()):
+        listed = ",\n".join(f'    "{op}": {json.dumps(dtypes)}' for op, dtypes in table.items())
+        parts.append(f'  "{backend}": {{\n{listed}\n  }}')
+    return path, "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main(arguments):
+    check = "--check" in arguments
+    root, *more = [each for each in arguments if each != "--check"]
+    root = Path(root).resolve()
+    if more and more[0] == "--kernels":
+        return update(*kernels_text(root, *more[1:]), check)
+    return update(root / "docs/ops.md", page(root), check)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
