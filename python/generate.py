@@ -10,7 +10,8 @@ from pathlib import Path
 
 HEADERS = ["elementwise", "factories", "indexing", "matmul", "sorting", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment": "x[key] = value does that",
-            "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]"}
+            "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]",
+            "linalg": "several tensors as one result: python/linalg.cpp"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 # Headers whose functions are no methods.
 FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "normalization", "pooling"}

@@ -3,6 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
+namespace plugrad::python {
+void bind_linalg(nb::module_& m);  // of linalg.cpp
+}
+
 NB_MODULE(_plugrad, m) {
   using namespace plugrad::python;
   m.doc() = "plugrad's core.";
@@ -28,5 +32,6 @@ NB_MODULE(_plugrad, m) {
   bind_nn(m);
   bind_optimizers(m);
   bind_io(m);
+  bind_linalg(m);
   polish_calls(m);
 }

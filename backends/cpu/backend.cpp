@@ -1,5 +1,6 @@
 #include <plugrad/backends/cpu.hpp>
 
+#include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/rows.hpp>
@@ -77,6 +78,10 @@ class CpuBackend final : public Backend {
     const auto sets = instruction_sets<HWY_TARGETS>();
     choose(sets, options.find("simd")).append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
+  }
+
+  static const void* extension(std::string_view name) noexcept {
+    return name == PLUGRAD_LINALG ? &linear_algebra() : nullptr;
   }
 
   int threads() const { return threads_; }

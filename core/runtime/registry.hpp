@@ -38,8 +38,8 @@ class Registry {
   void set_options(const std::string& name, const OptionList& options);
   const void* extension(const std::string& backend, const char* name);
   // Returns a host-memory device without streams whose plugin allows this unnamed use (PLUGRAD_AS_FALLBACK, ...), or null.
-  // except: a plugin's table to skip, or null.
-  DeviceState* host_device(uint32_t use, const plugrad_backend* except);
+  // except: a plugin's table to skip, or null. extension: one that the plugin has to offer, or null.
+  DeviceState* host_device(uint32_t use, const plugrad_backend* except, const char* extension = nullptr);
   // The device for tensors without a named device. Throws Error (invalid) if there is none.
   DeviceState& default_device();
   // The device with this DLPack type and index, or null. Tries the default device first, then plugins whose names start with

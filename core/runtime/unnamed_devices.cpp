@@ -13,12 +13,15 @@ namespace {
 std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once somebody asked for it
 }  // namespace
 
-DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except) {
+DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except, const char* extension) {
+  const auto offers = [&](const Plugin& plugin) {
+    return !extension || (plugin.table.get_extension && plugin.table.get_extension(extension));
+  };
   const std::lock_guard lock(mutex_);
   search();
   std::vector<Plugin*> candidates;
   for (Plugin& plugin : plugins_)
-    if (plugin.table.unnamed_use >= use && !plugin.table.stream_create && plugin.source != except)
+    if (plugin.table.unnamed_use >= use && !plugin.table.stream_create && plugin.source != except && offers(plugin))
       candidates.push_back(&plugin);
   std::ranges::stable_sort(candidates, std::greater(), [](const Plugin* plugin) { return plugin->table.unnamed_use; });
   for (Plugin* plugin : candidates) {

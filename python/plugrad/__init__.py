@@ -26,8 +26,8 @@ from .array_api import (__array_api_version__ as __array_api_version__,
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
-from . import (array_api as array_api, autograd as autograd, data as data, nn as nn, optim as optim,
-               training as training)
+from . import (array_api as array_api, autograd as autograd, data as data, linalg as linalg, nn as nn,
+               optim as optim, training as training)
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)

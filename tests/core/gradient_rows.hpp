@@ -16,6 +16,7 @@ struct GradientRow {
   Tensor (*apply)(const Inputs& x);
   std::vector<double> kinks = {};  // no element is within kKinkDistance of one
   bool ties = false;               // no two elements are within kKinkDistance of each other
+  bool falls_back = false;         // a device that lacks it may compute it in host memory
 };
 
 // The step of central differences; every kink is at least 2000 steps away.
@@ -29,6 +30,7 @@ std::vector<GradientRow> composite_rows();
 std::vector<GradientRow> algebra_rows();
 std::vector<GradientRow> order_rows();
 std::vector<GradientRow> rearrangement_rows();
+std::vector<GradientRow> linalg_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
 
 }  // namespace plugrad::test

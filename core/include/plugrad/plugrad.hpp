@@ -1,4 +1,4 @@
-// The whole API except files and data sets, whose headers are in plugrad/io.
+// The whole API except files and data sets, whose headers are in plugrad/io, and linear algebra: plugrad/ops/linalg.hpp.
 #pragma once
 #include <plugrad/autograd/anomaly.hpp>
 #include <plugrad/autograd/autograd.hpp>

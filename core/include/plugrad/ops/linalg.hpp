@@ -1,0 +1,143 @@
+// Linear algebra of small matrices (.., m, n); the leading axes are a batch, and broadcast where a function takes several
+// operands. Dtypes f32 and f64; integers and bools become f32, halves are refused. Extents may be 0. Factors are computed in
+// host memory, by devices whose plugin has the extension of plugrad/sdk/linalg.h; see PLUGRAD_FALLBACK for others. The
+// functions wait for the device. They throw Error (invalid) for shapes that do not fit and LinAlgError, which names the
+// matrix of the batch, where a matrix has no result. Gradients are right to any order unless a comment says otherwise.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace plugrad::linalg {
+
+// A matrix has no result: it is singular, not positive definite, or not finite. Its code is invalid.
+class PLUGRAD_API LinAlgError : public Error {
+ public:
+  explicit LinAlgError(const std::string& message) : Error(Code::invalid, message) {}
+  ~LinAlgError() override;
+};
+
+// --- Linear equations.
+
+// The x with a x = b for square a (.., n, n) and b (.., n, k), or (.., n), which is taken as vectors if b has rank 1 or the
+// shape of a without its last axis. left = false solves x a = b. Throws LinAlgError if a matrix is singular.
+PLUGRAD_API Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
+// The inverse of square matrices. Throws LinAlgError if one is singular. solve is faster and more accurate than a product
+// with the inverse.
+PLUGRAD_API Tensor inv(const Tensor& a);
+// The determinant (..) of square matrices. The second derivative at a singular matrix is not accurate.
+PLUGRAD_API Tensor det(const Tensor& a);
+
+struct SlogDet {
+  Tensor sign, logabsdet;
+};
+// The sign of the determinant, and the natural logarithm of its absolute value: 0 and -inf for a singular matrix, of which
+// the gradient throws LinAlgError. sign has no gradient.
+PLUGRAD_API SlogDet slogdet(const Tensor& a);
+// The solution x of a x = b, or of x a = b if left is false, for a triangular a (.., n, n), of which the other triangle is
+// not read. unitriangular: its diagonal is 1 and is not read either. Divides by zeros of the diagonal.
+PLUGRAD_API Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left = true,
+                                    bool unitriangular = false);
+
+struct LuFactor {
+  Tensor lu, pivots;
+};
+// The factors of a (.., m, n) with its rows swapped, P^T a = L U, in one matrix: L below the diagonal, without its ones, and
+// U on and above it. pivots (.., min(m, n)) of i32 count from 1: row i was swapped with row pivots[i]. A singular matrix has
+// zeros on U's diagonal.
+PLUGRAD_API LuFactor lu_factor(const Tensor& a);
+struct Lu {
+  Tensor p, l, u;
+};
+// a (.., m, n) = p l u: a permutation (.., m, m), a lower triangular matrix with a diagonal of ones, and an upper triangular
+// one. p has no gradient.
+PLUGRAD_API Lu lu(const Tensor& a);
+// The x with a x = b from lu_factor of a. adjoint: with a^T x = b.
+PLUGRAD_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true,
+                            bool adjoint = false);
+// The lower triangular l (.., n, n) with l l^T = a; with upper its transpose. Reads only the lower triangle of a, or the
+// upper one, but the gradient is symmetric. Throws LinAlgError for a matrix that is not positive definite.
+PLUGRAD_API Tensor cholesky(const Tensor& a, bool upper = false);
+// The x with a x = b from l = cholesky(a, upper).
+PLUGRAD_API Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper = false);
+
+// --- Orthogonal factors.
+
+enum class QrMode { reduced, complete, r };
+struct Qr {
+  Tensor q, r;
+};
+// a (.., m, n) = q r with orthonormal columns of q and an upper triangular r. q has min(m, n) columns, or m with
+// QrMode::complete; QrMode::r computes only r, and q is empty. The diagonal of r may be negative. The gradient needs
+// linearly independent columns 0 .. min(m, n) - 1, and throws Error (invalid) for QrMode::complete with m > n.
+PLUGRAD_API Qr qr(const Tensor& a, QrMode mode = QrMode::reduced);
+
+struct Eigh {
+  Tensor eigenvalues, eigenvectors;
+};
+// The eigenvalues (.., n), ascending, of symmetric matrices, and eigenvectors, which are the orthonormal columns of
+// (.., n, n); their signs are arbitrary. Reads the lower triangle, or with upper the upper one. Gradients through the
+// vectors are infinite or NaN where eigenvalues are equal. Throws LinAlgError for a matrix that is not finite.
+PLUGRAD_API Eigh eigh(const Tensor& a, bool upper = false);
+// The eigenvalues alone.
+PLUGRAD_API Tensor eigvalsh(const Tensor& a, bool upper = false);
+
+struct Svd {
+  Tensor u, s, vh;
+};
+// a (.., m, n) = u diag(s) vh with orthonormal columns of u and rows of vh and the singular values s (.., k), descending;
+// k = min(m, n). u is (.., m, k) and vh (.., k, n), or with full_matrices (.., m, m) and (.., n, n), of which the further
+// columns and rows have no gradient. Signs are arbitrary. Gradients through u and vh are infinite or NaN where singular
+// values are equal, and where m != n and one is 0. Throws LinAlgError for a matrix that is not finite.
+PLUGRAD_API Svd svd(const Tensor& a, bool full_matrices = true);
+// The singular values alone.
+PLUGRAD_API Tensor svdvals(const Tensor& a);
+
+// The pseudoinverse (.., n, m), in which singular values up to max(atol, rtol * the largest) count as 0. rtol is
+// max(m, n) times the dtype's epsilon if both are left out, and 0 if only atol is given. The gradient is that at constant
+// rank.
+PLUGRAD_API Tensor pinv(const Tensor& a, std::optional<double> atol = std::nullopt,
+                        std::optional<double> rtol = std::nullopt);
+// The number (i64) of singular values above max(atol, rtol * the largest); defaults as in pinv.
+PLUGRAD_API Tensor matrix_rank(const Tensor& a, std::optional<double> atol = std::nullopt,
+                               std::optional<double> rtol = std::nullopt);
+
+struct LeastSquares {
+  Tensor solution, residuals, rank, singular_values;
+};
+// The x of least norm among those that minimise the norm of a x - b, for a (.., m, n) of any rank and b as in solve.
+// Singular values up to rcond * the largest count as 0; rcond is max(m, n) times the dtype's epsilon if it is left out.
+// residuals are the squares of these norms, per column, or empty unless m > n and all matrices have rank n. rank (..) is
+// i64. Gradients flow through solution, at constant rank, and residuals.
+PLUGRAD_API LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond = std::nullopt);
+
+// --- Norms.
+
+// The p-norm of all elements along axes, or of all; see norm, but integers become f32. Of no elements it is 0, and for a
+// negative or infinite ord an Error (invalid).
+PLUGRAD_API Tensor vector_norm(const Tensor& x, double ord = 2, const Shape& axes = {}, bool keepdim = false);
+
+enum class MatrixNorm { frobenius, nuclear };
+// The square root of the sum of squares, or the sum of singular values, of the matrices along two axes. Halves only for the
+// Frobenius norm.
+PLUGRAD_API Tensor matrix_norm(const Tensor& a, MatrixNorm ord = MatrixNorm::frobenius, const Shape& axes = {-2, -1},
+                               bool keepdim = false);
+// ord 1: the largest sum of |elements| of a column; infinity: of a row; 2: the largest singular value; negative ones: the
+// smallest. Throws Error (invalid) for another ord.
+PLUGRAD_API Tensor matrix_norm(const Tensor& a, double ord, const Shape& axes = {-2, -1}, bool keepdim = false);
+// The condition number: the norm of a times that of its inverse, infinite for a singular matrix. ord is that of matrix_norm;
+// 2 and -2 are quotients of singular values, for which m and n may differ.
+PLUGRAD_API Tensor cond(const Tensor& a, double ord = 2);
+PLUGRAD_API Tensor cond(const Tensor& a, MatrixNorm ord);
+
+// --- Products and parts.
+
+// Square matrices to a power; a negative n takes powers of the inverse, and 0 gives the identity.
+PLUGRAD_API Tensor matrix_power(const Tensor& a, int64_t n);
+// The sum over an axis of products; the operands broadcast.
+PLUGRAD_API Tensor vecdot(const Tensor& a, const Tensor& b, int axis = -1);
+// The elements (.., k) of the last two axes whose column less row is offset. May return a view.
+PLUGRAD_API Tensor diagonal(const Tensor& x, int64_t offset = 0);
+
+}  // namespace plugrad::linalg
