@@ -19,6 +19,7 @@ from ._linear_algebra import *  # noqa: F403
 from ._manipulation import *  # noqa: F403
 from ._reductions import *  # noqa: F403
 from ._searching import *  # noqa: F403
+from ._sets import *  # noqa: F403
 
 __array_api_version__ = "2024.12"
 bool = bool_

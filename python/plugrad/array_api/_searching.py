@@ -1,13 +1,63 @@
-"""Searching, sorting, sets and indexing."""
+"""Searching, sorting and indexing."""
 
+from math import prod
 from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor, argmax, argmin
 
-__all__ = ["argmax", "argmin", "where"]
+__all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis", "where"]
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """x1 where the condition is true and x2 elsewhere; all three broadcast. One of x1 and x2 may be a number."""
     return _plugrad.where(condition, x1, x2)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The positions of the elements that are not 0, in row-major order: one tensor of i64 for each axis. Raises ValueError
+    for rank 0. Waits for the device."""
+    if not x.ndim:
+        raise ValueError("[nonzero] a tensor of rank 0 has no positions: compare it with 0")
+    flat = (x if x.dtype == "bool" else x != 0).flatten()
+    chosen: Tensor = _plugrad.arange(x.numel(), device=x.device)[flat]
+    return tuple(chosen // max(prod(x.shape[i + 1:]), 1) % max(x.shape[i], 1) for i in range(x.ndim))
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """x in order along an axis. NaN is larger than every number."""
+    return _plugrad.sort(x, axis, descending=descending, stable=stable).values
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions that sort x along an axis; i64. Equal elements keep their order also if stable is False."""
+    return _plugrad.argsort(x, axis, descending=descending, stable=stable)
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The parts of x along an axis that indices names; negative ones count from the end. Raises ValueError without an axis
+    unless x has one, and IndexError for an index out of range."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"[take] a tensor of {x.ndim} axes needs an axis")
+    before = (axis or 0) % x.ndim
+    taken: Tensor = x[(slice(None),) * before + (indices,)]
+    return taken
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """out[.., i, ..] = x[.., indices[.., i, ..], ..] along the axis; the other axes broadcast. Negative indices count from
+    the end. Raises IndexError for an index out of range."""
+    axis %= x.ndim
+    ours, theirs = list(x.shape), list(indices.shape)
+    ours[axis] = theirs[axis] = 1
+    shape = list(_plugrad.broadcast_shapes(ours, theirs))
+    along = shape[:axis], shape[axis + 1:]
+    wide = x.expand([*along[0], x.shape[axis], *along[1]])
+    index = indices.to(dtype="i64").expand([*along[0], indices.shape[axis], *along[1]])
+    return wide.gather(axis, index)
+
+
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    """The places, i64, at which the elements of x2 would have to be inserted to keep x1, of rank 1, sorted: before equal
+    elements, or after them if side is "right". sorter: positions that sort x1, if it is not sorted."""
+    return _plugrad.searchsorted(x1 if sorter is None else take(x1, sorter), x2, side=side)
