@@ -1,5 +1,6 @@
 /* Includes only the C headers, as a plugin in C does. */
 #include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/linalg.h>
 #include <plugrad/sdk/native.h>
 
 static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
