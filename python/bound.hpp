@@ -26,14 +26,6 @@ template <> struct Taken<std::optional<Number>> {
     return x ? std::optional(x->value) : std::nullopt;
   }
 };
-template <> struct Taken<Approximation> {
-  using Type = const std::string&;
-  static Approximation core(const std::string& name) {
-    if (name == "none") return Approximation::none;
-    if (name == "tanh") return Approximation::tanh;
-    throw Error(Code::invalid, "[approximate] '" + name + "' is unknown: none or tanh expected");
-  }
-};
 template <Named Enum> struct Taken<Enum> {
   using Type = const std::string&;
   static Enum core(const std::string& name) { return chosen<Enum>(name); }

@@ -21,6 +21,21 @@ template <> struct Choices<PadMode> {
                                         std::pair("replicate", PadMode::replicate),
                                         std::pair("circular", PadMode::circular)};
 };
+template <> struct Choices<Interpolation> {
+  static constexpr const char* kRole = "interpolation";
+  static constexpr std::array kNames = {std::pair("linear", Interpolation::linear), std::pair("lower", Interpolation::lower),
+                                        std::pair("higher", Interpolation::higher),
+                                        std::pair("midpoint", Interpolation::midpoint),
+                                        std::pair("nearest", Interpolation::nearest)};
+};
+template <> struct Choices<Side> {
+  static constexpr const char* kRole = "side";
+  static constexpr std::array kNames = {std::pair("left", Side::left), std::pair("right", Side::right)};
+};
+template <> struct Choices<Approximation> {
+  static constexpr const char* kRole = "approximate";
+  static constexpr std::array kNames = {std::pair("none", Approximation::none), std::pair("tanh", Approximation::tanh)};
+};
 
 template <class Enum>
 concept Named = requires {
