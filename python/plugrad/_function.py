@@ -16,7 +16,8 @@ class FunctionContext:
     _materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors. backward raises ValueError if one was changed in place since."""
+        """Keeps tensors. backward raises ValueError if one was changed in place since. Save arguments and results: further
+        derivatives do not know how other tensors of forward were computed."""
         self._saved = tensors
 
     @property

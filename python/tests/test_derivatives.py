@@ -119,15 +119,15 @@ class Scaled(Function):
     @staticmethod
     def forward(ctx, factor, x, name, y):
         ctx.factor, ctx.needs = factor, ctx.needs_input_grad
-        product = x * y
-        ctx.save_for_backward(x, None, y, product)
-        return product * factor, name, x + y
+        scaled = x * y * factor
+        ctx.save_for_backward(x, None, y, scaled)
+        return scaled, name, x + y
 
     @staticmethod
     def backward(ctx, of_product, of_name, of_sum):
-        x, none, y, product = ctx.saved_tensors
+        x, none, y, scaled = ctx.saved_tensors
         assert none is None and of_name is None and ctx.needs == (False, True, False, True)
-        return None, of_product * product / x * ctx.factor + of_sum, None, of_product * product / y * ctx.factor + of_sum
+        return None, of_product * scaled / x + of_sum, None, of_product * scaled / y + of_sum
 
 
 def test_a_function_has_derivatives_of_all_orders():
