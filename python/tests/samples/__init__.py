@@ -1,13 +1,22 @@
 """A table of all ops with random arguments and the expected results."""
-from . import algebra, arrangement, elementwise, integers, losses, networks, reductions
+from . import algebra, arrangement, elementwise, integers, losses, networks, order, rearrangement, reductions
 from .case import Call, Case, Operand
 from .sample import Sample
 
-ROWS = [row for topic in (elementwise, integers, reductions, arrangement, algebra, networks, losses) for row in topic.ROWS]
+TOPICS = (elementwise, integers, reductions, order, arrangement, rearrangement, algebra, networks, losses)
+ROWS = [row for topic in TOPICS for row in topic.ROWS]
 # Ops without a row, and where they are tested instead.
+PHILOX = "random numbers: tests/core/random_test.cpp compares them with Philox"
+SAMPLING = "random numbers: tests/core/sampling_test.cpp"
+GOLDEN = "no samples yet: tests/torch compares it with PyTorch's results"
 WITHOUT = {
-    "rand": "random numbers: tests/core/random_test.cpp compares them with Philox",
-    "randn": "random numbers: tests/core/random_test.cpp compares them with Philox",
+    "rand": PHILOX, "randn": PHILOX, "normal": PHILOX,
+    **dict.fromkeys(["bernoulli", "exponential", "multinomial", "rand_like", "randint", "randint_like", "randn_like",
+                     "randperm"], SAMPLING),
+    **dict.fromkeys(["aminmax", "as_strided", "block_diag", "broadcast_tensors", "bucketize", "combinations", "histc",
+                     "logspace", "meshgrid", "mode", "nanmedian", "nanquantile", "quantile", "searchsorted", "unflatten",
+                     "unique", "unique_consecutive", "vander"], GOLDEN),
+    "empty": "its elements have no particular values", "empty_like": "its elements have no particular values",
     "clip_grad_norm_": "works on gradients in place: tests/core/clipping_test.cpp",
     "clip_grad_value_": "works on gradients in place: tests/core/clipping_test.cpp",
     "broadcast_shapes": "takes and returns shapes: python/tests/test_ops.py"}

@@ -116,14 +116,17 @@ def product_rows():
         Sample("baddbmm", plus("bij", "bjk", "bik"), added, **products),
         Sample("addcmul", whole_terms, lambda x, a, b, value=1: x + value * a * b, **products),
         Sample("addcdiv", terms, lambda x, a, b, value=1: x + value * np.divide(a, b), ulps=64,
-               dtypes=NUMBERS, accepts=("bool",), result="floating", scale=lambda *args, **named: 20, differs=("f16", "bf16", *INTEGERS)),
+               dtypes=NUMBERS, accepts=("bool",), result="floating", scale=lambda *args, **named: 20,
+               differs=("f16", "bf16", *INTEGERS)),
         Sample("kron", kroneckers, "kron", **products),
-        Sample("cross", crosses, lambda a, b, dim: np.cross(a, b), lambda a, b, dim: peers.torch().linalg.cross(a, b, dim=dim), **products),
+        Sample("cross", crosses, lambda a, b, dim: np.cross(a, b),
+               lambda a, b, dim: peers.torch().linalg.cross(a, b, dim=dim), **products),
         Sample("trace", traces, "trace", **{**products, "result": "accumulated"}),
         Sample("matrix_power", powers, lambda x, n: np.linalg.matrix_power(x, n) if x.size else x, None, **products),
         Sample("multi_dot", chains, chained, peers.named("linalg.multi_dot"), **products),
         Sample("bilinear", forms, lambda a, b, weight, bias=0: np.einsum("...i,oij,...j->...o", a, weight, b) + bias,
-               ulps=256, scale=lambda *args, **named: 1600, differs=("f16", "bf16"), accepts=INTEGERS + ("bool",))]
+               ulps=256,
+               scale=lambda *args, **named: 1600, differs=("f16", "bf16"), accepts=(*INTEGERS, "bool"))]
 
 
 def rows_of(case):
