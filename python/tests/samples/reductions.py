@@ -9,8 +9,8 @@ SPECIAL = "sums"
 WIDE = {"low": -9, "high": 10}  # also leaves out the limits of integers
 
 
-def over_axes(least=0, special=SPECIAL, ties=False, high=4, limits=None, **choices):
-    """A tensor, and axes, one axis or none; sometimes keepdim."""
+def over_axes(least=0, special=SPECIAL, ties=False, high=4, limits=None, listed=False, **choices):
+    """A tensor, and axes, one axis or none; sometimes keepdim. listed: one axis is a tuple as well."""
     def draw(case):
         shape = case.shape(low=1 if least else 0, high=high, least=least)
         named = {"keepdim": True} if case.chance() else {}
@@ -20,7 +20,7 @@ def over_axes(least=0, special=SPECIAL, ties=False, high=4, limits=None, **choic
         x = case.tensor(shape, special=special, kinks=kinks, repeats=not (ties and case.aim == "gradient"), **within)
         if shape and case.chance(0.8):
             axes = case.axes(len(shape))
-            return Call(x, axes if len(axes) > 1 or case.chance() else axes[0], **named)
+            return Call(x, axes if listed or len(axes) > 1 or case.chance() else axes[0], **named)
         return Call(x, **named)
     return draw
 
@@ -73,8 +73,9 @@ def reduction_rows():
                differs=(*INTEGERS, "bool"), dtypes=ALL, result="floating", scale=magnitude, ulps=32),
         Sample("prod", over_axes(special="tame", high=2), numpys("prod", wide),
                peers.flat_reduction("prod"), dtypes=ALL, result="accumulated", ulps=400),
-        Sample("max", over_axes(least=1, special=True, ties=True), numpys("max"), "amax", dtypes=ALL, ulps=0),
-        Sample("min", over_axes(least=1, special=True, ties=True), numpys("min"), "amin", dtypes=ALL, ulps=0),
+        # Of one axis that is no tuple they return indices, too.
+        Sample("max", over_axes(least=1, special=True, ties=True, listed=True), numpys("max"), "amax", dtypes=ALL, ulps=0),
+        Sample("min", over_axes(least=1, special=True, ties=True, listed=True), numpys("min"), "amin", dtypes=ALL, ulps=0),
         Sample("argmax", over_axes(least=1, special=True), flat_index(np.argmax if np else None),
                peers.flat_reduction("argmax"), dtypes=ALL, result="i64", gradient=False, differs=("bool",)),
         Sample("argmin", over_axes(least=1, special=True), flat_index(np.argmin if np else None),
