@@ -44,7 +44,8 @@ class PLUGRAD_API Function {
   virtual std::vector<Tensor> backward(const std::vector<Tensor>& grads) = 0;
 
  protected:
-  // Called in forward: keeps tensors for backward. Inputs and results stay in the graph; undefined tensors are allowed.
+  // Called in forward: keeps tensors for backward. Inputs and results stay in the graph; for further derivatives other
+  // tensors are constants. Undefined tensors are allowed.
   void save_for_backward(std::vector<Tensor> tensors);
   // Called in backward: returns them. Throws Error (invalid) if one was changed in place since.
   std::vector<Tensor> saved_tensors() const;
