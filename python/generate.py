@@ -20,8 +20,9 @@ NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequ
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
               "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
-              "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode"}
-RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|void"
+              "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode",
+              "std::optional<RoundingMode>"}
+RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|bool|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
 ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("minimum", ("x", "other"))}
@@ -141,6 +142,8 @@ def literal(text):
 
 def argument(name, kind, default):
     """A parameter as nanobind takes it. A tensor that may be left out may also be None."""
+    if default is None and (kind, name) == ("const Tensor&", "min"):  # of clamp, where max may stand alone
+        return f'nb::arg("{name}").none() = nb::none()'
     if default is None:
         return f'nb::arg("{name}")'
     if kind == "const Tensor&" or default == "std::nullopt":

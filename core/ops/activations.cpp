@@ -4,6 +4,7 @@
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
 
@@ -124,6 +125,13 @@ Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> m
     return max ? minimum(raised, *max) : raised;
   };
   return differentiable(kRule, Bounds{min, max}, limited(), x);
+}
+
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
+  require_defined(x, "clamp");
+  if (!min.defined() && !max.defined()) refuse("clamp", "there is no bound: give min, max or both");
+  const Tensor raised = min.defined() ? where(logical_or(lt(x, min), isnan(min)), min, x) : x;
+  return max.defined() ? where(logical_or(gt(raised, max), isnan(max)), max, raised) : raised;
 }
 
 }  // namespace plugrad

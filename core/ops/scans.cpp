@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/arithmetic.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -34,10 +35,9 @@ Tensor reversed(const Tensor& x, int axis) { return slice(x, axis, -1, -x.size(a
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int axis) {
-  static constexpr auto kRule =
-      rule("cumsum", gradient<kPayload>([](const Tensor& grad, int along) {
-             return reversed(cumsum(reversed(grad, along), along), along);
-           }));
+  static constexpr auto kRule = rule("cumsum", gradient<kPayload>([](const Tensor& grad, int along) {
+                                       return reversed(cumsum(reversed(grad, along), along), along);
+                                     }));
   const int along = scanned_axis("cumsum", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
   Tensor sums;
@@ -57,6 +57,14 @@ Tensor cumprod(const Tensor& x, int axis) {
   const DType dtype = summed_dtype(x);
   const Tensor products = cast(scan(cast(x, accumulator_of(dtype)), along, mul), dtype);
   return products.is_same(x) ? clone(x) : products;
+}
+
+Tensor logcumsumexp(const Tensor& x, int axis) {
+  require_floating("logcumsumexp", x);
+  const int along = scanned_axis("logcumsumexp", x, axis);
+  if (!x.rank()) return clone(x);
+  const Tensor sums = cast(scan(cast(x, accumulator_of(x.dtype())), along, logaddexp), x.dtype());
+  return sums.is_same(x) ? clone(x) : sums;
 }
 
 namespace {

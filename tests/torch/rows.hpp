@@ -31,5 +31,6 @@ struct TorchRow {
 std::vector<TorchRow> contraction_rows();
 std::vector<TorchRow> sorting_rows();
 std::vector<TorchRow> arrangement_rows();
+std::vector<TorchRow> arithmetic_rows();
 
 }  // namespace plugrad::test

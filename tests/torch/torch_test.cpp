@@ -135,6 +135,7 @@ void expect_family(const std::string& family, const std::vector<TorchRow>& rows)
 TEST(Torch, Contractions) { expect_family("contraction_rows", contraction_rows()); }
 TEST(Torch, Sorting) { expect_family("sorting_rows", sorting_rows()); }
 TEST(Torch, Arrangements) { expect_family("arrangement_rows", arrangement_rows()); }
+TEST(Torch, Arithmetic) { expect_family("arithmetic_rows", arithmetic_rows()); }
 
 }  // namespace
 }  // namespace plugrad::test

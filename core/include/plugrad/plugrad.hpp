@@ -11,6 +11,7 @@
 #include <plugrad/nn/value.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
+#include <plugrad/ops/arithmetic.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/assignment.hpp>
 #include <plugrad/ops/attention.hpp>
@@ -31,6 +32,7 @@
 #include <plugrad/ops/losses.hpp>
 #include <plugrad/ops/masks.hpp>
 #include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/moments.hpp>
 #include <plugrad/ops/normalization.hpp>
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
@@ -40,6 +42,7 @@
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/sets.hpp>
 #include <plugrad/ops/sorting.hpp>
+#include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>

@@ -28,5 +28,8 @@ PLUGRAD_API Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val
 // bool. The gradient is 1 at the bounds and 0 beyond them. Throws Error (invalid) without any bound.
 PLUGRAD_API Tensor clamp(const Tensor& x, std::optional<Number> min = std::nullopt,
                          std::optional<Number> max = std::nullopt);
+// The same with bounds that broadcast with x, of which one may be undefined. Where a bound is NaN, so is the result. A bound
+// that replaces x gets the gradient.
+PLUGRAD_API Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
 
 }  // namespace plugrad

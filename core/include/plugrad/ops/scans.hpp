@@ -9,6 +9,8 @@ namespace plugrad {
 PLUGRAD_API Tensor cumsum(const Tensor& x, int axis);
 // Products of bools and integers are i64, and wrap. The gradient is right at zeros.
 PLUGRAD_API Tensor cumprod(const Tensor& x, int axis);
+// ln of the sums of e^x, without overflow. Floating dtypes.
+PLUGRAD_API Tensor logcumsumexp(const Tensor& x, int axis);
 // The largest and the smallest element so far, and the position of the last such; of the last NaN once there is one. The
 // gradient goes to that element.
 PLUGRAD_API ValuesIndices cummax(const Tensor& x, int axis);

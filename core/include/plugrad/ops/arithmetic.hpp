@@ -1,0 +1,47 @@
+// Further arithmetic of two tensors or more, elementwise. Operands broadcast, and their dtypes are promoted as in add.
+// Functions with floating results give f32 for integers and bools. Comments state the gradients at kinks.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <optional>
+
+namespace plugrad {
+
+// a + alpha b, and a - alpha b.
+PLUGRAD_API Tensor add(const Tensor& a, const Tensor& b, Number alpha);
+PLUGRAD_API Tensor sub(const Tensor& a, const Tensor& b, Number alpha);
+
+enum class RoundingMode { trunc, floor };
+// a / b, rounded towards zero or down if a mode is given. Rounded, integers stay integers (0 where b is 0), and the gradient
+// is 0.
+PLUGRAD_API Tensor div(const Tensor& a, const Tensor& b, std::optional<RoundingMode> rounding_mode);
+PLUGRAD_API Tensor div(const Tensor& a, Number b, std::optional<RoundingMode> rounding_mode);
+// a + weight (b - a). Floating dtypes.
+PLUGRAD_API Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+PLUGRAD_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+
+// ln(e^a + e^b) and log2(2^a + 2^b), without overflow.
+PLUGRAD_API Tensor logaddexp(const Tensor& a, const Tensor& b);
+PLUGRAD_API Tensor logaddexp2(const Tensor& a, const Tensor& b);
+// a ln(b); 0 where a is 0 and b is no NaN. The derivative with respect to a is 0 where a = 0 and b <= 0.
+PLUGRAD_API Tensor xlogy(const Tensor& a, const Tensor& b);
+PLUGRAD_API Tensor xlogy(const Tensor& a, Number b);
+PLUGRAD_API Tensor xlogy(Number a, const Tensor& b);
+// a^b in f64.
+PLUGRAD_API Tensor float_power(const Tensor& a, const Tensor& b);
+PLUGRAD_API Tensor float_power(const Tensor& a, Number b);
+PLUGRAD_API Tensor float_power(Number a, const Tensor& b);
+// sqrt(a^2 + b^2), without overflow. The gradient at (0, 0) is NaN.
+PLUGRAD_API Tensor hypot(const Tensor& a, const Tensor& b);
+
+// |a| with the sign of b, which of a zero counts too; that of NaN counts as positive. The derivative is 0 at a = 0, and with
+// respect to b.
+PLUGRAD_API Tensor copysign(const Tensor& a, const Tensor& b);
+PLUGRAD_API Tensor copysign(const Tensor& a, Number b);
+// 0 where x < 0 or x is NaN, values where x is 0, and 1 where x > 0, in their common dtype. No gradient.
+PLUGRAD_API Tensor heaviside(const Tensor& x, const Tensor& values);
+// The larger and the smaller; where one is NaN, the other one. The gradient is halved where they are equal.
+PLUGRAD_API Tensor fmax(const Tensor& a, const Tensor& b);
+PLUGRAD_API Tensor fmin(const Tensor& a, const Tensor& b);
+
+}  // namespace plugrad

@@ -1,0 +1,42 @@
+// Statistics that leave NaN out, of several variables, and of sampled functions. For axes and keepdim see sum.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <vector>
+
+namespace plugrad {
+
+// Sums, means and variances of the elements that are not NaN, which have no gradient. Without any such element, the sum is 0
+// and the others are NaN. See sum, mean and var.
+PLUGRAD_API Tensor nansum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+PLUGRAD_API Tensor nanmean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+PLUGRAD_API Tensor nanvar(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
+PLUGRAD_API Tensor nanstd(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
+// The variance, or its root, and the mean.
+PLUGRAD_API std::vector<Tensor> var_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
+                                         double correction = 1);
+PLUGRAD_API std::vector<Tensor> std_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
+                                         double correction = 1);
+// The covariances (m, m) of m variables, the rows of x, over their observations; of one variable (rank 0 or 1) a number.
+// fweights (integers) says how often each observation counts, aweights how much. Throws Error (invalid) if shapes do not fit.
+PLUGRAD_API Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {}, const Tensor& aweights = {});
+// Pearson's correlation coefficients of the rows of x, limited to [-1, 1].
+PLUGRAD_API Tensor corrcoef(const Tensor& x);
+
+// The integral of y along an axis by the trapezoidal rule, at distances dx or between the points x, a vector or a tensor that
+// broadcasts to y.
+PLUGRAD_API Tensor trapezoid(const Tensor& y, double dx = 1, int axis = -1);
+PLUGRAD_API Tensor trapezoid(const Tensor& y, const Tensor& x, int axis = -1);
+// The slopes along each of the axes, or along all: central differences of second order inside, and differences of order
+// edge_order (1 or 2) at the ends. spacing is the distance of elements along all axes. Throws Error (invalid) for an axis of
+// fewer than edge_order + 1 elements.
+PLUGRAD_API std::vector<Tensor> gradient(const Tensor& x, double spacing = 1, const Shape& axes = {},
+                                         int64_t edge_order = 1);
+// The same with a distance for each axis.
+PLUGRAD_API std::vector<Tensor> gradient(const Tensor& x, const std::vector<double>& spacing, const Shape& axes = {},
+                                         int64_t edge_order = 1);
+// The same with the coordinates of the elements, a vector for each axis.
+PLUGRAD_API std::vector<Tensor> gradient(const Tensor& x, const std::vector<Tensor>& spacing, const Shape& axes = {},
+                                         int64_t edge_order = 1);
+
+}  // namespace plugrad
