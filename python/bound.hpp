@@ -30,6 +30,12 @@ template <Named Enum> struct Taken<Enum> {
   using Type = const std::string&;
   static Enum core(const std::string& name) { return chosen<Enum>(name); }
 };
+template <Named Enum> struct Taken<std::optional<Enum>> {
+  using Type = const std::optional<std::string>&;
+  static std::optional<Enum> core(const std::optional<std::string>& name) {
+    return name ? std::optional(chosen<Enum>(*name)) : std::nullopt;
+  }
+};
 template <> struct Taken<std::optional<DType>> {
   using Type = const DTypeLike&;
   static std::optional<DType> core(const DTypeLike& x) { return x.get(); }

@@ -18,13 +18,14 @@ PLUGRAD_API std::vector<Tensor> var_mean(const Tensor& x, const Shape& axes = {}
 PLUGRAD_API std::vector<Tensor> std_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
                                          double correction = 1);
 // The covariances (m, m) of m variables, the rows of x, over their observations; of one variable (rank 0 or 1) a number.
-// fweights (integers) says how often each observation counts, aweights how much. Throws Error (invalid) if shapes do not fit.
+// fweights (integers) says how often each observation counts, aweights how much. Throws Error (invalid) if shapes do not
+// fit.
 PLUGRAD_API Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {}, const Tensor& aweights = {});
 // Pearson's correlation coefficients of the rows of x, limited to [-1, 1].
 PLUGRAD_API Tensor corrcoef(const Tensor& x);
 
-// The integral of y along an axis by the trapezoidal rule, at distances dx or between the points x, a vector or a tensor that
-// broadcasts to y.
+// The integral of y along an axis by the trapezoidal rule, at distances dx or between the points x, a vector or a tensor
+// that broadcasts to y.
 PLUGRAD_API Tensor trapezoid(const Tensor& y, double dx = 1, int axis = -1);
 PLUGRAD_API Tensor trapezoid(const Tensor& y, const Tensor& x, int axis = -1);
 // The slopes along each of the axes, or along all: central differences of second order inside, and differences of order
