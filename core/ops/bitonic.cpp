@@ -31,6 +31,13 @@ DType key_dtype(DType dtype) {
 // Places go up to 3 n, where f32 is exact.
 DType place_dtype(int64_t n) { return n <= int64_t{1} << 22 ? DType::f32 : DType::i64; }
 
+// 0 .. length - 1, by doubling: IOTA needs a device that takes numbers as operands.
+Tensor places_up_to(int64_t length, DType dtype, Device device) {
+  Tensor places = zeros({1}, dtype, device);
+  while (places.count() < length) places = cat({places, add(places, places.count())});
+  return slice(places, 0, 0, length);
+}
+
 // A NaN becomes an infinity with a place beyond those of numbers.
 Pairs without_nan(const Pairs& pairs, int64_t n, bool descending) {
   const Tensor nan = isnan(pairs.key);
@@ -44,7 +51,7 @@ Pairs pairs_of(const Tensor& x, int64_t n, bool descending) {
   Tensor key = cast(x, key_dtype(x.dtype()));
   const bool floating = is_floating(key.dtype());
   if (descending) key = floating ? neg(key) : sub(-1, key);
-  const Tensor place = expand(arange(0, length, 1, place_dtype(n), x.device()), x.shape());
+  const Tensor place = expand(places_up_to(length, place_dtype(n), x.device()), x.shape());
   const Pairs pairs = floating ? without_nan({key, place}, n, descending) : Pairs{key, place};
   const std::vector<int64_t> added = {0, n - length};
   const Number last = floating ? Number(kInfinity) : Number(std::numeric_limits<int64_t>::max());
