@@ -77,7 +77,7 @@ Rows statistics_rows() {
 }
 }  // namespace
 
-std::vector<GradientRow> arithmetic_rows() {
+std::vector<GradientRow> further_arithmetic_rows() {
   Rows all = elementwise_rows();
   for (GradientRow& row : statistics_rows()) all.push_back(std::move(row));
   return all;
