@@ -78,6 +78,7 @@ void bind_sizes(nb::module_& m) {
   bind_drawn(m, "randn", "mean", "std", randn);
   bind_like(m, "zeros_like", 0);
   bind_like(m, "ones_like", 1);
+  bind_like(m, "empty_like", 0);
   m.def("full_like", full_as, nb::arg("like"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
         nb::arg("device") = nb::none());
   m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("fill_value") = nb::none(),

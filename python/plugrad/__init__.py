@@ -17,10 +17,9 @@ from .array_api import (__array_api_version__ as __array_api_version__,
                         __array_namespace_info__ as __array_namespace_info__, asarray as asarray, astype as astype,
                         bitwise_invert as bitwise_invert, bool as bool, broadcast_arrays as broadcast_arrays,
                         broadcast_to as broadcast_to, can_cast as can_cast, conj as conj,
-                        cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, e as e, empty as empty,
-                        empty_like as empty_like, equal as equal, expand_dims as expand_dims,
-                        finfo as finfo, iinfo as iinfo, imag as imag, inf as inf, isdtype as isdtype,
-                        matrix_transpose as matrix_transpose, nan as nan, newaxis as newaxis,
+                        cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, e as e, equal as equal,
+                        expand_dims as expand_dims, finfo as finfo, iinfo as iinfo, imag as imag, inf as inf,
+                        isdtype as isdtype, matrix_transpose as matrix_transpose, nan as nan, newaxis as newaxis,
                         permute_dims as permute_dims, pi as pi, positive as positive, real as real,
                         result_type as result_type, take as take, take_along_axis as take_along_axis,
                         unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
@@ -33,7 +32,6 @@ from . import (array_api as array_api, autograd as autograd, data as data, linal
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)
-from .array_api import broadcast_shapes as broadcast_shapes  # type: ignore[assignment]
 
 __version__ = "0.1.0"
 

@@ -138,6 +138,8 @@ SAME = [lambda f, x: f.sum(x, axis=()), lambda f, x: f.sum(x, axis=1), lambda f,
         lambda f, x: f.searchsorted(f.asarray([3, 1, 5]), f.asarray([3, 4]), side="right", sorter=f.asarray([1, 0, 2])),
         lambda f, x: f.unique_values(x > 0), lambda f, x: f.unique_counts(x > 0).counts,
         lambda f, x: f.unique_inverse(f.asarray([[5, 1], [1, 5]])).inverse_indices,
+        lambda f, x: f.linspace(0, 1, 4), lambda f, x: f.linspace(1, 3, 4, endpoint=False, dtype=f.float64),
+        lambda f, x: f.stack(f.meshgrid(x[0], x[1])), lambda f, x: f.meshgrid(x[0], x[1, :2], indexing="ij")[0],
         lambda f, x: f.unique_all(f.asarray([7, 2, 7, 3])).indices, lambda f, x: f.tensordot(x, x, axes=([0], [0]))]
 
 
@@ -150,7 +152,29 @@ def test_functions_are_numpys(call):
         numpy.allclose(ours.numpy(), theirs, rtol=1e-6)
 
 
-REFUSED = [(lambda: xp.squeeze(grid(), 0), ValueError, "its extent is not 1"),
+SQUARE = [[4.0, 1.0], [1.0, 3.0]]
+SAME_LINALG = [lambda f, a: f.linalg.cholesky(a),
+               lambda f, a: f.linalg.cross(f.asarray([1.0, 2, 3]), f.asarray([0.0, 1, 0])),
+               lambda f, a: f.linalg.det(a), lambda f, a: f.linalg.diagonal(a, offset=1),
+               lambda f, a: f.linalg.eigh(a).eigenvalues, lambda f, a: f.linalg.eigvalsh(a), lambda f, a: f.linalg.inv(a),
+               lambda f, a: f.linalg.matrix_norm(a, ord=1, keepdims=True), lambda f, a: f.linalg.matrix_power(a, -2),
+               lambda f, a: f.linalg.matrix_rank(a), lambda f, a: f.linalg.matrix_rank(a, rtol=f.asarray(0.9)),
+               lambda f, a: f.linalg.outer(a[0], a[1]), lambda f, a: f.linalg.pinv(a[:, :1]),
+               lambda f, a: f.linalg.pinv(a, rtol=f.asarray(0.9)), lambda f, a: f.linalg.slogdet(a).logabsdet,
+               lambda f, a: f.linalg.solve(a, a[0]), lambda f, a: f.linalg.solve(f.stack([a, a]), f.stack([a[0], a[1]])),
+               lambda f, a: f.linalg.svd(a, full_matrices=False).S, lambda f, a: f.linalg.svdvals(a),
+               lambda f, a: f.linalg.trace(a, offset=-1), lambda f, a: f.linalg.vector_norm(a, axis=0, ord=1),
+               lambda f, a: f.linalg.vecdot(a, a), lambda f, a: f.linalg.tensordot(a, a, axes=1)]
+
+
+@pytest.mark.parametrize("call", SAME_LINALG)
+def test_linear_algebra_is_numpys(call):
+    ours, theirs = call(xp, xp.asarray(SQUARE, dtype="f64")), numpy.asarray(call(numpy, numpy.array(SQUARE)))
+    assert ours.shape == theirs.shape and numpy.allclose(numpy.asarray(ours), theirs)
+
+
+REFUSED = [(lambda: xp.vecdot(grid(), grid().T), ValueError, "extents of axis -1 differ"),
+           (lambda: xp.squeeze(grid(), 0), ValueError, "its extent is not 1"),
            (lambda: xp.expand_dims(grid(), 4), IndexError, "axis 4 is out of range"),
            (lambda: xp.cumulative_sum(grid()), ValueError, "needs an axis"),
            (lambda: xp.broadcast_shapes((2,), (3,)), ValueError, "(2)"),

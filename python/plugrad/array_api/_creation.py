@@ -3,12 +3,10 @@
 from typing import Any
 
 from .. import _plugrad
-from .._plugrad import Tensor, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
+from .._plugrad import Tensor, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, zeros, zeros_like
 
-__all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "ones",
-           "ones_like", "tril", "triu", "zeros", "zeros_like"]
-
-empty, empty_like = zeros, zeros_like
+__all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace",
+           "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
 
 
 def _unshared(what: str) -> ValueError:
@@ -59,6 +57,14 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     return _plugrad.arange(start, stop, step, dtype=dtype, device=device)
 
 
+def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+             endpoint: bool = True) -> Tensor:
+    """num numbers at equal distances from start to stop, which is left out if endpoint is False."""
+    if endpoint:
+        return _plugrad.linspace(start, stop, num, dtype=dtype, device=device)
+    return _plugrad.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+
+
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """A matrix with 1 on diagonal number k and 0 elsewhere; without n_cols it is square."""
     columns = n_rows if n_cols is None else n_cols
@@ -66,6 +72,13 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
         return _plugrad.eye(n_rows, columns, dtype=dtype, device=device)
     row, column = _plugrad.arange(n_rows, device=device).unsqueeze(1), _plugrad.arange(columns, device=device)
     return (row + k == column).to(dtype="f32" if dtype is None else dtype)
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+    """The coordinates of all points of a grid: one tensor for each of the given axes. As in NumPy, "xy" swaps the first two
+    axes of the results; PyTorch's default is "ij"."""
+    grids: tuple[Tensor, ...] = _plugrad.meshgrid(list(arrays), indexing=indexing)  # type: ignore[assignment]
+    return list(grids)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

@@ -14,7 +14,10 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of products along an axis; the others broadcast."""
+    """The sum of products along an axis, counted from the end; the others broadcast. Raises ValueError where its extents
+    differ."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"[vecdot] the extents of axis {axis} differ: shapes {x1.shape} and {x2.shape}")
     return _plugrad.sum(x1 * x2, axis)
 
 

@@ -1,0 +1,103 @@
+"""The standard's linear algebra, for matrices in the last two axes; the others are a batch. plugrad.linalg has PyTorch's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import linalg as _linalg
+from .._plugrad import Tensor, outer
+from ..linalg import EighResult, QRResult, SlogdetResult, SVDResult, det, inv, slogdet, svdvals
+from ._linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from ._manipulation import broadcast_shapes
+
+__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+           "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+           "trace", "vecdot", "vector_norm"]
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with x = L L^T; with upper its transpose. Raises LinAlgError, a ValueError, where x is not
+    positive definite."""
+    return _linalg.cholesky(x, upper=upper)
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross product along an axis of extent 3."""
+    return _linalg.cross(x1, x2, axis=axis)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The elements whose column less their row is offset."""
+    return _linalg.diagonal(x, offset=offset)
+
+
+def eigh(x: Tensor, /) -> EighResult:
+    """The eigenvalues, ascending, and orthonormal eigenvectors of symmetric matrices."""
+    return _linalg.eigh(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues, ascending, of symmetric matrices."""
+    return _linalg.eigvalsh(x)
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """A norm of matrices: "fro", "nuc", 1, 2, infinity, or one of these numbers negated."""
+    return _linalg.matrix_norm(x, ord, keepdim=keepdims)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Square matrices to a power; a negative one takes powers of the inverse."""
+    return _linalg.matrix_power(x, n)
+
+
+def _cutoff(singular: Tensor, rtol: Tensor) -> Tensor:
+    """rtol, one number for each matrix, times the largest singular value."""
+    return rtol.unsqueeze(-1) * singular.max(axis=-1, keepdims=True)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The number of singular values above rtol times the largest; i64. rtol is max(m, n) times the dtype's epsilon unless it
+    is given."""
+    if isinstance(rtol, Tensor):
+        singular = svdvals(x)
+        return (singular > _cutoff(singular, rtol)).sum(-1)
+    return _linalg.matrix_rank(x, rtol=rtol)
+
+
+def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The pseudoinverse. Singular values up to rtol times the largest count as 0; see matrix_rank."""
+    if not isinstance(rtol, Tensor):
+        return _linalg.pinv(x, rtol=rtol)
+    left, singular, right = _linalg.svd(x, full_matrices=False)
+    kept = singular > _cutoff(singular, rtol)
+    inverse: Tensor = (1 / singular.masked_fill(~kept, 1)).masked_fill(~kept, 0)
+    product: Tensor = (right.mT * inverse.unsqueeze(-2)) @ left.mT
+    return product
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """x = Q R with orthonormal columns of Q and upper triangular R. mode: "reduced" or "complete"."""
+    return _linalg.qr(x, mode)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The x with x1 x = x2 for square x1. x2 is a vector if it has rank 1, else matrices."""
+    if x2.ndim > 1:
+        x2 = x2.expand([*broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]])
+    return _linalg.solve(x1, x2)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """x = U diag(S) Vh with orthonormal columns of U, orthonormal rows of Vh, and descending S."""
+    return _linalg.svd(x, full_matrices)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of diagonal(x, offset=offset). Without a dtype, sums of integers are i64."""
+    elements = diagonal(x, offset=offset)
+    return elements.sum(-1) if dtype is None else elements.sum(-1, dtype=dtype)
+
+
+def vector_norm(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """The p-norm along axes, or of all elements."""
+    return _linalg.vector_norm(x, ord, axis=axis, keepdims=keepdims)
