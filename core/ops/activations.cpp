@@ -130,8 +130,10 @@ Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> m
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
   require_defined(x, "clamp");
   if (!min.defined() && !max.defined()) refuse("clamp", "there is no bound: give min, max or both");
-  const Tensor raised = min.defined() ? where(logical_or(lt(x, min), isnan(min)), min, x) : x;
-  return max.defined() ? where(logical_or(gt(raised, max), isnan(max)), max, raised) : raised;
+  if (!max.defined()) return maximum(x, min);
+  if (!min.defined()) return minimum(x, max);
+  const Tensor raised = where(logical_or(lt(x, min), isnan(min)), min, x);
+  return where(logical_or(gt(raised, max), isnan(max)), max, raised);
 }
 
 }  // namespace plugrad

@@ -21,7 +21,7 @@ Rows elementwise_rows() {
       {"xlogy", "Plain", {{2, 3}, {3}}, 0.5, 2.5, [](I x) { return xlogy(x[0], x[1]); }},
       {"float_power", "Plain", {{2, 3}, {3}}, 0.5, 2.5, [](I x) { return float_power(x[0], x[1]); }},
       {"hypot", "Plain", {{2, 3}, {3}}, 0.5, 2.5, [](I x) { return hypot(x[0], x[1]); }},
-      {"copysign", "Plain", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(copysign(x[0], x[1])); }, {0}},
+      {"copysign", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return exp(copysign(x[0], f64({-1, 2, -0.0}))); }, {0}},
       {"fmax", "Plain", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(fmax(x[0], x[1])); }, {}, true},
       {"fmin", "Plain", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(fmin(x[0], x[1])); }, {}, true},
       {"clamp", "Tensors", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(clamp(x[0], x[1], x[1] + 1)); }, {}, true},
@@ -34,7 +34,7 @@ Rows elementwise_rows() {
   };
 }
 
-Tensor with_gap(I x) { return where(Tensor::from(std::vector<bool>{true, false, true}, {3}), x[0], std::nan("")); }
+Tensor with_gap(I x) { return where(Tensor::from(std::vector<bool>{true, false, true}, {3}), x[0], f64({std::nan("")})); }
 
 Rows statistics_rows() {
   return {

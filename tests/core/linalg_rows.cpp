@@ -19,7 +19,7 @@ Tensor regular(const Tensor& x) {
   return x * 0.3 + eye(m, n, DType::f64) * unsqueeze(arange(0, m, 1, DType::f64) * 1.5 + 2, 1);
 }
 Tensor symmetric(const Tensor& x) { return regular(x + transpose(x)); }
-Tensor positive(const Tensor& x) { return matmul(x, transpose(x)) + eye(x.size(-2), -1, DType::f64) * 2; }
+Tensor definite(const Tensor& x) { return matmul(x, transpose(x)) + eye(x.size(-2), -1, DType::f64) * 2; }
 Tensor even(const Tensor& x) { return x * x; }
 
 Tensor all_of(const Lu& made) { return matmul(made.l, made.u * 2) + made.u * 3 - sum(exp(made.l)); }
@@ -54,8 +54,8 @@ Rows equation_rows() {
          const LuFactor factors = lu_factor(flip(regular(x[0]), {0}));
          return lu_solve(factors.lu, factors.pivots, x[1]) + lu_solve(factors.lu, factors.pivots, x[1], true, true);
        }},
-      {"cholesky", "Lower", {{2, 3, 3}}, kLow, kHigh, [](I x) { return cholesky(positive(x[0])); }},
-      {"cholesky", "Upper", {{2, 2}}, kLow, kHigh, [](I x) { return exp(cholesky(positive(x[0]), true) * 0.5); }},
+      {"cholesky", "Lower", {{2, 3, 3}}, kLow, kHigh, [](I x) { return cholesky(definite(x[0])); }},
+      {"cholesky", "Upper", {{2, 2}}, kLow, kHigh, [](I x) { return exp(cholesky(definite(x[0]), true) * 0.5); }},
       {"cholesky_solve", "Lower", {{3, 1}, {3, 3}}, kLow, kHigh,
        [](I x) { return cholesky_solve(x[0], regular(x[1])) + cholesky_solve(x[0], regular(x[1]), true); }},
   };

@@ -37,12 +37,12 @@ Tensor positive(const Shape& shape, DType dtype) {
   const Tensor x = matrices(shape, dtype);
   return matmul(x, transpose(x)) + identity(x);
 }
-::testing::AssertionResult equal(const Tensor& a, const Tensor& b) {
+::testing::AssertionResult matches(const Tensor& a, const Tensor& b) {
   return close(a, b.shape(), elements(b), tolerance(a.dtype()) * static_cast<double>(a.rank() ? a.size(-1) + 1 : 1));
 }
 ::testing::AssertionResult orthonormal(const Tensor& q) {
   const Tensor product = matmul(transpose(q), q);
-  return equal(product, identity(product));
+  return matches(product, identity(product));
 }
 
 template <class Check> void each_matrix(Check check) {
@@ -57,16 +57,16 @@ TEST_F(Linalg, FactorsGiveTheMatrixAgain) {
   each_matrix([](const Shape& shape, DType dtype) {
     const Tensor a = matrices(shape, dtype);
     const Lu l = lu(a);
-    EXPECT_TRUE(equal(matmul(l.p, matmul(l.l, l.u)), a));
-    EXPECT_TRUE(equal(tril(l.l), l.l));
-    EXPECT_TRUE(equal(triu(l.u), l.u));
+    EXPECT_TRUE(matches(matmul(l.p, matmul(l.l, l.u)), a));
+    EXPECT_TRUE(matches(tril(l.l), l.l));
+    EXPECT_TRUE(matches(triu(l.u), l.u));
     for (const QrMode mode : {QrMode::reduced, QrMode::complete}) {
       const Qr q = qr(a, mode);
-      EXPECT_TRUE(equal(matmul(q.q, q.r), a));
+      EXPECT_TRUE(matches(matmul(q.q, q.r), a));
       EXPECT_TRUE(orthonormal(q.q));
-      EXPECT_TRUE(equal(triu(q.r), q.r));
+      EXPECT_TRUE(matches(triu(q.r), q.r));
     }
-    EXPECT_TRUE(equal(qr(a, QrMode::r).r, qr(a).r));
+    EXPECT_TRUE(matches(qr(a, QrMode::r).r, qr(a).r));
   });
 }
 
@@ -74,20 +74,20 @@ TEST_F(Linalg, SingularVectorsGiveTheMatrixAgain) {
   each_matrix([](const Shape& shape, DType dtype) {
     const Tensor a = matrices(shape, dtype);
     const Svd s = svd(a, false), full = svd(a);
-    EXPECT_TRUE(equal(matmul(s.u * unsqueeze(s.s, -2), s.vh), a));
+    EXPECT_TRUE(matches(matmul(s.u * unsqueeze(s.s, -2), s.vh), a));
     EXPECT_TRUE(orthonormal(s.u) && orthonormal(transpose(s.vh)));
     EXPECT_TRUE(orthonormal(full.u) && orthonormal(transpose(full.vh)));
     EXPECT_EQ(full.u.size(-1), a.size(-2));
     EXPECT_EQ(full.vh.size(-2), a.size(-1));
-    EXPECT_TRUE(equal(svdvals(a), s.s));
+    EXPECT_TRUE(matches(svdvals(a), s.s));
   });
 }
 
 TEST_F(Linalg, Pseudoinverses) {
   each_matrix([](const Shape& shape, DType dtype) {
     const Tensor a = regular(shape, dtype), p = pinv(a), rank = matrix_rank(a);
-    EXPECT_TRUE(equal(matmul(matmul(a, p), a), a));
-    EXPECT_TRUE(equal(matmul(matmul(p, a), p), p));
+    EXPECT_TRUE(matches(matmul(matmul(a, p), a), a));
+    EXPECT_TRUE(matches(matmul(matmul(p, a), p), p));
     const double full = static_cast<double>(std::min(a.size(-1), a.size(-2)));
     EXPECT_EQ(rank.rank(), a.rank() - 2);
     EXPECT_EQ(elements(rank), std::vector<double>(static_cast<size_t>(rank.count()), full));
@@ -99,17 +99,17 @@ TEST_F(Linalg, SymmetricMatrices) {
     if (!is_square(shape)) return;
     const Tensor x = matrices(shape, dtype), a = x + transpose(x);
     const Eigh e = eigh(a);
-    EXPECT_TRUE(equal(matmul(e.eigenvectors * unsqueeze(e.eigenvalues, -2), transpose(e.eigenvectors)), a));
+    EXPECT_TRUE(matches(matmul(e.eigenvectors * unsqueeze(e.eigenvalues, -2), transpose(e.eigenvectors)), a));
     EXPECT_TRUE(orthonormal(e.eigenvectors));
-    EXPECT_TRUE(equal(eigvalsh(a), e.eigenvalues));
-    EXPECT_TRUE(equal(eigvalsh(tril(a)), e.eigenvalues));
-    EXPECT_TRUE(equal(eigvalsh(triu(a), true), e.eigenvalues));
+    EXPECT_TRUE(matches(eigvalsh(a), e.eigenvalues));
+    EXPECT_TRUE(matches(eigvalsh(tril(a)), e.eigenvalues));
+    EXPECT_TRUE(matches(eigvalsh(triu(a), true), e.eigenvalues));
     const Tensor p = positive(shape, dtype), l = cholesky(p);
-    EXPECT_TRUE(equal(matmul(l, transpose(l)), p));
-    EXPECT_TRUE(equal(tril(l), l));
-    EXPECT_TRUE(equal(cholesky(p, true), transpose(l)));
-    EXPECT_TRUE(equal(cholesky_solve(p, l), identity(p)));
-    EXPECT_TRUE(equal(cholesky_solve(p, transpose(l), true), identity(p)));
+    EXPECT_TRUE(matches(matmul(l, transpose(l)), p));
+    EXPECT_TRUE(matches(tril(l), l));
+    EXPECT_TRUE(matches(cholesky(p, true), transpose(l)));
+    EXPECT_TRUE(matches(cholesky_solve(p, l), identity(p)));
+    EXPECT_TRUE(matches(cholesky_solve(p, transpose(l), true), identity(p)));
   });
 }
 
@@ -117,20 +117,20 @@ TEST_F(Linalg, SolutionsSolve) {
   each_matrix([](const Shape& shape, DType dtype) {
     if (!is_square(shape)) return;
     const Tensor a = regular(shape, dtype), b = matrices(shape, dtype), v = sum(b, {-1});
-    EXPECT_TRUE(equal(matmul(a, solve(a, b)), b));
-    EXPECT_TRUE(equal(matmul(solve(a, b, false), a), b));
-    EXPECT_TRUE(equal(matmul(a, inv(a)), identity(a)));
-    EXPECT_TRUE(equal(matmul(transpose(a), inv(transpose(a))), identity(a)));
+    EXPECT_TRUE(matches(matmul(a, solve(a, b)), b));
+    EXPECT_TRUE(matches(matmul(solve(a, b, false), a), b));
+    EXPECT_TRUE(matches(matmul(a, inv(a)), identity(a)));
+    EXPECT_TRUE(matches(matmul(transpose(a), inv(transpose(a))), identity(a)));
     const LuFactor f = lu_factor(a);
-    EXPECT_TRUE(equal(lu_solve(f.lu, f.pivots, b), solve(a, b)));
-    EXPECT_TRUE(equal(lu_solve(f.lu, f.pivots, b, true, true), solve(transpose(a), b)));
-    EXPECT_TRUE(equal(lu_solve(f.lu, f.pivots, b, false), solve(a, b, false)));
-    EXPECT_TRUE(equal(solve_triangular(a, b, true), solve(triu(a), b)));
-    EXPECT_TRUE(equal(solve_triangular(a, b, false, false), solve(tril(a), b, false)));
-    EXPECT_TRUE(equal(solve_triangular(a * 0.01, b, false, true, true), solve(tril(a * 0.01, -1) + identity(a), b)));
-    EXPECT_TRUE(equal(lstsq(a, b).solution, solve(a, b)));
-    EXPECT_TRUE(equal(solve(a, v), squeeze(solve(a, unsqueeze(v, -1)), {-1})));
-    EXPECT_TRUE(equal(slogdet(a).sign * exp(slogdet(a).logabsdet), det(a)));
+    EXPECT_TRUE(matches(lu_solve(f.lu, f.pivots, b), solve(a, b)));
+    EXPECT_TRUE(matches(lu_solve(f.lu, f.pivots, b, true, true), solve(transpose(a), b)));
+    EXPECT_TRUE(matches(lu_solve(f.lu, f.pivots, b, false), solve(a, b, false)));
+    EXPECT_TRUE(matches(solve_triangular(a, b, true), solve(triu(a), b)));
+    EXPECT_TRUE(matches(solve_triangular(a, b, false, false), solve(tril(a), b, false)));
+    EXPECT_TRUE(matches(solve_triangular(a * 0.01, b, false, true, true), solve(tril(a * 0.01, -1) + identity(a), b)));
+    EXPECT_TRUE(matches(lstsq(a, b).solution, solve(a, b)));
+    EXPECT_TRUE(matches(solve(a, v), squeeze(solve(a, unsqueeze(v, -1)), {-1})));
+    EXPECT_TRUE(matches(slogdet(a).sign * exp(slogdet(a).logabsdet), det(a)));
   });
 }
 

@@ -29,7 +29,7 @@ PLUGRAD_API Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val
 PLUGRAD_API Tensor clamp(const Tensor& x, std::optional<Number> min = std::nullopt,
                          std::optional<Number> max = std::nullopt);
 // The same with bounds that broadcast with x, of which one may be undefined. Where a bound is NaN, so is the result. A bound
-// that replaces x gets the gradient.
+// that replaces x gets the gradient; a single bound that equals x gets half of it.
 PLUGRAD_API Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
 
 }  // namespace plugrad
