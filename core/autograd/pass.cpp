@@ -123,10 +123,10 @@ void Pass::require_no_nan_in_leaves() {
   for (const NodeSum& each : leaves_) require_no_nan(*each.node, each.sum);
 }
 
-void Pass::finish(Node& node) {
+[[gnu::always_inline]] inline void Pass::finish(Node& node) {
   if (!options_.retain_graph) {
     for (Tensor& each : node.saved) {
-      if (!each.defined()) continue;
+      if (!each.defined()) [[likely]] continue;
       each = {};
       node.flags |= Node::kSpent;
     }
@@ -170,7 +170,7 @@ Tensor connected(Tensor gradient, Node& node, size_t i) {
 }
 }  // namespace
 
-void Pass::propagate(Node& node) {
+[[gnu::always_inline]] inline void Pass::propagate(Node& node) {
   Tensor grad = std::exchange(node.sum, {});
   if ((node.flags | watched_) & Node::kWatched) [[unlikely]] return propagate_watched(node, std::move(grad));
   pass_on(node, [&](size_t i) { return gradient_of_operand(node, i, grad); });
