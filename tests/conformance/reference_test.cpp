@@ -130,8 +130,8 @@ TEST(References, ArgsortIsStableAndPutsNaNLast) {
     for (int i = 0; i < 7; ++i) problem.inputs[0].set(i, values[i]);
     problem.set_attributes(plugrad_sort{sizeof(plugrad_sort), 0, descending});
     std::vector<int64_t> order;
-    for (const Expected& e : expectations(row_of(PLUGRAD_OP_ARGSORT), question, problem)[0].elements)
-      order.push_back(static_cast<int64_t>(e.value));
+    const auto expected = expectations(row_of(PLUGRAD_OP_ARGSORT), question, problem);
+    for (const Expected& e : expected[0].elements) order.push_back(static_cast<int64_t>(e.value));
     return order;
   };
   EXPECT_EQ(indices(0), (std::vector<int64_t>{3, 2, 4, 0, 6, 1, 5}));
