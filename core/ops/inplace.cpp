@@ -68,7 +68,9 @@ void Tensor::add_(const Tensor& other, Number scale) {
   if (promote_types(dtype(), other.dtype()) != dtype() && is_floating(other.dtype()) && !is_floating(dtype()))
     throw Error(Code::invalid, std::string("[add_] the sum is ") + dtype_name(other.dtype()) + ", which a tensor of " +
                                    dtype_name(dtype()) + " cannot hold: cast one of them");
-  const Tensor term = fitting(*this, scale.real() == 1 ? other : mul(other, scale));
+  // The product needs the wider dtype: -1 * u8 wraps, even if this tensor holds the result.
+  const auto scaled = [&] { return mul(cast(other, promote_types(dtype(), other.dtype())), scale); };
+  const Tensor term = fitting(*this, scale.real() == 1 ? other : scaled());
   const bool recorded = is_recorded(*this, &term);
   if (recorded) require_unshared(*this, "add_");
   write(*this, Op::ADD, term);

@@ -17,13 +17,13 @@ from .array_api import (__array_api_version__ as __array_api_version__,
                         __array_namespace_info__ as __array_namespace_info__, asarray as asarray, astype as astype,
                         bitwise_invert as bitwise_invert, bool as bool, broadcast_arrays as broadcast_arrays,
                         broadcast_to as broadcast_to, can_cast as can_cast, conj as conj,
-                        cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, e as e, equal as equal,
+                        cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, e as e,
                         expand_dims as expand_dims, finfo as finfo, iinfo as iinfo, imag as imag, inf as inf,
                         isdtype as isdtype, matrix_transpose as matrix_transpose, nan as nan, newaxis as newaxis,
-                        permute_dims as permute_dims, pi as pi, positive as positive, real as real,
-                        result_type as result_type, take as take, take_along_axis as take_along_axis,
-                        unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
-                        unique_values as unique_values, unstack as unstack, vecdot as vecdot)
+                        permute_dims as permute_dims, pi as pi, real as real, result_type as result_type, take as take,
+                        take_along_axis as take_along_axis, unique_all as unique_all, unique_counts as unique_counts,
+                        unique_inverse as unique_inverse, unique_values as unique_values, unstack as unstack,
+                        vecdot as vecdot)
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices

@@ -127,7 +127,9 @@ SAME = [lambda f, x: f.sum(x, axis=()), lambda f, x: f.sum(x, axis=1), lambda f,
         lambda f, x: f.triu(x, k=1),
         lambda f, x: f.arange(5, step=2), lambda f, x: f.arange(1, 0, -0.25), lambda f, x: f.full(3, True),
         lambda f, x: f.full_like(x, 2, dtype=f.int32), lambda f, x: f.zeros_like(x, dtype=f.int8),
-        lambda f, x: f.add(1, x), lambda f, x: f.maximum(0, x), lambda f, x: f.atan2(1, x), lambda f, x: f.equal(x, 3),
+        lambda f, x: f.add(1, x), lambda f, x: f.maximum(0, x), lambda f, x: f.atan2(1, x), lambda f, x: f.copysign(x, -1.0),
+        lambda f, x: f.hypot(3.0, x), lambda f, x: f.logaddexp(x, 0.5), lambda f, x: f.signbit(x), lambda f, x: f.positive(x),
+        lambda f, x: f.equal(x, 3),
         lambda f, x: f.logical_and(True, x > 0), lambda f, x: f.clip(x, -1, 2), lambda f, x: f.clip(x, None, x[:1]),
         lambda f, x: f.bitwise_invert(f.astype(x, f.int32)), lambda f, x: f.vecdot(x, x, axis=0),
         lambda f, x: f.argmax(x, axis=0, keepdims=True), lambda f, x: f.where(x > 0, x, 0), lambda f, x: f.sort(x, axis=0),
@@ -210,6 +212,16 @@ def test_the_package_has_the_names_and_keeps_pytorchs_meanings():
     assert plugrad.std(x).item() == pytest.approx(numpy.std(GRID, ddof=1)) and plugrad.sum(x, ()).item() == x.sum().item()
     assert x.repeat((1, 2)).shape == (2, 6) == plugrad.repeat(x, (1, 2)).shape
     assert plugrad.finfo is xp.finfo and plugrad.bool == "bool" and plugrad.pi == math.pi
+
+
+def test_subtraction_in_place_does_not_wrap_in_the_narrower_dtype():
+    x = xp.asarray([0, 500], dtype="i16")
+    x -= xp.asarray([1, 200], dtype="u8")
+    assert x.tolist() == [-1, 300] and x.dtype == "i16"
+
+
+def test_products_of_vectors_keep_the_dtype():
+    assert xp.vecdot(xp.asarray([2, 3], dtype="u8"), xp.asarray([4, 5], dtype="u8")).dtype == "u8"
 
 
 def test_numbers_from_tensors():

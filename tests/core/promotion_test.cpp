@@ -132,6 +132,14 @@ TEST(Promotion, IndicesAndTargetsOfAnyInteger) {
   }
 }
 
+TEST(Promotion, TermsInPlaceAreScaledInTheWiderDtype) {
+  for (const DType narrow : {U8, I8, B}) {
+    Tensor x = of(I16, {0, 500}, {2});
+    x.add_(of(narrow, {1, 0}, {2}), -300);
+    EXPECT_TRUE(close(x, {2}, {-300, 500})) << narrow;
+  }
+}
+
 TEST(Promotion, InPlaceAdditionKeepsItsDtype) {
   Tensor x = i64({1, 2});
   x.add_(of(U8, {3, 4}, {2}));

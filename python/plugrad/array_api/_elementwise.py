@@ -11,16 +11,17 @@ from typing import Any
 
 from .. import _plugrad
 from .._plugrad import (Tensor, abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, exp, expm1, floor, isfinite,
-                        isinf, isnan, log, log1p, log2, log10, logical_not, reciprocal, round, sign, sin, sinh, sqrt,
-                        square, tan, tanh, trunc)
+                        isinf, isnan, log, log1p, log2, log10, logical_not, reciprocal, round, sign, signbit, sin, sinh,
+                        sqrt, square, tan, tanh, trunc)
 from ._dtypes import result_type
 
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-           "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "cos", "cosh",
-           "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "imag", "isfinite",
-           "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_and", "logical_not",
-           "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "not_equal", "positive", "pow", "real",
-           "reciprocal", "remainder", "round", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc"]
+           "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
+           "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot",
+           "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+           "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+           "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh",
+           "sqrt", "square", "subtract", "tan", "tanh", "trunc"]
 
 
 def _beside(x: Any, other: Any) -> Any:
@@ -42,6 +43,9 @@ def _of_two(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Any, Any]
 
 
 atan2 = _of_two(_plugrad.atan2)
+copysign = _of_two(_plugrad.copysign)
+hypot = _of_two(_plugrad.hypot)
+logaddexp = _of_two(_plugrad.logaddexp)
 logical_and = _of_two(_plugrad.logical_and)
 logical_or = _of_two(_plugrad.logical_or)
 logical_xor = _of_two(_plugrad.logical_xor)

@@ -18,7 +18,8 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     differ."""
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"[vecdot] the extents of axis {axis} differ: shapes {x1.shape} and {x2.shape}")
-    return _plugrad.sum(x1 * x2, axis)
+    products = x1 * x2
+    return _plugrad.sum(products, axis, dtype=products.dtype)
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
