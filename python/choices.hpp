@@ -41,6 +41,13 @@ template <> struct Choices<RoundingMode> {
   static constexpr std::array kNames = {std::pair("trunc", RoundingMode::trunc), std::pair("floor", RoundingMode::floor)};
 };
 
+template <> struct Choices<ScatterReduction> {
+  static constexpr const char* kRole = "reduce";
+  static constexpr std::array kNames = {std::pair("sum", ScatterReduction::sum), std::pair("prod", ScatterReduction::prod),
+                                        std::pair("mean", ScatterReduction::mean), std::pair("amax", ScatterReduction::amax),
+                                        std::pair("amin", ScatterReduction::amin)};
+};
+
 template <class Enum>
 concept Named = requires {
   Choices<Enum>::kNames;

@@ -20,7 +20,7 @@ NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequ
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
               "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
-              "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode",
+              "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode", "ScatterReduction",
               "std::optional<RoundingMode>"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|bool|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
@@ -31,8 +31,8 @@ OTHER_NAMES = {"abs": ["absolute"], "cat": ["concat", "concatenate"], "clamp": [
                "mul": ["multiply"], "ne": ["not_equal"], "neg": ["negative"], "sub": ["subtract"],  # PyTorch's, too
                "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"], "vstack": ["row_stack"]}
 VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
-RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "deviation": "std", "pads": "pad",
-           "start_axis": "start_dim", "end_axis": "end_dim"}
+RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "axis2": "dim2", "deviation": "std",
+           "pads": "pad", "start_axis": "start_dim", "end_axis": "end_dim"}
 RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repeats"): "dims",
               ("unfold", "axis"): "dimension", ("tensordot", "axes"): "dims",
               ("rot90", "axes"): "dims", ("vander", "n"): "N", ("tensor_split", "sections"): "indices_or_sections",

@@ -115,6 +115,11 @@ nb::object put_in_place(nb::handle self, const nb::object& key, const nb::object
   put(nb::cast<Tensor>(self), key.ptr(), value.ptr(), accumulate);
   return nb::borrow(self);
 }
+
+nb::object nonzero_of(const Tensor& x, bool as_tuple) {
+  if (!as_tuple) return wrap(unlocked([x] { return nonzero(x); }));
+  return nb::tuple(nb::cast(unlocked([x] { return where(x); })));
+}
 }  // namespace
 
 void assign_index(const Tensor& x, PyObject* key, PyObject* value) { put(x, key, value, false); }
@@ -125,7 +130,9 @@ void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
       "occurs. indices: a key, such as a tuple of tensors. Gradients flow to x and to values.";
   m.def("index_put", with_put, nb::arg("x"), nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
         kDoc);
-  tensor
+  constexpr const char* kNonzero = "With as_tuple: one tensor of positions for each axis, as where(x) returns.";
+  m.def("nonzero", nonzero_of, nb::arg("x"), nb::kw_only(), nb::arg("as_tuple"), kNonzero);
+  tensor.def("nonzero", nonzero_of, nb::kw_only(), nb::arg("as_tuple"), kNonzero)
       .def("index_put", with_put, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false, kDoc)
       .def("index_put_", put_in_place, nb::arg("indices").none(), nb::arg("values"), nb::arg("accumulate") = false,
            "x[indices] = values, or x[indices] += values with every occurrence of an element counted. Returns itself.");

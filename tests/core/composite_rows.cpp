@@ -168,6 +168,62 @@ Rows indexing_rows() {
   };
 }
 
+Tensor reduced(I x, ScatterReduction reduce, bool include_self) {
+  return exp(scatter_reduce(x[0], 0, i64({2, 0, 2, 0, -1, 2, 0, 0}, {4, 2}), x[1], reduce, include_self) * 0.25);
+}
+
+Rows scatter_rows() {
+  const std::vector<Shape> shapes = {{3, 2}, {4, 2}};
+  return {
+      {"scatter", "Repeating", {{3, 2}, {2, 3}}, kLow, kHigh,
+       [](I x) { return exp(scatter(x[0], 0, i64({2, 0, 2, -2}, {2, 2}), x[1])); }},
+      {"scatter", "Number", {{3, 2}}, kLow, kHigh, [](I x) { return exp(scatter(x[0], 1, i64({1, 0}, {2, 1}), 0.5)); }},
+      {"scatter_reduce", "Sum", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::sum, true); }},
+      {"scatter_reduce", "SumOfOthers", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::sum, false); }},
+      {"scatter_reduce", "Mean", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::mean, true); }},
+      {"scatter_reduce", "MeanOfOthers", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::mean, false); }},
+      {"scatter_reduce", "Product", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::prod, true); }},
+      {"scatter_reduce", "Largest", shapes, -8, 8, [](I x) { return reduced(x, ScatterReduction::amax, true); }, {}, true},
+      {"scatter_reduce", "SmallestOfOthers", shapes, -8, 8,
+       [](I x) { return reduced(x, ScatterReduction::amin, false); }, {}, true},
+      {"masked_select", "Broadcast", {{2, 3}}, kLow, kHigh, [](I x) { return exp(masked_select(x[0], mask())); }},
+      {"masked_scatter", "More", {{2, 3}, {4}}, kLow, kHigh, [](I x) { return exp(masked_scatter(x[0], corner(), x[1])); }},
+  };
+}
+
+Rows selection_rows() {
+  return {
+      {"take", "Flat", {{2, 3}}, kLow, kHigh, [](I x) { return exp(take(x[0], i64({5, 0, -1, 0}, {2, 2}))); }},
+      {"take", "Axis", {{2, 3}}, kLow, kHigh, [](I x) { return exp(take(x[0], i64({2, 0, -1, 0}, {2, 2}), 1)); }},
+      {"take_along_dim", "Broadcast", {{3, 1}}, kLow, kHigh,
+       [](I x) { return exp(take_along_dim(x[0], i64({2, 0, -1, 0}, {2, 2}), 0)); }},
+      {"take_along_axis", "Plain", {{2, 3}}, kLow, kHigh,
+       [](I x) { return exp(take_along_axis(x[0], i64({1, -1}, {1, 2}))); }},
+      {"put", "Repeating", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(put(x[0], i64({5, 0, -1}), x[1])); }},
+      {"put", "Added", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(put(x[0], i64({5, 0, -1}), x[1], true)); }},
+      {"put_along_axis", "Broadcast", {{2, 3}, {2, 1}}, kLow, kHigh,
+       [](I x) { return exp(put_along_axis(x[0], i64({2, 0}, {1, 2}), x[1], 1)); }},
+      {"index_select", "Repeating", {{3, 2}}, kLow, kHigh, [](I x) { return exp(index_select(x[0], 0, i64({2, 0, -1}))); }},
+      {"index_add", "Scaled", {{3, 2}, {3, 2}}, kLow, kHigh,
+       [](I x) { return exp(index_add(x[0], 0, i64({2, 0, 2}), x[1], 0.5)); }},
+      {"index_copy", "Repeating", {{2, 3}, {2, 2}}, kLow, kHigh,
+       [](I x) { return exp(index_copy(x[0], -1, i64({2, 0}), x[1])); }},
+      {"index_fill", "Number", {{2, 3}}, kLow, kHigh, [](I x) { return exp(index_fill(x[0], 1, i64({2, 0}), 0.5)); }},
+      {"index_fill", "Tensor", {{2, 3}, {}}, kLow, kHigh, [](I x) { return exp(index_fill(x[0], 1, i64({2, 0}), x[1])); }},
+      {"narrow", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return exp(narrow(x[0], 1, -2, 2)); }},
+      {"unbind", "Product", {{3, 2}}, kLow, kHigh, [](I x) { return unbind(x[0])[0] * unbind(x[0])[2]; }},
+      {"diagonal", "Above", {{2, 2, 3}}, kLow, kHigh, [](I x) { return exp(diagonal(x[0], 1, -2, -1)); }},
+      {"diagonal", "Outside", {{2, 3}}, kLow, kHigh, [](I x) { return cat({diagonal(x[0], 5), diagonal(x[0], -1)}); }},
+      {"diag", "Matrix", {{2, 3}}, kLow, kHigh, [](I x) { return exp(diag(x[0])); }},
+      {"diag", "Vector", {{2}}, kLow, kHigh, [](I x) { return exp(diag(x[0], -1)); }},
+      {"diag_embed", "Turned", {{2, 2}}, kLow, kHigh, [](I x) { return exp(diag_embed(x[0], 1, 2, 0)); }},
+      {"diagonal_scatter", "Below", {{3, 2}, {2}}, kLow, kHigh, [](I x) { return exp(diagonal_scatter(x[0], x[1], -1)); }},
+      {"select_scatter", "Last", {{2, 3}, {2}}, kLow, kHigh, [](I x) { return exp(select_scatter(x[0], x[1], 1, -1)); }},
+      {"slice_scatter", "Step", {{4, 2}, {2, 2}}, kLow, kHigh,
+       [](I x) { return exp(slice_scatter(x[0], x[1], 0, 1, {}, 2)); }},
+  };
+}
+
 Tensor attended(I x, const Tensor& mask, bool causal) {
   return scaled_dot_product_attention(x[0], x[1], x[2], mask, 0, causal);
 }
@@ -223,8 +279,8 @@ Rows loss_rows() {
 std::vector<GradientRow> composite_rows() {
   Rows all;
   for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
-                           convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, order_rows,
-                           rearrangement_rows, further_arithmetic_rows, linalg_rows})
+                           convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, scatter_rows,
+                           selection_rows, order_rows, rearrangement_rows, further_arithmetic_rows, linalg_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

@@ -220,6 +220,7 @@ const std::set<std::string> kWithoutGradient = {
     "linspace",    "logspace",   "empty",      "empty_like", "tril_indices", "triu_indices",
     "clip_grad_norm_", "argsort", "isin",      "searchsorted", "bucketize", "histc",    "rand_like",   "randn_like",
     "randint",     "randint_like", "randperm", "bernoulli", "multinomial", "normal", "exponential", "wrap_indices",
+    "nonzero", "argwhere",
     "matrix_rank"};
 
 TEST(GradientRows, EveryPublicFunctionHasOneOrNoGradient) {

@@ -33,13 +33,17 @@
 #include <plugrad/ops/masks.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/moments.hpp>
+#include <plugrad/ops/nonzero.hpp>
 #include <plugrad/ops/normalization.hpp>
+#include <plugrad/ops/parts.hpp>
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/random.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/scans.hpp>
+#include <plugrad/ops/scatter.hpp>
+#include <plugrad/ops/selection.hpp>
 #include <plugrad/ops/sets.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/special_values.hpp>

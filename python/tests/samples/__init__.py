@@ -1,9 +1,9 @@
 """A table of all ops with random arguments and the expected results."""
-from . import algebra, arrangement, elementwise, integers, losses, networks, order, rearrangement, reductions
+from . import algebra, arrangement, elementwise, indexing, integers, losses, networks, order, rearrangement, reductions
 from .case import Call, Case, Operand
 from .sample import Sample
 
-TOPICS = (elementwise, integers, reductions, order, arrangement, rearrangement, algebra, networks, losses)
+TOPICS = (elementwise, integers, reductions, order, arrangement, indexing, rearrangement, algebra, networks, losses)
 ROWS = [row for topic in TOPICS for row in topic.ROWS]
 # Ops without a row, and where they are tested instead.
 PHILOX = "random numbers: tests/core/random_test.cpp compares them with Philox"

@@ -64,6 +64,30 @@ def without_negative(name):
     return called
 
 
+def counted_from_start(name, index_at, dim_at):
+    """It refuses negative indices. index_at, dim_at: the places of the arguments."""
+    def called(*given, **named):
+        import torch
+        args = list(given)
+        index, extent = args[index_at], args[0].shape[args[dim_at]]
+        args[index_at] = index.where(index >= 0, index + extent)
+        return getattr(torch, name)(*args, **named)
+    return called
+
+
+def peer_where_unique(name):
+    """It keeps any of several elements for one place; those that are not the last are written to where the last is."""
+    def called(x, dim, index, src):
+        import torch
+        index = index.where(index >= 0, index + x.shape[dim])
+        src = src[tuple(map(slice, index.shape))]
+        order = torch.arange(index.shape[dim]).reshape([-1 if i == dim % x.ndim else 1 for i in range(x.ndim)])
+        shape = [x.shape[i] if i == dim % x.ndim else n for i, n in enumerate(index.shape)]
+        last = torch.zeros(shape, dtype=torch.int64).scatter_reduce(dim, index, order.expand(index.shape), "amax")
+        return getattr(torch, name)(x, dim, index, src.gather(dim, last.gather(dim, index)))
+    return called
+
+
 def masked_fill(x, mask, value):
     return x.expand(mask.shape).masked_fill(mask, value)
 

@@ -1,0 +1,22 @@
+// Elements chosen by whether they are true. A number counts as true if it is not 0; NaN is true. All functions but
+// masked_scatter wait for the device, because the number of true elements determines the shape of the result.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <vector>
+
+namespace plugrad {
+
+// The positions (i64) of the true elements in row-major order: one row for each, with its position along each axis of x.
+PLUGRAD_API Tensor nonzero(const Tensor& x);
+PLUGRAD_API Tensor argwhere(const Tensor& x);
+// The same positions as one tensor (i64) of rank 1 for each axis, which index accepts as a key. Rank 0 counts as rank 1.
+PLUGRAD_API std::vector<Tensor> where(const Tensor& condition);
+// The elements of x where mask (bool) is true, row-major, as a tensor of rank 1. Both broadcast.
+PLUGRAD_API Tensor masked_select(const Tensor& x, const Tensor& mask);
+// x with the elements of source, row-major, in place of those where mask (bool) is true. x and mask broadcast; source has
+// x's dtype. Throws Error (index_error) if source has too few elements, which some devices report later. The gradient of
+// source is 0 for elements beyond the number of true ones.
+PLUGRAD_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
+
+}  // namespace plugrad

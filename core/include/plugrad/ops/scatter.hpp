@@ -1,0 +1,23 @@
+// Writes at index along an axis: each element of src goes to out[.., index[.., i, ..], ..]. index is of an integer dtype,
+// and its negative elements count from the end. It has the rank of x and of src, is no larger than src, and along the other
+// axes no larger than x. src has x's dtype. A tensor of rank 0 counts as one of rank 1. An index out of range is an Error
+// (index_error); some devices report it later.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// A copy of x with src at index. Of several elements for one place the last is kept, and only that one has a gradient. x has
+// gradient 0 where it is replaced.
+PLUGRAD_API Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& src);
+PLUGRAD_API Tensor scatter(const Tensor& x, int axis, const Tensor& index, Number value);
+
+enum class ScatterReduction { sum, prod, mean, amax, amin };
+// A copy of x whose elements are joined with those of src at index. include_self: x's elements take part; else only those
+// that no index names are kept. The mean of integers is rounded down. All elements that equal the largest or the smallest
+// share its gradient equally; so does, as in PyTorch, an equal element of x that does not take part, whose share is lost.
+// Throws Error (invalid) for bools. prod, amax and amin wait for the device.
+PLUGRAD_API Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& index, const Tensor& src, ScatterReduction reduce,
+                                  bool include_self = true);
+
+}  // namespace plugrad

@@ -1,0 +1,36 @@
+// Elements chosen by tensors of an integer dtype, whose negative elements count from the end. An index out of range is an
+// Error (index_error); some devices report it later. Where several writes name one element, the last one is kept, and only
+// that one has a gradient.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <optional>
+
+namespace plugrad {
+
+// The elements at these positions of the flattened tensor, in index's shape. With an axis: elements of that axis, in whose
+// place the axes of index stand.
+PLUGRAD_API Tensor take(const Tensor& x, const Tensor& index, std::optional<int64_t> axis = std::nullopt);
+// out[.., i, ..] = x[.., indices[.., i, ..], ..] along the axis. The ranks are equal, and the other axes broadcast. Without
+// an axis, both are flattened first. Throws Error (invalid) if the ranks differ.
+PLUGRAD_API Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> axis = std::nullopt);
+// The same, along the last axis unless another is given.
+PLUGRAD_API Tensor take_along_axis(const Tensor& x, const Tensor& indices, int axis = -1);
+// A copy of x with source's elements at these positions of the flattened tensor, or added to them. index and source have as
+// many elements, and source has x's dtype.
+PLUGRAD_API Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate = false);
+// A copy of x with values at indices along the axis. indices and values broadcast to x's other extents, and values takes x's
+// dtype.
+PLUGRAD_API Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& values, int axis);
+// The elements of an axis that index (rank 1 or 0) names, in its order.
+PLUGRAD_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
+// A copy of x with alpha * source added at index (rank 1 or 0) along the axis. source has x's shape, but with index's extent
+// along the axis, and x's dtype.
+PLUGRAD_API Tensor index_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Number alpha = 1);
+// The same with source in place of x's elements.
+PLUGRAD_API Tensor index_copy(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
+// A copy of x with value at index (rank 1 or 0) along the axis. A tensor has rank 0 and takes x's dtype.
+PLUGRAD_API Tensor index_fill(const Tensor& x, int axis, const Tensor& index, Number value);
+PLUGRAD_API Tensor index_fill(const Tensor& x, int axis, const Tensor& index, const Tensor& value);
+
+}  // namespace plugrad

@@ -1,0 +1,31 @@
+// Operands of functions that write at an index along an axis.
+#pragma once
+#include <core/ops/part.hpp>
+#include <core/ops/replace.hpp>
+
+namespace plugrad {
+
+// The part of a tensor that begins at its first element, with these extents.
+struct Corner {
+  Shape extents;
+  Tensor operator()(const Tensor& x) const;
+};
+
+// The part of x that index reaches, the axis, and the index counted from the start.
+struct ScatterTarget {
+  Tensor part;
+  int axis;
+  Tensor index;
+  Corner corner;
+};
+
+// Both throw Error (invalid), which names the function, for operands that do not fit.
+ScatterTarget scatter_target(const char* name, const Tensor& x, int axis, const Tensor& index);
+// The part of src that is written.
+Tensor scatter_source(const char* name, const Tensor& x, const Tensor& index, const Tensor& src);
+// x with the target's part replaced.
+Tensor with_target(const Tensor& x, const ScatterTarget& target, const Tensor& part);
+// x, of rank 1 at least.
+Tensor as_line(const Tensor& x);
+
+}  // namespace plugrad
