@@ -29,7 +29,8 @@ ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("m
 OTHER_NAMES = {"abs": ["absolute"], "cat": ["concat", "concatenate"], "clamp": ["clip"], "div": ["divide", "true_divide"],
                "ge": ["greater_equal"], "gt": ["greater"], "le": ["less_equal"], "lt": ["less"], "movedim": ["moveaxis"],
                "mul": ["multiply"], "ne": ["not_equal"], "neg": ["negative"], "sub": ["subtract"],  # PyTorch's, too
-               "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"], "vstack": ["row_stack"]}
+               "equal": ["array_equal"], "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"],
+               "trapezoid": ["trapz"], "vstack": ["row_stack"]}
 VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "axis2": "dim2", "deviation": "std",
            "pads": "pad", "start_axis": "start_dim", "end_axis": "end_dim"}
@@ -144,6 +145,8 @@ def argument(name, kind, default):
     """A parameter as nanobind takes it. A tensor that may be left out may also be None."""
     if default is None and (kind, name) == ("const Tensor&", "min"):  # of clamp, where max may stand alone
         return f'nb::arg("{name}").none() = nb::none()'
+    if default is None and kind.startswith("std::optional"):
+        return f'nb::arg("{name}").none()'
     if default is None:
         return f'nb::arg("{name}")'
     if kind == "const Tensor&" or default == "std::nullopt":
