@@ -36,6 +36,11 @@ template <> struct Choices<Approximation> {
   static constexpr const char* kRole = "approximate";
   static constexpr std::array kNames = {std::pair("none", Approximation::none), std::pair("tanh", Approximation::tanh)};
 };
+template <> struct Choices<BagMode> {
+  static constexpr const char* kRole = "mode";
+  static constexpr std::array kNames = {std::pair("sum", BagMode::sum), std::pair("mean", BagMode::mean),
+                                        std::pair("max", BagMode::max)};
+};
 template <> struct Choices<RoundingMode> {
   static constexpr const char* kRole = "rounding_mode";
   static constexpr std::array kNames = {std::pair("trunc", RoundingMode::trunc), std::pair("floor", RoundingMode::floor)};

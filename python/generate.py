@@ -14,14 +14,14 @@ LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment
             "linalg": "several tensors as one result: python/linalg.cpp"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 # Headers whose functions are no methods.
-FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "normalization", "pooling"}
+FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "margin_losses", "normalization", "pooling"}
 # Names of first parameters that the function does not work on.
 NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequence", "elements"}
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
               "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
               "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode", "ScatterReduction",
-              "std::optional<RoundingMode>"}
+              "std::optional<RoundingMode>", "BagMode"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|bool|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
@@ -45,7 +45,8 @@ FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "DType::i64": '"i64"', "Interpolation::linear": '"linear"', "Side::left": '"left"',
-            "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"'}
+            "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"',
+            "BagMode::mean": '"mean"'}
 
 
 class Function:

@@ -121,6 +121,7 @@ std::optional<DType> DTypeLike::get() const {
 
 Reduction ReductionLike::get() const {
   if (name == "mean") return Reduction::mean;
+  if (name == "batchmean") return Reduction::batchmean;
   if (name == "sum") return Reduction::sum;
   if (name == "none") return Reduction::none;
   throw Error(Code::invalid, "[reduction] '" + name + "' is unknown: none, mean or sum expected");

@@ -45,5 +45,7 @@ inline Shape normal_axes(const Shape& axes, int rank, const char* name) {
 
 // x, or x as f32 if its dtype is f16 or bf16: the sums and quotients of several ops are then not rounded one by one.
 Tensor at_least_f32(const Tensor& x);
+// f of that, in x's dtype.
+template <class F> Tensor rounded_once(const Tensor& x, F f) { return cast(f(at_least_f32(x)), x.dtype()); }
 
 }  // namespace plugrad

@@ -2,8 +2,6 @@
 
 #include <core/ops/argument.hpp>
 #include <plugrad/ops/elementwise.hpp>
-#include <plugrad/ops/factories.hpp>
-#include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -32,24 +30,6 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     refuse("linear", "bias is " + bias.shape().text() + " and weight " + weight.shape().text() +
                          ": expected a bias of one element for each row of weight");
   return add(out, bias);
-}
-
-Tensor embedding(const Tensor& weight, const Tensor& indices) {
-  require_defined(weight, "embedding");
-  require_integer("embedding", indices, "indices");
-  if (weight.rank() != 2) refuse("embedding", "weight has shape " + weight.shape().text() + ": expected (v, d)");
-  Shape shape = indices.shape();
-  shape.push_back(weight.size(1));
-  const int64_t count = indices.count();
-  return reshape(gather(weight, 0, expand(reshape(indices, {count, 1}), {count, weight.size(1)})), shape);
-}
-
-Tensor dropout(const Tensor& x, double p, bool training) {
-  require_floating("dropout", x);
-  if (!(p >= 0 && p <= 1)) refuse("dropout", "p is " + std::to_string(p) + ": expected a probability, from 0 to 1");
-  if (!training || p == 0) return x;
-  const Tensor dropped = lt(rand(x.shape(), DType::f32, x.device()), p);
-  return where(dropped, 0, p == 1 ? x : div(x, 1 - p));
 }
 
 }  // namespace plugrad

@@ -3,18 +3,23 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/loss.hpp>
 #include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace plugrad {
 
 Tensor reduced(const Tensor& losses, Reduction reduction) {
+  if (reduction == Reduction::batchmean) refuse("reduction", "batchmean is a reduction of kl_div only: use mean");
   return reduction == Reduction::none ? losses : reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
 
@@ -49,6 +54,68 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
   return reduced(where(le(distance, delta), near, far), reduction);
 }
 
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
+  require_alike("smooth_l1_loss", x, target);
+  if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + std::to_string(beta) + ": expected 0 or more");
+  if (beta == 0) return l1_loss(x, target, reduction);
+  const Tensor difference = sub(x, target), distance = abs(difference);
+  const Tensor near = mul(mul(difference, difference), 0.5 / beta), far = sub(distance, beta / 2);
+  return reduced(where(lt(distance, beta), near, far), reduction);
+}
+
+// --- Likelihoods.
+
+namespace {
+Tensor limited_log(const Tensor& x) { return maximum(log(x), -100); }
+
+Tensor computed_entropy(const Tensor& x, const Tensor& target) {
+  const NoGrad unrecorded;
+  const Tensor p = at_least_f32(x), t = at_least_f32(target);
+  const Tensor of_others = maximum(log1p(neg(p)), -100);
+  return cast(sub(mul(sub(t, 1), of_others), mul(t, limited_log(p))), x.dtype());
+}
+
+Tensor entropy_of(const Tensor& x, const Tensor& target) {
+  static constexpr auto kRule =
+      rule("binary_cross_entropy", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& p, const Tensor& t) {
+             return mul(grad, div(sub(p, t), maximum(mul(sub(1, p), p), 1e-12)));
+           }),
+           gradient<kInput0>([](const Tensor& grad, const Tensor& p) {
+             return mul(grad, sub(log1p(neg(p)), log(p)));
+           }));
+  return differentiable(kRule, computed_entropy(x, target), x, target);
+}
+}  // namespace
+
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  require_alike("binary_cross_entropy", x, target);
+  const Tensor losses = entropy_of(x, target);
+  return reduced(weight.defined() ? mul(losses, weight) : losses, reduction);
+}
+
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
+  require_alike("poisson_nll_loss", x, target);
+  Tensor losses = log_input ? sub(exp(x), mul(target, x)) : sub(x, mul(target, log(add(x, eps))));
+  if (full) {
+    const Tensor many = gt(target, 1), counts = where(many, target, 1);
+    const Tensor stirling = add(sub(mul(counts, log(counts)), counts), mul(log(mul(counts, 2 * std::numbers::pi)), 0.5));
+    losses = add(losses, where(many, stirling, 0));
+  }
+  return reduced(losses, reduction);
+}
+
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full, double eps,
+                         Reduction reduction) {
+  require_alike("gaussian_nll_loss", x, target);
+  require_floating("gaussian_nll_loss", var);
+  const bool lacks_last = var.rank() + 1 == x.rank() && x.rank() && var.shape() != x.shape();
+  const Tensor spread = lacks_last ? unsqueeze(var, -1) : var, plain = spread.detach();
+  const Tensor limited = add(spread, sub(maximum(plain, eps), plain));
+  const Tensor difference = sub(x, target);
+  const Tensor losses = mul(add(log(limited), div(mul(difference, difference), limited)), 0.5);
+  return reduced(full ? add(losses, std::log(2 * std::numbers::pi) / 2) : losses, reduction);
+}
+
 // -ln(sigmoid(x)) is softplus(-x), and -ln(1 - sigmoid(x)) is x + softplus(-x).
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, Reduction reduction) {
@@ -62,6 +129,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   require_alike("kl_div", x, target);
+  if (reduction == Reduction::batchmean) {
+    const Tensor total = kl_div(x, target, Reduction::sum, log_target);
+    return x.rank() ? div(total, static_cast<double>(x.size(0))) : total;
+  }
   if (log_target) return reduced(mul(exp(target), sub(target, x)), reduction);
   const Tensor some = ne(target, 0), logs = log(where(some, target, 1));
   return reduced(where(some, mul(target, sub(logs, x)), 0), reduction);

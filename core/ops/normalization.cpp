@@ -2,6 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
@@ -124,6 +125,43 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                   x.dtype());
   const Tensor centred = sub(at_least_f32(x), reshape(at_least_f32(running_mean), shape));
   return scaled(over_root(centred, reshape(at_least_f32(running_var), shape), eps), weight, bias, shape, x.dtype());
+}
+
+// --- Instances.
+
+Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                     const Tensor& bias, bool use_input_stats, double momentum, double eps) {
+  if (!use_input_stats) return batch_norm(x, running_mean, running_var, weight, bias, false, momentum, eps);
+  require_channels("instance_norm", x, weight, bias);
+  require_shape("instance_norm", "running_mean", running_mean, {x.size(1)});
+  require_shape("instance_norm", "running_var", running_var, {x.size(1)});
+  Shape axes;
+  double count = 1;
+  for (int i = 2; i < x.rank(); ++i) {
+    axes.push_back(i);
+    count *= static_cast<double>(x.size(i));
+  }
+  if (!(count > 1))
+    refuse("instance_norm", "x has shape " + x.shape().text() + ": expected more than one element for each channel");
+  const Tensor wide = at_least_f32(x), average = mean(wide, axes, true), centred = sub(wide, average);
+  const Tensor variance = mean(mul(centred, centred), axes, true);
+  move_towards(running_mean, mean(average, {0}), momentum);
+  move_towards(running_var, mul(mean(variance.detach(), {0}), count / (count - 1)), momentum);
+  return scaled(over_root(centred, variance, eps), weight, bias, channel_shape(x), x.dtype());
+}
+
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  constexpr const char* kName = "local_response_norm";
+  require_floating(kName, x);
+  if (x.rank() < 3 || size < 1)
+    refuse(kName, "x has shape " + x.shape().text() + " and size is " + std::to_string(size) +
+                      ": expected (n, c, ..) with three axes or more, and a size of 1 or more");
+  return rounded_once(x, [&](const Tensor& wide) {
+    const Tensor last = movedim(mul(wide, wide), {1}, {-1});
+    const Tensor windows = unfold(pad(last, {size / 2, (size - 1) / 2}), -1, size, 1);
+    const Tensor sums = movedim(div(sum(windows, {-1}), static_cast<double>(size)), {-1}, {1});
+    return div(wide, pow(add(mul(sums, alpha), k), beta));
+  });
 }
 
 }  // namespace plugrad

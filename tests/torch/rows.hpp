@@ -32,5 +32,6 @@ std::vector<TorchRow> contraction_rows();
 std::vector<TorchRow> sorting_rows();
 std::vector<TorchRow> arrangement_rows();
 std::vector<TorchRow> arithmetic_rows();
+std::vector<TorchRow> network_rows();
 
 }  // namespace plugrad::test

@@ -30,12 +30,14 @@
 #include <plugrad/ops/layers.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/losses.hpp>
+#include <plugrad/ops/margin_losses.hpp>
 #include <plugrad/ops/masks.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/moments.hpp>
 #include <plugrad/ops/nonzero.hpp>
 #include <plugrad/ops/normalization.hpp>
 #include <plugrad/ops/parts.hpp>
+#include <plugrad/ops/piecewise.hpp>
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/random.hpp>
@@ -46,6 +48,7 @@
 #include <plugrad/ops/selection.hpp>
 #include <plugrad/ops/sets.hpp>
 #include <plugrad/ops/sorting.hpp>
+#include <plugrad/ops/smooth.hpp>
 #include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/trigonometry.hpp>

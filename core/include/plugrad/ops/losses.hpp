@@ -12,13 +12,28 @@ PLUGRAD_API Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction redu
 // (x - target)^2 / 2 where |x - target| is at most delta, else delta (|x - target| - delta / 2).
 PLUGRAD_API Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                               double delta = 1);
+// (x - target)^2 / (2 beta) where |x - target| is below beta, else |x - target| - beta / 2. beta 0 gives l1_loss.
+PLUGRAD_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                                  double beta = 1);
+// -(target ln(x) + (1 - target) ln(1 - x)) weight for probabilities x, where logarithms are -100 at least; weight broadcasts
+// to x. The derivative divides by 1e-12 at least, so it is finite at x = 0 and 1.
+PLUGRAD_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                                        Reduction reduction = Reduction::mean);
 // -(pos_weight target ln(p) + (1 - target) ln(1 - p)) weight for p = sigmoid(x), without overflow. weight and pos_weight
 // broadcast to x; undefined ones are 1.
 PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                                                     const Tensor& pos_weight = {},
                                                     Reduction reduction = Reduction::mean);
+// The negative log-likelihood of counts under Poisson distributions of mean e^x, e^x - target x, or, without log_input, of
+// mean x, x - target ln(x + eps). full adds Stirling's approximation of ln(target!) for targets above 1.
+PLUGRAD_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input = true, bool full = false,
+                                    double eps = 1e-8, Reduction reduction = Reduction::mean);
+// The same under normal distributions of mean x and variance var: (ln(v) + (x - target)^2 / v) / 2 for v = var, but eps at
+// least, which does not change the gradient. var broadcasts to x. full adds ln(2 pi) / 2.
+PLUGRAD_API Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full = false,
+                                     double eps = 1e-6, Reduction reduction = Reduction::mean);
 // target (ln(target) - x), where x holds logarithms of probabilities; 0 where target is 0. With log_target, target holds
-// logarithms too. The mean is that of all elements.
+// logarithms too. The mean is that of all elements; Reduction::batchmean divides the sum by the extent of the first axis.
 PLUGRAD_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                           bool log_target = false);
 // -weight[t] x[t] for the class t that target (i64) names, where x (n, c), (n, c, ..) or (c) holds logarithms of

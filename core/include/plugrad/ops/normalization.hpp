@@ -28,5 +28,16 @@ PLUGRAD_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean = {}, 
 // Throws Error (invalid) if num_groups does not divide c.
 PLUGRAD_API Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
                               double eps = 1e-5);
+// Normalises each channel of each x[n, c], over all axes behind it, then times weight (c) plus bias (c). With
+// use_input_stats it uses their own mean and variance (correction 0), and moves running_mean and running_var (c), unless
+// undefined, towards the means of those of all n by the fraction momentum, with the variance of correction 1; else it uses
+// the running ones. Throws Error (invalid) as batch_norm does.
+PLUGRAD_API Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                                 const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                                 double momentum = 0.1, double eps = 1e-5);
+// Divides by (k + alpha m)^beta, where m is the sum of squares of the `size` channels around each one, divided by size; x is
+// (n, c, ..). Throws Error (invalid) for rank 2 or less.
+PLUGRAD_API Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                                       double k = 1);
 
 }  // namespace plugrad

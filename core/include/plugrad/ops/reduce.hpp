@@ -27,7 +27,7 @@ PLUGRAD_API Tensor argmax(const Tensor& x, const Shape& axes = {}, bool keepdim 
 // Returns x - ln(sum(e^x)) along one axis.
 PLUGRAD_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
-enum class Reduction { none, mean, sum };
+enum class Reduction { none, mean, sum, batchmean };  // batchmean: only of kl_div
 // The negative log-likelihood of targets under the softmax of logits (n, c), (n, c, ..) or (c). targets are classes (i64) in
 // the shape of logits without c, or probabilities in logits' shape and dtype. Reduction::none returns that shape without c.
 // weight (c), if defined, multiplies the loss of each class. Targets equal to ignore_index give 0; the mean divides by the

@@ -1,0 +1,93 @@
+#include <plugrad/ops/smooth.hpp>
+
+#include <core/ops/argument.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/random.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <limits>
+#include <string>
+
+namespace plugrad {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+}
+
+Tensor mish(const Tensor& x) {
+  require_floating("mish", x);
+  return rounded_once(x, [](const Tensor& wide) { return mul(wide, tanh(softplus(wide, 1, kInfinity))); });
+}
+
+// G. Klambauer et al., "Self-normalizing neural networks", 2017.
+Tensor selu(const Tensor& x) {
+  require_floating("selu", x);
+  return rounded_once(x, [](const Tensor& wide) {
+    return mul(elu(wide, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
+  });
+}
+
+Tensor celu(const Tensor& x, double alpha) {
+  require_floating("celu", x);
+  if (alpha == 0) refuse("celu", "alpha is 0: give another number");
+  return rounded_once(x, [alpha](const Tensor& wide) {
+    // The exponential of a positive x is not chosen, but may be infinite.
+    const Tensor positive = gt(wide, 0), negative = where(positive, 0, wide);
+    return where(positive, wide, mul(expm1(div(negative, alpha)), alpha));
+  });
+}
+
+Tensor softsign(const Tensor& x) {
+  require_floating("softsign", x);
+  return rounded_once(x, [](const Tensor& wide) { return div(wide, add(abs(wide), 1)); });
+}
+
+Tensor tanhshrink(const Tensor& x) {
+  require_floating("tanhshrink", x);
+  return rounded_once(x, [](const Tensor& wide) { return sub(wide, tanh(wide)); });
+}
+
+Tensor logsigmoid(const Tensor& x) {
+  require_floating("logsigmoid", x);
+  return neg(softplus(neg(x), 1, kInfinity));
+}
+
+Tensor softmin(const Tensor& x, int axis) {
+  require_floating("softmin", x);
+  return softmax(neg(x), axis);
+}
+
+Tensor glu(const Tensor& x, int axis) {
+  require_floating("glu", x);
+  const int at = normal_axis(axis, x.rank(), "glu");
+  const int64_t half = x.size(at) / 2;
+  if (x.size(at) % 2)
+    refuse("glu", "axis " + std::to_string(at) + " of " + x.shape().text() + " has an odd extent: it cannot be halved");
+  return mul(slice(x, at, 0, half), sigmoid(slice(x, at, half, 2 * half)));
+}
+
+namespace {
+// 1 at the largest element of each line, with the gradient of y.
+Tensor largest_only(const Tensor& y, int axis) {
+  const Tensor plain = y.detach(), at = argmax(plain, {axis}, true);
+  const Tensor chosen = scatter_add(zeros_like(plain), axis, at, ones(at.shape(), y.dtype(), y.device()));
+  return add(sub(chosen, plain), y);
+}
+}  // namespace
+
+Tensor gumbel_softmax(const Tensor& x, double tau, bool hard, int axis) {
+  require_floating("gumbel_softmax", x);
+  const int at = normal_axis(axis, x.rank(), "gumbel_softmax");
+  if (!(tau > 0)) refuse("gumbel_softmax", "tau is " + std::to_string(tau) + ": it must be positive");
+  const Tensor wide = at_least_f32(x), drawn = exponential(x.shape(), 1, wide.dtype(), x.device());
+  const Tensor noise = neg(log(maximum(drawn, 0x1p-25)));  // of a 0 it would be infinite
+  const Tensor y = cast(softmax(div(add(wide, noise), tau), at), x.dtype());
+  return hard ? largest_only(y, at) : y;
+}
+
+}  // namespace plugrad
