@@ -31,8 +31,8 @@ template <int vectors> constexpr int kRows = 6;
 #endif
 constexpr int64_t kWorthPacking = 4;  // from this many panels on, it pays to pack a strip's rows
 
-// One strip of rows times panels of `vectors` vectors.
-template <class T> struct Strip {
+// Strips of rows times panels of `vectors` vectors: a and c begin with the first strip.
+template <class T> struct Strips {
   int64_t k;
   Matrix<const T> a;
   const T* b;
@@ -129,7 +129,7 @@ template <class T> struct Kernel {
   }
 
   // A panel whose last columns do not exist in c: computes whole vectors in a buffer.
-  template <int rows, int vectors> static HWY_NOINLINE void finish(const Strip<T>& s, Matrix<const T> a, const T* b, T* c) {
+  template <int rows, int vectors> static HWY_NOINLINE void finish(const Strips<T>& s, Matrix<const T> a, const T* b, T* c) {
     constexpr int64_t kWide = vectors * HWY_MAX_BYTES / kSize;
     HWY_ALIGN T buffer[rows * kWide] = {};
     V sums[rows][vectors];
@@ -144,23 +144,25 @@ template <class T> struct Kernel {
   }
 
   // Copies the rows of a strip side by side, since a cache may map their original addresses to one set.
-  template <int rows> static HWY_INLINE Matrix<const T> pack_rows(const Strip<T>& s, T* packed) {
-    if (s.a.row == 1) {
-      for (int64_t i = 0; i < s.k; ++i)
+  template <int rows> static HWY_INLINE Matrix<const T> pack_rows(int64_t k, Matrix<const T> a, T* packed) {
+    if (a.row == 1) {
+      for (int64_t i = 0; i < k; ++i)
 #pragma GCC unroll 16
-        for (int r = 0; r < rows; ++r) packed[i * rows + r] = s.a.data[i * s.a.column + r];
+        for (int r = 0; r < rows; ++r) packed[i * rows + r] = a.data[i * a.column + r];
       return {packed, 1, rows};
     }
-    copy_tile({reinterpret_cast<char*>(packed), s.k * kSize, kSize}, tile_of(s.a), rows, s.k, kSize);
-    return {packed, s.k, 1};
+    copy_tile({reinterpret_cast<char*>(packed), k * kSize, kSize}, tile_of(a), rows, k, kSize);
+    return {packed, k, 1};
   }
 
-  template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strip<T>& s) {
+  // The strip whose rows begin at `left` and `c`. These pointers are no members of s: a member that was just written would
+  // be read together with its neighbour, and the processor would wait for the write.
+  template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c) {
     HWY_ALIGN T packed[rows * kDepth<T>];
     const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
-    const Matrix<const T> a = s.pack ? pack_rows<rows>(s, packed) : s.a;
+    Matrix<const T> a{left, s.a.row, s.a.column};
+    if (s.pack) a = pack_rows<rows>(s.k, a, packed);
     const T* b = s.b;
-    T* c = s.c;
     for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
       prefetch<rows, vectors>(c, s.c_row);
       V sums[rows][vectors];
@@ -172,28 +174,30 @@ template <class T> struct Kernel {
     if (whole < s.panels) finish<rows, vectors>(s, a, b, c);
   }
 
-  using RunStrip = void (*)(const Strip<T>&);
+  using RunStrip = void (*)(const Strips<T>&, const T*, T*);
   template <int vectors, int... i>
   static constexpr std::array<RunStrip, sizeof...(i)> strips(std::integer_sequence<int, i...>) {
     return {run_strip<i + 1, vectors>...};
   }
 
-  // Computes m rows in strips of nearly equal height; s describes the first strip, except for its number of rows.
-  template <int vectors> static void run_strips(int64_t m, Strip<T> s) {
+  // Computes m rows in strips of nearly equal height.
+  template <int vectors> static void run_strips(int64_t m, Strips<T> s) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
     s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
+    const T* a = s.a.data;
+    T* c = s.c;
     for (int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>; count > 0; --count) {
       const int64_t rows = (m + count - 1) / count;
-      kRun[static_cast<size_t>(rows - 1)](s);
-      s.a.data += rows * s.a.row;
-      s.c += rows * s.c_row;
+      kRun[static_cast<size_t>(rows - 1)](s, a, c);
+      a += rows * s.a.row;
+      c += rows * s.c_row;
       m -= rows;
     }
   }
 
   static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add) {
     const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
-    Strip<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, wide, add, false};
+    Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, wide, add, false};
     if (panels > 0) run_strips<kPanelVectors>(m, s);
     if (rest == 0) return;
     s.b += panels * b.stride;
@@ -256,11 +260,11 @@ template <class T> struct Kernel {
     int64_t j = 0;
     const auto strip = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
-      const Strip<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, columns, add, false};
+      const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, columns, add, false};
       j += panels * columns;
       return s;
     };
-    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()));
+    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()), a.data, c.data);
     if (n - j >= kPanelVectors * lanes()) run_strips<kPanelVectors>(m, strip(kPanelVectors * lanes()));
     if (n - j >= 2 * lanes()) run_strips<2>(m, strip(2 * lanes()));
     if (n - j >= lanes()) run_strips<1>(m, strip(lanes()));

@@ -76,6 +76,7 @@ inline constexpr Gradient<void, 0> kNoGradient{};
 
 template <class... Kept, unsigned... kUses> constexpr auto rule(const char* name, Gradient<Kept, kUses>... gradients) {
   static_assert(sizeof...(gradients) <= kOperands);
+  static_assert(sizeof...(gradients) < kOperands || !((0u | ... | kUses) & kOutput), "no place is left to save the output");
   return RuleOf<typename detail::OneKept<Kept...>::type, (0u | ... | kUses)>{{name, {gradients.vjp...}}};
 }
 
