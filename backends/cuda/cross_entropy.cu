@@ -19,12 +19,12 @@ __global__ void __launch_bounds__(kBlock)
     Held<T, V> held;
     const Exponentials<A> e = exponentials(lines.team, x, reach.at[0], lines.stride[0], n, held, shared);
     if (!n || lines.team.member() != 0) continue;
-    const A sum = e.largest + std::log(e.sum);
-    lse[reach.at[2]] = static_cast<T>(sum);
+    const A rest = std::log(e.sum);
+    lse[reach.at[2]] = static_cast<T>(e.largest + rest);
     if (target < 0 || target >= n)
       report();
     else
-      loss[reach.at[1]] = static_cast<T>(sum - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])));
+      loss[reach.at[1]] = static_cast<T>(e.largest - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])) + rest);
   }
 }
 

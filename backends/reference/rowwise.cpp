@@ -9,14 +9,19 @@
 namespace plugrad::reference {
 namespace {
 
-// Returns ln sum e^x of n elements. Subtracts the largest first, so that nothing overflows.
-template <class T> double log_sum_exp(const T* x, int64_t n, int64_t stride) {
+// ln sum e^x is largest + rest. Differences from elements near the largest one are exact only if they take the two apart.
+struct LogSum {
+  double largest, rest;
+};
+
+// Of n elements. Subtracts the largest first, so that nothing overflows.
+template <class T> LogSum log_sum_exp(const T* x, int64_t n, int64_t stride) {
   double largest = x[0];
   for (int64_t i = 1; i < n; ++i)
     if (Larger()(static_cast<double>(x[i * stride]), largest)) largest = x[i * stride];
   Accumulator<double> sum;
   for (int64_t i = 0; i < n; ++i) sum.add(std::exp(x[i * stride] - largest));
-  return largest + std::log(sum.total());
+  return {largest, std::log(sum.total())};
 }
 
 template <class T> void log_softmax(const Call& call) {
@@ -26,8 +31,8 @@ template <class T> void log_softmax(const Call& call) {
   for_each(
       without_axis(call.out(), axis),
       [&](T& y, T& row) {
-        const double lse = log_sum_exp(&row, n, x_stride);
-        for (int64_t i = 0; i < n; ++i) (&y)[i * out_stride] = static_cast<T>((&row)[i * x_stride] - lse);
+        const auto [largest, rest] = log_sum_exp(&row, n, x_stride);
+        for (int64_t i = 0; i < n; ++i) (&y)[i * out_stride] = static_cast<T>((&row)[i * x_stride] - largest - rest);
       },
       out, x);
 }
@@ -42,9 +47,9 @@ template <class T> void cross_entropy(const Call& call) {
         if (chosen < 0 || chosen >= classes)
           throw BackendError(PLUGRAD_INDEX_ERROR, "[cross_entropy] target " + std::to_string(chosen) +
                                                       " is out of range for " + std::to_string(classes) + " classes");
-        const double exact = log_sum_exp(&row, classes, stride);
-        row_lse = static_cast<T>(exact);
-        row_loss = static_cast<T>(exact - (&row)[chosen * stride]);
+        const auto [largest, rest] = log_sum_exp(&row, classes, stride);
+        row_lse = static_cast<T>(largest + rest);
+        row_loss = static_cast<T>(largest - (&row)[chosen * stride] + rest);
       },
       loss, lse, x, target);
 }

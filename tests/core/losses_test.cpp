@@ -145,6 +145,15 @@ TEST(Losses, CrossEntropyOfProbabilities) {
   EXPECT_TRUE(close(cross_entropy(f64({0, 0}), f64({0.5, 0.5})), {}, {std::log(2.0)}, 1e-15));
 }
 
+// ln(2) is lost beside logits of 1e30, if it is added to them first.
+TEST(Losses, LogitsFarFromZero) {
+  const Tensor x = f64({1e30, 1e30, 1e30, 0}, {2, 2}), t = i64({1, 0}, {2});
+  const double ln2 = std::log(2);
+  EXPECT_TRUE(close(log_softmax(x, 1), {2, 2}, {-ln2, -ln2, 0, -1e30}, 1e-15));
+  EXPECT_TRUE(close(softmax(x, 1), {2, 2}, {0.5, 0.5, 1, 0}, 1e-15));
+  EXPECT_TRUE(close(cross_entropy(x, t, Reduction::none), {2}, {ln2, 0}, 1e-15));
+}
+
 TEST(Losses, SmallAndIgnoredTargets) {
   EXPECT_TRUE(close(cross_entropy(f64({0, 0}), i64({1}, {})), {}, {std::log(2.0)}, 1e-15));
   EXPECT_TRUE(close(cross_entropy(zeros({1, 2}), i64({-1}), Reduction::mean, {}, -1), {}, {std::nan("")}));
