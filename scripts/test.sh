@@ -66,7 +66,7 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
 }
 
 # Installs the Python package from its wheel in build/venv and runs its tests. pip compiles the core once more; a compiler
-# cache saves most of that time.
+# cache saves most of that time. The plugins of sim and cuda-emu come from the release build.
 test_python() {
   local venv=build/venv python=${PYTHON:-/usr/bin/python3} log=build/python.log
   if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
@@ -76,6 +76,12 @@ test_python() {
     return 1
   fi
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
+  local device
+  for device in reference sim cuda-emu; do
+    echo "python: the samples of all ops on $device"
+    PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE=$device \
+      "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests/test_samples.py
+  done
 }
 
 scripts/install.sh build test data python bench
