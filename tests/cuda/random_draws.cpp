@@ -1,6 +1,6 @@
 #include <tests/cuda/random_kinds.hpp>
 
-#include <plugrad/ops/views.hpp>
+#include <plugrad/plugrad.hpp>
 
 #include <algorithm>
 
@@ -84,6 +84,39 @@ std::optional<Step> draw_matmul(const std::vector<Step>& steps, Random& random) 
   Shape shape = shape_at(steps, a);
   shape[shape.size() - 1] = shape[shape.size() - 2];
   return made(a, shape);
+}
+
+std::optional<Step> draw_seeded(const Steps& steps, Random& random) {
+  const int a = pick(steps, random);
+  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
+}
+std::optional<Step> draw_plane(const Steps& steps, Random& random) {
+  const int a = pick_of_rank(steps, random, 2);
+  if (a < 0 || shape_at(steps, a)[shape_at(steps, a).size() - 2] > 12) return {};
+  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
+}
+std::optional<Step> draw_line(const Steps& steps, Random& random) {
+  const int a = pick_of_rank(steps, random, 1);
+  if (a < 0) return {};
+  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
+}
+Tensor whole(S s, const Shape& shape, T like) {
+  Random random(static_cast<uint64_t>(s.numbers[0]));
+  std::vector<int64_t> values(static_cast<size_t>(shape.count()));
+  for (int64_t& value : values) value = below(random, 17) - 8;
+  return Tensor::from(values, shape, like.device());
+}
+Tensor eighths(S s, const Shape& shape, T like) { return cast(whole(s, shape, like), like.dtype()) * 0.125; }
+Tensor mask(S s, T like) { return gt(whole(s, like), 0); }
+Tensor times(T x, T number) { return x * (cast(number, x.dtype()) * 0.125); }
+
+Tensor ordered(S s, T x) {
+  Random random(static_cast<uint64_t>(s.numbers[0]));
+  std::vector<int64_t> order(static_cast<size_t>(x.count()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  std::shuffle(order.begin(), order.end(), random);
+  const Tensor places = cast(Tensor::from(order, x.shape(), x.device()), x.dtype());
+  return (places + 0.25 * tanh(x)) * (1 / static_cast<double>(x.count()));
 }
 
 }  // namespace plugrad::test

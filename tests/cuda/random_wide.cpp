@@ -4,59 +4,15 @@
 
 #include <plugrad/plugrad.hpp>
 
-#include <algorithm>
-
 namespace plugrad::test {
 namespace {
-using S = const Step&;
-using T = const Tensor&;
 
-// The operand's shape; numbers: a seed.
-std::optional<Step> draw_seeded(const Steps& steps, Random& random) {
-  const int a = pick(steps, random);
-  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
-}
-// The same, of at least two axes, the last but one of 12 elements at most.
-std::optional<Step> draw_plane(const Steps& steps, Random& random) {
-  const int a = pick_of_rank(steps, random, 2);
-  if (a < 0 || shape_at(steps, a)[shape_at(steps, a).size() - 2] > 12) return {};
-  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
-}
-std::optional<Step> draw_line(const Steps& steps, Random& random) {
-  const int a = pick_of_rank(steps, random, 1);
-  if (a < 0) return {};
-  return made(a, shape_at(steps, a), {below(random, 1 << 30)});
-}
 // One more axis in front, of two elements.
 std::optional<Step> draw_doubled(const Steps& steps, Random& random) {
   const int a = pick(steps, random);
   Shape shape{2};
   for (const int64_t extent : shape_at(steps, a)) shape.push_back(extent);
   return made(a, shape);
-}
-
-// Whole numbers from -8 to 8.
-Tensor whole(S s, const Shape& shape, T like) {
-  Random random(static_cast<uint64_t>(s.numbers[0]));
-  std::vector<int64_t> values(static_cast<size_t>(shape.count()));
-  for (int64_t& value : values) value = below(random, 17) - 8;
-  return Tensor::from(values, shape, like.device());
-}
-Tensor whole(S s, T like) { return whole(s, like.shape(), like); }
-Tensor eighths(S s, const Shape& shape, T like) { return cast(whole(s, shape, like), like.dtype()) * 0.125; }
-Tensor eighths(S s, T like) { return eighths(s, like.shape(), like); }
-Tensor mask(S s, T like) { return gt(whole(s, like), 0); }
-// x as a factor that is a whole number, or a few eighths.
-Tensor times(T x, T number) { return x * (cast(number, x.dtype()) * 0.125); }
-
-// Elements whose order is known: the distance of two is far larger than rounding.
-Tensor ordered(S s, T x) {
-  Random random(static_cast<uint64_t>(s.numbers[0]));
-  std::vector<int64_t> order(static_cast<size_t>(x.count()));
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  std::shuffle(order.begin(), order.end(), random);
-  const Tensor places = cast(Tensor::from(order, x.shape(), x.device()), x.dtype());
-  return (places + 0.25 * tanh(x)) * (1 / static_cast<double>(x.count()));
 }
 
 int axis_of(S s) { return static_cast<int>(s.numbers[0]); }
@@ -144,6 +100,31 @@ constexpr StepKind kActivations[] = {
     {"kl_div", draw_same, [](S, T a, T) { return kl_div(a, probabilities(a), Reduction::none); }},
 };
 
+constexpr StepKind kFurther[] = {
+    {"mish", draw_same, [](S, T a, T) { return mish(a); }},
+    {"selu", draw_same, [](S, T a, T) { return selu(a); }},
+    {"celu", draw_same, [](S, T a, T) { return celu(a, 1.5); }},
+    {"softsign", draw_same, [](S, T a, T) { return softsign(a); }},
+    {"tanhshrink", draw_same, [](S, T a, T) { return tanhshrink(a); }},
+    {"logsigmoid", draw_same, [](S, T a, T) { return logsigmoid(a); }},
+    {"relu6", draw_same, [](S, T a, T) { return relu6(a); }},
+    {"hardswish", draw_same, [](S, T a, T) { return hardswish(a); }},
+    {"softshrink", draw_same, [](S, T a, T) { return softshrink(a, 0.25); }},
+    {"glu", draw_line, [](S, T a, T) { return glu(cat({a, tanh(a)}, -1)); }},
+    {"lerp", draw_pair, [](S, T a, T b) { return lerp(a, tanh(b), 0.25); }},
+    {"logaddexp", draw_pair, [](S, T a, T b) { return logaddexp(a, b); }},
+    {"hypot", draw_pair, [](S, T a, T b) { return hypot(1 + tanh(a), 2 + tanh(b)); }},
+    {"copysign", draw_seeded, [](S s, T a, T) { return copysign(1 + square(a), eighths(s, a) + 0.0625); }},
+    {"smooth_l1_loss", draw_pair,
+     [](S s, T a, T b) { return smooth_l1_loss(expand(a, s.shape), expand(b, s.shape), Reduction::none, 0.5); }},
+    {"soft_margin_loss", draw_seeded,
+     [](S s, T a, T) { return soft_margin_loss(a, sign(eighths(s, a) + 0.0625), Reduction::none); }},
+    {"binary cross-entropy of probabilities", draw_same,
+     [](S, T a, T) { return binary_cross_entropy(probabilities(a), probabilities(-a), {}, Reduction::none); }},
+    {"cosine similarity", draw_line,
+     [](S, T a, T) { return a * unsqueeze(cosine_similarity(2 + tanh(a), 1 + tanh(-a), -1), -1); }},
+};
+
 constexpr StepKind kNetworks[] = {
     {"layer_norm", draw_line, [](S, T a, T) { return layer_norm(a, {a.size(-1)}, {}, {}, 0.5); }},
     {"rms_norm", draw_line, [](S, T a, T) { return rms_norm(a, {a.size(-1)}, {}, 0.5); }},
@@ -199,7 +180,7 @@ std::span<const StepKind> wide_kinds() {
   static const std::vector<StepKind>& kinds = *[] {
     auto* all = new std::vector<StepKind>;
     using Table = std::span<const StepKind>;
-    for (const Table some : {Table(kActivations), Table(kNetworks), Table(kJumps)})
+    for (const Table some : {Table(kActivations), Table(kFurther), Table(kNetworks), Table(kJumps), place_kinds()})
       all->insert(all->end(), some.begin(), some.end());
     return all;
   }();
