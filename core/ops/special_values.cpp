@@ -73,7 +73,8 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
   require_defined(x, "logit");
   const Tensor wide = at_least_f32(promoted_to_floating(x));
   const Tensor limited = eps ? clamp(wide, *eps, 1 - *eps) : wide;
-  return cast(log(div(limited, sub(1, limited))), floating_type(x.dtype()));
+  // Not the logarithm of the quotient, whose gradient at 0 and 1 is NaN.
+  return cast(sub(log(limited), log(sub(1, limited))), floating_type(x.dtype()));
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
