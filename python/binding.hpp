@@ -99,7 +99,12 @@ struct DTypeLike {
   DType get(DType otherwise) const { return get().value_or(otherwise); }
 };
 
-// A whole number or a sequence of them.
+// A number or a sequence of them; None where the parameter permits it.
+struct NumbersLike {
+  std::vector<double> numbers;
+};
+
+// A whole number or a sequence of them; None, where the parameter permits it, is no number.
 struct ShapeLike {
   std::vector<int64_t> extents;
   Shape get() const { return Shape(extents); }
@@ -241,6 +246,11 @@ template <> struct type_caster<plugrad::MinMax> : result_caster<plugrad::MinMax>
 
 template <> struct type_caster<plugrad::python::ShapeLike> {
   NB_TYPE_CASTER(plugrad::python::ShapeLike, const_name("int | collections.abc.Sequence[int]"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept;
+};
+
+template <> struct type_caster<plugrad::python::NumbersLike> {
+  NB_TYPE_CASTER(plugrad::python::NumbersLike, const_name("float | collections.abc.Sequence[float]"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept;
 };
 

@@ -48,6 +48,10 @@ template <> struct Taken<const Shape&> {
   using Type = const ShapeLike&;
   static Shape core(const ShapeLike& x) { return x.get(); }
 };
+template <> struct Taken<const std::vector<double>&> {
+  using Type = const NumbersLike&;
+  static std::vector<double> core(const NumbersLike& x) { return x.numbers; }
+};
 template <> struct Taken<DType> {
   using Type = const DTypeLike&;
 };
@@ -111,6 +115,14 @@ template <class R, class... A> auto bound(R (*function)(A...)) {
       is_long_call ? unlocked(call) : call();
     else
       return given(is_long_call ? unlocked(call) : call());
+  };
+}
+
+// A function and its twin that also returns indices, as one that is told by a last parameter which of them to call.
+template <class... A> auto either(Tensor (*values)(A...), ValuesIndices (*both)(A...)) {
+  return [values, both](typename Taken<A>::Type... parameters, bool return_indices) -> nb::any {
+    if (return_indices) return nb::borrow<nb::any>(nb::cast(bound(both)(parameters...)));
+    return nb::borrow<nb::any>(nb::cast(bound(values)(parameters...)));
   };
 }
 

@@ -21,6 +21,24 @@ template <> struct Choices<PadMode> {
                                         std::pair("replicate", PadMode::replicate),
                                         std::pair("circular", PadMode::circular)};
 };
+template <> struct Choices<ConvolutionPadding> {
+  static constexpr const char* kRole = "padding";
+  static constexpr std::array kNames = {std::pair("valid", ConvolutionPadding::valid),
+                                        std::pair("same", ConvolutionPadding::same)};
+};
+template <> struct Choices<Resampling> {
+  static constexpr const char* kRole = "mode";
+  static constexpr std::array kNames = {
+      std::pair("nearest", Resampling::nearest),     std::pair("nearest-exact", Resampling::nearest_exact),
+      std::pair("linear", Resampling::linear),       std::pair("bilinear", Resampling::bilinear),
+      std::pair("trilinear", Resampling::trilinear), std::pair("bicubic", Resampling::bicubic),
+      std::pair("area", Resampling::area)};
+};
+template <> struct Choices<GridPadding> {
+  static constexpr const char* kRole = "padding_mode";
+  static constexpr std::array kNames = {std::pair("zeros", GridPadding::zeros), std::pair("border", GridPadding::border),
+                                        std::pair("reflection", GridPadding::reflection)};
+};
 template <> struct Choices<Interpolation> {
   static constexpr const char* kRole = "interpolation";
   static constexpr std::array kNames = {std::pair("linear", Interpolation::linear), std::pair("lower", Interpolation::lower),

@@ -14,14 +14,16 @@ LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment
             "linalg": "several tensors as one result: python/linalg.cpp"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 # Headers whose functions are no methods.
-FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "margin_losses", "normalization", "pooling"}
+FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "margin_losses", "normalization", "pooling",
+                  "resampling"}
 # Names of first parameters that the function does not work on.
 NOT_METHODS = {"like", "condition", "indices", "mean", "deviation", "sorted_sequence", "elements"}
 PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool", "double", "DType", "Device", "Reduction",
               "Approximation", "Interpolation", "Side", "std::optional<Number>", "std::optional<double>",
               "std::optional<int64_t>", "std::optional<DType>", "const std::vector<Tensor>&", "const std::vector<int64_t>&",
               "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode", "ScatterReduction",
-              "std::optional<RoundingMode>", "BagMode"}
+              "std::optional<RoundingMode>", "BagMode", "std::optional<bool>", "ConvolutionPadding", "Resampling",
+              "GridPadding"}
 RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|bool|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
@@ -45,13 +47,25 @@ FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "DType::i64": '"i64"', "Interpolation::linear": '"linear"', "Side::left": '"left"',
-            "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"',
-            "BagMode::mean": '"mean"'}
+            "BagMode::mean": '"mean"', "ConvolutionPadding::valid": '"valid"', "Resampling::nearest": '"nearest"',
+            "Resampling::bilinear": '"bilinear"', "GridPadding::zeros": '"zeros"',
+            "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"'}
+# Parameters and defaults for which None is the same as no numbers.
+NONE_AS_EMPTY = {("const Shape&", "{}"), ("const std::vector<double>&", "{}")}
 
 
 class Function:
     def __init__(self, name):
-        self.name, self.notes, self.overloads, self.header, self.has_methods = name, [], [], "", True
+        self.name, self.notes, self.overloads, self.header, self.not_methods = name, [], [], "", []
+
+    def methods(self):
+        """The overloads that are also methods."""
+        return [each for each in self.overloads if each not in self.not_methods and each[1]
+                and each[1][0][0] == "const Tensor&" and each[1][0][1] not in NOT_METHODS]
+
+    def functions(self):
+        """All overloads, in the order in which Python tries them: those that are no methods first, as unfold's."""
+        return self.not_methods + [each for each in self.overloads if each not in self.not_methods]
 
     def note(self, text):
         if text and text not in self.notes:
@@ -99,6 +113,15 @@ def statements(text):
             comment, fresh = [], True
 
 
+def with_defaults(taken, function):
+    """The parameters of an overload for a named padding: C++ cannot tell it by defaults, so Python takes the first one's."""
+    if not any(kind == "ConvolutionPadding" for kind, _, _ in taken):
+        return taken
+    defaults = {name: default for _, name, default in function.overloads[0][1]}
+    return [(kind, name, "ConvolutionPadding::valid" if kind == "ConvolutionPadding" else defaults[name])
+            for kind, name, _ in taken]
+
+
 def read_header(path, functions):
     text = path.read_text(encoding="utf-8")
     preamble = " ".join(line.lstrip("/ ") for line in re.match(r"(//[^\n]*\n)*", text).group().splitlines())
@@ -109,10 +132,13 @@ def read_header(path, functions):
             sys.exit(f"{path}: generate.py does not understand '{code}'")
         result, name, parameters = match.groups()
         function = functions.setdefault(name, Function(name))
-        function.header, function.has_methods = preamble, path.stem not in FUNCTIONS_ONLY
+        function.header = preamble
         function.note(comment)
         function.note(beside)
-        function.overloads.append((result, [parameter(p, f"{path}: {name}") for p in split_parameters(parameters)]))
+        taken = [parameter(p, f"{path}: {name}") for p in split_parameters(parameters)]
+        function.overloads.append((result, with_defaults(taken, function)))
+        if path.stem in FUNCTIONS_ONLY:
+            function.not_methods.append(function.overloads[-1])
 
 
 def definitions(path):
@@ -150,7 +176,7 @@ def argument(name, kind, default):
         return f'nb::arg("{name}").none()'
     if default is None:
         return f'nb::arg("{name}")'
-    if kind == "const Tensor&" or default == "std::nullopt":
+    if kind == "const Tensor&" or default == "std::nullopt" or (kind, default) in NONE_AS_EMPTY:
         return f'nb::arg("{name}").none() = nb::none()'
     return f'nb::arg("{name}") = {DEFAULTS.get(default, default)}'
 
@@ -195,6 +221,18 @@ def variadic(function):
     return f'  m.def("{function.name}", spread(static_cast<{result} (*)({types})>(&plugrad::{function.name})), {texts});\n'
 
 
+def with_indices(function, twin):
+    """The overload that also takes return_indices, of a function that has a twin which returns them."""
+    _, parameters = function.overloads[0]
+    if not twin or twin.overloads[0][1] != parameters:
+        return ""
+    types = ", ".join(kind for kind, _, _ in parameters)
+    casts = [f"static_cast<{result} (*)({types})>(&plugrad::{name})"
+             for result, name in (("Tensor", function.name), ("ValuesIndices", f"{function.name}_with_indices"))]
+    names = ", ".join([argument(name, kind, default) for kind, name, default in parameters] + ['nb::arg("return_indices")'])
+    return f'  m.def("{function.name}", either({", ".join(casts)}), {names});\n'
+
+
 def other_names(target, name):
     return [f'  {target}.attr("{other}") = {target}.attr("{name}");\n' for other in OTHER_NAMES.get(name, [])]
 
@@ -211,17 +249,18 @@ def main(arguments):
             "void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor) {\n"]
     for function in functions.values():
         doc = docstring(function, defined)
-        for i, overload in enumerate(function.overloads):
+        for i, overload in enumerate(function.functions()):
             code.append(binding("m", function, overload, doc if i == 0 else "", False))
         code.append(other_function("m", function, False))
         code.append(variadic(function))
-        methods = [o for o in function.overloads if o[1] and o[1][0][0] == "const Tensor&" and o[1][0][1] not in NOT_METHODS]
-        if function.has_methods and function.name not in OWN_METHODS:
+        code.append(with_indices(function, functions.get(f"{function.name}_with_indices")))
+        methods = function.methods()
+        if methods and function.name not in OWN_METHODS:
             for i, overload in enumerate(methods):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
             code.append(other_function("tensor", function, True))
         code.extend(other_names("m", function.name))
-        code.extend(other_names("tensor", function.name) if function.has_methods and methods else [])
+        code.extend(other_names("tensor", function.name) if methods else [])
     code.append("}\n\n}  // namespace plugrad::python\n")
     text = "".join(code)
     if not out.exists() or out.read_text(encoding="utf-8") != text:

@@ -196,10 +196,28 @@ bool nanobind::detail::type_caster<plugrad::python::ShapeLike>::from_python(hand
     return true;
   };
   value.extents.clear();
+  if (source.is_none()) return true;
   if (PyIndex_Check(x) && !PySequence_Check(x)) return add(x);
   if (!PyTuple_Check(x) && !PyList_Check(x)) return PyIndex_Check(x) && add(x);
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(x);
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!add(PySequence_Fast_GET_ITEM(x, i))) return false;
+  return true;
+}
+
+bool nanobind::detail::type_caster<plugrad::python::NumbersLike>::from_python(handle source, uint8_t flags,
+                                                                             cleanup_list* cleanup) noexcept {
+  value.numbers.clear();
+  if (source.is_none()) return true;
+  plugrad::Number number = 0;
+  // A function with another overload for one number is tried first without conversions.
+  const bool converts = flags & static_cast<uint8_t>(cast_flags::convert);
+  if (converts && plugrad::python::number_of(source.ptr(), number)) {
+    value.numbers.push_back(number.real());
+    return true;
+  }
+  make_caster<std::vector<double>> listed;
+  if (!listed.from_python(source, flags, cleanup)) return false;
+  value.numbers = std::move(listed.value);
   return true;
 }

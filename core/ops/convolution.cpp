@@ -107,46 +107,107 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   return convolution("conv3d", x, weight, bias, 3, settings("conv3d", 3, stride, padding, dilation, groups));
 }
 
+// --- Padding by name.
+
+namespace {
+// x padded so that the result keeps its extents: of an odd number, the one more behind x.
+Tensor padded_to_keep(const char* name, const Tensor& x, const Tensor& weight, int axes, const Settings& how) {
+  require_fitting(name, x, weight, axes, how.groups, false);
+  std::vector<int64_t> pads;
+  for (size_t i = how.stride.size(); i-- > 0;) {
+    if (how.stride[i] != 1)
+      refuse(name, "padding is 'same' and stride " + how.stride.text() + ": 'same' needs stride 1, so give numbers instead");
+    const int64_t total = (weight.size(static_cast<int>(i) + 2) - 1) * how.dilation[i];
+    pads.insert(pads.end(), {total / 2, total - total / 2});
+  }
+  return pad(x, pads);
+}
+
+Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias, int axes,
+                   ConvolutionPadding padding, const Settings& how) {
+  const bool keeps = padding == ConvolutionPadding::same;
+  return convolution(name, keeps ? padded_to_keep(name, x, weight, axes, how) : x, weight, bias, axes, how);
+}
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, ConvolutionPadding padding,
+              const Shape& dilation, int64_t groups) {
+  return convolution("conv1d", x, weight, bias, 1, padding, settings("conv1d", 1, stride, {0}, dilation, groups));
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, ConvolutionPadding padding,
+              const Shape& dilation, int64_t groups) {
+  return convolution("conv2d", x, weight, bias, 2, padding, settings("conv2d", 2, stride, {0}, dilation, groups));
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, ConvolutionPadding padding,
+              const Shape& dilation, int64_t groups) {
+  return convolution("conv3d", x, weight, bias, 3, padding, settings("conv3d", 3, stride, {0}, dilation, groups));
+}
+
 // --- The transposed convolution: each element of x adds a window of the weight's products.
 
 namespace {
-// The windows (n, o, h, w, kh, kw) that x (n, c, h, w) adds.
+// The windows (n, o, positions, window) that x (n, c, positions) adds.
 Tensor added_windows(const Tensor& x, const Tensor& weight, int64_t groups) {
-  const int64_t channels = weight.size(0), out = weight.size(1) * groups, inner = extents(weight, 1, 4);
+  const int axes = x.rank() - 2;
+  const int64_t channels = weight.size(0), out = weight.size(1) * groups, inner = extents(weight, 1, weight.rank());
   const Tensor left = transpose(reshape(weight, {groups, channels / groups, inner}));
   const Tensor right = reshape(transpose(x, 0, 1), {groups, channels / groups, x.count() / channels});
-  const Shape shape = {out, weight.size(2), weight.size(3), x.size(0), x.size(2), x.size(3)};
-  return permute(reshape(grouped(left, right), shape), {3, 0, 4, 5, 1, 2});
+  Shape shape{out}, order{axes + 1, 0};
+  for (int i = 0; i < axes; ++i) shape.push_back(weight.size(i + 2));
+  shape.push_back(x.size(0));
+  for (int i = 0; i < axes; ++i) shape.push_back(x.size(i + 2));
+  for (int i = 0; i < axes; ++i) order.push_back(axes + 2 + i);
+  for (int i = 0; i < axes; ++i) order.push_back(1 + i);
+  return permute(reshape(grouped(left, right), shape), order);
 }
 
-Tensor transposed(const Tensor& x, const Tensor& weight, const Settings& how, const Shape& output_padding) {
+Tensor transposed(const char* name, const Tensor& x, const Tensor& weight, const Settings& how,
+                  const Shape& output_padding) {
   Tensor out = added_windows(x, weight, how.groups);
   std::vector<int64_t> pads;
-  for (int i = 1; i >= 0; --i) {
+  for (int i = x.rank() - 3; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
     const Windows along{i + 2, weight.size(i + 2), how.stride[at], how.dilation[at]};
     const int64_t extent = x.size(i + 2) ? (x.size(i + 2) - 1) * along.step + along.span() : 0;
+    if (extent + output_padding[at] - 2 * how.padding[at] < 1)
+      refuse(name,
+             "x is " + x.shape().text() + " and padding " + how.padding.text() + ": they leave no elements, so pad less");
     out = add_windows(out, extent, along);
     pads.push_back(-how.padding[at]);
     pads.push_back(output_padding[at] - how.padding[at]);
   }
   return pad(out, pads);
 }
+
+Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              const Shape& output_padding, const Settings& how) {
+  const int axes = how.stride.rank();
+  const Shape extra = per_axis(name, "output_padding", output_padding, axes, 0);
+  require_fitting(name, x, weight, axes, how.groups, true);
+  require_bias(name, bias, weight.size(1) * how.groups);
+  for (size_t i = 0; i < extra.size(); ++i)
+    if (extra[i] >= how.stride[i] && extra[i] >= how.dilation[i])
+      refuse(name, "output_padding is " + extra.text() + ": it must be below stride or dilation");
+  const bool batched = x.rank() == axes + 2;
+  const Tensor out = with_bias(transposed(name, batched ? x : unsqueeze(x, 0), weight, how, extra), bias, axes);
+  return batched ? out : squeeze(out, {0});
+}
 }  // namespace
 
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, const Shape& padding,
+                        const Shape& output_padding, int64_t groups, const Shape& dilation) {
+  return transposed_convolution("conv_transpose1d", x, weight, bias, output_padding,
+                                settings("conv_transpose1d", 1, stride, padding, dilation, groups));
+}
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, const Shape& padding,
                         const Shape& output_padding, int64_t groups, const Shape& dilation) {
-  constexpr const char* kName = "conv_transpose2d";
-  const Settings how = settings(kName, 2, stride, padding, dilation, groups);
-  const Shape extra = per_axis(kName, "output_padding", output_padding, 2, 0);
-  require_fitting(kName, x, weight, 2, groups, true);
-  require_bias(kName, bias, weight.size(1) * groups);
-  for (size_t i = 0; i < 2; ++i)
-    if (extra[i] >= how.stride[i] && extra[i] >= how.dilation[i])
-      refuse(kName, "output_padding is " + extra.text() + ": it must be below stride or dilation");
-  const bool batched = x.rank() == 4;
-  const Tensor out = with_bias(transposed(batched ? x : unsqueeze(x, 0), weight, how, extra), bias, 2);
-  return batched ? out : squeeze(out, {0});
+  return transposed_convolution("conv_transpose2d", x, weight, bias, output_padding,
+                                settings("conv_transpose2d", 2, stride, padding, dilation, groups));
+}
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride, const Shape& padding,
+                        const Shape& output_padding, int64_t groups, const Shape& dilation) {
+  return transposed_convolution("conv_transpose3d", x, weight, bias, output_padding,
+                                settings("conv_transpose3d", 3, stride, padding, dilation, groups));
 }
 
 }  // namespace plugrad

@@ -1,6 +1,7 @@
 #include <plugrad/ops/images.hpp>
 
-#include <core/ops/argument.hpp>
+#include <core/ops/spatial.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <string>
@@ -61,6 +62,74 @@ Tensor channel_shuffle(const Tensor& x, int64_t groups) {
   for (int i = 2; i < x.rank(); ++i) inner *= x.size(i);
   const Tensor rows = reshape(x, {x.size(0), groups, x.size(1) / groups, inner});
   return reshape(transpose(rows, 1, 2), x.shape());
+}
+
+// --- Windows as columns.
+
+namespace {
+constexpr int kAxes = 2;
+
+struct Columns {
+  const char* name;
+  Shape size, dilation, padding, stride;
+
+  Columns(const char* of, const Shape& kernel_size, const Shape& d, const Shape& p, const Shape& s)
+      : name(of), size(per_axis(of, "kernel_size", kernel_size, kAxes, 1)), dilation(per_axis(of, "dilation", d, kAxes, 1)),
+        padding(per_axis(of, "padding", p, kAxes, 0)), stride(per_axis(of, "stride", s, kAxes, 1)) {}
+  Windows along(int i) const {
+    const size_t at = static_cast<size_t>(i);
+    return {2 + i, size[at], stride[at], dilation[at]};
+  }
+};
+}  // namespace
+
+Tensor unfold(const Tensor& x, const Shape& kernel_size, const Shape& dilation, const Shape& padding, const Shape& stride) {
+  require_defined(x, "unfold");
+  const Columns how("unfold", kernel_size, dilation, padding, stride);
+  if (x.rank() != 4 && x.rank() != 3)
+    refuse("unfold", "x has shape " + x.shape().text() + ": expected (n, c, h, w) or (c, h, w)");
+  const Tensor padded = padded_axes(x.rank() == 4 ? x : unsqueeze(x, 0), how.padding, 0);
+  Tensor windows = padded;
+  for (int i = 0; i < kAxes; ++i) {
+    require_window("unfold", padded, how.along(i));
+    windows = windows_of(windows, how.along(i));
+  }
+  const int64_t positions = windows.size(2) * windows.size(3);
+  const Tensor columns = reshape(permute(windows, {0, 1, 4, 5, 2, 3}),
+                                 {windows.size(0), windows.size(1) * how.size.count(), positions});
+  return x.rank() == 4 ? columns : squeeze(columns, {0});
+}
+
+namespace {
+// The numbers of windows in images of output_size.
+Shape counts_of(const Columns& how, const Shape& output_size) {
+  Shape counts;
+  for (int i = 0; i < kAxes; ++i) {
+    const size_t at = static_cast<size_t>(i);
+    counts.push_back(how.along(i).count(output_size[at] + 2 * how.padding[at]));
+  }
+  return counts;
+}
+}  // namespace
+
+Tensor fold(const Tensor& x, const Shape& output_size, const Shape& kernel_size, const Shape& dilation, const Shape& padding,
+            const Shape& stride) {
+  require_defined(x, "fold");
+  const Columns how("fold", kernel_size, dilation, padding, stride);
+  const Shape size = per_axis("fold", "output_size", output_size, kAxes, 1), counts = counts_of(how, size);
+  if ((x.rank() != 3 && x.rank() != 2) || x.size(-1) != counts.count() || x.size(-2) % how.size.count())
+    refuse("fold", "x has shape " + x.shape().text() + ": expected (n, c " + std::to_string(how.size.count()) + ", " +
+                       std::to_string(counts.count()) + "), with as many columns as output_size " + size.text() +
+                       " has windows");
+  const int64_t batch = x.rank() == 3 ? x.size(0) : 1, channels = x.size(-2) / how.size.count();
+  const Tensor columns = reshape(x, {batch, channels, how.size[0], how.size[1], counts[0], counts[1]});
+  Tensor out = permute(columns, {0, 1, 4, 5, 2, 3});
+  for (int i = kAxes; i-- > 0;) {
+    const size_t at = static_cast<size_t>(i);
+    out = add_windows(out, size[at] + 2 * how.padding[at], how.along(i));
+  }
+  const Tensor images = pad(out, {-how.padding[1], -how.padding[1], -how.padding[0], -how.padding[0]});
+  return x.rank() == 3 ? images : squeeze(images, {0});
 }
 
 }  // namespace plugrad

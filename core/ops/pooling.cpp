@@ -1,143 +1,214 @@
 #include <plugrad/ops/pooling.hpp>
 
-#include <core/ops/spatial.hpp>
+#include <core/ops/pooled.hpp>
+#include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
-#include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/scatter.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <limits>
 
 namespace plugrad {
 namespace {
-struct Pool {
-  const char* name;
-  Shape size, stride, padding, dilation;
+constexpr double kLeast = -std::numeric_limits<double>::infinity();
 
-  int axes() const { return size.rank(); }
-  Windows along(int i, int rank) const {
-    const size_t at = static_cast<size_t>(i);
-    return {rank - axes() + i, size[at], stride[at], dilation[at]};
-  }
-};
-
-Pool pool_of(const char* name, const Tensor& x, int axes, const Shape& size, const Shape& stride, const Shape& padding,
-             const Shape& dilation) {
-  require_floating(name, x);
-  if (x.rank() != axes + 1 && x.rank() != axes + 2)
-    refuse(name, "x has shape " + x.shape().text() + ": expected rank " + std::to_string(axes + 2) + ", or " +
-                     std::to_string(axes + 1) + " without a batch");
-  const Shape sizes = per_axis(name, "kernel_size", size, axes, 1);
-  const Pool pool{name, sizes, stride.empty() ? sizes : per_axis(name, "stride", stride, axes, 1),
-                  per_axis(name, "padding", padding, axes, 0), per_axis(name, "dilation", dilation, axes, 1)};
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (2 * pool.padding[i] > sizes[i])
-      refuse(name, "padding is " + padding.text() + " and kernel_size " + size.text() + ": pad by half of it at most");
-  return pool;
+// The numbers of elements in the flattened spatial axes, in the shape of these.
+Tensor numbered(const Shape& extents, Device device) {
+  return reshape(arange(0, extents.count(), 1, DType::i64, device), extents);
 }
 
-// The windows of x, whose elements are the last axes.
-Tensor pool_windows(const Tensor& padded, const Pool& pool) {
-  Tensor windows = padded;
-  for (int i = 0; i < pool.axes(); ++i) {
-    const Windows along = pool.along(i, padded.rank());
-    require_window(pool.name, padded, along);
-    windows = windows_of(windows, along);
-  }
-  return windows;
-}
-
-Shape window_axes(const Pool& pool) {
-  Shape axes;
-  for (int i = 0; i < pool.axes(); ++i) axes.push_back(i - pool.axes());
-  return axes;
-}
-
-// --- Maxima.
-
-// Where the elements with these numbers within their windows lie, counted along the flattened spatial axes.
-Tensor flat_positions(const Tensor& within, const Tensor& padded, const Pool& pool) {
-  // The positions of all elements of the spatial axes, taken apart as the elements were.
-  Shape spatial;
-  for (int i = padded.rank() - pool.axes(); i < padded.rank(); ++i) spatial.push_back(padded.size(i));
-  const Tensor every = reshape(arange(0, spatial.count(), 1, DType::i64, padded.device()), spatial);
-  const Tensor windows = pool_windows(every, pool);
-  const int64_t size = pool.size.count(), count = windows.count() / size;
+// Where the elements with these numbers within their windows lie. windows: the positions of all elements of the windows,
+// whose elements are the last axes.
+Tensor flat_positions(const Tensor& within, const Tensor& windows, int axes) {
+  const int64_t size = spatial_extents(windows, axes).count(), count = windows.count() / size;
   // Row w of the matrix is the positions of window w.
   const Tensor matrix = reshape(windows, {count, size});
   const Tensor numbers = transpose(reshape(within, {within.count() / count, count}));
   return reshape(transpose(gather(matrix, 1, numbers)), within.shape());
 }
 
-Tensor max_pool(const Tensor& x, const Pool& pool) {
-  const Tensor padded = padded_axes(x, pool.padding, -std::numeric_limits<double>::infinity());
-  const Tensor windows = pool_windows(padded.detach(), pool);
-  Shape shape = windows.shape(), rows{1};
-  shape = Shape(std::span(shape.begin(), static_cast<size_t>(padded.rank())));
-  if (!shape.count()) return reshape(slice(reshape(x, {x.count()}), 0, 0, 0), shape);
-  int64_t leading = 1;
-  for (int i = 0; i < padded.rank() - pool.axes(); ++i) leading *= padded.size(i);
-  const Tensor positions = flat_positions(argmax(windows, window_axes(pool)), padded, pool);
-  const Tensor flat = reshape(padded, {leading, padded.count() / leading});
-  return reshape(gather(flat, 1, reshape(positions, {leading, shape.count() / leading})), shape);
+// The elements of x at positions (n, c, ..) in its flattened spatial axes.
+Tensor at_positions(const Tensor& x, const Tensor& positions, int axes) {
+  const int64_t plane = spatial_extents(positions, axes).count(), leading = positions.count() / plane;
+  const Tensor flat = reshape(x, {leading, x.count() / leading});
+  return reshape(gather(flat, 1, reshape(positions, {leading, plane})), positions.shape());
 }
 
-// --- Means.
-
-Tensor avg_pool(const Tensor& x, const Pool& pool, bool count_include_pad) {
-  const Tensor windows = pool_windows(padded_axes(x, pool.padding, 0), pool);
-  if (count_include_pad || !std::ranges::any_of(pool.padding, [](int64_t each) { return each > 0; }))
-    return mean(windows, window_axes(pool));
-  Shape spatial;
-  for (int i = x.rank() - pool.axes(); i < x.rank(); ++i) spatial.push_back(x.size(i));
-  const Tensor counted = padded_axes(ones(spatial, x.dtype(), x.device()), pool.padding, 0);
-  return div(sum(windows, window_axes(pool)), sum(pool_windows(counted, pool), window_axes(pool)));
+// No elements, of x's graph.
+ValuesIndices nothing(const Tensor& x, const Shape& shape) {
+  return {reshape(slice(reshape(x, {x.count()}), 0, 0, 0), shape), zeros(shape, DType::i64, x.device())};
+}
+// The shape of x with other spatial extents.
+Shape with_extents(const Tensor& x, const Shape& extents) {
+  Shape shape = x.shape();
+  for (size_t i = 0; i < extents.size(); ++i) shape[shape.size() - extents.size() + i] = extents[i];
+  return shape;
 }
 
-// A matrix (out, in) whose row i has equal weights in the window of output i.
-Tensor averaging_matrix(int64_t in, int64_t out, const Tensor& like) {
-  std::vector<double> weights(static_cast<size_t>(in * out));
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t start = i * in / out, end = ((i + 1) * in + out - 1) / out;
-    for (int64_t j = start; j < end; ++j) weights[static_cast<size_t>(i * in + j)] = 1 / static_cast<double>(end - start);
-  }
-  const bool is_double = like.dtype() == DType::f64;
-  const Tensor single =
-      is_double ? Tensor() : Tensor::from(std::vector<float>(weights.begin(), weights.end()), {out, in}, like.device());
-  return is_double ? Tensor::from(weights, {out, in}, like.device()) : single;
+// --- Windows at equal distances.
+
+// Whether dilated windows may lie in the padding as a whole.
+bool may_miss(const Pooled& pool) {
+  for (size_t i = 0; i < pool.size.size(); ++i)
+    if (pool.padding[i] && pool.dilation[i] > 1) return true;
+  return false;
+}
+
+std::vector<int64_t> pads_of(const Pooled& pool) {
+  std::vector<int64_t> pads;
+  for (size_t i = pool.padding.size(); i-- > 0;) pads.insert(pads.end(), {pool.padding[i], pool.beyond[i]});
+  return pads;
+}
+
+ValuesIndices max_pool(const Tensor& x, const Pooled& pool) {
+  const int axes = pool.axes();
+  const Shape shape = with_extents(x, pool.counts);
+  if (!shape.count()) return nothing(x, shape);
+  const Tensor padded = padded_for(x, pool, kLeast);
+  const Tensor within = argmax(windows_for(padded.detach(), pool), last_axes(axes));
+  // A window of nothing but -inf names its first element; where that is padding, the element of x beside it.
+  const Tensor numbers = numbered(pool.extents, x.device());
+  const Tensor grid = pool.pads() ? pad(numbers, pads_of(pool), PadMode::replicate) : numbers;
+  const Tensor indices = flat_positions(within, windows_for(grid, pool), axes);
+  if (!may_miss(pool)) return {at_positions(x, indices, axes), indices};
+  const Tensor all = numbered(spatial_extents(padded, axes), x.device());
+  return {at_positions(padded, flat_positions(within, windows_for(all, pool), axes), axes), indices};
+}
+
+// --- Windows that cover x.
+
+// The windows of a tensor with the spatial extents of x, their elements as the last axes.
+Tensor cut_windows(Tensor x, const Shape& counts, Number value) {
+  const int axes = counts.rank(), leading = x.rank() - axes;
+  for (int i = axes; i-- > 0;) x = cut(x, leading + i, {x.size(leading + i), counts[static_cast<size_t>(i)]}, value);
+  Shape order;
+  for (int i = 0; i < leading; ++i) order.push_back(i);
+  for (int part = 0; part < 2; ++part)
+    for (int i = 0; i < axes; ++i) order.push_back(leading + 2 * i + part);
+  return permute(x, order);
+}
+
+ValuesIndices adaptive(const char* name, const Tensor& x, int axes, const Shape& output_size) {
+  const Shape counts = adaptive_size(name, x, axes, output_size), shape = with_extents(x, counts);
+  if (!shape.count()) return nothing(x, shape);
+  const Tensor within = argmax(cut_windows(x.detach(), counts, kLeast), last_axes(axes));
+  const Tensor grid = cut_windows(numbered(spatial_extents(x, axes), x.device()), counts, 0);
+  const Tensor indices = flat_positions(within, grid, axes);
+  return {at_positions(x, indices, axes), indices};
 }
 }  // namespace
 
+ValuesIndices max_pool1d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
+                                      const Shape& dilation, bool ceil_mode) {
+  return max_pool(x, pool_of("max_pool1d", x, 1, {kernel_size, stride, padding, dilation, ceil_mode}));
+}
+ValuesIndices max_pool2d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
+                                      const Shape& dilation, bool ceil_mode) {
+  return max_pool(x, pool_of("max_pool2d", x, 2, {kernel_size, stride, padding, dilation, ceil_mode}));
+}
+ValuesIndices max_pool3d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
+                                      const Shape& dilation, bool ceil_mode) {
+  return max_pool(x, pool_of("max_pool3d", x, 3, {kernel_size, stride, padding, dilation, ceil_mode}));
+}
 Tensor max_pool1d(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
-                  const Shape& dilation) {
-  return max_pool(x, pool_of("max_pool1d", x, 1, kernel_size, stride, padding, dilation));
+                  const Shape& dilation, bool ceil_mode) {
+  return max_pool1d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
 Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
-                  const Shape& dilation) {
-  return max_pool(x, pool_of("max_pool2d", x, 2, kernel_size, stride, padding, dilation));
+                  const Shape& dilation, bool ceil_mode) {
+  return max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
-Tensor avg_pool1d(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
-                  bool count_include_pad) {
-  return avg_pool(x, pool_of("avg_pool1d", x, 1, kernel_size, stride, padding, {1}), count_include_pad);
-}
-Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
-                  bool count_include_pad) {
-  return avg_pool(x, pool_of("avg_pool2d", x, 2, kernel_size, stride, padding, {1}), count_include_pad);
+Tensor max_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride, const Shape& padding,
+                  const Shape& dilation, bool ceil_mode) {
+  return max_pool3d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
 
-Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size) {
-  constexpr const char* kName = "adaptive_avg_pool2d";
-  require_floating(kName, x);
-  if ((x.rank() != 3 && x.rank() != 4) || !x.size(-1) || !x.size(-2))
-    refuse(kName, "x has shape " + x.shape().text() + ": expected (n, c, h, w) or (c, h, w), with h and w at least 1");
-  const Shape out = per_axis(kName, "output_size", output_size, 2, 0);
-  const Tensor wide = at_least_f32(x), rows = averaging_matrix(x.size(-2), out[0], wide);
-  const Tensor columns = transpose(averaging_matrix(x.size(-1), out[1], wide));
-  return cast(matmul(rows, matmul(wide, columns)), x.dtype());
+ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, const Shape& output_size) {
+  return adaptive("adaptive_max_pool1d", x, 1, output_size);
+}
+ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, const Shape& output_size) {
+  return adaptive("adaptive_max_pool2d", x, 2, output_size);
+}
+ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, const Shape& output_size) {
+  return adaptive("adaptive_max_pool3d", x, 3, output_size);
+}
+Tensor adaptive_max_pool1d(const Tensor& x, const Shape& output_size) {
+  return adaptive_max_pool1d_with_indices(x, output_size).values;
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const Shape& output_size) {
+  return adaptive_max_pool2d_with_indices(x, output_size).values;
+}
+Tensor adaptive_max_pool3d(const Tensor& x, const Shape& output_size) {
+  return adaptive_max_pool3d_with_indices(x, output_size).values;
+}
+
+// --- The reverse.
+
+namespace {
+// x (leading, count) at positions of zeros (leading, plane).
+Tensor put_in_planes(const Tensor& x, const Tensor& positions, int64_t plane) {
+  static constexpr auto kRule = rule(
+      "max_unpool",
+      gradient<kInput1>([](const Tensor& grad, const Tensor& from) { return gather(grad, 1, from); }), kNoGradient);
+  const Tensor none = zeros({x.size(0), plane}, x.dtype(), x.device());
+  return differentiable(kRule, scatter(none, 1, positions, x.detach()), x, positions);
+}
+
+// The spatial extents of the result.
+Shape unpooled_extents(const char* name, const Pooled& pool, const Shape& output_size) {
+  Shape extents;
+  for (size_t i = 0; i < pool.size.size(); ++i)
+    extents.push_back((pool.extents[i] - 1) * pool.stride[i] - 2 * pool.padding[i] + pool.size[i]);
+  if (output_size.empty()) return extents;
+  Shape given;
+  const size_t from = output_size.size() == extents.size() + 2 ? 2 : 0;
+  for (size_t i = from; i < output_size.size(); ++i) given.push_back(output_size[i]);
+  bool fits = given.rank() == extents.rank();
+  for (size_t i = 0; fits && i < extents.size(); ++i) fits = std::abs(given[i] - extents[i]) < pool.stride[i];
+  if (!fits)
+    refuse(name, "output_size is " + output_size.text() + ": expected less than a stride from " + extents.text());
+  return given;
+}
+
+struct Unpooling {
+  const Shape &size, &stride, &padding, &output_size;
+};
+
+Tensor unpooled(const char* name, const Tensor& x, const Tensor& indices, int axes, const Unpooling& how) {
+  // The windows of x do not matter here, only the arguments.
+  const Shape one{1};
+  const Pooled pool = pool_of(name, x, axes, {one, one, {0}, one, false});
+  require_dtype(name, indices, DType::i64, "indices");
+  if (indices.shape() != x.shape())
+    refuse(name, "x has shape " + x.shape().text() + " and indices " + indices.shape().text() + ": they must be equal");
+  Pooled given = pool;
+  given.size = per_axis(name, "kernel_size", how.size, axes, 1);
+  given.stride = how.stride.empty() ? given.size : per_axis(name, "stride", how.stride, axes, 1);
+  given.padding = per_axis(name, "padding", how.padding, axes, 0);
+  const Shape extents = unpooled_extents(name, given, how.output_size), shape = with_extents(x, extents);
+  if (!x.count()) return nothing(x, shape).values;
+  const int64_t leading = x.count() / pool.extents.count();
+  const Shape flat = {leading, pool.extents.count()};
+  return reshape(put_in_planes(reshape(x, flat), reshape(indices, flat), extents.count()), shape);
+}
+}  // namespace
+
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride,
+                    const Shape& padding, const Shape& output_size) {
+  return unpooled("max_unpool1d", x, indices, 1, {kernel_size, stride, padding, output_size});
+}
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride,
+                    const Shape& padding, const Shape& output_size) {
+  return unpooled("max_unpool2d", x, indices, 2, {kernel_size, stride, padding, output_size});
+}
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Shape& kernel_size, const Shape& stride,
+                    const Shape& padding, const Shape& output_size) {
+  return unpooled("max_unpool3d", x, indices, 3, {kernel_size, stride, padding, output_size});
 }
 
 }  // namespace plugrad

@@ -1,9 +1,10 @@
-// Arguments of convolution and pooling: one number per spatial axis, which are the last axes.
+// Arguments and constants of functions of spatial axes, which are the last axes: one number for each of them.
 #pragma once
+#include <core/ops/argument.hpp>
 #include <core/ops/window.hpp>
 #include <plugrad/ops/arrangement.hpp>
-
-#include <core/ops/argument.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/views.hpp>
 
 #include <vector>
 
@@ -30,6 +31,20 @@ inline Tensor padded_axes(const Tensor& x, const Shape& padding, Number value) {
     any = any || padding[i];
   }
   return any ? pad(x, pads, value) : x;
+}
+
+// Numbers on x's device, in f64 if x has that dtype, else in f32.
+inline Tensor constant(const std::vector<double>& numbers, const Shape& shape, const Tensor& x) {
+  if (x.dtype() == DType::f64) return Tensor::from(numbers, shape, x.device());
+  return Tensor::from(std::vector<float>(numbers.begin(), numbers.end()), shape, x.device());
+}
+
+// The elements of an axis at these positions, in their order.
+inline Tensor chosen(const Tensor& x, int axis, const std::vector<int64_t>& positions) {
+  const size_t at = static_cast<size_t>(normal_axis(axis, x.rank(), "index"));
+  Shape along(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1)), shape = x.shape();
+  along[at] = shape[at] = static_cast<int64_t>(positions.size());
+  return gather(x, axis, expand(Tensor::from(positions, along, x.device()), shape));
 }
 
 inline void require_window(const char* name, const Tensor& padded, const Windows& windows) {

@@ -138,7 +138,8 @@ Rows convolution_rows() {
       {"max_pool1d", "Overlapping", {{1, 2, 5}}, kLow, kHigh,
        [](I x) { return exp(max_pool1d(x[0], {3}, {1}, {1})); }, {}, true},
       {"max_pool2d", "Plain", {{1, 2, 4, 4}}, kLow, kHigh, [](I x) { return exp(max_pool2d(x[0], {2})); }, {}, true},
-      {"avg_pool1d", "Padded", {{2, 5}}, kLow, kHigh, [](I x) { return exp(avg_pool1d(x[0], {2}, {2}, {1}, false)); }},
+      {"avg_pool1d", "Padded", {{2, 5}}, kLow, kHigh,
+       [](I x) { return exp(avg_pool1d(x[0], {2}, {2}, {1}, false, false)); }},
       {"avg_pool2d", "Padded", {{1, 4, 4}}, kLow, kHigh, [](I x) { return exp(avg_pool2d(x[0], {3, 2}, {1}, {1})); }},
       {"adaptive_avg_pool2d", "Plain", {{1, 5, 4}}, kLow, kHigh,
        [](I x) { return exp(adaptive_avg_pool2d(x[0], {3, 2})); }},
@@ -281,7 +282,7 @@ std::vector<GradientRow> composite_rows() {
   for (Rows (*family)() : {activation_rows, angle_rows, division_rows, statistics_rows, layer_rows, arrangement_rows,
                            convolution_rows, attention_rows, loss_rows, algebra_rows, indexing_rows, scatter_rows,
                            selection_rows, order_rows, rearrangement_rows, further_arithmetic_rows, linalg_rows,
-                           network_rows})
+                           network_rows, spatial_rows})
     for (GradientRow& row : family()) all.push_back(std::move(row));
   return all;
 }

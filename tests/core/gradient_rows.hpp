@@ -31,6 +31,7 @@ std::vector<GradientRow> algebra_rows();
 std::vector<GradientRow> order_rows();
 std::vector<GradientRow> rearrangement_rows();
 std::vector<GradientRow> linalg_rows();
+std::vector<GradientRow> spatial_rows();
 std::vector<GradientRow> further_arithmetic_rows();
 std::vector<GradientRow> network_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }

@@ -55,9 +55,16 @@ TEST(Pooling, LargestOfEachWindow) {
     const auto pool = axes_of(row) == 1 ? max_pool1d : max_pool2d;
     const Tensor strided = transpose(contiguous(transpose(f64(x, row.x))));
     for (const Tensor& each : {f64(x, row.x), strided})
-      EXPECT_TRUE(close(pool(each, {row.size}, {row.stride}, {row.padding}, {row.dilation}), result_shape(row), expected))
+      EXPECT_TRUE(
+          close(pool(each, {row.size}, {row.stride}, {row.padding}, {row.dilation}, false), result_shape(row), expected))
           << row.name;
   }
+}
+
+Tensor means(const Row& row, const Tensor& x, bool counts_padding) {
+  const Shape size = {row.size}, stride = {row.stride}, padding = {row.padding};
+  if (axes_of(row) == 1) return avg_pool1d(x, size, stride, padding, false, counts_padding);
+  return avg_pool2d(x, size, stride, padding, false, counts_padding);
 }
 
 TEST(Pooling, MeanOfEachWindow) {
@@ -74,10 +81,7 @@ TEST(Pooling, MeanOfEachWindow) {
                                         ? std::pow(static_cast<double>(row.size), static_cast<double>(axes_of(row)))
                                         : static_cast<double>(elements.size())));
       }
-      const auto pool = axes_of(row) == 1 ? avg_pool1d : avg_pool2d;
-      EXPECT_TRUE(close(pool(f64(x, row.x), {row.size}, {row.stride}, {row.padding}, counts_padding), result_shape(row),
-                        expected, 1e-14))
-          << row.name;
+      EXPECT_TRUE(close(means(row, f64(x, row.x), counts_padding), result_shape(row), expected, 1e-14)) << row.name;
     }
   }
 }
@@ -88,6 +92,21 @@ TEST(Pooling, TheFirstOfEqualElementsGetsTheGradient) {
   EXPECT_TRUE(close(grad({sum(max_pool2d(x, {2}))}, {x})[0], {1, 2, 4}, {0, 0, 0, 1, 1, 0, 0, 0}));
   const Tensor infinite = full({1, 2}, -HUGE_VAL, DType::f64);
   EXPECT_TRUE(close(max_pool1d(infinite, {2}, {1}, {1}), {1, 3}, {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL}));
+}
+
+// A window of nothing but -inf, of which some elements are padding, has a position in x.
+TEST(Pooling, PositionsAreThoseOfElementsOfX) {
+  const Tensor infinite = full({1, 2}, -HUGE_VAL, DType::f64);
+  EXPECT_TRUE(close(max_pool1d_with_indices(infinite, {2}, {1}, {1}).indices, {1, 3}, {0, 0, 1}));
+  // The first window lies in the padding as a whole.
+  const auto [values, indices] = max_pool1d_with_indices(f64({1, 2, 3, 4}, {1, 4}), {2}, {1}, {1}, {5});
+  EXPECT_TRUE(close(values, {1, 1}, {-HUGE_VAL}));
+  EXPECT_TRUE(close(indices, {1, 1}, {0}));
+}
+
+TEST(Pooling, AdaptiveWindowsTakeNothingFromOthers) {
+  const Tensor x = f64({1, 2, HUGE_VAL, 4, 5}, {1, 5});
+  EXPECT_TRUE(close(adaptive_avg_pool1d(x, {4}), {1, 4}, {1.5, HUGE_VAL, HUGE_VAL, 4.5}));
 }
 
 TEST(Pooling, AdaptiveWindowsCoverX) {
@@ -114,6 +133,17 @@ TEST(Pooling, ErrorsNameWhatDoesNotFit) {
   EXPECT_TRUE(throws(Code::invalid, {"[avg_pool2d]", "padding", "half"}, [&] { avg_pool2d(x, {2}, {1}, {2}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[avg_pool1d]", "kernel_size"}, [&] { avg_pool1d(x, {0}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[max_pool1d]", "i64"}, [] { max_pool1d(i64({1, 2}, {1, 2}), {2}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[avg_pool2d]", "divisor_override"}, [&] {
+    avg_pool2d(x, {2}, {}, {0}, false, true, 0);
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_pool1d]", "(1, 0)"}, [] { max_pool1d(zeros({1, 0}), {1}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "(1, 4, 4)", "(1, 4)"}, [&] {
+    max_unpool2d(x, i64({0, 1, 2, 3}, {1, 4}), {2});
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "output_size", "(11, 8)"}, [&] {
+    max_unpool2d(x, zeros({1, 4, 4}, DType::i64), {2}, {}, {0}, {11, 8});
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[lp_pool2d]", "norm_type"}, [&] { lp_pool2d(x, 0, {2}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[adaptive_avg_pool2d]", "(2,)"}, [] { adaptive_avg_pool2d(f64({1, 2}), {1}); }));
 }
 

@@ -42,6 +42,7 @@
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/random.hpp>
 #include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/resampling.hpp>
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/scatter.hpp>

@@ -217,7 +217,8 @@ def moving_rows():
         Sample("repeat", repeats, "tile", lambda x, sizes: x.repeat(sizes), **every), Sample("tile", tiles, "tile", **every),
         Sample("repeat_interleave", interleaves, lambda x, count, dim: np.repeat(x, count, axis=dim), **every),
         Sample("movedim", moves, "moveaxis", **every),
-        Sample("unfold", unfolds, unfolded, lambda x, dim, size, step: x.unfold(dim, size, step), **every)]
+        Sample("unfold", unfolds, unfolded, lambda x, dim, size, step: x.unfold(dim, size, step),
+               call=lambda plugrad, x, dim, size, step: x.unfold(dim, size, step), **every)]
 
 
 # --- Factories.

@@ -16,10 +16,29 @@ PLUGRAD_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& b
 // The same for x (n, c, d, h, w), or (c, d, h, w), and weight (o, c / groups, kd, kh, kw).
 PLUGRAD_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Shape& stride = {1},
                           const Shape& padding = {0}, const Shape& dilation = {1}, int64_t groups = 1);
-// The gradient of conv2d with respect to its x, as a function: x (n, c, h, w), or (c, h, w), with weight
-// (c, o / groups, kh, kw) and bias (o): (n, o, h', w'), where
-// h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+
+enum class ConvolutionPadding { valid, same };
+// The same with a name for the padding: none, or as much as keeps x's extents, which needs stride 1. Of an odd number, the
+// one more is behind x.
+PLUGRAD_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+                          ConvolutionPadding padding, const Shape& dilation = {1}, int64_t groups = 1);
+PLUGRAD_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+                          ConvolutionPadding padding, const Shape& dilation = {1}, int64_t groups = 1);
+PLUGRAD_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+                          ConvolutionPadding padding, const Shape& dilation = {1}, int64_t groups = 1);
+
+// The gradient of conv1d with respect to its x, as a function: x (n, c, l), or (c, l), with weight (c, o / groups, k) and
+// bias (o): (n, o, l'), where l' = (l - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. output_padding is
+// below stride or dilation.
+PLUGRAD_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                    const Shape& stride = {1}, const Shape& padding = {0},
+                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+// The same of conv2d, for x (n, c, h, w), or (c, h, w), and weight (c, o / groups, kh, kw).
 PLUGRAD_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                    const Shape& stride = {1}, const Shape& padding = {0},
+                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+// The same of conv3d, for x (n, c, d, h, w), or (c, d, h, w), and weight (c, o / groups, kd, kh, kw).
+PLUGRAD_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                     const Shape& stride = {1}, const Shape& padding = {0},
                                     const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
 
