@@ -74,6 +74,9 @@ inline nb::object given(Unique&& result) {
     if (each.defined()) all.append(wrap(std::move(each)));
   return nb::len(all) == 1 ? nb::object(all[0]) : nb::object(nb::tuple(all));
 }
+inline nb::object given(Histogram&& result) {
+  return nb::make_tuple(wrap(std::move(result.hist)), wrap(std::move(result.bin_edges)));
+}
 template <class T> T given(T&& result) { return std::forward<T>(result); }
 
 // The dtype of a number that is given none, as in PyTorch; f32 for other parameters.

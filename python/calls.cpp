@@ -17,6 +17,13 @@ bool is_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASC
 
 std::vector<PyObject*> with_own_axis;  // functions that distinguish axis from dim themselves
 
+// Parameters that may be None in PyTorch, where the core leaves them out.
+constexpr std::array kMayBeNone = {"dim", "axis", "correction", "spacing", "generator", "out"};
+
+template <class Names> bool is_among(PyObject* name, const Names& names) {
+  return std::ranges::any_of(names, [name](const char* each) { return is_name(name, each); });
+}
+
 const char* our_name(PyObject* name) {
   if (is_name(name, "axis")) return "dim";
   return is_name(name, "keepdims") ? "keepdim" : nullptr;
@@ -37,7 +44,7 @@ struct Renamed {
         throw nb::type_error(("[call] '" + std::string(nb::str(called).c_str()) + "' is given twice: once as '" +
                               (is_name(called.ptr(), "dim") ? "axis'" : "keepdims'"))
                                  .c_str());
-      if (value == Py_None && (is_name(called.ptr(), "dim") || is_name(called.ptr(), "axis"))) continue;
+      if (value == Py_None && is_among(called.ptr(), kMayBeNone)) continue;
       kept.append(called);
       arguments.push_back(value);
     }
@@ -50,7 +57,9 @@ struct Renamed {
 
 bool has_other_names(PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-    if (our_name(PyTuple_GET_ITEM(names, i)) || is_name(PyTuple_GET_ITEM(names, i), "dim")) return true;
+    if (PyObject* const name = PyTuple_GET_ITEM(names, i);
+        our_name(name) || is_among(name, kMayBeNone))
+      return true;
   return false;
 }
 

@@ -24,11 +24,13 @@ PARAMETERS = {"const Tensor&", "Number", "const Shape&", "int", "int64_t", "bool
               "const std::vector<double>&", "const std::string&", "GridIndexing", "PadMode", "ScatterReduction",
               "std::optional<RoundingMode>", "BagMode", "std::optional<bool>", "ConvolutionPadding", "Resampling",
               "GridPadding"}
-RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|bool|void"
+RESULTS = "Tensor|Shape|std::vector<Tensor>|ValuesIndices|MinMax|Unique|Histogram|bool|void"
 PYTHON_NAMES = {"stddev": "std", "max_with_indices": "max", "min_with_indices": "min"}  # of functions
 # Further overloads, (function, parameters), that come after those of the function: PyTorch's max of two tensors.
 ALSO = {"max_with_indices": ("maximum", ("x", "other")), "min_with_indices": ("minimum", ("x", "other"))}
-OTHER_NAMES = {"abs": ["absolute"], "cat": ["concat", "concatenate"], "clamp": ["clip"], "div": ["divide", "true_divide"],
+OTHER_NAMES = {"sign": ["sgn"], "digamma": ["psi"], "lgamma": ["gammaln"], "mvlgamma": ["multigammaln"],
+               "pad": ["constant_pad_nd"], "split": ["split_with_sizes"],
+               "abs": ["absolute"], "cat": ["concat", "concatenate"], "clamp": ["clip"], "div": ["divide", "true_divide"],
                "ge": ["greater_equal"], "gt": ["greater"], "le": ["less_equal"], "lt": ["less"], "movedim": ["moveaxis"],
                "mul": ["multiply"], "ne": ["not_equal"], "neg": ["negative"], "sub": ["subtract"],  # PyTorch's, too
                "equal": ["array_equal"], "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"],

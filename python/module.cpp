@@ -21,6 +21,7 @@ NB_MODULE(_plugrad, m) {
   bind_reductions(m, tensor);
   bind_sizes(m);
   bind_variadic(m, tensor);
+  bind_overloads(m, tensor);
   bind_interchange(m, tensor);
   bind_pickling(m, tensor);
   bind_runtime(m);

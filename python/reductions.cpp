@@ -40,6 +40,7 @@ template <class Target, class... Own> void bind_in_dtype(Target& target, const O
   bind_along(target, "cumsum", cumsum, own...);
   bind_along(target, "cumprod", cumprod, own...);
   bind_along(target, "softmax", softmax, own...);
+  bind_along(target, "softmin", softmin, own...);
   bind_along(target, "log_softmax", log_softmax, own...);
 }
 }  // namespace

@@ -7,6 +7,7 @@
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/views.hpp>
 
 #include <numbers>
 #include <utility>
@@ -29,9 +30,15 @@ Tensor softmax(const Tensor& x, int axis) {
              return mul(y, sub(grad, sum(mul(grad, y), {along}, true)));
            }));
   require_floating("softmax", x);
-  const int at = normal_axis(axis, x.rank(), "softmax");
+  const int at = normal_axis(axis, std::max(1, x.rank()), "softmax");
+  if (!x.rank()) return squeeze(softmax(unsqueeze(x, 0), 0), {0});
   return differentiable(kRule, at, computed_softmax(x, at), x);
 }
+
+Tensor clamp_min(const Tensor& x, Number min) { return clamp(x, min); }
+Tensor clamp_min(const Tensor& x, const Tensor& min) { return clamp(x, min); }
+Tensor clamp_max(const Tensor& x, Number max) { return clamp(x, std::nullopt, max); }
+Tensor clamp_max(const Tensor& x, const Tensor& max) { return clamp(x, Tensor(), max); }
 
 Tensor silu(const Tensor& x) {
   require_floating("silu", x);

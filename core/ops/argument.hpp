@@ -2,6 +2,7 @@
 #pragma once
 #include <core/tensor/impl.hpp>
 
+#include <algorithm>
 #include <string>
 
 namespace plugrad {
@@ -29,16 +30,16 @@ inline void require_integer(const char* name, const Tensor& x, const char* role)
     refuse(name, std::string(role) + " has dtype " + dtype_name(x.dtype()) + ", expected an integer dtype: cast it");
 }
 
-// The axes as numbers from 0, each once. All axes if none is given.
+// The axes as numbers from 0, each once. All axes if none is given. Rank 0 permits the axis 0 and has none.
 inline Shape normal_axes(const Shape& axes, int rank, const char* name) {
   Shape all;
   unsigned seen = 0;
   for (int i = 0; axes.empty() && i < rank; ++i) all.push_back(i);
   for (const int64_t axis : axes) {
-    const int at = normal_axis(axis, rank, name);
+    const int at = normal_axis(axis, std::max(1, rank), name);
     if (seen >> at & 1) refuse(name, "axis " + std::to_string(at) + " appears twice in " + axes.text() + ": name it once");
     seen |= 1u << at;
-    all.push_back(at);
+    if (rank) all.push_back(at);
   }
   return all;
 }

@@ -49,6 +49,14 @@ Tensor times(const Tensor& x, Number factor) { return !factor.floating() && fact
 Tensor add(const Tensor& a, const Tensor& b, Number alpha) { return add(a, times(b, alpha)); }
 Tensor sub(const Tensor& a, const Tensor& b, Number alpha) { return sub(a, times(b, alpha)); }
 
+Tensor rsub(const Tensor& a, const Tensor& b, Number alpha) { return sub(b, a, alpha); }
+Tensor rsub(const Tensor& a, Number b, Number alpha) { return sub(b, times(a, alpha)); }
+Tensor ldexp(const Tensor& a, const Tensor& b) {
+  require_defined(b, "ldexp");
+  const Tensor exponent = promoted_to_floating(b);
+  return mul(a, pow(2, exponent));
+}
+
 Tensor div(const Tensor& a, const Tensor& b, std::optional<RoundingMode> rounding_mode) {
   if (!rounding_mode) return div(a, b);
   if (rounding_mode == RoundingMode::floor) return floor_divide(a, b);

@@ -291,6 +291,7 @@ Tensor add_windows(const Tensor& x, int64_t extent, const Windows& windows) {
 
 Tensor unfold(const Tensor& x, int axis, int64_t size, int64_t step) {
   require_defined(x, "unfold");
+  if (!x.rank()) return select(unfold(reshape(x, {1}), axis, size, step), 0, 0);
   const int at = normal_axis(axis, x.rank(), "unfold");
   if (size < 1 || step < 1 || size > x.size(at))
     refuse("unfold", "windows of " + std::to_string(size) + " elements, step " + std::to_string(step) + ", along axis " +

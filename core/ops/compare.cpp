@@ -3,6 +3,7 @@
 
 #include <core/ops/run.hpp>
 #include <core/runtime/transfer.hpp>
+#include <plugrad/ops/factories.hpp>
 
 namespace plugrad {
 namespace {
@@ -104,6 +105,10 @@ Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   static constexpr auto kRule = rule("where", kNoGradient, kept_elsewhere);
   require(Op::WHERE, b);
   return differentiable(kRule, choose(condition, {}, beside(b, a), a), condition, b);
+}
+Tensor where(const Tensor& condition, Number a, Number b) {
+  require(Op::WHERE, condition);
+  return where(condition, a, scalar(b, a.floating() || b.floating() ? DType::f32 : DType::i64, condition.device()));
 }
 
 // --- Copies.

@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/masks.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -58,8 +59,20 @@ Shape given_axes(const Shape& axes, const Tensor& x) {
 }
 }  // namespace
 
-Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Shape& axes_b) {
-  const Shape of_a = given_axes(axes_a, a), of_b = given_axes(axes_b, b);
+namespace {
+// x summed over those of its axes whose partner in the other tensor has extent 1.
+Tensor summed_beside_ones(const Tensor& x, const Shape& axes, const Tensor& other, const Shape& axes_other) {
+  Shape over;
+  for (size_t i = 0; i < std::min(axes.size(), axes_other.size()); ++i)
+    if (other.size(static_cast<int>(axes_other[i])) == 1 && x.size(static_cast<int>(axes[i])) != 1) over.push_back(axes[i]);
+  return over.empty() ? x : cast(sum(x, over, true), x.dtype());
+}
+}  // namespace
+
+Tensor tensordot(const Tensor& left_factor, const Tensor& right_factor, const Shape& axes_a, const Shape& axes_b) {
+  const Shape of_a = given_axes(axes_a, left_factor), of_b = given_axes(axes_b, right_factor);
+  const Tensor a = summed_beside_ones(left_factor, of_a, right_factor, of_b),
+               b = summed_beside_ones(right_factor, of_b, left_factor, of_a);
   bool fits = of_a.size() == of_b.size();
   for (size_t i = 0; fits && i < of_a.size(); ++i)
     fits = a.size(static_cast<int>(of_a[i])) == b.size(static_cast<int>(of_b[i]));
@@ -138,6 +151,13 @@ Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, Number beta,
 Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
   return added("baddbmm", x, product_of_ranks("baddbmm", batch1, 3, batch2, 3), beta, alpha);
 }
+Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
+  const Tensor products = product_of_ranks("addbmm", batch1, 3, batch2, 3);
+  return added("addbmm", x, cast(sum(products, {0}), products.dtype()), beta, alpha);
+}
+Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta, Number alpha) {
+  return added("addr", x, outer(vec1, vec2), beta, alpha);
+}
 
 namespace {
 // x + value f(tensor1, tensor2), rounded once.
@@ -170,7 +190,8 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
   if (n < 0)
     throw Error(Code::unsupported,
                 "[matrix_power] the power " + std::to_string(n) + " needs the inverse: invert the matrix first");
-  if (n == 0) return expand(eye(x.size(-1), -1, x.dtype(), x.device()), x.shape());
+  if (n == 0)  // the choice records a gradient of 0
+    return where(ones(x.shape(), DType::boolean, x.device()), eye(x.size(-1), -1, x.dtype(), x.device()), x);
   Tensor power, square = x;
   for (; n > 0; n >>= 1) {
     if (n & 1) power = power.defined() ? matmul(power, square) : square;

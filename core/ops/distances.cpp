@@ -9,6 +9,8 @@
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 #include <cmath>
 #include <string>
 
@@ -89,14 +91,14 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int axis, double ep
   return of_vectors("cosine_similarity", x1, x2, [&](const Tensor& x, const Tensor& y) {
     const Shape shape = broadcast_shapes(x.shape(), y.shape());
     const Tensor a = expand(x, shape), b = expand(y, shape);
-    const int at = normal_axis(axis, shape.rank(), "cosine_similarity");
+    const int at = normal_axis(axis, std::max(shape.rank(), 1), "cosine_similarity");
     return sum(mul(div(a, length_of(a, at, eps)), div(b, length_of(b, at, eps))), {at});
   });
 }
 
 Tensor normalize(const Tensor& x, double p, int axis, double eps) {
   require_floating("normalize", x);
-  const int at = normal_axis(axis, x.rank(), "normalize");
+  const int at = normal_axis(axis, std::max(x.rank(), 1), "normalize");
   const Tensor wide = at_least_f32(x);
   return cast(div(wide, clamp(norm(wide, p, {at}, true), eps)), x.dtype());
 }

@@ -49,6 +49,8 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
         return scatter_add(zeros(shape, grad.dtype(), grad.device()), along, positions, grad);
       }));
   if (is_narrow_index(index)) return gather(x, axis, cast(index, DType::i64));
+  if (x.defined() && index.defined() && !x.rank())
+    return reshape(gather(reshape(x, {1}), axis, index.rank() ? index : reshape(index, {1})), index.shape());
   const int at = require_index(Op::GATHER, x, axis, index);
   DeviceState& device = device_of(x);
   Tensor out = empty_like(device, view_of(index), dtype_of(x));
@@ -65,6 +67,8 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
         return gather(grad, along, positions);
       }));
   if (is_narrow_index(index)) return scatter_add(x, axis, cast(index, DType::i64), source);
+  if (x.defined() && index.defined() && source.defined() && !x.rank() && !index.rank() && !source.rank())
+    return reshape(scatter_add(reshape(x, {1}), axis, reshape(index, {1}), reshape(source, {1})), {});
   const int at = require_index(Op::SCATTER_ADD, x, axis, index);
   require_together(Op::SCATTER_ADD, x, source);
   require_number_dtype(Op::SCATTER_ADD, dtype_of(x));

@@ -1,6 +1,8 @@
 #include <plugrad/ops/joining.hpp>
 
 #include <core/ops/argument.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
@@ -42,6 +44,20 @@ Tensor dstack(const std::vector<Tensor>& tensors) { return cat(each_as(tensors, 
 Tensor column_stack(const std::vector<Tensor>& tensors) { return cat(each_as(tensors, as_column), 1); }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) { return expand(x, shape); }
+
+Tensor sum_to_size(const Tensor& x, const Shape& size) {
+  require_defined(x, "sum_to_size");
+  const int added = x.rank() - size.rank();
+  Shape over;
+  bool fits = added >= 0;
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    const int64_t wanted = i < added ? 1 : size[static_cast<size_t>(i - added)];
+    fits = wanted == 1 || wanted == x.size(i);
+    if (i < added || wanted != x.size(i)) over.push_back(i);
+  }
+  if (!fits) refuse("sum_to_size", size.text() + " does not broadcast to " + x.shape().text() + ": give another shape");
+  return over.empty() ? x : reshape(cast(sum(x, over), x.dtype()), size);
+}
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   Shape shape;

@@ -31,7 +31,8 @@ Tensor log_softmax(const Tensor& x, int axis) {
   static constexpr auto kRule = rule("log_softmax", gradient<kOutput, kPayload>(log_softmax_grad));
   require(Op::LOG_SOFTMAX, x);
   require_floating(Op::LOG_SOFTMAX, dtype_of(x));
-  const int at = normal_axis(axis, x.rank(), "log_softmax");
+  const int at = normal_axis(axis, std::max(1, x.rank()), "log_softmax");
+  if (!x.rank()) return squeeze(log_softmax(unsqueeze(x, 0), 0), {0});
   const plugrad_axis attributes{sizeof attributes, at};
   Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
   if (x.count() && !try_run(Op::LOG_SOFTMAX, {out}, {x}, attributes)) {

@@ -25,7 +25,15 @@ Tensor diagonals_of(const Tensor& x, const char* name) {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
   require_defined(x, "masked_fill");
   require_dtype("masked_fill", mask, DType::boolean, "mask");
-  return where(mask, value, x);
+  if (x.dtype() == DType::boolean) return where(mask, scalar(value.real() != 0, DType::boolean, x.device()), x);
+  return where(mask, is_integer(x.dtype()) ? Number(value.integer()) : value, x);
+}
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
+  require_defined(x, "masked_fill");
+  require_defined(value, "masked_fill");
+  require_dtype("masked_fill", mask, DType::boolean, "mask");
+  if (value.rank()) refuse("masked_fill", "value has shape " + value.shape().text() + ": expected rank 0");
+  return where(mask, cast(value, x.dtype()), x);
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) { return where(le(diagonals_of(x, "tril"), diagonal), x, 0); }

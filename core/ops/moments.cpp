@@ -9,6 +9,7 @@
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/statistics.hpp>
+#include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
@@ -125,20 +126,36 @@ Tensor along(const Tensor& vector, int axis, int rank) {
 }
 }  // namespace
 
+namespace {
+// Twice the areas between neighbours.
+Tensor areas(const char* name, const Tensor& y, const Tensor& x, int at) {
+  require_defined(x, name);
+  if (x.rank() > y.rank() || (x.rank() == 1 && x.size(0) != y.size(at)))
+    refuse(name, "x is " + x.shape().text() + " and y " + y.shape().text() + ": expected a point for each element");
+  const Tensor points = x.rank() == 1 ? along(x, at, y.rank()) : expand(x, y.shape());
+  return mul(middles(floating(y), at), distances(floating(points), at));
+}
+int axis_of(const char* name, const Tensor& y, int axis) {
+  require_defined(y, name);
+  return normal_axis(axis, y.rank(), name);
+}
+}  // namespace
+
 Tensor trapezoid(const Tensor& y, double dx, int axis) {
-  require_defined(y, "trapezoid");
-  const int at = normal_axis(axis, y.rank(), "trapezoid");
+  const int at = axis_of("trapezoid", y, axis);
   return mul(sum(middles(floating(y), at), {at}), dx / 2);
 }
-
 Tensor trapezoid(const Tensor& y, const Tensor& x, int axis) {
-  require_defined(y, "trapezoid");
-  require_defined(x, "trapezoid");
-  const int at = normal_axis(axis, y.rank(), "trapezoid");
-  if (x.rank() > y.rank() || (x.rank() == 1 && x.size(0) != y.size(at)))
-    refuse("trapezoid", "x is " + x.shape().text() + " and y " + y.shape().text() + ": expected a point for each element");
-  const Tensor points = x.rank() == 1 ? along(x, at, y.rank()) : expand(x, y.shape());
-  return mul(sum(mul(middles(floating(y), at), distances(floating(points), at)), {at}), 0.5);
+  const int at = axis_of("trapezoid", y, axis);
+  return mul(sum(areas("trapezoid", y, x, at), {at}), 0.5);
+}
+Tensor cumulative_trapezoid(const Tensor& y, double dx, int axis) {
+  const int at = axis_of("cumulative_trapezoid", y, axis);
+  return mul(cumsum(middles(floating(y), at), at), dx / 2);
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int axis) {
+  const int at = axis_of("cumulative_trapezoid", y, axis);
+  return mul(cumsum(areas("cumulative_trapezoid", y, x, at), at), 0.5);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <core/ops/positions.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -32,6 +33,11 @@ Tensor nonzero(const Tensor& x) {
   const Tensor truth = truth_of(x);
   if (!x.rank()) return zeros({true_positions(reshape(truth, {1})).count(), 0}, DType::i64, x.device());
   return stack(true_coordinates(truth), 1);
+}
+Tensor nonzero_static(const Tensor& x, int64_t size, int64_t fill_value) {
+  if (size < 0) refuse("nonzero_static", "size is " + std::to_string(size) + ": give 0 or more");
+  const Tensor found = nonzero(x);
+  return pad(found, {0, 0, 0, size - found.size(0)}, fill_value);
 }
 Tensor argwhere(const Tensor& x) { return nonzero(x); }
 

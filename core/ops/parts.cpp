@@ -86,6 +86,11 @@ Tensor diag(const Tensor& x, int64_t offset) {
   return clone(diagonal(x, offset));
 }
 
+Tensor diagflat(const Tensor& x, int64_t offset) {
+  require_defined(x, "diagflat");
+  return diag(reshape(x, {x.count()}), offset);
+}
+
 Tensor diag_embed(const Tensor& x, int64_t offset, int axis1, int axis2) {
   require_defined(x, "diag_embed");
   if (!x.rank()) refuse("diag_embed", "x has rank 0: expected one axis or more");

@@ -5,19 +5,21 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 namespace plugrad {
 namespace {
-// The given axes as a mask, or all of them if none is given.
+// The given axes as a mask, or all of them if none is given. Rank 0 has an axis 0 too, which is nothing to reduce.
 unsigned axis_mask(const Shape& axes, int rank, const char* what) {
   unsigned mask = axes.empty() ? (1u << rank) - 1 : 0;
   for (int64_t axis : axes) {
-    const int at = normal_axis(axis, rank, what);
+    const int at = normal_axis(axis, std::max(1, rank), what);
     if (mask >> at & 1)
       throw Error(Code::invalid,
                   std::string("[") + what + "] axis " + std::to_string(at) + " appears twice in " + axes.text());
     mask |= 1u << at;
   }
-  return mask;
+  return rank ? mask : 0;
 }
 
 // A shape with extent 1 at the axes of the mask.

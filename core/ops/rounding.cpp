@@ -1,5 +1,6 @@
 #include <plugrad/ops/rounding.hpp>
 
+#include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -51,6 +52,14 @@ Tensor round(const Tensor& x) {
     // The sum has no bits for a fraction, and its rounding is that of IEEE 754: to the nearest, ties to even.
     const Tensor whole = sub(add(abs(in), whole_from(in)), whole_from(in));
     return where(lt(in, 0), neg(whole), whole);
+  });
+}
+
+Tensor round(const Tensor& x, int64_t decimals) {
+  if (!decimals || !x.defined() || !is_floating(x.dtype())) return round(x);
+  const double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
+  return rounded_once(x, [&](const Tensor& wide) {
+    return decimals > 0 ? div(round(mul(wide, power)), power) : mul(round(div(wide, power)), power);
   });
 }
 

@@ -99,6 +99,7 @@ Tensor diff(const Tensor& x, int64_t n, int axis, const Tensor& prepend, const T
     refuse("diff", "n is " + std::to_string(n) + " and x has shape " + x.shape().text() +
                        ": expected an n of 0 or more, and one axis or more");
   const int at = normal_axis(axis, x.rank(), "diff");
+  if (!n) return x;
   std::vector<Tensor> parts;
   for (const Tensor& each : {prepend, x, append})
     if (each.defined()) parts.push_back(each);

@@ -11,6 +11,8 @@
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 namespace plugrad {
 namespace {
 // How often an index names each element of the part, in the dtype of positions.
@@ -128,6 +130,19 @@ Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& index, const Tens
   const Tensor source = scatter_source("scatter_reduce", x, index, src);
   if (!index.count()) return clone(x);
   return with_target(x, target, reduced(target, source, reduce, include_self));
+}
+
+Tensor index_reduce(const Tensor& x, int axis, const Tensor& index, const Tensor& source, ScatterReduction reduce,
+                    bool include_self) {
+  for (const Tensor* each : {&x, &index, &source}) require_defined(*each, "index_reduce");
+  const int at = normal_axis(axis, std::max(x.rank(), 1), "index_reduce");
+  Shape shape = as_line(x).shape(), along(std::vector<int64_t>(static_cast<size_t>(shape.rank()), 1));
+  shape[static_cast<size_t>(at)] = along[static_cast<size_t>(at)] = index.count();
+  if (index.rank() > 1 || as_line(source).shape() != shape)
+    refuse("index_reduce", "index has shape " + index.shape().text() + " and source " + source.shape().text() +
+                               ": expected one axis, and " + shape.text());
+  const Tensor places = expand(reshape(index, along), shape);
+  return reshape(scatter_reduce(as_line(x), at, places, as_line(source), reduce, include_self), x.shape());
 }
 
 }  // namespace plugrad

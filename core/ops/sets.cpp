@@ -4,6 +4,7 @@
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -193,16 +194,17 @@ struct Ends {
   double low, high;
 };
 
-Ends ends_of(const Tensor& x, double low, double high) {
+// beside: how far the ends are from equal elements.
+Ends ends_of(const char* name, const Tensor& x, double low, double high, double beside) {
   if (low == 0 && high == 0 && x.count()) {
     low = min(x).item<double>();
     high = max(x).item<double>();
   }
   if (!std::isfinite(low) || !std::isfinite(high))
-    refuse("histc", "the ends are " + std::to_string(low) + " and " + std::to_string(high) + ": give finite ones");
+    refuse(name, "the ends are " + std::to_string(low) + " and " + std::to_string(high) + ": give finite ones");
   if (high < low)
-    refuse("histc", "max is " + std::to_string(high) + ", below min, " + std::to_string(low) + ": exchange them");
-  return low == high ? Ends{low - 1, high + 1} : Ends{low, high};
+    refuse(name, "max is " + std::to_string(high) + ", below min, " + std::to_string(low) + ": exchange them");
+  return low == high ? Ends{low - beside, high + beside} : Ends{low, high};
 }
 }  // namespace
 
@@ -211,11 +213,42 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   if (bins < 1) refuse("histc", "bins is " + std::to_string(bins) + ": give 1 or more");
   const NoGrad unrecorded;
   const Tensor elements = reshape(at_least_f32(x.detach()), {-1});
-  const Ends ends = ends_of(elements, min, max);
+  const Ends ends = ends_of("histc", elements, min, max, 1);
   const Tensor inside = logical_and(ge(elements, ends.low), le(elements, ends.high));
   const Tensor part = div(mul(sub(elements, ends.low), static_cast<double>(bins)), ends.high - ends.low);
   const Tensor index = where(inside, minimum(cast(part, DType::i64), bins - 1), 0);
   return cast(scatter_add(zeros({bins}, DType::i64, x.device()), 0, index, cast(inside, DType::i64)), x.dtype());
+}
+
+Histogram histogram(const Tensor& x, const Tensor& bins, const Tensor& weight, bool density) {
+  require_floating("histogram", x);
+  require_defined(bins, "histogram");
+  if (bins.rank() != 1 || bins.count() < 2 || (weight.defined() && weight.shape() != x.shape()))
+    refuse("histogram", "x has shape " + x.shape().text() + ", bins " + bins.shape().text() + " and weight " +
+                            (weight.defined() ? weight.shape().text() : std::string("none")) +
+                            ": give two edges or more, and a weight for each element");
+  const NoGrad unrecorded;
+  const int64_t count = bins.count() - 1;
+  const Tensor elements = reshape(x.detach(), {-1}), edges = cast(bins.detach(), x.dtype());
+  const Tensor last = select(edges, 0, count);
+  const Tensor inside = logical_and(ge(elements, select(edges, 0, 0)), le(elements, last));
+  const Tensor place = sub(bucketize(elements, edges, false, true), cast(eq(elements, last), DType::i64));
+  const Tensor index = where(inside, clamp(place, 1, count), 1);
+  const Tensor terms = weight.defined() ? reshape(weight.detach(), {-1}) : ones_like(elements);
+  Tensor hist = scatter_add(zeros({count}, x.dtype(), x.device()), 0, sub(index, 1), where(inside, terms, 0));
+  if (density) hist = div(div(hist, sum(hist)), sub(slice(edges, 0, 1, count + 1), slice(edges, 0, 0, count)));
+  return {hist, edges};
+}
+
+Histogram histogram(const Tensor& x, int64_t bins, const std::vector<double>& range, const Tensor& weight, bool density) {
+  require_floating("histogram", x);
+  if (bins < 1) refuse("histogram", "bins is " + std::to_string(bins) + ": give 1 or more");
+  if (range.size() != 2 && !range.empty())
+    refuse("histogram", "range has " + std::to_string(range.size()) + " numbers: give two");
+  const Ends ends = x.count() || !range.empty()
+                        ? ends_of("histogram", x.detach(), range.empty() ? 0 : range[0], range.empty() ? 0 : range[1], 0.5)
+                        : Ends{0, 1};
+  return histogram(x, linspace(ends.low, ends.high, bins + 1, x.dtype(), x.device()), weight, density);
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {

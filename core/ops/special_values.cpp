@@ -57,6 +57,12 @@ Tensor isreal(const Tensor& x) {
   return ones(x.shape(), DType::boolean, x.device());
 }
 
+Tensor angle(const Tensor& x) {
+  require_defined(x, "angle");
+  const Tensor floating = promoted_to_floating(x), none = mul(where(isinf(floating), 1, floating), 0);
+  return where(lt(floating, 0), std::numbers::pi, abs(none));
+}
+
 Tensor positive(const Tensor& x) {
   require_defined(x, "positive");
   if (x.dtype() == DType::boolean) refuse("positive", "x is bool, expected a dtype of numbers: cast it");
@@ -72,7 +78,7 @@ Tensor rad2deg(const Tensor& x) { return mul(promoted_to_floating(x), 180 / std:
 Tensor logit(const Tensor& x, std::optional<double> eps) {
   require_defined(x, "logit");
   const Tensor wide = at_least_f32(promoted_to_floating(x));
-  const Tensor limited = eps ? clamp(wide, *eps, 1 - *eps) : wide;
+  const Tensor limited = eps ? where(lt(wide, *eps), *eps, clamp(wide, {}, 1 - *eps)) : wide;
   // Not the logarithm of the quotient, whose gradient at 0 and 1 is NaN.
   return cast(sub(log(limited), log(sub(1, limited))), floating_type(x.dtype()));
 }

@@ -84,7 +84,7 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
     count *= x.size(static_cast<int>(axis));
     result[static_cast<size_t>(axis)] = 1;
   }
-  if (!count) return ones(keepdim ? result : kept, dtype, x.device());
+  if (!count) return cast(add(sum(numbers, over, keepdim), 1), dtype);  // recorded, unlike a constant
   const Tensor out = product_of_last(reshape(permute(numbers, order), {kept.count(), count}));
   return cast(reshape(out, keepdim ? result : kept), dtype);
 }
@@ -108,7 +108,7 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
   require_floating("norm", x);
   if (p == kInfinity) return max(abs(x), axes, keepdim);
   if (p == -kInfinity) return min(abs(x), axes, keepdim);
-  if (p == 0) return sum(cast(ne(x, 0), x.dtype()), axes, keepdim);
+  if (p == 0) return sum(where(ne(x, 0), 1, sign(x)), axes, keepdim);  // the gradient of sign is 0
   if (p == 1) return sum(abs(x), axes, keepdim);
   const Tensor wide = at_least_f32(x), powers = p == 2 ? mul(wide, wide) : power_but_zero(abs(wide), p);
   return cast(power_but_zero(sum(powers, axes, keepdim), 1 / p), x.dtype());

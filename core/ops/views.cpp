@@ -118,7 +118,9 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
                                      }));
   require_defined(x, "transpose");
   plugrad_view v = view_of(x);
-  const int i = normal_axis(axis0, v.rank, "transpose"), j = normal_axis(axis1, v.rank, "transpose");
+  const int rank = std::max<int>(v.rank, 1);
+  const int i = normal_axis(axis0, rank, "transpose"), j = normal_axis(axis1, rank, "transpose");
+  if (!v.rank) return x;
   std::swap(v.shape[i], v.shape[j]);
   std::swap(v.strides[i], v.strides[j]);
   return differentiable(kRule, Axes(i, j), viewed(x, v), x);
@@ -322,6 +324,14 @@ void require_alike(const Tensor& first, const Tensor& other, int axis) {
                       std::to_string(axis));
 }
 
+// As in PyTorch, tensors of shape (0) fit beside all others.
+std::vector<Tensor> without_placeholders(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> kept;
+  for (const Tensor& each : tensors)
+    if (each.rank() != 1 || each.count()) kept.push_back(each);
+  return kept;
+}
+
 // Where each operand of cat begins in its result.
 struct Seams {
   int axis;
@@ -339,6 +349,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
   const Tensor& first = tensors.front();
   if (std::ranges::any_of(tensors, [&](const Tensor& each) { return each.dtype() != first.dtype(); }))
     return cat(of_one_dtype(tensors), axis);
+  if (const auto kept = without_placeholders(tensors); !kept.empty() && kept.size() < tensors.size()) return cat(kept, axis);
   const int at = normal_axis(axis, first.rank(), "cat");
   Seams seams{at, {0}};
   for (const Tensor& each : tensors) {

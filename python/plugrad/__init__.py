@@ -27,8 +27,12 @@ from .array_api import (__array_api_version__ as __array_api_version__,
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
+from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,
+                       det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
+                       matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
+                       svd as svd, triangular_solve as triangular_solve)
 from . import (array_api as array_api, autograd as autograd, data as data, linalg as linalg, nn as nn,
-               optim as optim, training as training)
+               optim as optim, special as special, training as training, windows as windows)
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from . import _plugrad
 from ._plugrad import (Tensor, cross as _cross, matmul as matmul, multi_dot as multi_dot, outer as outer,
                        tensordot as tensordot)
+from ._products import householder_product as householder_product, matrix_exp as matrix_exp
 
 _Dims = int | Sequence[int] | None
 
@@ -94,13 +95,20 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     return _plugrad._linalg_solve_triangular(A, B, upper, left, unitriangular)
 
 
-def lu_factor(A: Tensor) -> LUFactorResult:
+def _require_pivot(name: str, pivot: bool) -> None:
+    if not pivot:
+        raise ValueError(f"[linalg.{name}] pivot is False: factors without swapped rows may not exist, leave it out")
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactorResult:
     """Both triangular factors of A, whose rows were swapped, in one matrix, and the swaps (i32, counted from 1)."""
+    _require_pivot("lu_factor", pivot)
     return LUFactorResult(*_plugrad._linalg_lu_factor(A))
 
 
-def lu(A: Tensor) -> LUResult:
+def lu(A: Tensor, *, pivot: bool = True) -> LUResult:
     """A = P L U: a permutation, a lower triangular matrix with a diagonal of ones, and an upper triangular one."""
+    _require_pivot("lu", pivot)
     return LUResult(*_plugrad._linalg_lu(A))
 
 
@@ -119,10 +127,17 @@ def cholesky_solve(B: Tensor, L: Tensor, *, upper: bool = False) -> Tensor:
     return _plugrad._linalg_cholesky_solve(B, L, upper)
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> LstsqResult:
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The X of least norm that minimises the norm of A X - B. Singular values up to rcond times the largest count as 0.
-    residuals is empty unless A has more rows than columns and full rank."""
-    return LstsqResult(*_plugrad._linalg_lstsq(A, B, rcond))
+    residuals is empty unless A has more rows than columns and full rank. driver, one of LAPACK's, changes nothing: the
+    way of "gelsd" is taken, whose result is right for the matrices of all drivers."""
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise ValueError(f"[linalg.lstsq] driver {driver!r} is unknown: 'gels', 'gelsy', 'gelsd' or 'gelss' expected")
+    found = LstsqResult(*_plugrad._linalg_lstsq(A, B, rcond))
+    if driver in ("gels", "gelsy"):  # LAPACK computes no singular values, and gels no rank
+        empty = _plugrad.zeros(0, dtype=A.dtype, device=A.device)
+        found = found._replace(singular_values=empty, rank=empty.to("i64") if driver == "gels" else found.rank)
+    return found
 
 
 # --- Orthogonal factors.
@@ -172,10 +187,24 @@ def pinv(A: Tensor, rcond: float | None = None, *, atol: float | None = None, rt
     return _plugrad._linalg_pinv(_hermitian(A) if hermitian else A, atol, rcond if rtol is None else rtol)
 
 
-def matrix_rank(A: Tensor, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None,
-                hermitian: bool = False) -> Tensor:
-    """The number of singular values above max(atol, rtol times the largest); tol is atol. Defaults as in pinv."""
-    return _plugrad._linalg_matrix_rank(_hermitian(A) if hermitian else A, tol if atol is None else atol, rtol)
+def matrix_rank(A: Tensor, tol: float | Tensor | None = None, *, atol: float | Tensor | None = None,
+                rtol: float | Tensor | None = None, hermitian: bool = False) -> Tensor:
+    """The number of singular values above max(atol, rtol times the largest); tol is atol. Defaults as in pinv. Tensors hold
+    a bound for each matrix."""
+    matrices, absolute = _hermitian(A) if hermitian else A, tol if atol is None else atol
+    if isinstance(absolute, Tensor) or isinstance(rtol, Tensor):
+        return _rank_above(svdvals(matrices.detach()), absolute, rtol, max(A.shape[-2:]))
+    return _plugrad._linalg_matrix_rank(matrices, absolute, rtol)
+
+
+def _rank_above(values: Tensor, atol: float | Tensor | None, rtol: float | Tensor | None, size: int) -> Tensor:
+    usual = size * (2.0**-52 if values.dtype == "f64" else 2.0**-23)
+    if rtol is None:  # as PyTorch, also where only some of the bounds are positive
+        rtol = _plugrad.where(atol > 0, 0.0, usual).to(values.dtype) if isinstance(atol, Tensor) else 0.0
+    if not values.shape[-1]:
+        return _plugrad.zeros(values.shape[:-1], dtype="i64", device=values.device)
+    bound = _plugrad.maximum(rtol * values.amax(-1), _plugrad.zeros_like(values.amax(-1)) + (0.0 if atol is None else atol))
+    return (values > bound.unsqueeze(-1)).sum(-1)
 
 
 # --- Norms.
@@ -255,3 +284,83 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def trace(x: Tensor, *, offset: int = 0) -> Tensor:
     """The sum of diagonal(x, offset=offset)."""
     return diagonal(x, offset=offset).sum(-1)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 1, x, ..., x^(N - 1) of the elements of x (.., n): (.., n, N). N is n if it is left out."""
+    if N is not None and N < 2:
+        raise ValueError(f"[linalg.vander] N is {N}: give 2 or more")
+    base = x if x.is_floating_point() else x.to("i64")
+    count = x.shape[-1] if N is None else N
+    ones = _plugrad.ones_like(base).unsqueeze(-1)
+    powers = base.unsqueeze(-1).expand(*x.shape, max(count - 1, 0)).cumprod(-1)
+    return _plugrad.cat([ones, powers], -1)[..., :count]
+
+
+# --- PyTorch's functions that return a status beside the result. It is 0: what has no result raises LinAlgError.
+
+
+class _WithInfo(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+
+def _success(A: Tensor) -> Tensor:
+    return _plugrad.zeros(A.shape[:-2], dtype="i32", device=A.device)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> _WithInfo:
+    """inv(A) and a status of 0. Raises LinAlgError for singular matrices, with and without check_errors."""
+    return _WithInfo(inv(A), _success(A))
+
+
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> _WithInfo:
+    """cholesky(A) and a status of 0. Raises LinAlgError for matrices that are not positive definite."""
+    return _WithInfo(cholesky(A, upper=upper), _success(A))
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> _WithInfo:
+    """solve(A, B) and a status of 0. Raises LinAlgError for singular matrices."""
+    return _WithInfo(solve(A, B, left=left), _success(A))
+
+
+class _LUFactorExResult(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> _LUFactorExResult:
+    """lu_factor(A) and a status of 0."""
+    return _LUFactorExResult(*lu_factor(A, pivot=pivot), _success(A))
+
+
+# --- Equations of tensors.
+
+
+def _extent(shape: Sequence[int]) -> int:
+    count = 1
+    for each in shape:
+        count *= each
+    return count
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The inverse of A as a map from the tensors of its last axes to those of its first `ind` axes: tensordot of both is
+    the identity."""
+    if ind < 1 or _extent(A.shape[:ind]) != _extent(A.shape[ind:]):
+        raise ValueError(f"[linalg.tensorinv] A has shape {A.shape} and ind is {ind}: the first ind axes and the others "
+                         "must have as many elements")
+    count = _extent(A.shape[:ind])
+    return inv(A.reshape(count, count)).reshape(A.shape[ind:] + A.shape[:ind])
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """The X with tensordot(A, X, X.ndim) = B. dims are moved behind the other axes of A first."""
+    moved = A if dims is None else _plugrad.movedim(A, tuple(dims), tuple(range(-len(dims), 0)))
+    shape = moved.shape[len(B.shape):]
+    if _extent(shape) != _extent(B.shape):
+        raise ValueError(f"[linalg.tensorsolve] A has shape {A.shape} and B {B.shape}: the axes of A behind those of B must "
+                         "have as many elements as B")
+    count = _extent(shape)
+    return solve(moved.reshape(count, count), B.reshape(count)).reshape(shape)

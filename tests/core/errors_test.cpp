@@ -131,7 +131,7 @@ TEST(Errors, AxesOutOfRangeAreNamed) {
                          [&] { each.apply(x, axis); }))
           << each.name;
   EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 1", "twice"}, [&] { sum(x, {1, -1}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 0", "rank 0"}, [] { sum(counting({}), {0}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 1", "rank 1"}, [] { sum(counting({}), {1}); }));
 }
 
 TEST(Errors, DtypesByName) {

@@ -34,6 +34,7 @@ std::vector<GradientRow> linalg_rows();
 std::vector<GradientRow> spatial_rows();
 std::vector<GradientRow> further_arithmetic_rows();
 std::vector<GradientRow> network_rows();
+std::vector<GradientRow> special_rows();
 inline void PrintTo(const GradientRow& row, std::ostream* out) { *out << row.op << ' ' << row.variant; }
 
 }  // namespace plugrad::test

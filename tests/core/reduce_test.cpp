@@ -114,6 +114,22 @@ TEST(Reduce, NoAxesMeanAllOfThem) {
   EXPECT_TRUE(close(mean(f64({7}, {}), {}, true), {}, {7}));
 }
 
+TEST(Reduce, RankZeroHasOneAxis) {
+  const Tensor x = f64({-2.5}, {});
+  for (const int axis : {0, -1})
+    for (const bool keepdim : {false, true}) {
+      for (const Tensor& same : {sum(x, {axis}, keepdim), mean(x, {axis}, keepdim), max(x, {axis}, keepdim),
+                                 prod(x, {axis}, keepdim), amin(x, {axis}, keepdim), logsumexp(x, {axis}, keepdim)})
+        EXPECT_TRUE(close(same, {}, {-2.5})) << axis;
+      EXPECT_TRUE(close(argmax(x, {axis}, keepdim), {}, {0}) && close(argmin(x, {axis}, keepdim), {}, {0}));
+      EXPECT_TRUE(close(var(x, {axis}, keepdim, 0), {}, {0}));
+    }
+  EXPECT_TRUE(close(softmax(x, 0), {}, {1}) && close(log_softmax(x, -1), {}, {0}));
+  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "axis 1"}, [&] { sum(x, {1}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[var]", "axis -2"}, [&] { var(x, {-2}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[sum]", "twice"}, [&] { sum(x, {0, -1}); }));
+}
+
 TEST(Reduce, DtypesOfResults) {
   EXPECT_EQ(sum(counting({3}, DType::f32)).dtype(), DType::f32);
   EXPECT_EQ(sum(counting({3}, DType::i64)).dtype(), DType::i64);

@@ -33,5 +33,6 @@ std::vector<TorchRow> sorting_rows();
 std::vector<TorchRow> arrangement_rows();
 std::vector<TorchRow> arithmetic_rows();
 std::vector<TorchRow> network_rows();
+std::vector<TorchRow> special_rows();
 
 }  // namespace plugrad::test

@@ -137,6 +137,7 @@ TEST(Torch, Sorting) { expect_family("sorting_rows", sorting_rows()); }
 TEST(Torch, Arrangements) { expect_family("arrangement_rows", arrangement_rows()); }
 TEST(Torch, Arithmetic) { expect_family("arithmetic_rows", arithmetic_rows()); }
 TEST(Torch, Networks) { expect_family("network_rows", network_rows()); }
+TEST(Torch, Special) { expect_family("special_rows", special_rows()); }
 
 }  // namespace
 }  // namespace plugrad::test

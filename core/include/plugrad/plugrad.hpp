@@ -50,6 +50,7 @@
 #include <plugrad/ops/sets.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/smooth.hpp>
+#include <plugrad/ops/special.hpp>
 #include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/trigonometry.hpp>

@@ -11,6 +11,12 @@ namespace plugrad {
 PLUGRAD_API Tensor add(const Tensor& a, const Tensor& b, Number alpha);
 PLUGRAD_API Tensor sub(const Tensor& a, const Tensor& b, Number alpha);
 
+// b - alpha a.
+PLUGRAD_API Tensor rsub(const Tensor& a, const Tensor& b, Number alpha = 1);
+PLUGRAD_API Tensor rsub(const Tensor& a, Number b, Number alpha = 1);
+// a 2^b. Integers give f32.
+PLUGRAD_API Tensor ldexp(const Tensor& a, const Tensor& b);
+
 enum class RoundingMode { trunc, floor };
 // a / b, rounded towards zero or down if a mode is given. Rounded, integers stay integers (0 where b is 0), and the gradient
 // is 0.

@@ -16,7 +16,7 @@ namespace plugrad {
 PLUGRAD_API Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands);
 // The sum over the last `axes` axes of a and the first ones of b: the other axes of a, then those of b.
 PLUGRAD_API Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes = 2);
-// The sum over the axes axes_a of a and axes_b of b, pair by pair.
+// The sum over the axes axes_a of a and axes_b of b, pair by pair. An extent of 1 is repeated to that of its pair.
 PLUGRAD_API Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Shape& axes_b);
 
 // a (n) and b (m): (n, m), the product of each element with each.
@@ -41,6 +41,11 @@ PLUGRAD_API Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, 
 // The same for batches of matrices.
 PLUGRAD_API Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1,
                            Number alpha = 1);
+// beta x + alpha times the sum of the products of two batches, a matrix.
+PLUGRAD_API Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1,
+                          Number alpha = 1);
+// beta x + alpha times the outer product of two vectors.
+PLUGRAD_API Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta = 1, Number alpha = 1);
 // x + value tensor1 tensor2, element by element; all broadcast. Halves are rounded once.
 PLUGRAD_API Tensor addcmul(const Tensor& x, const Tensor& tensor1, const Tensor& tensor2, Number value = 1);
 // x + value tensor1 / tensor2, element by element; all broadcast. Halves are rounded once. Integers give f32.

@@ -4,8 +4,10 @@
 
 namespace plugrad {
 
-// x with value where mask (bool) is true. Both broadcast. The gradient is 0 where value replaced x.
+// x with value where mask (bool) is true, in x's dtype. Both broadcast. The gradient is 0 where value replaced x. A tensor
+// has rank 0, else Error (invalid), and gets the gradient of the elements that it replaced.
 PLUGRAD_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
+PLUGRAD_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 // The elements of the last two axes on and below the diagonal, 0 above it. diagonal moves it: 1 is the one above. Throws
 // Error (invalid) if x has fewer than two axes.
 PLUGRAD_API Tensor tril(const Tensor& x, int64_t diagonal = 0);

@@ -28,6 +28,9 @@ PLUGRAD_API Tensor corrcoef(const Tensor& x);
 // that broadcasts to y.
 PLUGRAD_API Tensor trapezoid(const Tensor& y, double dx = 1, int axis = -1);
 PLUGRAD_API Tensor trapezoid(const Tensor& y, const Tensor& x, int axis = -1);
+// The integrals up to each element but the first.
+PLUGRAD_API Tensor cumulative_trapezoid(const Tensor& y, double dx = 1, int axis = -1);
+PLUGRAD_API Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int axis = -1);
 // The slopes along each of the axes, or along all: central differences of second order inside, and differences of order
 // edge_order (1 or 2) at the ends. spacing is the distance of elements along all axes. Throws Error (invalid) for an axis of
 // fewer than edge_order + 1 elements.

@@ -10,6 +10,8 @@ namespace plugrad {
 // The positions (i64) of the true elements in row-major order: one row for each, with its position along each axis of x.
 PLUGRAD_API Tensor nonzero(const Tensor& x);
 PLUGRAD_API Tensor argwhere(const Tensor& x);
+// The first `size` rows of nonzero, and rows of fill_value if there are fewer. Throws Error (invalid) for a negative size.
+PLUGRAD_API Tensor nonzero_static(const Tensor& x, int64_t size, int64_t fill_value = -1);
 // The same positions as one tensor (i64) of rank 1 for each axis, which index accepts as a key. Rank 0 counts as rank 1.
 PLUGRAD_API std::vector<Tensor> where(const Tensor& condition);
 // The elements of x where mask (bool) is true, row-major, as a tensor of rank 1. Both broadcast.

@@ -19,6 +19,8 @@ PLUGRAD_API Tensor diagonal(const Tensor& x, int64_t offset = 0, int axis1 = 0, 
 // A copy of a matrix's diagonal, or the square matrix with a tensor of rank 1 on a diagonal and 0 elsewhere. Throws Error
 // (invalid) for other ranks.
 PLUGRAD_API Tensor diag(const Tensor& x, int64_t diagonal = 0);
+// The square matrix with all elements of x, row-major, on a diagonal and 0 elsewhere.
+PLUGRAD_API Tensor diagflat(const Tensor& x, int64_t offset = 0);
 // Zeros with the last axis of x on the diagonal of two axes of the result, which replace it.
 PLUGRAD_API Tensor diag_embed(const Tensor& x, int64_t offset = 0, int axis1 = -2, int axis2 = -1);
 // x with src as its diagonal; see diagonal for the other parameters.

@@ -19,5 +19,9 @@ enum class ScatterReduction { sum, prod, mean, amax, amin };
 // Throws Error (invalid) for bools. prod, amax and amin wait for the device.
 PLUGRAD_API Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& index, const Tensor& src, ScatterReduction reduce,
                                   bool include_self = true);
+// The same for whole slices: the element i of src along the axis is joined with element index[i] of x. index has rank 1, and
+// src has x's shape but with index's extent along the axis.
+PLUGRAD_API Tensor index_reduce(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+                                ScatterReduction reduce, bool include_self = true);
 
 }  // namespace plugrad

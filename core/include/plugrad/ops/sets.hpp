@@ -3,6 +3,7 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <optional>
+#include <vector>
 
 namespace plugrad {
 
@@ -42,6 +43,17 @@ PLUGRAD_API Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool out
 // Floating dtypes. Throws Error (invalid) for fewer than 1 bins, for max below min, and for infinite or NaN ends. May wait
 // for the device.
 PLUGRAD_API Tensor histc(const Tensor& x, int64_t bins = 100, double min = 0, double max = 0);
+struct Histogram {
+  Tensor hist, bin_edges;
+};
+// The number of elements of x, or the sum of their weights, between each pair of neighbouring edges, and the edges; the last
+// part contains its upper edge, and elements outside and NaN are in none. `bins` are parts of equal width between `range`,
+// two numbers, or without it between the smallest and the largest element; or the ascending edges themselves. density
+// divides by the sum and by the widths. f32 and f64. Throws Error (invalid) for fewer than 1 bins, for other shapes, and for
+// ends that are infinite, NaN, or in the wrong order.
+PLUGRAD_API Histogram histogram(const Tensor& x, int64_t bins, const std::vector<double>& range = {},
+                                const Tensor& weight = {}, bool density = false);
+PLUGRAD_API Histogram histogram(const Tensor& x, const Tensor& bins, const Tensor& weight = {}, bool density = false);
 // How often each of 0 .. max(x, minlength - 1) occurs in x, of rank 1 and an integer dtype; or the sum of the weights where
 // it occurs, in their dtype, f64 if that is not floating. Gradients flow to weights. Throws Error (invalid) for other shapes
 // and for negative elements. Waits for the device.

@@ -16,6 +16,8 @@ PLUGRAD_API Tensor isposinf(const Tensor& x);  // whether x is infinity
 PLUGRAD_API Tensor isneginf(const Tensor& x);  // whether x is -infinity
 PLUGRAD_API Tensor isreal(const Tensor& x);    // true: there are no complex numbers
 
+PLUGRAD_API Tensor angle(const Tensor& x);     // pi where x is negative, else 0; f32 for integers; NaN stays
+
 // x itself. Throws Error (invalid) for bools.
 PLUGRAD_API Tensor positive(const Tensor& x);
 // x - trunc(x), with the sign of x. The gradient is 1. Floating dtypes.

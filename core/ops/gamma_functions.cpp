@@ -1,0 +1,134 @@
+// The gamma function's logarithm and its derivatives.
+#include <core/ops/native_or.hpp>
+#include <core/ops/wide.hpp>
+#include <plugrad/ops/logic.hpp>
+#include <plugrad/ops/rounding.hpp>
+#include <plugrad/ops/special.hpp>
+#include <plugrad/ops/trigonometry.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+namespace plugrad {
+namespace {
+using std::numbers::pi;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr int kShift = 8;  // the series converge from here on
+
+// pi times the distance from the nearest whole number.
+Tensor angle_of(const Tensor& x) { return mul(sub(x, round(x)), pi); }
+
+// Stirling's series for x + kShift, less the logarithm of x (x + 1) ... (x + kShift - 1). For x > 0.
+Tensor log_of_positive(const Tensor& x) {
+  constexpr double kSeries[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156};
+  const Tensor is_small = lt(x, kShift), start = where(is_small, x, 1), z = where(is_small, add(x, kShift), x);
+  Tensor product = start;
+  for (int i = 1; i < kShift; ++i) product = mul(product, add(start, i));
+  const Tensor inverse = div(1, z), series = mul(polynomial(mul(inverse, inverse), kSeries), inverse);
+  const Tensor whole = add(sub(mul(sub(z, 0.5), log(z)), z), add(series, 0.5 * std::log(2 * pi)));
+  return where(eq(x, kInfinity), kInfinity, sub(whole, where(is_small, log(product), 0)));
+}
+
+// gamma(x) gamma(1 - x) = pi / sin(pi x).
+Tensor log_gamma(const Tensor& x) {
+  const Tensor is_low = lt(x, 0.5), positive = log_of_positive(where(is_low, sub(1, x), x));
+  const Tensor reflected = sub(sub(std::log(pi), log(abs(sin(angle_of(x))))), positive);
+  return where(isinf(x), kInfinity, where(is_low, reflected, positive));
+}
+
+Tensor digamma_of_positive(const Tensor& x) {
+  constexpr double kSeries[] = {1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760, 1. / 12};
+  const Tensor is_small = lt(x, kShift), start = where(is_small, x, 1), z = where(is_small, add(x, kShift), x);
+  Tensor steps = div(1, start);
+  for (int i = 1; i < kShift; ++i) steps = add(steps, div(1, add(start, i)));
+  const Tensor inverse = div(1, z), square = mul(inverse, inverse);
+  const Tensor whole = sub(sub(log(z), mul(inverse, 0.5)), mul(polynomial(square, kSeries), square));
+  return sub(whole, where(is_small, steps, 0));
+}
+
+// digamma(1 - x) - digamma(x) = pi / tan(pi x).
+Tensor digamma_of(const Tensor& x) {
+  const Tensor is_low = lt(x, 0), positive = digamma_of_positive(where(is_low, sub(1, x), x));
+  const Tensor reflected = sub(positive, div(pi, tan(angle_of(x))));
+  return where(is_low, where(eq(x, round(x)), kNan, reflected), positive);
+}
+
+// The sum of (x + k)^-s for k = 0, 1, ... and a whole s > 1, by Euler's and Maclaurin's formula. For x > 0.
+Tensor sum_of_powers(const Tensor& x, double s) {
+  // 1 / 12, -1 / 720, ...: Bernoulli's numbers divided by factorials.
+  constexpr double kSeries[] = {8.3333333333333333e-2, -1.3888888888888889e-3, 3.3068783068783069e-5,
+                                -8.2671957671957672e-7, 2.0876756987868099e-8, -5.2841901386874932e-10,
+                                1.3382536530684679e-11, -3.3896802963225829e-13};
+  Tensor sum = pow(x, -s);
+  for (int k = 1; k < kShift; ++k) sum = add(sum, pow(add(x, k), -s));
+  const Tensor z = add(x, kShift), power = pow(z, -s), inverse = div(1, z);
+  Tensor term = mul(power, inverse), tail = add(div(mul(power, z), s - 1), mul(power, 0.5));
+  double factor = s;
+  for (int j = 0; j < 8; ++j) {
+    tail = add(tail, mul(term, factor * kSeries[j]));
+    term = mul(mul(term, inverse), inverse);
+    factor *= (s + 2 * j + 1) * (s + 2 * j + 2);
+  }
+  return add(sum, tail);
+}
+
+// The n-th derivative of pi cot(pi x) as a polynomial of cot(pi x): that of cot(y) is -1 - cot(y)^2.
+std::vector<double> cotangent_derivative(int64_t n) {
+  std::vector<double> c{0, pi};
+  for (; n > 0; --n) {
+    std::vector<double> next(c.size() + 1, 0.0);
+    for (size_t i = 1; i < c.size(); ++i) {
+      next[i - 1] -= pi * static_cast<double>(i) * c[i];
+      next[i + 1] -= pi * static_cast<double>(i) * c[i];
+    }
+    c = std::move(next);
+  }
+  return c;
+}
+
+Tensor polygamma_of(const Tensor& x, int64_t n) {
+  const double s = static_cast<double>(n + 1), size = std::tgamma(s), sign = n % 2 ? 1 : -1;
+  const Tensor is_low = lt(x, 0), sum = sum_of_powers(where(is_low, sub(1, x), x), s);
+  const Tensor positive = mul(sum, sign * size);
+  const Tensor cotangent = div(1, tan(angle_of(x)));
+  const Tensor reflected = sub(mul(positive, -sign), polynomial(cotangent, cotangent_derivative(n)));
+  return where(is_low, reflected, positive);
+}
+}  // namespace
+
+Tensor lgamma(const Tensor& x) {
+  static constexpr auto kRule = rule(
+      "lgamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, digamma(x)); }));
+  return differentiable(kRule, in_wide("lgamma", x, log_gamma), x);
+}
+
+Tensor digamma(const Tensor& x) {
+  static constexpr auto kRule = rule(
+      "digamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, polygamma(1, x)); }));
+  return differentiable(kRule, in_wide("digamma", x, digamma_of), x);
+}
+
+Tensor polygamma(int64_t n, const Tensor& x) {
+  static constexpr auto kRule = rule(
+      "polygamma", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, int64_t n) {
+        return mul(grad, polygamma(n + 1, x));
+      }));
+  if (n < 0) refuse("polygamma", "n is " + std::to_string(n) + ": give 0 or more");
+  if (n == 0) return digamma(x);
+  return differentiable(kRule, n, in_wide("polygamma", x, [n](const Tensor& wide) { return polygamma_of(wide, n); }), x);
+}
+
+Tensor mvlgamma(const Tensor& x, int64_t p) {
+  require_defined(x, "mvlgamma");
+  if (p < 1) refuse("mvlgamma", "p is " + std::to_string(p) + ": give 1 or more");
+  const Tensor wide = at_least_f32(promoted_to_floating(x));
+  Tensor sum = lgamma(wide);
+  for (int64_t i = 1; i < p; ++i) sum = add(sum, lgamma(sub(wide, 0.5 * static_cast<double>(i))));
+  const double constant = 0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(pi);
+  return cast(add(sum, constant), floating_type(x.dtype()));
+}
+
+}  // namespace plugrad
