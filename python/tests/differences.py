@@ -39,9 +39,9 @@ class Problem:
         """Those of leaves that the loss does not depend on are zero."""
         loss = self.loss(leaves)
         if not loss.requires_grad:
-            return [each.detach() * 0 for each in leaves]
+            return [plugrad.zeros_like(each.detach()) for each in leaves]
         found = plugrad.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
-        return [each.detach() * 0 if slope is None else slope for each, slope in zip(leaves, found)]
+        return [plugrad.zeros_like(each.detach()) if slope is None else slope for each, slope in zip(leaves, found)]
 
     def slope(self, leaves):
         """A weighted sum of all first derivatives, recorded."""
@@ -71,7 +71,7 @@ def first(problem):
 def second(problem):
     leaves = problem.leaves()
     total = problem.slope(leaves)
-    zeros = [each.detach() * 0 for each in leaves]
+    zeros = [plugrad.zeros_like(each.detach()) for each in leaves]
     found = plugrad.grad(total, leaves, allow_unused=True) if total.requires_grad else [None] * len(leaves)
     gradients = [zero if each is None else each.detach() for each, zero in zip(found, zeros)]
     above, below = (problem.slope(problem.leaves(step)).item() for step in (STEP, -STEP))

@@ -128,3 +128,21 @@ def answer(name):
 def signbit(x):
     """PyTorch's is sometimes true for NaN."""
     return x.signbit() & (x == x)
+
+
+def trapezoid(y, points, dim):
+    """PyTorch's has y's dtype if there is no element along the axis."""
+    import torch
+    found = torch.trapezoid(y, dx=points, dim=dim) if isinstance(points, float) else torch.trapezoid(y, points, dim=dim)
+    return found if found.is_floating_point() else found.float()
+
+
+def gradient(x, spacing, **named):
+    import torch
+    return torch.gradient(x, spacing=spacing, **named)
+
+
+def cov(x, **named):
+    """PyTorch's writes to a leaf."""
+    import torch
+    return torch.cov(x.clone(), **named)
