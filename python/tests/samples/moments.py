@@ -7,16 +7,16 @@ from .sample import Sample
 TAME = "tame"
 
 
-def with_holes(draw):
-    """Some elements of the first operand are NaN; if gradients are compared, not all of a line."""
+def with_holes(draw, at=1):
+    """Some elements of the first operand are NaN; if gradients are compared, not all of a line. at: the axes' place."""
     def drawn(case):
         call = draw(case)
-        x, *axes = call.args
+        x, axes = call.args[0], call.args[at:]
         if x.dtype not in FLOATS or case.chance(0.4):
             return call
         holed = Operand(np.where(case.random.random(x.base.shape) < 0.3, np.nan, x.base), x.dtype, x.views)
         counts = np.sum(~np.isnan(holed.array), axis=axes[0] if axes else None)
-        return call if case.aim != "values" and np.any(counts == 0) else Call(holed, *axes, **call.named)
+        return call if case.aim != "values" and np.any(counts == 0) else Call(holed, *call.args[1:], **call.named)
     return drawn
 
 
@@ -45,7 +45,8 @@ def reduction_rows():
     return [
         Sample("nansum", with_holes(over_axes()), numpys("nansum", wide), peers.reduction("nansum"), result="accumulated",
                **sums),
-        Sample("nanmean", with_holes(over_axes()), numpys("nanmean"), peers.reduction("nanmean"), **sums | {"dtypes": FLOATS}),
+        Sample("nanmean", with_holes(over_axes()), numpys("nanmean"), peers.reduction("nanmean"),
+               **sums | {"dtypes": FLOATS}),
         Sample("nanvar", with_holes(corrections), reducing(variance_without_nan), None, **spread),
         Sample("nanstd", with_holes(corrections), reducing(rooted(variance_without_nan)), None, **spread),
         Sample("var_mean", corrections, reducing(with_mean(variance)), peers.reduction("var_mean"), **spread),

@@ -146,3 +146,17 @@ def cov(x, **named):
     """PyTorch's writes to a leaf."""
     import torch
     return torch.cov(x.clone(), **named)
+
+
+def quantile(name):
+    """It takes one axis or all, and places of the tensor's dtype."""
+    def computed(x, q, dim=None, keepdim=False, **named):
+        import torch
+        x = x if x.is_floating_point() else x.float()
+        axes = [axis % x.ndim for axis in (range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
+        moved = x.permute(*(axis for axis in range(x.ndim) if axis not in axes), *sorted(axes))
+        q = torch.as_tensor(q).to(x.dtype)
+        found = getattr(torch, name)(moved.flatten(x.ndim - len(axes)), q, dim=-1, **named)
+        kept = [1 if axis in axes else x.shape[axis] for axis in range(x.ndim)]
+        return found.reshape(*q.shape, *kept) if keepdim else found
+    return computed
