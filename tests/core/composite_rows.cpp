@@ -13,6 +13,7 @@ Rows activation_rows() {
   return {
       {"softmax", "Last", {{2, 4}}, kLow, kHigh, [](I x) { return softmax(x[0], -1); }},
       {"softmax", "Middle", {{2, 3, 2}}, kLow, kHigh, [](I x) { return exp(softmax(x[0], 1)); }},
+      {"softmax", "RankZero", {{}}, kLow, kHigh, [](I x) { return softmax(x[0], 0) * x[0]; }},
       {"silu", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return silu(x[0]); }},
       {"gelu", "Plain", {{2, 3}}, kLow, kHigh, [](I x) { return gelu(x[0]); }},
       {"gelu", "Tanh", {{2, 3}}, kLow, kHigh, [](I x) { return gelu(x[0], Approximation::tanh); }},

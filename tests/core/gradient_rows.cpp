@@ -222,6 +222,7 @@ Rows reduction_rows() {
        }},
       {"sum", "Kept", {{2, 3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(sum(x[0], {1}, true)) * x[0]; }},
       {"sum", "RankZero", {{}}, kLow, kHigh, [](const Inputs& x) { return exp(sum(x[0])); }},
+      {"sum", "AxisOfRankZero", {{}}, kLow, kHigh, [](const Inputs& x) { return exp(sum(x[0], {0})); }},
       {"mean", "All", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(mean(x[0])); }},
       {"mean", "Middle", {{2, 3, 2}}, kLow, kHigh, [](const Inputs& x) { return exp(mean(x[0], {1})); }},
       {"mean", "Kept", {{2, 3}}, kLow, kHigh, [](const Inputs& x) { return exp(x[0] - mean(x[0], {-1}, true)); }},
