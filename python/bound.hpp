@@ -66,7 +66,9 @@ template <> struct Taken<Reduction> {
 
 inline Tensor given(Tensor&& result) { return std::move(result); }
 inline nb::object given(Shape&& result) { return shape_tuple(result); }
-inline nb::object given(std::vector<Tensor>&& result) { return nb::tuple(nb::cast(std::move(result))); }
+inline nb::typed<nb::tuple, Tensor, nb::ellipsis> given(std::vector<Tensor>&& result) {
+  return nb::borrow<nb::typed<nb::tuple, Tensor, nb::ellipsis>>(nb::tuple(nb::cast(std::move(result))));
+}
 // The distinct elements alone, or a tuple of what was asked for.
 inline nb::object given(Unique&& result) {
   nb::list all;
@@ -126,6 +128,30 @@ template <class... A> auto either(Tensor (*values)(A...), ValuesIndices (*both)(
   return [values, both](typename Taken<A>::Type... parameters, bool return_indices) -> nb::any {
     if (return_indices) return nb::borrow<nb::any>(nb::cast(bound(both)(parameters...)));
     return nb::borrow<nb::any>(nb::cast(bound(values)(parameters...)));
+inline Tensor with_gradient(Tensor made, bool wanted) {
+  if (wanted) made.requires_grad_();
+  return made;
+}
+// The same for a function that makes a tensor: it takes requires_grad, too.
+template <class... A> auto tracked(Tensor (*function)(A...)) {
+  return [function](typename Taken<A>::Type... parameters, bool requires_grad) {
+    return with_gradient(bound(function)(parameters...), requires_grad);
+  };
+
+// A Python object that holds a Tensor.
+using TensorObject = nb::typed<nb::object, Tensor>;
+
+// The same for a function that a method applies in place; the method returns its tensor.
+template <class... A> auto in_place(const char* name, Tensor (*function)(const Tensor&, A...)) {
+  return [name, function](nb::handle self, typename Taken<A>::Type... parameters) -> TensorObject {
+    Tensor x = nb::cast<Tensor>(self);
+    std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, DType::f32)...};
+    unlocked([&] {
+      transform(x, name, [&](const Tensor& old) {
+        return std::apply([&](const auto&... each) { return function(old, each...); }, arguments);
+      });
+    });
+    return nb::borrow<TensorObject>(self);
   };
 }
 

@@ -98,6 +98,7 @@ template <size_t... kIndex> constexpr auto all_polished(std::index_sequence<kInd
 constexpr auto kPolished = all_polished(std::make_index_sequence<kRunners>());
 
 void polish(PyObject* name, PyObject* function) {
+  if (Py_TYPE(function) == &PyProperty_Type) return polish(name, nb::handle(function).attr("fset").ptr());
   const Py_ssize_t at = Py_TYPE(function)->tp_vectorcall_offset;
   if (at <= 0 || std::string_view(Py_TYPE(function)->tp_name).find("nb_") == std::string_view::npos) return;
   if (is_name(name, "max") || is_name(name, "min")) with_own_axis.push_back(function);

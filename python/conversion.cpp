@@ -138,11 +138,21 @@ Kind kind_of(PyObject* data) {
   return kind;
 }
 
+// Whether the first element of nested lists is a tensor or an array with rows, which lists of numbers cannot hold.
+bool holds_arrays(PyObject* data) {
+  if (!is_list(data)) return false;
+  PyObject* leaf = nullptr;
+  (void)shape_by_first(data, &leaf);
+  if (!leaf || is_list(leaf)) return false;
+  if (is_tensor(leaf)) return tensor_in(leaf).rank() > 0;
+  return holds_numbers(leaf) && nb::hasattr(leaf, "ndim") && nb::cast<int64_t>(nb::handle(leaf).attr("ndim")) > 0;
+}
 }  // namespace
 
 std::optional<DType> dtype_of_numbers(nb::handle data) {
-  if (!is_list(data.ptr()) && !PyIndex_Check(data.ptr())) return std::nullopt;
-  if (is_tensor(data.ptr()) || PyObject_CheckBuffer(data.ptr())) return std::nullopt;
+  if (is_list(data.ptr()) ? holds_arrays(data.ptr()) : holds_numbers(data.ptr()) || !PyIndex_Check(data.ptr()))
+    return std::nullopt;
+  if (is_tensor(data.ptr())) return std::nullopt;
   return kind_of(data.ptr()) == Kind::integer ? std::optional(DType::i64) : std::nullopt;
 }
 
@@ -259,6 +269,14 @@ Tensor from_dlpack_copy(nb::handle data, std::optional<DType> dtype, Device devi
   const Tensor own = unlocked([shared] { return clone(shared.detach()); });
   return fitted(own, dtype, device);
 }
+
+// The rows of a list as one tensor, outside the graph.
+Tensor stacked(nb::handle rows, Device device) {
+  std::vector<Tensor> all;
+  for (const nb::handle each : rows) all.push_back(tensor_from(each, std::nullopt, device));
+  const NoGrad unrecorded;
+  return unlocked([&] { return stack(all, 0); });
+}
 }  // namespace
 
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, bool* from_numbers) {
@@ -271,6 +289,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
     return fitted(unlocked([source] { return clone(source.detach()); }), dtype, device);
   }
   Number number = 0;
+  if (holds_arrays(x)) return fitted(stacked(data, device), dtype, device);
   if (is_list(x)) {
     *from_numbers = true;
     return from_nested(x, dtype, device);

@@ -11,7 +11,7 @@ from pathlib import Path
 HEADERS = ["elementwise", "factories", "indexing", "matmul", "sorting", "reduce", "views"]
 LEFT_OUT = {"update": "steps of optimisers: plugrad.optim has them", "assignment": "x[key] = value does that",
             "derivatives": "plugrad.autograd has them", "advanced_indexing": "python/indexing.cpp: x[key]",
-            "linalg": "several tensors as one result: python/linalg.cpp"}
+            "linalg": "several tensors as one result: python/linalg.cpp", "transform": "python/bound.hpp: in place"}
 OWN_METHODS = {"reshape", "permute", "expand", "to"}  # python/tensor.cpp: they also take extents one by one, or dtypes
 # Headers whose functions are no methods.
 FUNCTIONS_ONLY = {"attention", "convolution", "images", "layers", "losses", "margin_losses", "normalization", "pooling",
@@ -35,6 +35,13 @@ OTHER_NAMES = {"sign": ["sgn"], "digamma": ["psi"], "lgamma": ["gammaln"], "mvlg
                "mul": ["multiply"], "ne": ["not_equal"], "neg": ["negative"], "sub": ["subtract"],  # PyTorch's, too
                "equal": ["array_equal"], "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"],
                "trapezoid": ["trapz"], "vstack": ["row_stack"]}
+# Functions that are also methods in place: x.relu_(). python/inplace.cpp has more, which compute nothing from x.
+IN_PLACE = set("""abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atan2 atanh baddbmm bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp copysign cos cosh cumprod
+    cumsum deg2rad div eq erf erfc exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot
+    index_add index_copy index_fill lcm le lerp log log10 log1p log2 logical_and logical_not logical_or logical_xor
+    logit lt masked_fill masked_scatter mul nan_to_num ne neg pow rad2deg reciprocal relu remainder renorm round rsqrt
+    scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy""".split())
 VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "axis2": "dim2", "deviation": "std",
            "pads": "pad", "start_axis": "start_dim", "end_axis": "end_dim"}
@@ -43,7 +50,7 @@ RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repe
               ("rot90", "axes"): "dims", ("vander", "n"): "N", ("tensor_split", "sections"): "indices_or_sections",
               ("tensor_split", "indices"): "indices_or_sections", ("full", "value"): "fill_value",
               ("full_like", "value"): "fill_value"}
-ALSO_NAMED = {"dims": "dim"}  # python/calls.cpp passes NumPy's axis as dim
+ALSO_NAMED = {"dims": "dim", "shape": "size"}  # python/calls.cpp passes NumPy's axis as dim
 KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
 FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
@@ -54,6 +61,13 @@ DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none
             "true": "true", "false": "false", "{0, 1}": "nb::make_tuple(0, 1)", "GridIndexing::ij": '"ij"'}
 # Parameters and defaults for which None is the same as no numbers.
 NONE_AS_EMPTY = {("const Shape&", "{}"), ("const std::vector<double>&", "{}")}
+
+
+def is_factory(function, overload):
+    """Whether it makes a tensor of its own: it may be asked to have a gradient."""
+    result, parameters = overload
+    return result == "Tensor" and function.name != "to" and (
+        function.name.endswith("_like") or any(kind == "Device" for kind, _, _ in parameters))
 
 
 class Function:
@@ -189,7 +203,9 @@ def binding(target, function, overload, doc, as_method):
     types = ", ".join(kind for kind, _, _ in parameters)
     cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
     shown = PYTHON_NAMES.get(function.name, function.name)
-    call = f'  {target}.def("{shown}", bound(static_cast<{result} (*)({types})>(&{cpp}))'
+    factory = not as_method and is_factory(function, overload)
+    end_of_factory = ', nb::kw_only(), nb::arg("requires_grad") = false' if factory else ""
+    call = f'  {target}.def("{shown}", {"tracked" if factory else "bound"}(static_cast<{result} (*)({types})>(&{cpp}))'
     taken = parameters[1:] if as_method else parameters
     names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in taken]
     other_names = ["axis" if name == "dim" and function.name in KEEPS_AXIS else ALSO_NAMED.get(name, name) for name in names]
@@ -198,7 +214,20 @@ def binding(target, function, overload, doc, as_method):
         variants.append((other_names, ""))
     texts = [", ".join(["", *(argument(name, kind, default) for name, (kind, _, default) in zip(chosen, taken))])
              for chosen, _ in variants]
-    return "".join(f"{call}{text}{end});\n" for text, (_, end) in zip(texts, variants))
+    return "".join(f"{call}{text}{end_of_factory}{end});\n" for text, (_, end) in zip(texts, variants))
+
+
+def in_place(function, overload):
+    """The method that writes into its tensor."""
+    result, parameters = overload
+    if function.name not in IN_PLACE or result != "Tensor":
+        return ""
+    types = ", ".join(kind for kind, _, _ in parameters)
+    cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
+    names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in parameters[1:]]
+    texts = "".join(f", {argument(name, kind, default)}" for name, (kind, _, default) in zip(names, parameters[1:]))
+    return (f'  tensor.def("{function.name}_", in_place("{function.name}_", '
+            f'static_cast<Tensor (*)({types})>(&{cpp})){texts},\n      "The same as {function.name}, in place.");\n')
 
 
 def other_function(target, function, as_method):
@@ -260,9 +289,14 @@ def main(arguments):
         if methods and function.name not in OWN_METHODS:
             for i, overload in enumerate(methods):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
+                code.append(in_place(function, overload))
             code.append(other_function("tensor", function, True))
         code.extend(other_names("m", function.name))
         code.extend(other_names("tensor", function.name) if methods else [])
+        code.extend(other_names("tensor", function.name) if function.has_methods and methods else [])
+        if function.name in IN_PLACE:
+            code.extend(f'  tensor.attr("{other}_") = tensor.attr("{function.name}_");\n'
+                        for other in OTHER_NAMES.get(function.name, []))
     code.append("}\n\n}  // namespace plugrad::python\n")
     text = "".join(code)
     if not out.exists() or out.read_text(encoding="utf-8") != text:

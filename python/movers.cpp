@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <string>
+#include <utility>
+
 namespace plugrad::python {
 namespace {
 
@@ -50,6 +53,16 @@ Tensor cast_to(const Tensor& x, DType dtype) {
   const Tensor source = x;
   return unlocked([&] { return cast(source, dtype); });
 }
+
+void bind_casts(nb::class_<Tensor>& tensor) {
+  constexpr std::pair<const char*, DType> kCasts[] = {
+      {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16}, {"long", DType::i64},
+      {"int", DType::i32}, {"short", DType::i16}, {"char", DType::i8}, {"byte", DType::u8}, {"bool", DType::boolean}};
+  for (const auto& [name, dtype] : kCasts)
+    tensor.def(
+        name, [to = dtype](const Tensor& x) { return cast_to(x, to); },
+        (std::string("As ") + dtype_name(dtype) + (dtype == DType::boolean ? ": x != 0." : ".")).c_str());
+}
 }  // namespace
 
 void bind_movers(nb::class_<Tensor>& tensor) {
@@ -81,15 +94,8 @@ void bind_movers(nb::class_<Tensor>& tensor) {
       .def(
           "move_to_",
           [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
-          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
-      .def(
-          "float", [](const Tensor& x) { return cast_to(x, DType::f32); }, "As f32.")
-      .def(
-          "double", [](const Tensor& x) { return cast_to(x, DType::f64); }, "As f64.")
-      .def(
-          "long", [](const Tensor& x) { return cast_to(x, DType::i64); }, "As i64.")
-      .def(
-          "bool", [](const Tensor& x) { return cast_to(x, DType::boolean); }, "As bool: x != 0.");
+          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.");
+  bind_casts(tensor);
 }
 
 }  // namespace plugrad::python

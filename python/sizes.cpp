@@ -14,59 +14,68 @@ template <class Make> Tensor of_sizes(const nb::handle sizes, Make make) {
 }
 
 constexpr const char* kOfSizes = "(*sizes: int, dtype: DType | str | type | None = None, device: Device | str | None = None";
+constexpr const char* kTracked = ", requires_grad: bool = False) -> Tensor";
 
 template <class Make> void bind_filled(nb::module_& m, const char* name, Make make) {
   m.def(
       name,
-      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device) {
-        return of_sizes(sizes, [make, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
+        const auto made = [make, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
           return make(shape, type, where);
-        });
+        };
+        return with_gradient(of_sizes(sizes, made), requires_grad);
       },
       nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::sig(("def " + std::string(name) + kOfSizes + ") -> Tensor").c_str()));
+      nb::arg("requires_grad") = false, nb::sig(("def " + std::string(name) + kOfSizes + kTracked).c_str()));
 }
 
 // The two numbers are those of the distribution.
 template <class Make> void bind_drawn(nb::module_& m, const char* name, const char* first, const char* second, Make make) {
   m.def(
       name,
-      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, double a, double b) {
-        return of_sizes(sizes, [=, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+      [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, double a, double b, bool tracks) {
+        const auto made = [=, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
           return make(shape, type, where, a, b);
-        });
+        };
+        return with_gradient(of_sizes(sizes, made), tracks);
       },
       nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg(first) = 0.0,
-      nb::arg(second) = 1.0,
-      nb::sig(("def " + std::string(name) + kOfSizes + ", " + first + ": float = 0.0, " + second +
-               ": float = 1.0) -> Tensor")
+      nb::arg(second) = 1.0, nb::arg("requires_grad") = false,
+      nb::sig(("def " + std::string(name) + kOfSizes + ", " + first + ": float = 0.0, " + second + ": float = 1.0" +
+               kTracked)
                   .c_str()));
 }
 
-Tensor full_as(const Tensor& like, const NumberLike& value, const DTypeLike& dtype, const DeviceLike& device) {
+Tensor full_as(const Tensor& like, const NumberLike& value, const DTypeLike& dtype, const DeviceLike& device,
+               bool requires_grad) {
   const Device where = device.given.is_none() ? like.device() : device.get();
-  return unlocked([shape = like.shape(), number = value.value, type = dtype.get(like.dtype()), where] {
+  const auto made = [shape = like.shape(), number = value.value, type = dtype.get(like.dtype()), where] {
     return full(shape, number, type, where);
-  });
+  };
+  return with_gradient(unlocked(made), requires_grad);
 }
 
 // full(2, 3, 7) and full(2, 3, fill_value=7): without a name, the value comes last.
-Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DTypeLike& dtype, const DeviceLike& device) {
+Tensor full_of_sizes(const nb::args& sizes, const nb::object& value, const DTypeLike& dtype, const DeviceLike& device,
+                     bool requires_grad) {
   nb::list extents(sizes);
   const nb::object last = value.is_none() && nb::len(extents) ? nb::object(extents.attr("pop")()) : value;
   NumberLike number;
   if (!nb::try_cast(last, number)) throw nb::next_overload();
-  return of_sizes(extents, [number = number.value, type = dtype.get(dtype_of(number)), where = device.get()](
-                               const Shape& shape) { return full(shape, number, type, where); });
+  const auto made = [number = number.value, type = dtype.get(dtype_of(number)), where = device.get()](const Shape& shape) {
+    return full(shape, number, type, where);
+  };
+  return with_gradient(of_sizes(extents, made), requires_grad);
 }
 
 void bind_like(nb::module_& m, const char* name, int64_t value) {
   m.def(
       name,
-      [value](const Tensor& like, const DTypeLike& dtype, const DeviceLike& device) {
-        return full_as(like, {value}, dtype, device);
+      [value](const Tensor& like, const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
+        return full_as(like, {value}, dtype, device, requires_grad);
       },
-      nb::arg("like"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+      nb::arg("like"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("requires_grad") = false);
 }
 }  // namespace
 
@@ -80,11 +89,11 @@ void bind_sizes(nb::module_& m) {
   bind_like(m, "ones_like", 1);
   bind_like(m, "empty_like", 0);
   m.def("full_like", full_as, nb::arg("like"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-        nb::arg("device") = nb::none());
+        nb::arg("device") = nb::none(), nb::arg("requires_grad") = false);
   m.def("full", full_of_sizes, nb::arg("sizes"), nb::kw_only(), nb::arg("fill_value") = nb::none(),
-        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
         nb::sig("def full(*sizes: float, fill_value: float | None = None, dtype: DType | str | type | None = None, "
-                "device: Device | str | None = None) -> Tensor"));
+                "device: Device | str | None = None, requires_grad: bool = False) -> Tensor"));
 }
 
 }  // namespace plugrad::python

@@ -1,16 +1,15 @@
 # Types that nanobind's stub generator cannot know: those of operators, and of functions that return Python objects.
 _plugrad\.__prefix__$:
     from collections.abc import Iterable, Sequence
-    from typing import Any, Literal, TypeAlias
+    from types import EllipsisType
+    from typing import Any, Literal, SupportsIndex, TypeAlias
+    from numpy import generic
     from numpy.typing import NDArray
     from plugrad._results import MinMax, ValuesIndices
 
-    # Methods of Tensor hide Python's float and bool inside the class.
-    _Bool: TypeAlias = bool
-    _Float: TypeAlias = float
     _Number: TypeAlias = int | float | bool
-    _Operand: TypeAlias = "Tensor | float | Sequence[Any] | NDArray[Any]"
-    _Key: TypeAlias = "int | slice | None | Tensor | tuple[Any, ...] | Any"
+    _Operand: TypeAlias = "Tensor | float | generic | Sequence[Any] | NDArray[Any]"
+    _Key: TypeAlias = "SupportsIndex | builtins.slice | EllipsisType | None | Tensor | Sequence[Any] | NDArray[Any]"
 
 .*\.Size$:
     class Size(tuple[int, ...]):
@@ -41,10 +40,10 @@ _plugrad\.__prefix__$:
     def __\2__(self, /) -> int: ...
 
 .*\.(Tensor|Value)\.__float__$:
-    def __float__(self, /) -> _Float: ...
+    def __float__(self, /) -> float: ...
 
 .*\.Tensor\.__bool__$:
-    def __bool__(self, /) -> _Bool: ...
+    def __bool__(self, /) -> bool: ...
 
 .*\.Tensor\.__getitem__$:
     def __getitem__(self, key: _Key, /) -> Tensor: ...
@@ -53,22 +52,6 @@ _plugrad\.__prefix__$:
     def __setitem__(self, key: _Key, value: _Operand, /) -> None: ...
 
 .*\.Tensor\.__delitem__$:
-
-.*\.Tensor\.copy_$:
-    def copy_(self, source: _Operand) -> Tensor:
-        \doc
-
-.*\.Tensor\.fill_$:
-    def fill_(self, value: _Float) -> Tensor:
-        \doc
-
-.*\.Tensor\.add_$:
-    def add_(self, other: Tensor, alpha: _Float = 1) -> Tensor:
-        \doc
-
-.*\.Tensor\.mul_$:
-    def mul_(self, factor: _Float) -> Tensor:
-        \doc
 
 .*\.Tensor\.__(array_ufunc|array_function)__$:
     def __\1__(self, *arguments: Any, **named: Any) -> Any:
@@ -82,27 +65,27 @@ _plugrad\.__prefix__$:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 .*\.Tensor\.requires_grad_$:
-    def requires_grad_(self, on: _Bool = True) -> Tensor:
+    def requires_grad_(self, on: bool = True) -> Tensor:
         \doc
 
 .*\.Tensor\.requires_grad$:
     @property
-    def requires_grad(self) -> _Bool:
+    def requires_grad(self) -> bool:
         \doc
     @requires_grad.setter
-    def requires_grad(self, on: _Bool) -> None: ...
+    def requires_grad(self, on: bool) -> None: ...
 
 .*\.Tensor\.(is_leaf|_is_parameter)$:
     @property
-    def \1(self) -> _Bool:
+    def \1(self) -> bool:
         \doc
 
 .*\.Tensor\.(max|min)$:
     @overload
-    def \1(self, dim: int, keepdim: _Bool = False) -> ValuesIndices:
+    def \1(self, dim: int, keepdim: bool = False) -> ValuesIndices:
         \doc
     @overload
-    def \1(self, dim: Sequence[int] | None = ..., keepdim: _Bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor: ...
+    def \1(self, dim: Sequence[int] | None = ..., keepdim: bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor: ...
     @overload
     def \1(self, other: Tensor) -> Tensor: ...
 
@@ -116,7 +99,7 @@ _plugrad\.__prefix__$:
     def \1(x: Tensor, other: Tensor) -> Tensor: ...
 
 .*\.Tensor\.(sum|mean|prod)$:
-    def \1(self, dim: int | Sequence[int] | None = ..., keepdim: _Bool = False, *, dtype: Any = None, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor:
+    def \1(self, dim: int | Sequence[int] | None = ..., keepdim: bool = False, *, dtype: Any = None, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor:
         \doc
 
 .*_plugrad\.(sum|mean|prod)$:
@@ -124,7 +107,7 @@ _plugrad\.__prefix__$:
         \doc
 
 .*\.Tensor\.(argmax)$:
-    def \1(self, dim: int | Sequence[int] | None = ..., keepdim: _Bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: _Bool = False) -> Tensor:
+    def \1(self, dim: int | Sequence[int] | None = ..., keepdim: bool = False, *, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Tensor:
         \doc
 
 .*_plugrad\.(argmax)$:
@@ -136,16 +119,44 @@ _plugrad\.__prefix__$:
         \doc
 
 .*\.Tensor\.__array__$:
-    def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         \doc
 
-.*\.Tensor\.(unique|unique_consecutive)$:
-    def \1(self, *arguments: Any, **named: Any) -> Any:
+.*\.Tensor\.(reshape|view|expand)$:
+    def \1(self, *shape: int | Sequence[int]) -> Tensor:
         \doc
 
-.*_plugrad\.(unique|unique_consecutive)$:
-    def \1(x: Tensor, *arguments: Any, **named: Any) -> Any:
+.*\.Tensor\.permute$:
+    def permute(self, *dims: int | Sequence[int]) -> Tensor:
         \doc
+
+.*\.Tensor\.(unique)$:
+    @overload
+    def \1(self, sorted: bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+        \doc
+    @overload
+    def \1(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any: ...
+
+.*_plugrad\.(unique)$:
+    @overload
+    def \1(x: Tensor, sorted: bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+        \doc
+    @overload
+    def \1(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any: ...
+
+.*\.Tensor\.unique_consecutive$:
+    @overload
+    def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+        \doc
+    @overload
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any: ...
+
+.*_plugrad\.unique_consecutive$:
+    @overload
+    def unique_consecutive(x: Tensor, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+        \doc
+    @overload
+    def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any: ...
 
 .*\.broadcast_shapes$:
     def broadcast_shapes(a: int | Sequence[int], b: int | Sequence[int]) -> Size:
@@ -226,5 +237,36 @@ _plugrad\.__prefix__$:
     def generator_state(device: Device | str | None = None) -> tuple[int, int]:
         \doc
 
-.*\.(_linear|_fashion_mnist|_moons)$:
-    def \1(*arguments: Any) -> Any: ...
+.*\._(vjp|jvp|jacobian|hessian|apply_function)$:
+    def _\1(*arguments: Any) -> Any: ...
+
+.*\._linear$:
+    def _linear(*arguments: Any) -> tuple[Tensor, Tensor | None]: ...
+
+.*\._fashion_mnist$:
+    def _fashion_mnist(*arguments: Any) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]: ...
+
+.*\._moons$:
+    def _moons(*arguments: Any) -> tuple[Tensor, Tensor]: ...
+
+.*\.Tensor\.nonzero$:
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
+        \doc
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+
+.*_plugrad\.nonzero$:
+    @overload
+    def nonzero(x: Tensor, *, as_tuple: Literal[False] = False) -> Tensor:
+        \doc
+    @overload
+    def nonzero(x: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+
+.*\.Tensor\.(index_put_?)$:
+    def \1(self, indices: _Key, values: _Operand, accumulate: bool = False) -> Tensor:
+        \doc
+
+.*_plugrad\.index_put$:
+    def index_put(x: Tensor, indices: _Key, values: _Operand, accumulate: bool = False) -> Tensor:
+        \doc

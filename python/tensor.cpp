@@ -1,5 +1,5 @@
 // The tensor's own methods; those that are ops come from the core's headers (see generate.py).
-#include <python/binding.hpp>
+#include <python/bound.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
 
@@ -146,6 +146,31 @@ template <Tensor (*kFunction)(const Tensor&, const Shape&)> Tensor with_shape(co
   return unlocked([&] { return kFunction(source, shape); });
 }
 
+void bind_counts(nb::class_<Tensor>& tensor) {
+  tensor
+      .def("dim", &Tensor::rank, "How many axes there are.")
+      .def("ndimension", &Tensor::rank, "How many axes there are.")
+      .def(
+          "stride", [](const Tensor& x) { return shape_tuple(x.strides()); }, nb::sig("def stride(self) -> Size"),
+          "How many elements lie between neighbours of each axis.")
+      .def("nelement", &Tensor::count, "How many elements there are.")
+      .def(
+          "element_size", [](const Tensor& x) { return item_size(x.dtype()); }, "The bytes of an element.")
+      .def_prop_ro(
+          "itemsize", [](const Tensor& x) { return item_size(x.dtype()); }, "The bytes of an element.")
+      .def_prop_ro(
+          "nbytes", [](const Tensor& x) { return static_cast<int64_t>(item_size(x.dtype())) * x.count(); },
+          "The bytes of all elements.")
+      .def(
+          "is_floating_point", [](const Tensor& x) { return is_floating(x.dtype()); }, "Whether it can have a gradient.")
+      .def_prop_ro(
+          "size",
+          [](const Tensor& x) { return nb::module_::import_("plugrad._size").attr("Count")(shape_tuple(x.shape())); },
+          nb::sig("def size(self) -> plugrad._size.Count"),
+          "How many elements there are. It can be called: `size()` is the shape, and `size(dim)` one extent.")
+      .def("numel", &Tensor::count, "How many elements there are.");
+}
+
 void bind_properties(nb::class_<Tensor>& tensor) {
   tensor
       .def_prop_ro(
@@ -158,13 +183,6 @@ void bind_properties(nb::class_<Tensor>& tensor) {
           "dtype", [](const Tensor& x) { return DTypeObject{x.dtype()}; }, "The type of the elements.")
       .def_prop_ro("device", &Tensor::device, "Where the elements are.")
       .def_prop_ro("ndim", &Tensor::rank, "How many axes there are.")
-      .def("dim", &Tensor::rank, "How many axes there are.")
-      .def_prop_ro(
-          "size",
-          [](const Tensor& x) { return nb::module_::import_("plugrad._size").attr("Count")(shape_tuple(x.shape())); },
-          nb::sig("def size(self) -> plugrad._size.Count"),
-          "How many elements there are. It can be called: `size()` is the shape, and `size(dim)` one extent.")
-      .def("numel", &Tensor::count, "How many elements there are.")
       .def_prop_ro(
           "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
       .def_prop_ro("mT", [](const Tensor& x) { return transpose(x); },
@@ -220,46 +238,6 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
       .def("detach", &Tensor::detach, "Returns a tensor over the same memory, outside the graph.");
 }
 
-nb::object copy_into(nb::handle self, const nb::object& source) {
-  Tensor x = nb::cast<Tensor>(self);
-  const Tensor from =
-      nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
-  unlocked([&] { x.copy_(from); });
-  return nb::borrow(self);
-}
-
-void bind_writers(nb::class_<Tensor>& tensor) {
-  tensor
-      .def("copy_", copy_into, nb::arg("source"),
-           "Copies source's elements into this tensor, broadcast and cast. Raises ValueError while recording, where this "
-           "tracks a gradient.")
-      .def(
-          "fill_",
-          [](nb::handle self, const NumberLike& value) {
-            Tensor x = nb::cast<Tensor>(self);
-            unlocked([&] { x.fill_(value.value); });
-            return nb::borrow(self);
-          },
-          nb::arg("value"), "Sets every element to one number, in place.")
-      .def(
-          "add_",
-          [](nb::handle self, const Tensor& other, const NumberLike& alpha) {
-            Tensor x = nb::cast<Tensor>(self);
-            const Tensor term = other;
-            unlocked([&] { x.add_(term, alpha.value); });
-            return nb::borrow(self);
-          },
-          nb::arg("other"), nb::arg("alpha") = 1, "self += alpha * other, in place.")
-      .def(
-          "mul_",
-          [](nb::handle self, const NumberLike& factor) {
-            Tensor x = nb::cast<Tensor>(self);
-            unlocked([&] { x.mul_(factor.value); });
-            return nb::borrow(self);
-          },
-          nb::arg("factor"), "self *= factor, in place.");
-}
-
 void bind_views(nb::class_<Tensor>& tensor) {
   tensor
       .def("reshape", with_shape<reshape>,
@@ -289,22 +267,25 @@ nb::object iterate(nb::handle self) {
 
 // The array API's arange: without a stop, the start is the end.
 Tensor arange_to_stop(const NumberLike& start, const std::optional<NumberLike>& stop, const NumberLike& step,
-                      const DTypeLike& dtype, const DeviceLike& device) {
+                      const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
   const bool whole = !start.value.floating() && !step.value.floating() && !(stop && stop->value.floating());
-  return arange(stop ? start.value : 0, stop ? stop->value : start.value, step.value,
-                dtype.get(whole ? DType::i64 : DType::f32), device.get());
+  return with_gradient(arange(stop ? start.value : 0, stop ? stop->value : start.value, step.value,
+                              dtype.get(whole ? DType::i64 : DType::f32), device.get()),
+                       requires_grad);
 }
 
 // arange(end). In the core's functions only the last parameters are optional, so it has no such overload.
 void bind_arange(nb::module_& m) {
   m.def(
       "arange",
-      [](const NumberLike& end, const DTypeLike& dtype, const DeviceLike& device) {
-        return arange(0, end.value, 1, dtype.get(end.value.floating() ? DType::f32 : DType::i64), device.get());
+      [](const NumberLike& end, const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
+        const DType type = dtype.get(end.value.floating() ? DType::f32 : DType::i64);
+        return with_gradient(arange(0, end.value, 1, type, device.get()), requires_grad);
       },
-      nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+      nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::kw_only(),
+      nb::arg("requires_grad") = false);
   m.def("arange", arange_to_stop, nb::arg("start"), nb::arg("stop").none() = nb::none(), nb::arg("step") = 1, nb::kw_only(),
-        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("requires_grad") = false);
 }
 
 void bind_inference(nb::module_& m) {
@@ -361,11 +342,12 @@ nb::class_<Tensor> bind_tensor(nb::module_& m) {
   tensor.def("__init__", construct, nb::arg("data"), nb::arg("shape") = nb::none(), nb::arg("device") = nb::none(),
              nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = nb::none());
   bind_properties(tensor);
+  bind_counts(tensor);
   bind_tracking(tensor);
   bind_gradients(tensor);
   bind_movers(tensor);
   bind_indexing(m, tensor);
-  bind_writers(tensor);
+  bind_in_place(tensor);
   bind_contents(tensor);
   bind_views(tensor);
   bind_standard(tensor);

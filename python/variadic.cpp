@@ -8,6 +8,8 @@ namespace {
 
 // --- einsum.
 
+bool is_list_of_subscripts(const nb::handle x) { return nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x); }
+
 // The letters of a list of numbers, in which Python's Ellipsis is "...".
 std::string subscripts_of(const nb::handle list) {
   std::string text;
@@ -16,7 +18,8 @@ std::string subscripts_of(const nb::handle list) {
       text += "...";
       continue;
     }
-    const int64_t number = nb::cast<int64_t>(each);
+    int64_t number = 0;
+    if (!nb::try_cast(each, number)) throw nb::next_overload();
     if (number < 0 || number >= 52)
       throw Error(Code::invalid, "[einsum] the subscript " + std::to_string(number) + " is out of range: 0 to 51 expected");
     text += static_cast<char>(number < 26 ? 'A' + number : 'a' + number - 26);
@@ -30,10 +33,11 @@ Tensor einsum_of_lists(const nb::args& given) {
   std::vector<Tensor> operands;
   size_t i = 0;
   for (; i + 1 < given.size(); i += 2) {
-    if (!is_tensor(given[i].ptr())) throw nb::next_overload();
+    if (!is_tensor(given[i].ptr()) || !is_list_of_subscripts(given[i + 1])) throw nb::next_overload();
     operands.push_back(tensor_in(given[i].ptr()));
     equation += (i ? "," : "") + subscripts_of(given[i + 1]);
   }
+  if (!i || (i < given.size() && !is_list_of_subscripts(given[i]))) throw nb::next_overload();
   if (i < given.size()) equation += "->" + subscripts_of(given[i]);
   return unlocked([&] { return einsum(equation, operands); });
 }
@@ -41,6 +45,14 @@ Tensor einsum_of_lists(const nb::args& given) {
 Tensor einsum_of_tensors(const std::string& equation, const nb::args& given) {
   const std::vector<Tensor> operands = tensors_of(given);
   return unlocked([&] { return einsum(equation, operands); });
+}
+
+// where(condition, 1.0, 0.0): a tensor of the dtype that the numbers have together.
+Tensor where_of_numbers(const Tensor& condition, const NumberLike& a, const NumberLike& b) {
+  const DType dtype = default_dtype<Number, Number>(a, b);
+  return unlocked([chosen = condition, first = a.value, second = b.value, dtype] {
+    return where(chosen, scalar(first, dtype, chosen.device()), scalar(second, dtype, chosen.device()));
+  });
 }
 
 void bind_einsum(nb::module_& m) {
@@ -115,6 +127,7 @@ nb::object broadcast_all(const nb::args& shapes) {
 
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor) {
   bind_einsum(m);
+  m.def("where", where_of_numbers, nb::arg("condition"), nb::arg("a"), nb::arg("b"));
   bind_tensordot(m, tensor);
   bind_of_numbers(tensor);
   bind_atleast(m, "atleast_1d", atleast_1d);

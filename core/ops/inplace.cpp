@@ -1,10 +1,12 @@
 // Writing in place. A write into a leaf that requires a gradient is an error while recording. Another one makes the tensor
 // the result of the write, if it was the result of an op or the source requires a gradient.
 #include <core/autograd/hooks.hpp>
+#include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <core/ops/write.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/transform.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
@@ -86,6 +88,39 @@ void Tensor::mul_(Number factor) {
   if (recorded) require_unshared(*this, "mul_");
   write(*this, Op::MUL, number_operand(Op::MUL, dtype_of(*this), factor));
   if (recorded) (void)differentiable(kRule, factor.real(), *this, *this);
+}
+
+namespace {
+void require_holds(const Tensor& x, const Tensor& result, const char* name) {
+  const auto kind = [](DType dtype) { return dtype == DType::boolean ? 0 : is_floating(dtype) ? 2 : 1; };
+  if (kind(result.dtype()) > kind(x.dtype()))
+    refuse(name, std::string("the result is ") + dtype_name(result.dtype()) + ", which a tensor of " +
+                     dtype_name(x.dtype()) + " cannot hold: cast one of them");
+  if (result.shape() != x.shape())
+    refuse(name, "the result has shape " + result.shape().text() + ", and this tensor " + x.shape().text() +
+                     ": use the function that returns a new tensor");
+}
+
+// x's elements in other memory, at the same place in the graph: a function may save it, and x then change.
+Tensor kept_copy(const Tensor& x) {
+  const Tensor copy = clone(x.detach());
+  copy.impl().node = x.impl().node;
+  return copy;
+}
+}  // namespace
+
+void transform(Tensor& x, const char* name, const std::function<Tensor(const Tensor&)>& function) {
+  require_writable(x, name);
+  const bool recorded = is_recorded(x, nullptr);
+  if (recorded) require_unshared(x, name);
+  Tensor result = function(recorded ? kept_copy(x) : x);
+  require_holds(x, result, name);
+  if (!recorded && is_recorded(x, &result)) {  // by another operand, and x may be saved for its gradient
+    result = Tensor();
+    require_unshared(x, name);
+    result = function(kept_copy(x));
+  }
+  x.copy_(result);
 }
 
 void Tensor::move_to_(Device device) {

@@ -20,10 +20,9 @@ from .array_api import (__array_api_version__ as __array_api_version__,
                         cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, e as e,
                         expand_dims as expand_dims, finfo as finfo, iinfo as iinfo, imag as imag, inf as inf,
                         isdtype as isdtype, matrix_transpose as matrix_transpose, nan as nan, newaxis as newaxis,
-                        permute_dims as permute_dims, pi as pi, real as real, result_type as result_type, take as take,
-                        take_along_axis as take_along_axis, unique_all as unique_all, unique_counts as unique_counts,
-                        unique_inverse as unique_inverse, unique_values as unique_values, unstack as unstack,
-                        vecdot as vecdot)
+                        permute_dims as permute_dims, pi as pi, real as real, result_type as result_type,
+                        unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
+                        unique_values as unique_values, unstack as unstack, vecdot as vecdot)
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
@@ -48,6 +47,23 @@ def tensor(data: _Any, dtype: _Any = None, device: _Any = None, requires_grad: _
     return _plugrad.Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+def as_tensor(data: _Any, dtype: _Any = None, device: _Any = None) -> _plugrad.Tensor:
+    """Returns a tensor itself, converted if dtype or device say so, and makes one of other data as `tensor` does."""
+    if not isinstance(data, _plugrad.Tensor):
+        return tensor(data, dtype, device)
+    return data if dtype is None and device is None else data.to(dtype=dtype, device=device)
+
+
+def is_tensor(x: object) -> _builtins.bool:
+    """Whether x is a Tensor."""
+    return isinstance(x, _plugrad.Tensor)
+
+
+def numel(x: _plugrad.Tensor) -> _builtins.int:
+    """How many elements x has."""
+    return x.numel()
+
+
 def is_gpu_available() -> _builtins.bool:
     """Whether there is a GPU of any kind."""
     return _plugrad.Device.is_gpu_available()
@@ -57,6 +73,11 @@ def is_available(device: str) -> _builtins.bool:
     """Whether there is a device of that name. Opens nothing."""
     return (device if ":" in device else f"{device}:0") in _plugrad.devices()
 
+
+# PyTorch's names.
+is_grad_enabled = _plugrad.grad_enabled
+float, double, half = _plugrad.f32, _plugrad.f64, _plugrad.f16
+long, int, short = _plugrad.i64, _plugrad.i32, _plugrad.i16
 
 # `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
 __all__ = sorted(name for name in globals() if not name.startswith("_") and not hasattr(_builtins, name))

@@ -1,59 +1,183 @@
-"""Short messages for arguments that do not fit a function."""
+"""Messages for arguments that do not fit a function: which one, what was expected, and how the function is called."""
 
 import re
+from typing import NamedTuple
 
 _MARK = "(): incompatible function arguments."
+_NUMBERS = ("float", "int", "uint", "bool", "half")
+# What a member of an annotation accepts, as beginnings of names of types, and how a sentence names it.
+_ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
+    "Tensor": (("Tensor",), "a Tensor"), "float": (_NUMBERS, "a number"), "int": (("int", "uint", "bool"), "a whole number"),
+    "bool": (("bool",), "True or False"), "str": (("str",), "a str"), "None": (("NoneType",), "None"),
+    "Device": (("Device",), "a device"), "DType": (("DType",), "a dtype"), "dict": (("dict",), "a dict"),
+    "tuple": (("tuple", "Size"), "a tuple"), "Callable": (("function", "builtin", "method", "type", "nb_"), "a function")}
+_SEQUENCES = ("list", "tuple", "Size", "range", "dict_values", "generator")
+_MEMBERS = {"int": "whole numbers", "float": "numbers", "Tensor": "Tensors"}
 
 
-def _split(text: str) -> list[str]:
-    """Splits at commas outside brackets and quotes."""
+class _Parameter(NamedTuple):
+    name: str
+    annotation: str
+    default: str | None
+    by_name: bool
+
+    @property
+    def shown(self) -> str:
+        return self.name if self.default is None else f"{self.name}={self.default}"
+
+    @property
+    def called(self) -> str:
+        number = re.fullmatch(r"arg(\d*)", self.name)
+        return f"argument {int(number[1] or 0) + 1}" if number else f"'{self.name}'"
+
+
+class _Trouble(NamedTuple):
+    place: int  # how many arguments fit
+    text: str = ""
+    parameter: _Parameter | None = None  # that does not take
+    given: str = ""                      # an argument of this type
+
+
+def _split(text: str, separator: str = ",") -> list[str]:
+    """Splits at separators outside brackets and quotes."""
     parts, depth, start, quoted = [], 0, 0, False
     for i, c in enumerate(text):
         quoted ^= c == "'"
         depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0 and not quoted:
+        if c == separator and depth == 0 and not quoted:
             parts.append(text[start:i])
             start = i + 1
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
-
-
-def _parameters(signature: str) -> list[str]:
-    """The parameters of `name(x: type, y: type = default) -> type`, without types and self."""
-    depth, inside = 0, ""
-    for c in signature[signature.index("("):]:
-        depth += (c in "([{") - (c in ")]}")
-        inside += c
-        if depth == 0:
-            break
-    found = []
-    for part in _split(inside[1:-1]):
-        name, _, rest = part.partition(":")
-        _, has_default, default = rest.rpartition(" = ")
-        found.append(f"{name.strip()}={default}" if has_default else name.strip())
-    return [part for part in found if part not in ("self", "/", "*")]
 
 
 def _types(text: str) -> str:
     return re.sub(r"[\w.]+\.(\w+)", r"\1", text)
 
 
+def _inside(signature: str) -> str:
+    """The parameters of `name(x: type, y: type = default) -> type`."""
+    start, depth = signature.index("("), 0
+    for i, c in enumerate(signature[start:], start):
+        depth += (c in "([{") - (c in ")]}")
+        if depth == 0:
+            return signature[start + 1:i]
+    return signature[start + 1:]
+
+
+def _parameters(signature: str) -> list[_Parameter]:
+    found, by_name = [], False
+    for part in _split(_inside(signature)):
+        name, _, rest = part.partition(":")
+        if name.strip() in ("self", "/", "*"):
+            by_name |= name.strip() == "*"
+            continue
+        annotation, has_default, default = rest.rpartition(" = ")
+        found.append(_Parameter(name.strip(), _types((annotation if has_default else rest).strip()),
+                                default if has_default else None, by_name))
+        by_name |= part.startswith("*")
+    return found
+
+
+def _accepts(annotation: str, given: str) -> bool:
+    """Whether a value of this type may fit. Annotations that this module does not know accept everything."""
+    for member in _split(annotation, "|"):
+        base = member.partition("[")[0]
+        if base in ("Sequence", "Iterable", "list"):
+            fits = given in _SEQUENCES
+        elif base in _ACCEPTED:
+            fits = given.startswith(_ACCEPTED[base][0])
+        else:
+            fits = True
+        if fits:
+            return True
+    return False
+
+
+def _expected(annotation: str) -> str:
+    words = []
+    for member in _split(annotation, "|"):
+        base, _, inner = member.partition("[")
+        if base in ("Sequence", "Iterable", "list"):
+            words.append(f"a list of {_MEMBERS.get(inner.rstrip(']'), 'them')}")
+        elif base in _ACCEPTED:
+            words.append(_ACCEPTED[base][1])
+    return " or ".join(dict.fromkeys(words))
+
+
+def _article(given: str) -> str:
+    return "None" if given == "NoneType" else f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+
+
+def _mismatch(parameter: _Parameter, given: str) -> str:
+    wants_tensor = _expected(parameter.annotation).startswith("a Tensor")
+    hint = ", which plugrad.tensor() makes" if wants_tensor and given in ("list", "tuple", "ndarray", "float", "int") else ""
+    return f"{parameter.called} is {_article(given)}, expected {_expected(parameter.annotation)}{hint}"
+
+
+def _trouble(parameters: list[_Parameter], given: list[str], named: dict[str, str]) -> _Trouble | None:
+    """The first argument that the overload does not take. None: this module finds none."""
+    place = 0
+    rest = list(given)
+    for parameter in parameters:
+        if parameter.name.startswith("*"):
+            for each in rest:
+                if not _accepts(parameter.annotation, each):
+                    return _Trouble(place, "", parameter._replace(name=parameter.name.lstrip("*")), each)
+            rest = []
+            continue
+        value = named.get(parameter.name) or (rest.pop(0) if rest and not parameter.by_name else None)
+        if value is None and parameter.default is None:
+            return _Trouble(place, f"{parameter.called} is missing")
+        if value is not None and not _accepts(parameter.annotation, value):
+            return _Trouble(place, "", parameter, value)
+        place += value is not None
+    if rest:
+        return _Trouble(place, "one argument too many" if len(rest) == 1 else f"{len(rest)} arguments too many")
+    unknown = [each for each in named if each not in [parameter.name for parameter in parameters]]
+    return _Trouble(place, f"'{unknown[0]}' does not go with these arguments") if unknown else None
+
+
+def _first(troubles: list[_Trouble]) -> str:
+    """What is wrong by the overload that takes most arguments, or by several that differ in what they expect there."""
+    best = max(troubles, key=lambda each: each.place)
+    if best.parameter is None:
+        return best.text
+    same = [each.parameter.annotation for each in troubles
+            if each.parameter and each.place == best.place and each.parameter.name == best.parameter.name]
+    return _mismatch(best.parameter._replace(annotation=" | ".join(same)), best.given)
+
+
+def _public(name: str) -> str:
+    """The name by which programs know a function that the package wraps."""
+    return "draw_dot" if name == "_dot" else re.sub(r"^_linalg_", "linalg.", name).lstrip("_")
+
+
+def _sentence(name: str, overloads: list[list[_Parameter]], given: list[str], named: dict[str, str]) -> str:
+    public = _public(name)
+    lists = dict.fromkeys(", ".join(parameter.shown for parameter in each) for each in overloads)
+    expected = f": call {' or '.join(f'{name}({each})' for each in list(lists)[:3])}" if public == name else ""
+    known = {parameter.name for each in overloads for parameter in each}
+    for each in named:
+        if each not in known:
+            return f"[{public}] there is no parameter '{each}'{expected}"
+    troubles = [_trouble(each, given, named) for each in overloads]
+    found = [each for each in troubles if each]
+    if found and len(found) == len(troubles):
+        return f"[{public}] {_first(found)}{expected}"
+    types = ", ".join([*given, *(f"{each}: {type_name}" for each, type_name in named.items())])
+    return f"[{public}] the arguments ({types}) hold something that does not fit{expected}"
+
+
 def shorter(text: str) -> str | None:
-    """Returns the text without the list of overloads, or None for a text without one."""
+    """Returns one sentence in place of nanobind's list of overloads, or None for a text without one."""
     if _MARK not in text:
         return None
     name = text.partition(_MARK)[0]
     signatures = re.findall(r"^    \d+\. (.*)$", text, re.MULTILINE)
-    positional, _, named = text.rpartition("Invoked with types: ")[2].partition("kwargs = {")
+    positional, _, by_name = text.rpartition("Invoked with types: ")[2].partition("kwargs = {")
     given = [_types(part) for part in _split(positional.rstrip(", "))]
-    given_names = [_types(part) for part in _split(named.strip().removesuffix("}"))]
-    is_method = any(re.match(r"\w+\(self\b", each) for each in signatures)
-    if is_method:
+    named = dict(_types(part).split(": ", 1) for part in _split(by_name.strip().removesuffix("}")))
+    if any(re.match(r"\w+\(self\b", each) for each in signatures):
         own = given.pop(0) if given else name
         name = own if name == "__init__" else name
-    lists = list(dict.fromkeys(", ".join(_parameters(each)) for each in signatures))
-    expected = " or ".join(f"{name}({each})" for each in lists[:3])
-    known = {re.split(r"[=*]", part.lstrip("*"))[0] for each in signatures for part in _parameters(each)}
-    for each in given_names:
-        if each.partition(":")[0] not in known:
-            return f"[{name}] there is no parameter '{each.partition(':')[0]}': expected {expected}"
-    return f"[{name}] these arguments do not fit: ({', '.join(given + given_names)}); expected {expected}"
+    return _sentence(name, [_parameters(each) for each in signatures], given, named)

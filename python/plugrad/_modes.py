@@ -10,7 +10,10 @@ from . import _plugrad
 class _Mode(ContextDecorator):
     _guard: ClassVar[Any]
 
-    def __init__(self) -> None:
+    def __init__(self, *given: object) -> None:
+        if given:
+            name = type(self).__name__
+            raise TypeError(f"[{name}] takes no argument: write `with {name}():`, or `@{name}()` above a function")
         self._entered: list[Any] = []  # an instance may be entered again inside itself
 
     def __enter__(self) -> Self:
@@ -52,7 +55,7 @@ class detect_anomaly(_Mode):
         super().__init__()
         self._forward = forward
 
-    def _guard(self) -> Any:  # type: ignore[override]
+    def _guard(self) -> Any:
         return _plugrad._DetectAnomaly(self._forward, _stack)
 
     def _recreate_cm(self) -> Self:

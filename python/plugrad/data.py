@@ -16,7 +16,7 @@ def fashion_mnist(directory: Any = None,
     directory: holds the four files under their original names, with or without ".gz"; by default where Debian's package
     dataset-fashion-mnist installs them. Raises OSError, with the command that installs the data, where they are missing.
     """
-    return _plugrad._fashion_mnist(directory, device)  # type: ignore[no-any-return]
+    return _plugrad._fashion_mnist(directory, device)
 
 
 def moons(count: int = 100, noise: float = 0.1, seed: int = 0,
@@ -25,7 +25,7 @@ def moons(count: int = 100, noise: float = 0.1, seed: int = 0,
 
     The same seed gives the same points. Raises ValueError for a negative count or noise.
     """
-    return _plugrad._moons(count, noise, seed, device)  # type: ignore[no-any-return]
+    return _plugrad._moons(count, noise, seed, device)
 
 
 def read_idx(path: Any, device: Any = None) -> Tensor:

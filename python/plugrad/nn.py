@@ -4,15 +4,15 @@ Your own class derives from Module, stores tensors and modules as attributes, an
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from . import _plugrad
 from ._modes import no_grad
-from ._plugrad import DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
+from ._plugrad import Device, DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
 
-__all__ = ["CrossEntropyLoss", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss", "Module",
-           "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy", "log_softmax",
-           "max_margin_loss", "mse_loss", "softmax"]
+__all__ = ["CrossEntropyLoss", "Dropout", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss",
+           "Module", "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy",
+           "log_softmax", "max_margin_loss", "mse_loss", "softmax"]
 
 
 def Parameter(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: N802  (a class in PyTorch)
@@ -35,6 +35,7 @@ class Module:
     """
 
     forward: Callable[..., Any] = _no_forward
+    training: bool = True
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.forward(*arguments, **named)
@@ -80,17 +81,58 @@ class Module:
         """Returns all parameters, also frozen ones, each once."""
         return _each_once(self.named_parameters())
 
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
+        """Yields (name, module) for the modules among the attributes."""
+        return ((name, value) for name, value in self._members() if isinstance(value, Module))
+
+    def children(self) -> Iterator["Module"]:
+        """Yields the modules among the attributes."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
+        """Yields (name, module) for this module, whose name is the prefix, and all inner ones."""
+        yield prefix, self
+        for name, module in self.named_children():
+            yield from module.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator["Module"]:
+        """Yields this module and all inner ones, each once."""
+        return iter({id(module): module for _, module in self.named_modules()}.values())
+
+    def apply(self, function: Callable[["Module"], Any]) -> Self:
+        """Calls a function with each inner module and then with this one. Returns itself."""
+        for module in self.children():
+            module.apply(function)
+        function(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets `training`, which Dropout looks at, for this module and all inner ones. Returns itself."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """The same as train(False)."""
+        return self.train(False)
+
+    def requires_grad_(self, on: bool = True) -> Self:
+        """Freezes all parameters, which stay in parameters() and state_dict(), or lets them be trained again."""
+        for tensor in self.parameters():
+            tensor.requires_grad_(on)
+        return self
+
     def zero_grad(self) -> None:
         """Drops the gradients of all parameters."""
         for tensor in self.parameters():
             tensor.zero_grad()
 
-    def to(self, device: Any) -> "Module":
+    def to(self, device: Any) -> Self:
         """Moves the tensors to a device inside the same leaves, so that optimisers keep their handles. Returns itself.
 
         Raises ValueError for a dtype: layers have one from the start.
         """
-        if isinstance(device, DType) or (isinstance(device, str) and _is_dtype(device)):
+        if not isinstance(device, Device) and _is_dtype(device):
             raise ValueError(f"[to] a module moves to devices, and '{device}' is a dtype: make the layers with "
                              f"dtype='{device}'")
         for _, tensor, _ in self._all_members():
@@ -125,10 +167,10 @@ class Module:
         return f"{type(self).__name__}({inner})"
 
 
-def _is_dtype(name: str) -> bool:
+def _is_dtype(given: Any) -> bool:
     try:
-        DType(name)
-    except ValueError:
+        DType(given)
+    except (TypeError, ValueError):
         return False
     return True
 
@@ -149,7 +191,14 @@ def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]
             yield from _flattened(f"{name}.{key}", each)
 
 
-class Linear(Module):
+class _OfOne(Module):
+    """A module that returns a tensor for a tensor, as the types of its calls say."""
+
+    if TYPE_CHECKING:
+        def __call__(self, x: Tensor) -> Tensor: ...
+
+
+class Linear(_OfOne):
     """y = x W^T + b for x (.., in) -> (.., out); weight (out, in), bias (out). Both start uniform in +-1/sqrt(in).
 
     Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
@@ -194,35 +243,35 @@ class Sequential(Module):
         return f"Sequential({', '.join(map(repr, self._modules))})"
 
 
-class Identity(Module):
+class Identity(_OfOne):
     """Returns x itself."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x
 
 
-class ReLU(Module):
+class ReLU(_OfOne):
     """x where it is above 0, else 0; gradient 0 at 0."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.relu()
 
 
-class Tanh(Module):
+class Tanh(_OfOne):
     """Hyperbolic tangent."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.tanh()
 
 
-class Sigmoid(Module):
+class Sigmoid(_OfOne):
     """1 / (1 + e^-x)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.sigmoid()
 
 
-class Softmax(Module):
+class Softmax(_OfOne):
     """e^x over its sum along a dim: shares that add up to 1."""
 
     def __init__(self, dim: int = -1) -> None:
@@ -232,7 +281,17 @@ class Softmax(Module):
         return softmax(x, self.dim)
 
 
-class Flatten(Module):
+class Dropout(_OfOne):
+    """While training, sets elements to 0 with probability p and divides the others by 1 - p; else it returns x."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.dropout(x, self.p, self.training)
+
+
+class Flatten(_OfOne):
     """Reshapes (n, ..) to (n, product of the rest)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -264,6 +323,9 @@ def max_margin_loss(scores: Tensor, signs: Tensor, reduction: str = "mean") -> T
 class _Loss(Module):
     def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction
+
+    if TYPE_CHECKING:
+        def __call__(self, x: Tensor, target: Tensor) -> Tensor: ...
 
 
 class CrossEntropyLoss(_Loss):

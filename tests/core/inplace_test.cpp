@@ -1,6 +1,8 @@
 // Writing in place: the values written, what the graph forbids, and what it detects.
 #include <tests/core/expect.hpp>
 
+#include <cmath>
+
 namespace plugrad::test {
 namespace {
 
@@ -74,7 +76,43 @@ TEST(InPlace, ErrorsNameWhatWasWrong) {
   EXPECT_TRUE(close(x, {2, 3}, {0, 1, 2, 3, 4, 5}));
 }
 
+TEST(InPlace, TransformWritesWhatAFunctionReturns) {
+  Tensor x = counting({2, 2});
+  const Tensor row = select(x, 0, 1);
+  transform(x, "neg_", [](const Tensor& old) { return neg(old); });
+  EXPECT_TRUE(close(x, {2, 2}, {0, -1, -2, -3}) && close(row, {2}, {-2, -3}));
+  Tensor whole = i64({1, 2});
+  transform(whole, "lt_", [](const Tensor& old) { return lt(old, 2); });
+  EXPECT_TRUE(close(whole, {2}, {1, 0}) && whole.dtype() == DType::i64);
+  EXPECT_TRUE(throws(Code::invalid, {"[div_]", "f32", "i64"}, [&] {
+    transform(whole, "div_", [](const Tensor& old) { return div(old, 2); });
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[f]", "(2,)", "(2, 2)"}, [&] {
+    transform(x, "f", [](const Tensor& old) { return sum(old, {0}); });
+  }));
+}
+
 // --- With the graph.
+
+TEST(InPlace, TransformKeepsWhatTheFunctionSaved) {
+  const Tensor x = f64({0.5, -2}).requires_grad_();
+  Tensor y = x * 3;
+  transform(y, "mul_", [](const Tensor& old) { return mul(old, old); });
+  transform(y, "exp_", [](const Tensor& old) { return exp(neg(old)); });
+  sum(y).backward();
+  const double first = std::exp(-2.25), second = std::exp(-36.0);
+  EXPECT_TRUE(close(y, {2}, {first, second}));
+  EXPECT_TRUE(close(x.grad(), {2}, {-9 * first, 36 * second}));
+  Tensor z = x * 3;
+  const Tensor part = select(z, 0, 0);
+  EXPECT_TRUE(throws(Code::invalid, {"[neg_]", "share"}, [&] {
+    transform(z, "neg_", [](const Tensor& old) { return neg(old); });
+  }));
+  Tensor leaf = x;
+  EXPECT_TRUE(throws(Code::invalid, {"[neg_]", "NoGrad"}, [&] {
+    transform(leaf, "neg_", [](const Tensor& old) { return neg(old); });
+  }));
+}
 
 TEST(InPlace, OnALeafWhileRecordingIsAnError) {
   Tensor x = f64({1, 2}).requires_grad_();

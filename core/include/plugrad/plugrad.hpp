@@ -53,6 +53,7 @@
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
+#include <plugrad/ops/transform.hpp>
 #include <plugrad/ops/trigonometry.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/ops/views.hpp>

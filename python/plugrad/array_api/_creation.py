@@ -77,7 +77,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of all points of a grid: one tensor for each of the given axes. As in NumPy, "xy" swaps the first two
     axes of the results; PyTorch's default is "ij"."""
-    grids: tuple[Tensor, ...] = _plugrad.meshgrid(list(arrays), indexing=indexing)  # type: ignore[assignment]
+    grids: tuple[Tensor, ...] = _plugrad.meshgrid(list(arrays), indexing=indexing)
     return list(grids)
 
 
