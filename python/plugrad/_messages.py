@@ -11,6 +11,7 @@ _ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "bool": (("bool",), "True or False"), "str": (("str",), "a str"), "None": (("NoneType",), "None"),
     "Device": (("Device",), "a device"), "DType": (("DType",), "a dtype"), "dict": (("dict",), "a dict"),
     "tuple": (("tuple", "Size"), "a tuple"), "Callable": (("function", "builtin", "method", "type", "nb_"), "a function")}
+_ALIASES = {"size": "shape", "dims": "dim"}  # forms of a call that differ in these names alone are shown once
 _SEQUENCES = ("list", "tuple", "Size", "range", "dict_values", "generator")
 _MEMBERS = {"int": "whole numbers", "float": "numbers", "Tensor": "Tensors"}
 
@@ -80,7 +81,10 @@ def _parameters(signature: str) -> list[_Parameter]:
 
 def _accepts(annotation: str, given: str) -> bool:
     """Whether a value of this type may fit. Annotations that this module does not know accept everything."""
-    for member in _split(annotation, "|"):
+    members = _split(annotation, "|")
+    if ("DType" in members and given in ("int", "float", "tuple")) or (members == ["object"] and given == "NoneType"):
+        return False
+    for member in members:
         base = member.partition("[")[0]
         if base in ("Sequence", "Iterable", "list"):
             fits = given in _SEQUENCES
@@ -105,13 +109,14 @@ def _expected(annotation: str) -> str:
 
 
 def _article(given: str) -> str:
-    return "None" if given == "NoneType" else f"{'an' if given[0] in 'aeiou' else 'a'} {given}"
+    return "None" if given == "NoneType" else f"{'an' if given[0] in 'aeiou' or given == 'ndarray' else 'a'} {given}"
 
 
 def _mismatch(parameter: _Parameter, given: str) -> str:
-    wants_tensor = _expected(parameter.annotation).startswith("a Tensor")
-    hint = ", which plugrad.tensor() makes" if wants_tensor and given in ("list", "tuple", "ndarray", "float", "int") else ""
-    return f"{parameter.called} is {_article(given)}, expected {_expected(parameter.annotation)}{hint}"
+    wanted = _expected(parameter.annotation)
+    hint = ", which plugrad.tensor() makes" if wanted == "a Tensor" and \
+        given in ("list", "tuple", "ndarray", "float", "int") else ""
+    return f"{parameter.called} is {_article(given)}" + (f", expected {wanted}{hint}" if wanted else "")
 
 
 def _trouble(parameters: list[_Parameter], given: list[str], named: dict[str, str]) -> _Trouble | None:
@@ -154,15 +159,19 @@ def _public(name: str) -> str:
 
 def _sentence(name: str, overloads: list[list[_Parameter]], given: list[str], named: dict[str, str]) -> str:
     public = _public(name)
-    lists = dict.fromkeys(", ".join(parameter.shown for parameter in each) for each in overloads)
-    expected = f": call {' or '.join(f'{name}({each})' for each in list(lists)[:3])}" if public == name else ""
+    forms: dict[tuple[str, ...], str] = {}
+    for overload in overloads:
+        forms.setdefault(tuple(_ALIASES.get(parameter.name, parameter.name) for parameter in overload),
+                         ", ".join(parameter.shown for parameter in overload))
+    calls = " or ".join(f"{name}({form})" for form in list(forms.values())[:3])
+    expected = f": call {calls}" if public == name and calls != f"{name}({name})" else ""
     known = {parameter.name for each in overloads for parameter in each}
     for each in named:
         if each not in known:
             return f"[{public}] there is no parameter '{each}'{expected}"
     troubles = [_trouble(each, given, named) for each in overloads]
     found = [each for each in troubles if each]
-    if found and len(found) == len(troubles):
+    if found and (len(found) == len(troubles) or not given and not named):
         return f"[{public}] {_first(found)}{expected}"
     types = ", ".join([*given, *(f"{each}: {type_name}" for each, type_name in named.items())])
     return f"[{public}] the arguments ({types}) hold something that does not fit{expected}"

@@ -3,16 +3,19 @@
 Your own class derives from Module, stores tensors and modules as attributes, and defines forward.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from . import _plugrad
 from ._modes import no_grad
 from ._plugrad import Device, DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
 
-__all__ = ["CrossEntropyLoss", "Dropout", "Flatten", "Identity", "Layer", "Linear", "MLP", "MSELoss", "MaxMarginLoss",
-           "Module", "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax", "Tanh", "cross_entropy",
-           "log_softmax", "max_margin_loss", "mse_loss", "softmax"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "CrossEntropyLoss", "Dropout", "Flatten", "Identity", "Layer", "Linear", "MLP",
+           "MSELoss", "MaxMarginLoss", "Module", "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax",
+           "Tanh", "cross_entropy", "log_softmax", "max_margin_loss", "mse_loss", "softmax"]
+
+_Extents: TypeAlias = int | Sequence[int]
 
 
 def Parameter(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: N802  (a class in PyTorch)
@@ -215,6 +218,50 @@ class Linear(_OfOne):
     def __repr__(self) -> str:
         out_features, in_features = self.weight.shape
         return f"Linear({in_features}, {out_features}{', bias=False' if self.bias is None else ''})"
+
+
+class _Conv(_OfOne):
+    """Convolution: x (n, in, ..) -> (n, out, ..); weight (out, in / groups, ..), bias (out). Both start uniform in
+    +-1/sqrt(in / groups * the kernel's elements)."""
+
+    _function: Callable[..., Tensor]
+    _rank: int
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: _Extents, stride: _Extents = 1,
+                 padding: _Extents = 0, dilation: _Extents = 1, groups: int = 1, bias: bool = True, dtype: Any = None,
+                 device: Any = None) -> None:
+        kernel = (kernel_size,) * self._rank if isinstance(kernel_size, int) else tuple(kernel_size)
+        if len(kernel) != self._rank or min(kernel) < 1 or min(in_channels, out_channels, groups) < 1 or \
+                in_channels % groups or out_channels % groups:
+            raise ValueError(f"[{type(self).__name__}] {in_channels} and {out_channels} channels, groups {groups}, kernel "
+                             f"{kernel}: expected positive numbers, groups that divide both, and {self._rank} extents")
+        bound = (in_channels // groups * prod(kernel)) ** -0.5
+        self.weight = _plugrad.rand((out_channels, in_channels // groups, *kernel), dtype, device, -bound, bound,
+                                    requires_grad=True)
+        self.bias = _plugrad.rand((out_channels,), dtype, device, -bound, bound, requires_grad=True) if bias else None
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def __repr__(self) -> str:
+        out, inner, *kernel = self.weight.shape
+        return f"{type(self).__name__}({inner * self.groups}, {out}, kernel_size={tuple(kernel)})"
+
+
+class Conv1d(_Conv):
+    __doc__ = _Conv.__doc__
+    _function, _rank = staticmethod(_plugrad.conv1d), 1
+
+
+class Conv2d(_Conv):
+    __doc__ = _Conv.__doc__
+    _function, _rank = staticmethod(_plugrad.conv2d), 2
+
+
+class Conv3d(_Conv):
+    __doc__ = _Conv.__doc__
+    _function, _rank = staticmethod(_plugrad.conv3d), 3
 
 
 class Sequential(Module):

@@ -265,3 +265,58 @@ def test_ctrl_c_ends_a_training_between_two_steps():
     history = training.fit(model, points, labels, optim.SGD(model.parameters(), 0.1), epochs=10, progress=False,
                            on_epoch=stop)
     assert history.interrupted and epochs == [0, 1, 2] and len(history.losses) == 3
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.first, self.rest = nn.Conv2d(2, 4, 3, padding=1, groups=2), [nn.Dropout(0.5), nn.Flatten()]
+
+    def forward(self, x):
+        x = self.first(x).relu_()
+        for module in self.rest:
+            x = module(x)
+        return x
+
+
+def test_modules_inside_modules():
+    net = Net()
+    assert [name for name, _ in net.named_modules()] == ["", "first", "rest.0", "rest.1"]
+    assert list(net.children()) == [net.first, *net.rest] and list(net.modules()) == [net, *net.children()]
+    seen = []
+    assert net.apply(seen.append) is net and seen == [net.first, *net.rest, net]
+    assert net.requires_grad_(False) is net and not any(p.requires_grad for p in net.parameters())
+    assert len(net.requires_grad_().parameters()) == 2 and all(p.requires_grad for p in net.parameters())
+
+
+def test_dropout_while_training_only():
+    net, x = Net(), plugrad.ones(1, 2, 3, 3)
+    assert net.training and net.eval() is net and not net.training and not net.rest[0].training
+    first = net(x)
+    assert first.tolist() == net(x).tolist()
+    assert net.train().rest[0].training and nn.Dropout(0.0)(x).tolist() == x.tolist()
+    dropped = nn.Dropout(0.25)(plugrad.ones(10_000))
+    assert sorted(set(dropped.tolist())) == pytest.approx([0, 4 / 3]) and abs(dropped.mean().item() - 1) < 0.05
+    with pytest.raises(ValueError, match="a module moves to devices, and .*f16.* is a dtype"):
+        net.to(plugrad.f16)
+
+
+@pytest.mark.parametrize("layer, shape, function, rank", [
+    (lambda **more: nn.Conv1d(2, 4, 3, **more), (3, 2, 8), plugrad.conv1d, 1),
+    (lambda **more: nn.Conv2d(2, 4, 3, **more), (3, 2, 8, 8), plugrad.conv2d, 2),
+    (lambda **more: nn.Conv3d(2, 4, (3, 1, 1), **more), (3, 2, 5, 4, 4), plugrad.conv3d, 3)])
+def test_convolutions(layer, shape, function, rank):
+    x = plugrad.randn(shape)
+    made = layer(stride=2, padding=1, groups=2)
+    assert made(x).tolist() == function(x, made.weight, made.bias, stride=2, padding=1, groups=2).tolist()
+    assert made.weight.shape[:2] == (4, 1) and [name for name, _ in made.named_parameters()] == ["weight", "bias"]
+    bound = made.weight[0].numel() ** -0.5
+    assert made.weight.abs().max().item() <= bound and f"(2, 4, kernel_size={tuple(made.weight.shape[2:])})" in repr(made)
+    assert layer(bias=False).bias is None and layer(dtype="f64")(x.double()).dtype == "f64"
+    made(x).sum().backward()
+    assert made.weight.grad.shape == made.weight.shape
+
+
+@pytest.mark.parametrize("arguments", [(2, 3, 3, 1, 0, 1, 2), (0, 2, 3), (2, 2, 0), (2, 2, (3, 3, 3))])
+def test_convolutions_that_cannot_be(arguments):
+    with pytest.raises(ValueError, match=r"^\[Conv2d\] .* channels, groups .*: expected positive numbers"):
+        nn.Conv2d(*arguments)
