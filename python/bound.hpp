@@ -128,6 +128,9 @@ template <class... A> auto either(Tensor (*values)(A...), ValuesIndices (*both)(
   return [values, both](typename Taken<A>::Type... parameters, bool return_indices) -> nb::any {
     if (return_indices) return nb::borrow<nb::any>(nb::cast(bound(both)(parameters...)));
     return nb::borrow<nb::any>(nb::cast(bound(values)(parameters...)));
+  };
+}
+
 inline Tensor with_gradient(Tensor made, bool wanted) {
   if (wanted) made.requires_grad_();
   return made;
@@ -137,6 +140,7 @@ template <class... A> auto tracked(Tensor (*function)(A...)) {
   return [function](typename Taken<A>::Type... parameters, bool requires_grad) {
     return with_gradient(bound(function)(parameters...), requires_grad);
   };
+}
 
 // A Python object that holds a Tensor.
 using TensorObject = nb::typed<nb::object, Tensor>;

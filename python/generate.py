@@ -293,7 +293,6 @@ def main(arguments):
             code.append(other_function("tensor", function, True))
         code.extend(other_names("m", function.name))
         code.extend(other_names("tensor", function.name) if methods else [])
-        code.extend(other_names("tensor", function.name) if function.has_methods and methods else [])
         if function.name in IN_PLACE:
             code.extend(f'  tensor.attr("{other}_") = tensor.attr("{function.name}_");\n'
                         for other in OTHER_NAMES.get(function.name, []))
