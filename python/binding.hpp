@@ -177,6 +177,7 @@ void bind_devices(nb::module_& m);
 void bind_runtime(nb::module_& m);
 nb::class_<Tensor> bind_tensor(nb::module_& m);
 void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_other_names(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_sizes(nb::module_& m);
 void bind_variadic(nb::module_& m, nb::class_<Tensor>& tensor);

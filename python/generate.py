@@ -260,12 +260,20 @@ def with_indices(function, twin):
     types = ", ".join(kind for kind, _, _ in parameters)
     casts = [f"static_cast<{result} (*)({types})>(&plugrad::{name})"
              for result, name in (("Tensor", function.name), ("ValuesIndices", f"{function.name}_with_indices"))]
-    names = ", ".join([argument(name, kind, default) for kind, name, default in parameters] + ['nb::arg("return_indices")'])
+    names = ", ".join([argument(name, kind, default) for kind, name, default in parameters] + ['nb::arg("return_indices") = false'])
     return f'  m.def("{function.name}", either({", ".join(casts)}), {names});\n'
 
 
-def other_names(target, name):
-    return [f'  {target}.attr("{other}") = {target}.attr("{name}");\n' for other in OTHER_NAMES.get(name, [])]
+def other_names(functions):
+    """The lines that name functions a second time. They come last: an overload that is added later replaces the object."""
+    lines = []
+    for function in functions:
+        methods = function.methods()
+        for other in OTHER_NAMES.get(function.name, []):
+            names = [("m", other, function.name)] + [("tensor", other, function.name)] * bool(methods)
+            names += [("tensor", f"{other}_", f"{function.name}_")] * (function.name in IN_PLACE)
+            lines += [f'  {target}.attr("{new}") = {target}.attr("{name}");\n' for target, new, name in names]
+    return lines
 
 
 def main(arguments):
@@ -291,11 +299,8 @@ def main(arguments):
                 code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
                 code.append(in_place(function, overload))
             code.append(other_function("tensor", function, True))
-        code.extend(other_names("m", function.name))
-        code.extend(other_names("tensor", function.name) if methods else [])
-        if function.name in IN_PLACE:
-            code.extend(f'  tensor.attr("{other}_") = tensor.attr("{function.name}_");\n'
-                        for other in OTHER_NAMES.get(function.name, []))
+    code.append("}\n\nvoid bind_other_names(nb::module_& m, nb::class_<Tensor>& tensor) {\n")
+    code.extend(other_names(functions.values()))
     code.append("}\n\n}  // namespace plugrad::python\n")
     text = "".join(code)
     if not out.exists() or out.read_text(encoding="utf-8") != text:

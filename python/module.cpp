@@ -22,6 +22,7 @@ NB_MODULE(_plugrad, m) {
   bind_sizes(m);
   bind_variadic(m, tensor);
   bind_overloads(m, tensor);
+  bind_other_names(m, tensor);
   bind_interchange(m, tensor);
   bind_pickling(m, tensor);
   bind_runtime(m);

@@ -59,8 +59,9 @@ Tensor isreal(const Tensor& x) {
 
 Tensor angle(const Tensor& x) {
   require_defined(x, "angle");
-  const Tensor floating = promoted_to_floating(x), none = mul(where(isinf(floating), 1, floating), 0);
-  return where(lt(floating, 0), std::numbers::pi, abs(none));
+  const Tensor floating = promoted_to_floating(x), none = mul(where(isfinite(floating), floating, 1), 0);
+  const Tensor positive = where(isnan(floating), std::numeric_limits<double>::quiet_NaN(), abs(none));
+  return where(lt(floating, 0), std::numbers::pi, positive);
 }
 
 Tensor positive(const Tensor& x) {

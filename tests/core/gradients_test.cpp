@@ -216,7 +216,7 @@ const std::set<std::string> kWithoutGradient = {
     "argmax",      "isnan",      "isinf",      "all",   "isfinite",    "isclose",     "logical_not", "logical_and",
     "logical_or",  "logical_xor", "any",       "count_nonzero", "argmin",  "eye",         "one_hot",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",  "bitwise_left_shift",     "bitwise_right_shift",
-    "heaviside",   "signbit",    "isposinf",   "isneginf",   "isreal",
+    "heaviside",   "signbit",    "isposinf",   "isneginf",   "isreal",      "angle",      "nonzero_static",
     "linspace",    "logspace",   "empty",      "empty_like", "tril_indices", "triu_indices",
     "clip_grad_norm_", "argsort", "isin",      "searchsorted", "bucketize", "histc",    "rand_like",   "randn_like",
     "randint",     "randint_like", "randperm", "bernoulli", "multinomial", "normal", "exponential", "wrap_indices",
