@@ -34,7 +34,8 @@ from . import (array_api as array_api, autograd as autograd, data as data, linal
                optim as optim, special as special, training as training, windows as windows)
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
-                       hessian as hessian, jacobian as jacobian, jvp as jvp, no_grad as no_grad, vjp as vjp)
+                       hessian as hessian, inference_mode as inference_mode, jacobian as jacobian, jvp as jvp,
+                       no_grad as no_grad, set_grad_enabled as set_grad_enabled, vjp as vjp)
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,11 @@ def as_tensor(data: _Any, dtype: _Any = None, device: _Any = None) -> _plugrad.T
     if not isinstance(data, _plugrad.Tensor):
         return tensor(data, dtype, device)
     return data if dtype is None and device is None else data.to(dtype=dtype, device=device)
+
+
+def from_numpy(array: _Any) -> _plugrad.Tensor:
+    """Returns a tensor that shares the array's memory. The array must be writable, and its dtype one of plugrad's."""
+    return _plugrad.from_dlpack(array)
 
 
 def is_tensor(x: object) -> _builtins.bool:

@@ -1,5 +1,6 @@
 """Context managers and decorators that switch recording and the search for NaN off and on."""
 
+import threading
 import traceback
 from contextlib import ContextDecorator
 from typing import Any, ClassVar, Self
@@ -37,6 +38,35 @@ class enable_grad(_Mode):
     """Records again inside a no_grad."""
 
     _guard = _plugrad._EnableGrad
+
+
+class inference_mode(no_grad):
+    """The same as no_grad."""
+
+
+_held = threading.local()  # guards: what keeps the mode that set_grad_enabled set on this thread
+
+
+def _set_recording(mode: bool) -> None:
+    guards: list[Any] = vars(_held).setdefault("guards", [])
+    if guards and _plugrad.grad_enabled() != mode:
+        guards.pop()  # restores the mode before it
+    if _plugrad.grad_enabled() != mode:
+        guards.append(_plugrad._EnableGrad() if mode else _plugrad._NoGrad())
+
+
+class set_grad_enabled:
+    """Switches recording on or off for this thread, from the call on; in `with set_grad_enabled(mode):`, until its end."""
+
+    def __init__(self, mode: bool) -> None:
+        self._before = _plugrad.grad_enabled()
+        _set_recording(mode)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _set_recording(self._before)
 
 
 def _stack() -> str:

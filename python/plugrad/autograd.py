@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 from . import _plugrad
 from ._checkpoint import checkpoint as checkpoint
 from ._function import Function as Function, FunctionContext as FunctionContext
-from ._modes import detect_anomaly as detect_anomaly, enable_grad as enable_grad, no_grad as no_grad
+from ._modes import (detect_anomaly as detect_anomaly, enable_grad as enable_grad, inference_mode as inference_mode,
+                     no_grad as no_grad, set_grad_enabled as set_grad_enabled)
 from ._plugrad import HookHandle as HookHandle, Tensor, backward as backward, grad as grad, grad_enabled as grad_enabled
 
 _Tensors: TypeAlias = Tensor | Sequence[Tensor]

@@ -137,3 +137,25 @@ def test_without_graphviz_the_text_is_shown(monkeypatch, tmp_path):
         dot.render()
     dot.save(tmp_path / "graph.dot")
     assert (tmp_path / "graph.dot").read_text() == dot.source
+
+
+def test_set_grad_enabled():
+    assert plugrad.is_grad_enabled()
+    with plugrad.set_grad_enabled(False):
+        assert not plugrad.is_grad_enabled()
+        with plugrad.set_grad_enabled(True):
+            assert plugrad.is_grad_enabled()
+        assert not plugrad.is_grad_enabled()
+    assert plugrad.is_grad_enabled()
+    for mode in (False, False, True, False, True, True):
+        plugrad.set_grad_enabled(mode)
+        assert plugrad.is_grad_enabled() == mode
+    with plugrad.no_grad():
+        plugrad.set_grad_enabled(True)
+        assert plugrad.is_grad_enabled()
+    assert plugrad.is_grad_enabled()
+    plugrad.set_grad_enabled(False)
+    assert not plugrad.is_grad_enabled()
+    plugrad.set_grad_enabled(True)
+    with plugrad.inference_mode():
+        assert not (plugrad.Tensor([1.0]) * 2).requires_grad

@@ -342,3 +342,10 @@ for array in (Producer(t), t.__dlpack__()):
     except NotImplementedError as error:
         assert "bare:0 cannot wait for another library's stream" in str(error)
 """, PLUGRAD_PLUGIN_PATH=tmp_path, NOTES=tmp_path / "notes")
+
+
+def test_from_numpy():
+    array = numpy.zeros(2, dtype="float32")
+    shared = plugrad.from_numpy(array)
+    array[0] = 3
+    assert shared.tolist() == [3, 0]
