@@ -9,6 +9,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace plugrad {
@@ -54,9 +55,9 @@ Tensor avg_pool(const Tensor& x, const Pooled& pool, bool count_include_pad, std
 Tensor lp_pool(const Tensor& x, double norm_type, const Pooled& pool) {
   if (!(norm_type != 0)) refuse(pool.name, "norm_type is 0 or NaN: give another number");
   const Tensor means = avg_pool(pow(at_least_f32(x), norm_type), pool, true);
-  // The power's derivative at 0 is infinite, but relu and sign pass nothing on there.
-  const Tensor sums = mul(mul(sign(means), relu(abs(means))), pool.size.count());
-  return cast(pow(sums, 1 / norm_type), x.dtype());
+  // The power's derivative at 0 is infinite, so that of 1 is taken in its place.
+  const Tensor counts = ne(means, 0), sums = where(counts, mul(means, pool.size.count()), 1);
+  return cast(where(counts, pow(sums, 1 / norm_type), std::pow(0.0, 1 / norm_type)), x.dtype());
 }
 
 // The means of an axis's cuts.

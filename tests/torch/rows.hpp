@@ -34,5 +34,6 @@ std::vector<TorchRow> arrangement_rows();
 std::vector<TorchRow> arithmetic_rows();
 std::vector<TorchRow> network_rows();
 std::vector<TorchRow> special_rows();
+std::vector<TorchRow> spatial_rows();
 
 }  // namespace plugrad::test

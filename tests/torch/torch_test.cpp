@@ -136,6 +136,7 @@ TEST(Torch, Contractions) { expect_family("contraction_rows", contraction_rows()
 TEST(Torch, Sorting) { expect_family("sorting_rows", sorting_rows()); }
 TEST(Torch, Arrangements) { expect_family("arrangement_rows", arrangement_rows()); }
 TEST(Torch, Arithmetic) { expect_family("arithmetic_rows", arithmetic_rows()); }
+TEST(Torch, Spatial) { expect_family("spatial_rows", spatial_rows()); }
 TEST(Torch, Networks) { expect_family("network_rows", network_rows()); }
 TEST(Torch, Special) { expect_family("special_rows", special_rows()); }
 
