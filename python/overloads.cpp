@@ -145,6 +145,14 @@ void bind_all_new(nb::class_<Tensor>& tensor) {
 
 void bind_properties(nb::class_<Tensor>& tensor) {
   tensor
+      .def(
+          "sum_to_size",
+          [](const Tensor& x, const nb::args& sizes) {
+            ShapeLike size;
+            if (!nb::try_cast(nb::object(sizes), size)) throw nb::next_overload();
+            return unlocked([source = x, shape = size.get()] { return sum_to_size(source, shape); });
+          },
+          nb::arg("size"), nb::sig("def sum_to_size(self, *size: int) -> Tensor"))
       .def_prop_ro("mH", [](const Tensor& x) { return transpose(x); },
                    "The same as mT: there are no complex numbers. Raises ValueError for fewer than two axes.")
       .def_prop_ro("H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },

@@ -24,13 +24,19 @@ from .array_api import (__array_api_version__ as __array_api_version__,
                         unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
                         unique_values as unique_values, unstack as unstack, vecdot as vecdot)
 from ._plugrad import *  # noqa: F403  (everything in the core, also ops added later)
+from ._copies import (as_strided_copy as as_strided_copy, diagonal_copy as diagonal_copy, expand_copy as expand_copy,
+                      narrow_copy as narrow_copy, permute_copy as permute_copy,
+                      split_with_sizes_copy as split_with_sizes_copy, squeeze_copy as squeeze_copy, t_copy as t_copy,
+                      transpose_copy as transpose_copy, unbind_copy as unbind_copy, unfold_copy as unfold_copy,
+                      unsqueeze_copy as unsqueeze_copy, view_copy as view_copy)
 from ._drawing import Dot as Dot, draw_dot as draw_dot
+from ._histograms import histogramdd as histogramdd
 from ._results import MinMax as MinMax, ValuesIndices as ValuesIndices
 from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve,
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
-from . import (array_api as array_api, autograd as autograd, data as data, linalg as linalg, nn as nn,
+from . import (array_api as array_api, autograd as autograd, data as data, linalg as linalg, masked as masked, nn as nn,
                optim as optim, special as special, training as training, windows as windows)
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,

@@ -290,10 +290,11 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 1, x, ..., x^(N - 1) of the elements of x (.., n): (.., n, N). N is n if it is left out."""
     if N is not None and N < 2:
         raise ValueError(f"[linalg.vander] N is {N}: give 2 or more")
-    base = x if x.is_floating_point() else x.to("i64")
-    count = x.shape[-1] if N is None else N
+    points = x if x.shape else x.reshape(1)
+    base = points if x.is_floating_point() else points.to("i64")
+    count = points.shape[-1] if N is None else N
     ones = _plugrad.ones_like(base).unsqueeze(-1)
-    powers = base.unsqueeze(-1).expand(*x.shape, max(count - 1, 0)).cumprod(-1)
+    powers = base.unsqueeze(-1).expand(*points.shape, max(count - 1, 0)).cumprod(-1)
     return _plugrad.cat([ones, powers], -1)[..., :count]
 
 
