@@ -120,8 +120,8 @@ struct Bounds {
 Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
   static constexpr auto kRule =
       rule("clamp", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, const Bounds& bounds) {
-             const Tensor above = bounds.min ? where(ge(x, *bounds.min), grad, 0) : grad;
-             return bounds.max ? where(le(x, *bounds.max), above, 0) : above;
+             const Tensor above = bounds.min ? where(gt(x, *bounds.min), grad, 0) : grad;
+             return bounds.max ? where(lt(x, *bounds.max), above, 0) : above;
            }));
   require_defined(x, "clamp");
   if (x.dtype() == DType::boolean) refuse("clamp", "x is bool, expected a dtype of numbers: cast it");

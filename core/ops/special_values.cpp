@@ -79,7 +79,7 @@ Tensor rad2deg(const Tensor& x) { return mul(promoted_to_floating(x), 180 / std:
 Tensor logit(const Tensor& x, std::optional<double> eps) {
   require_defined(x, "logit");
   const Tensor wide = at_least_f32(promoted_to_floating(x));
-  const Tensor limited = eps ? where(lt(wide, *eps), *eps, clamp(wide, {}, 1 - *eps)) : wide;
+  const Tensor limited = eps ? where(lt(wide, *eps), *eps, where(gt(wide, 1 - *eps), 1 - *eps, wide)) : wide;
   // Not the logarithm of the quotient, whose gradient at 0 and 1 is NaN.
   return cast(sub(log(limited), log(sub(1, limited))), floating_type(x.dtype()));
 }

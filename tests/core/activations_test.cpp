@@ -75,8 +75,8 @@ const Kink kKinks[] = {
     {"hardtanh -1", [](const Tensor& x) { return hardtanh(x); }, -1, 0},
     {"hardtanh 1", [](const Tensor& x) { return hardtanh(x); }, 1, 0},
     {"hardtanh 0", [](const Tensor& x) { return hardtanh(x); }, 0, 1},
-    {"clamp at min", [](const Tensor& x) { return clamp(x, 1, 2); }, 1, 1},
-    {"clamp at max", [](const Tensor& x) { return clamp(x, 1, 2); }, 2, 1},
+    {"clamp at min", [](const Tensor& x) { return clamp(x, 1, 2); }, 1, 0},
+    {"clamp at max", [](const Tensor& x) { return clamp(x, 1, 2); }, 2, 0},
     {"clamp below", [](const Tensor& x) { return clamp(x, 1, 2); }, 0.5, 0},
     {"clamp above", [](const Tensor& x) { return clamp(x, {}, 2); }, 2.5, 0},
 };
