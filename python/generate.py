@@ -260,7 +260,8 @@ def with_indices(function, twin):
     types = ", ".join(kind for kind, _, _ in parameters)
     casts = [f"static_cast<{result} (*)({types})>(&plugrad::{name})"
              for result, name in (("Tensor", function.name), ("ValuesIndices", f"{function.name}_with_indices"))]
-    names = ", ".join([argument(name, kind, default) for kind, name, default in parameters] + ['nb::arg("return_indices") = false'])
+    names = ", ".join(argument(name, kind, default) for kind, name, default in parameters)
+    names += ', nb::arg("return_indices") = false'
     return f'  m.def("{function.name}", either({", ".join(casts)}), {names});\n'
 
 

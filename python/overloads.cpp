@@ -156,9 +156,7 @@ void bind_properties(nb::class_<Tensor>& tensor) {
       .def_prop_ro("mH", [](const Tensor& x) { return transpose(x); },
                    "The same as mT: there are no complex numbers. Raises ValueError for fewer than two axes.")
       .def_prop_ro("H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
-                   "The same as T: there are no complex numbers.")
-      .def(
-          "is_floating_point", [](const Tensor& x) { return is_floating(x.dtype()); }, "Whether its dtype is floating.");
+                   "The same as T: there are no complex numbers.");
 }
 
 // --- Random numbers on another device than that of `like`.

@@ -106,10 +106,6 @@ Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   require(Op::WHERE, b);
   return differentiable(kRule, choose(condition, {}, beside(b, a), a), condition, b);
 }
-Tensor where(const Tensor& condition, Number a, Number b) {
-  require(Op::WHERE, condition);
-  return where(condition, a, scalar(b, a.floating() || b.floating() ? DType::f32 : DType::i64, condition.device()));
-}
 
 // --- Copies.
 

@@ -3,7 +3,6 @@
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/logic.hpp>

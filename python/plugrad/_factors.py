@@ -5,8 +5,9 @@ from typing import NamedTuple
 from . import _plugrad, linalg as _linalg
 from ._plugrad import Tensor
 from ._products import matrix_exp as matrix_exp, ormqr as ormqr
-from .linalg import (cholesky as cholesky, det as det, inv as inverse, qr as qr,
-                     slogdet as slogdet)
+from .linalg import cholesky as cholesky, det as det, qr as qr, slogdet as slogdet
+
+inverse = _linalg.inv
 
 
 class SVD(NamedTuple):

@@ -34,18 +34,20 @@ def histogramdd(input: Tensor, bins: int | Sequence[int] | Sequence[Tensor], *, 
     bins, range and density are those of histogram, along each axis: bins is a number for all, numbers or edges, and range
     holds two numbers for each."""
     points, size = input.detach().reshape(-1, input.shape[-1]), input.shape[-1]
-    parts = [bins] * size if isinstance(bins, int) else list(bins)
+    parts: list[int | Tensor] = [bins] * size if isinstance(bins, int) else list(bins)
     if len(parts) != size or (range is not None and len(range) != 2 * size):
         raise ValueError(f"[histogramdd] input has shape {input.shape}: give bins, and two ends of range, for each of its "
                          f"{size} coordinates")
-    edges, index, inside = [], 0, None
+    edges = []
+    index = _plugrad.zeros(points.shape[:1], dtype="i64", device=input.device)
+    inside = _plugrad.ones_like(index, dtype="bool")
     for i, part in enumerate(parts):
         column = points[:, i]
         edge = part if isinstance(part, Tensor) else _edges(column, part, range and range[2 * i:2 * i + 2])
         place, here = _places(column, edge)
         edges.append(edge)
         index = index * (edge.shape[0] - 1) + place
-        inside = here if inside is None else _plugrad.logical_and(inside, here)
+        inside = _plugrad.logical_and(inside, here)
     shape = [edge.shape[0] - 1 for edge in edges]
     counts = _plugrad.ones_like(points[:, 0]) if weight is None else weight.detach().reshape(-1)
     flat = _plugrad.zeros(shape, dtype=input.dtype, device=input.device).reshape(-1)

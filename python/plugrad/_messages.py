@@ -105,7 +105,8 @@ def _expected(annotation: str) -> str:
             words.append(f"a list of {_MEMBERS.get(inner.rstrip(']'), 'them')}")
         elif base in _ACCEPTED:
             words.append(_ACCEPTED[base][1])
-    return " or ".join(dict.fromkeys(words))
+    *first, last = dict.fromkeys(words) or [""]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _article(given: str) -> str:

@@ -8,9 +8,10 @@ from ._plugrad import Tensor
 
 def _reflections(input: Tensor, tau: Tensor) -> list[tuple[Tensor, Tensor]]:
     """(v, tau) of each column: (.., m, 1) and (.., 1, 1)."""
-    one = _plugrad.eye(*input.shape[-2:], dtype=input.dtype, device=input.device)
-    columns = input.tril(-1) + one
-    return [(columns[..., i:i + 1], tau[..., i:i + 1].unsqueeze(-1)) for i in range(tau.shape[-1])]
+    rows, columns = input.shape[-2:]
+    one = _plugrad.eye(rows, columns, dtype=input.dtype, device=input.device)
+    lower = input.tril(-1) + one
+    return [(lower[..., i:i + 1], tau[..., i:i + 1].unsqueeze(-1)) for i in range(tau.shape[-1])]
 
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
@@ -25,7 +26,8 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
 
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns (.., m, n) of the product of the reflections in the columns of input (.., m, n)."""
-    one = _plugrad.eye(*input.shape[-2:], dtype=input.dtype, device=input.device).expand(*input.shape)
+    rows, columns = input.shape[-2:]
+    one = _plugrad.eye(rows, columns, dtype=input.dtype, device=input.device).expand(*input.shape)
     return ormqr(input, tau, one)
 
 

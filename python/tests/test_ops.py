@@ -276,9 +276,9 @@ def test_sizes_one_by_one():
 @pytest.mark.parametrize("call, message", [
     (lambda: plugrad.zeros("two"),
      r"^\[zeros\] 'shape' is a str, expected a whole number or a list of whole numbers: call zeros\(shape, dtype=None, "),
-    (lambda: plugrad.ones(2).sum(rows=1), r"^\[sum\] there is no parameter 'rows': call sum\(dim=\(\), "),
+    (lambda: plugrad.ones(2).sum(rows=1), r"^\[sum\] there is no parameter 'rows': call sum\(dim=None, "),
     (lambda: plugrad.ones(2).sum("rows"),
-     r"^\[sum\] 'dim' is a str, expected a whole number or a list of whole numbers: call"),
+     r"^\[sum\] 'dim' is a str, expected a whole number, a list of whole numbers or None: call"),
     (lambda: plugrad.zeros(), r"^\[zeros\] 'shape' is missing: call zeros\(shape, .* or zeros\(\*sizes, "),
     (lambda: plugrad.zeros((2,), 3), r"^\[zeros\] 'dtype' is an int, expected a dtype or a str or "),
     (lambda: plugrad.tensor(None), r"^\[Tensor\] 'data' is None: call"),

@@ -25,7 +25,8 @@ PLUGRAD_API Tensor elu(const Tensor& x, double alpha = 1);
 // x limited to [min_val, max_val]. The gradient is 0 at the bounds and beyond them.
 PLUGRAD_API Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1);
 // x limited to [min, max]; a bound that is left out does not limit. If min is above max, every element is max. Any dtype but
-// bool. The gradient is 0 at the bounds, as PyTorch's is since 2.15, and beyond them. Throws Error (invalid) without any bound.
+// bool. The gradient is 0 at the bounds, as PyTorch's is since 2.15, and beyond them. Throws Error (invalid) without any
+// bound.
 PLUGRAD_API Tensor clamp(const Tensor& x, std::optional<Number> min = std::nullopt,
                          std::optional<Number> max = std::nullopt);
 // The same with bounds that broadcast with x, of which one may be undefined. Where a bound is NaN, so is the result. A bound

@@ -56,7 +56,6 @@ PLUGRAD_API Tensor ge(const Tensor& a, Number b);
 PLUGRAD_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 PLUGRAD_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
-PLUGRAD_API Tensor where(const Tensor& condition, Number a, Number b);  // f32, or i64 if both are whole
 
 // Converts x to dtype as sdk/ops.md defines; returns x if it has that dtype. Gradients flow between floating dtypes.
 PLUGRAD_API Tensor cast(const Tensor& x, DType dtype);
