@@ -36,12 +36,13 @@ OTHER_NAMES = {"sign": ["sgn"], "digamma": ["psi"], "lgamma": ["gammaln"], "mvlg
                "equal": ["array_equal"], "tensor_split": ["array_split"], "transpose": ["swapaxes", "swapdims"],
                "trapezoid": ["trapz"], "vstack": ["row_stack"]}
 # Functions that are also methods in place: x.relu_(). python/inplace.cpp has more, which compute nothing from x.
-IN_PLACE = set("""abs acos acosh add addcdiv addcmul addmm addmv asin asinh atan atan2 atanh baddbmm bitwise_and
-    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp copysign cos cosh cumprod
-    cumsum deg2rad div eq erf erfc exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot
-    index_add index_copy index_fill lcm le lerp log log10 log1p log2 logical_and logical_not logical_or logical_xor
-    logit lt masked_fill masked_scatter mul nan_to_num ne neg pow rad2deg reciprocal relu remainder renorm round rsqrt
-    scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy""".split())
+IN_PLACE = set("""abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm
+    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max
+    clamp_min copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor
+    floor_divide fmod frac ge gt heaviside hypot i0 index_add index_copy index_fill index_reduce ldexp le lerp lgamma
+    log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul
+    mvlgamma nan_to_num ne neg pow rad2deg reciprocal relu remainder renorm round rsqrt scatter scatter_add
+    scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy""".split())
 VARIADIC = {"meshgrid", "cartesian_prod", "block_diag", "broadcast_tensors"}  # also take tensors one by one
 RENAMED = {"axis": "dim", "axes": "dim", "axis0": "dim0", "axis1": "dim1", "axis2": "dim2", "deviation": "std",
            "pads": "pad", "start_axis": "start_dim", "end_axis": "end_dim"}
