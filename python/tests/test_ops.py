@@ -280,7 +280,7 @@ def test_sizes_one_by_one():
     (lambda: plugrad.ones(2).sum("rows"),
      r"^\[sum\] 'dim' is a str, expected a whole number, a list of whole numbers or None: call"),
     (lambda: plugrad.zeros(), r"^\[zeros\] 'shape' is missing: call zeros\(shape, .* or zeros\(\*sizes, "),
-    (lambda: plugrad.zeros((2,), 3), r"^\[zeros\] 'dtype' is an int, expected a dtype or a str or "),
+    (lambda: plugrad.zeros((2,), 3), r"^\[zeros\] 'dtype' is an int, expected a dtype, a str or "),
     (lambda: plugrad.tensor(None), r"^\[Tensor\] 'data' is None: call"),
     (lambda: Tensor(), r"^\[Tensor\] 'data' is missing: call Tensor\(data, shape=None"),
     (lambda: plugrad.add(1, "x"),
