@@ -44,17 +44,22 @@ Tensor beside(Number number, const Tensor& x) {
   return scalar(number, promote_number(x.dtype(), number.floating()), x.device());
 }
 Tensor times(const Tensor& x, Number factor) { return !factor.floating() && factor.integer() == 1 ? x : mul(x, factor); }
+// b times a factor, in the dtype of its sum with a.
+Tensor times_beside(const char* name, const Tensor& a, const Tensor& b, Number factor) {
+  require_defined(a, name);
+  require_defined(b, name);
+  return times(cast(b, promote_types(a.dtype(), b.dtype())), factor);
+}
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b, Number alpha) { return add(a, times(b, alpha)); }
-Tensor sub(const Tensor& a, const Tensor& b, Number alpha) { return sub(a, times(b, alpha)); }
+Tensor add(const Tensor& a, const Tensor& b, Number alpha) { return add(a, times_beside("add", a, b, alpha)); }
+Tensor sub(const Tensor& a, const Tensor& b, Number alpha) { return sub(a, times_beside("sub", a, b, alpha)); }
 
 Tensor rsub(const Tensor& a, const Tensor& b, Number alpha) { return sub(b, a, alpha); }
 Tensor rsub(const Tensor& a, Number b, Number alpha) { return sub(b, times(a, alpha)); }
 Tensor ldexp(const Tensor& a, const Tensor& b) {
-  require_defined(b, "ldexp");
-  const Tensor exponent = promoted_to_floating(b);
-  return mul(a, pow(2, exponent));
+  const DType dtype = floating_dtype("ldexp", a, b);
+  return cast(mul(a, pow(2, at_least_f32(cast(b, dtype)))), dtype);
 }
 
 Tensor div(const Tensor& a, const Tensor& b, std::optional<RoundingMode> rounding_mode) {
