@@ -16,7 +16,7 @@ WITHOUT = {
     "rand": PHILOX, "randn": PHILOX, "normal": PHILOX,
     **dict.fromkeys(["bernoulli", "exponential", "multinomial", "rand_like", "randint", "randint_like", "randn_like",
                      "randperm"], SAMPLING),
-    "histogram": GOLDEN, "index_reduce": GOLDEN,
+    "index_reduce": GOLDEN,
     "sum_to_size": "python/tests/test_parameters.py",
     **dict.fromkeys(["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax"],
                     "random numbers: tests/core/networks_test.cpp"),

@@ -1,6 +1,6 @@
 """Functions that other functions express in one or two steps."""
 from .algebra import added, plus
-from .case import ALL, FLOATS, INTEGERS, NUMBERS, Call, np
+from .case import ALL, FLOATS, INTEGERS, NUMBERS, Call, Operand, np
 from .elementwise import pair
 from .moments import integrals
 from .sample import Sample, one
@@ -92,4 +92,26 @@ def place_rows():
         Sample("nonzero_static", firsts, first_places, dtypes=ALL, ulps=0, result="i64", gradient=False)]
 
 
-ROWS = [*arithmetic_rows(), *place_rows()]
+# --- Histograms with their edges.
+
+def weighted(case):
+    shape = case.shape()
+    x = case.tensor(shape, special="sums")
+    x = Operand(np.floor(x.base * 4) / 4, x.dtype, x.views)  # many lie between two parts
+    named = {"weight": case.tensor(shape, special=False, low=0, high=2)} if case.chance() else {}
+    low, high = case.choice([(-4.0, 4.0), (-2.0, 2.0), (0.0, 4.0)])
+    return Call(x, case.choice([1, 2, 4, 8]), range=(low, high), **named)
+
+
+def edged(x, bins, range, weight=None):
+    inside = (x >= range[0]) & (x <= range[1])
+    found, edges = np.histogram(x[inside], bins, range, weights=None if weight is None else weight[inside])
+    return [found, edges]
+
+
+def histogram_rows():
+    return [Sample("histogram", weighted, edged, ulps=16, scale=lambda *args, **named: 16, differs=("f16", "bf16"),
+                   gradient=False)]
+
+
+ROWS = [*arithmetic_rows(), *place_rows(), *histogram_rows()]

@@ -154,8 +154,8 @@ def error_rows():
         Sample("erfinv", unit, vectorised(inverse_erf), ulps=32, **how),
         Sample("ndtr", plane, vectorised(normal), None, ulps=32, **how),  # PyTorch's is (1 + erf) / 2
         Sample("log_ndtr", plane, vectorised(log_normal), peer_special("log_ndtr"), ulps=64, **fewer),
-        Sample("ndtri", within(0.05, 0.95, ends=(0, 1), special=False), vectorised(normal_place), peer_special("ndtri"), ulps=32,
-               scale=lambda x: 1, **fewer)]
+        Sample("ndtri", within(0.05, 0.95, ends=(0, 1), special=False), vectorised(normal_place), peer_special("ndtri"),
+               ulps=32, scale=lambda x: 1, **fewer)]
 
 
 def gammas(case):

@@ -7,14 +7,14 @@
 
 namespace plugrad {
 
-// a + alpha b, and a - alpha b, in the dtype of a + b.
+// a + alpha b, and a - alpha b. Both are converted before b is multiplied.
 PLUGRAD_API Tensor add(const Tensor& a, const Tensor& b, Number alpha);
 PLUGRAD_API Tensor sub(const Tensor& a, const Tensor& b, Number alpha);
 
 // b - alpha a.
 PLUGRAD_API Tensor rsub(const Tensor& a, const Tensor& b, Number alpha = 1);
 PLUGRAD_API Tensor rsub(const Tensor& a, Number b, Number alpha = 1);
-// a 2^b, in the dtype of a b, or f32 for integers.
+// a 2^b, in the common dtype; integers give f32.
 PLUGRAD_API Tensor ldexp(const Tensor& a, const Tensor& b);
 
 enum class RoundingMode { trunc, floor };

@@ -49,8 +49,8 @@ struct Histogram {
 // The number of elements of x, or the sum of their weights, between each pair of neighbouring edges, and the edges; the last
 // part contains its upper edge, and elements outside and NaN are in none. `bins` are parts of equal width between `range`,
 // two numbers, or without it between the smallest and the largest element; or the ascending edges themselves. density
-// divides by the sum and by the widths. f32 and f64. Throws Error (invalid) for fewer than 1 bins, for other shapes, and for
-// ends that are infinite, NaN, or in the wrong order.
+// divides by the sum and by the widths. Floating dtypes. Throws Error (invalid) for fewer than 1 bins, for other shapes, and
+// for ends that are infinite, NaN, or in the wrong order.
 PLUGRAD_API Histogram histogram(const Tensor& x, int64_t bins, const std::vector<double>& range = {},
                                 const Tensor& weight = {}, bool density = false);
 PLUGRAD_API Histogram histogram(const Tensor& x, const Tensor& bins, const Tensor& weight = {}, bool density = false);
