@@ -18,6 +18,7 @@ PLUGRAD_API Tensor channel_shuffle(const Tensor& x, int64_t groups);
 PLUGRAD_API Tensor unfold(const Tensor& x, const Shape& kernel_size, const Shape& dilation = {1},
                           const Shape& padding = {0}, const Shape& stride = {1});
 // The reverse, which adds the windows x (n, c kh kw, positions), or without n, to images of output_size (h, w).
+// Throws Error (invalid) for bools.
 PLUGRAD_API Tensor fold(const Tensor& x, const Shape& output_size, const Shape& kernel_size, const Shape& dilation = {1},
                         const Shape& padding = {0}, const Shape& stride = {1});
 
