@@ -134,9 +134,10 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ValueError(f"[linalg.lstsq] driver {driver!r} is unknown: 'gels', 'gelsy', 'gelsd' or 'gelss' expected")
     found = LstsqResult(*_plugrad._linalg_lstsq(A, B, rcond))
-    if driver in ("gels", "gelsy"):  # LAPACK computes no singular values, and gels no rank
+    if driver in ("gels", "gelsy"):  # LAPACK computes no singular values; gels no rank, and gelsy no residuals
         empty = _plugrad.zeros(0, dtype=A.dtype, device=A.device)
-        found = found._replace(singular_values=empty, rank=empty.to("i64") if driver == "gels" else found.rank)
+        found = found._replace(singular_values=empty)
+        found = found._replace(rank=empty.to("i64")) if driver == "gels" else found._replace(residuals=empty)
     return found
 
 

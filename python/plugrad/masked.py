@@ -72,16 +72,16 @@ def amin(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: Any 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
            mask: Tensor | None = None) -> Tensor:
-    """The position of the first largest element."""
+    """The position of the first largest element, in the dtype of x, as PyTorch returns it."""
     x = _in(input, dtype)
-    return _filled(x, mask, _lowest(x)).argmax(_dims(dim), keepdim)
+    return _filled(x, mask, _lowest(x)).argmax(_dims(dim), keepdim).to(x.dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
            mask: Tensor | None = None) -> Tensor:
-    """The position of the first smallest element."""
+    """The position of the first smallest element, in the dtype of x."""
     x = _in(input, dtype)
-    return _filled(x, mask, _highest(x)).argmin(_dims(dim), keepdim)
+    return _filled(x, mask, _highest(x)).argmin(_dims(dim), keepdim).to(x.dtype)
 
 
 def _count(x: Tensor, mask: Tensor | None, dim: _Dims) -> Tensor:

@@ -3,7 +3,8 @@ import math
 
 import plugrad
 import pytest
-from plugrad import linalg, special, windows
+import plugrad.nn.functional as F  # noqa: N812
+from plugrad import linalg, masked, special, windows
 
 X = [[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]]
 
@@ -71,6 +72,76 @@ SAME = {
 }
 
 
+MASK = [[True, False, True], [False, True, True]]
+CHOSEN = [1.0, 2.0, 0.0, 5.0]  # of X
+
+# (masked's result, what it must equal)
+OF_CHOSEN = {
+    "sum": (lambda x, m: masked.sum(x, mask=m), sum(CHOSEN)),
+    "sum along": (lambda x, m: masked.sum(x, 1, mask=m), [3.0, 5.0]),
+    "prod": (lambda x, m: masked.prod(x, 0, mask=m), [1.0, 0.0, 10.0]),
+    "amax": (lambda x, m: masked.amax(x, 0, keepdim=True, mask=m), [[1.0, 0.0, 5.0]]),
+    "amin of none": (lambda x, m: masked.amin(x, mask=m & False), math.inf),
+    "amax of integers": (lambda x, m: masked.amax(x.long(), 1, mask=m), [2, 5]),
+    "argmax": (lambda x, m: masked.argmax(x, 1, mask=m), [2.0, 2.0]),
+    "argmin": (lambda x, m: masked.argmin(x, 1, mask=m), [0.0, 1.0]),
+    "mean": (lambda x, m: masked.mean(x, 1, mask=m), [1.5, 2.5]),
+    "var": (lambda x, m: masked.var(x, 1, mask=m), [0.5, 12.5]),
+    "std": (lambda x, m: masked.std(x, 1, False, keepdim=True, mask=m), [[0.5], [2.5]]),
+    "norm": (lambda x, m: masked.norm(x, 1, 1, mask=m), [3.0, 5.0]),
+    "logsumexp": (lambda x, m: masked.logsumexp(x, 0, mask=m)[:2], [1.0, 0.0]),
+    "median": (lambda x, m: masked.median(x, 1, mask=m), [1.0, 0.0]),
+    "softmax": (lambda x, m: masked.softmax(x, 0, mask=m)[:, :2], [[1.0, 0.0], [0.0, 1.0]]),
+    "log_softmax": (lambda x, m: masked.log_softmax(x, 0, mask=m)[:, 0], [0.0, -math.inf]),
+    "softmin": (lambda x, m: masked.softmin(x, 0, mask=m)[:, :2], [[1.0, 0.0], [0.0, 1.0]]),
+    "cumsum": (lambda x, m: masked.cumsum(x, 1, mask=m), [[1.0, 1.0, 3.0], [0.0, 0.0, 5.0]]),
+    "cumprod": (lambda x, m: masked.cumprod(x, 1, mask=m), [[1.0, 1.0, 2.0], [1.0, 0.0, 0.0]]),
+    "normalize": (lambda x, m: masked.normalize(x, 1, 1, mask=m)[1], [0.0, 0.0, 1.0]),
+    "logaddexp": (lambda x, m: masked.logaddexp(x, x, other_mask=m & False), X),
+}
+
+
+@pytest.mark.parametrize("name", OF_CHOSEN)
+def test_masked(name):
+    function, expected = OF_CHOSEN[name]
+    assert function(tensor(), plugrad.tensor(MASK)).tolist() == expected
+
+
+def test_functions_of_networks():
+    x, weight = tensor(), tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert F.relu(-x).tolist() == plugrad.relu(-x).tolist() and plugrad.nn.functional is F
+    index = plugrad.tensor([1, 0])
+    assert F.embedding(index, weight).tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert F.embedding_bag(index, weight, plugrad.tensor([0]), mode="sum").tolist() == [[4.0, 6.0]]
+    assert F.one_hot(index).tolist() == [[0, 1], [1, 0]] and F.one_hot(index, 3).shape == (2, 3)
+
+
+def test_histogram_of_points():
+    points = tensor([[0.0, 0.0], [1.0, 2.0], [0.25, 1.9], [1.0, 0.5]])
+    hist, edges = plugrad.histogramdd(points, [2, 1])
+    assert hist.tolist() == [[2.0], [2.0]] and [each.tolist() for each in edges] == [[0.0, 0.5, 1.0], [0.0, 2.0]]
+    weighted = plugrad.histogramdd(points, (tensor([0.0, 0.5]), tensor([0.0, 1.0, 2.0])),
+                                   weight=tensor([1.0, 2.0, 3.0, 4.0]))
+    assert weighted.hist.tolist() == [[1.0, 3.0]]
+    assert plugrad.histogramdd(points, 1, range=[0.0, 1.0, 0.0, 1.0], density=True).hist.tolist() == [[1.0]]
+    with pytest.raises(ValueError, match="for each of its 2 coordinates"):
+        plugrad.histogramdd(points, [2])
+
+
+@pytest.mark.parametrize("name, arguments", {
+    "as_strided": ((2,), (1,)), "diagonal": (), "expand": (2, 2, 3), "narrow": (1, 0, 2), "permute": ((1, 0),),
+    "split_with_sizes": ([1, 2], 1), "squeeze": (), "t": (), "transpose": (0, 1), "unbind": (), "unfold": (1, 2, 1),
+    "unsqueeze": (0,), "view": (3, 2)}.items())
+def test_copies(name, arguments):
+    x = tensor()
+    copies = getattr(plugrad, f"{name}_copy")(x, *arguments)
+    views = getattr(x, name)(*arguments)
+    for copied, view in zip(*(list(each) if isinstance(each, tuple) else [each] for each in (copies, views))):
+        assert copied.tolist() == view.tolist()
+        copied.fill_(7.0)
+    assert x.tolist() == X
+
+
 def chained(factors):
     return factors.P @ factors.L @ factors.U
 
@@ -110,6 +181,7 @@ def test_singular_values_of_drivers():
     x = tensor()
     assert linalg.lstsq(x, x, driver="gels").rank.shape == (0,)
     assert linalg.lstsq(x, x, driver="gelsy").singular_values.shape == (0,)
+    assert linalg.lstsq(x.T, x.T, driver="gelsy").residuals.shape == (0,)
     assert linalg.lstsq(x, x, driver="gelsd").singular_values.shape == (2,)
 
 

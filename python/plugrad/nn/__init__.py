@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from . import _plugrad
-from ._modes import no_grad
-from ._plugrad import Device, DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
+from .. import _plugrad
+from .._modes import no_grad
+from .._plugrad import Device, DType, Layer, MLP, Neuron, Tensor, cross_entropy, log_softmax, mse_loss  # noqa: F401
+from . import functional as functional
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "CrossEntropyLoss", "Dropout", "Flatten", "Identity", "Layer", "Linear", "MLP",
            "MSELoss", "MaxMarginLoss", "Module", "Neuron", "Parameter", "ReLU", "Sequential", "Sigmoid", "Softmax",
