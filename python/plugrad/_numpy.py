@@ -37,12 +37,25 @@ def ufunc(self: Tensor, function: Any, method: str, *inputs: Any, **named: Any) 
     op = _OPS.get(function.__name__) or getattr(_plugrad, function.__name__, None)
     if op is not None and method == "__call__" and not named:
         return op(*(_operand(each, self) for each in inputs))
-    if _plugrad.grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
-        raise TypeError(f"[numpy.{function.__name__}] NumPy would lose the gradient of this tensor: use an op of plugrad, "
-                        "or pass tensor.detach().numpy()")
+    _require_untracked(function, inputs)
     return getattr(function, method)(*_arrays(inputs), **_arrays(named))
 
 
+def _is_tracked(given: Any) -> bool:
+    if isinstance(given, (list, tuple)):
+        return any(map(_is_tracked, given))
+    return isinstance(given, Tensor) and given.requires_grad
+
+
+def _require_untracked(function: Callable[..., Any], inputs: Any) -> None:
+    if _plugrad.grad_enabled() and _is_tracked(inputs):
+        raise TypeError(f"[numpy.{function.__name__}] NumPy would lose the gradient of this tensor: use an op of plugrad, "
+                        "or pass tensor.detach().numpy()")
+
+
 def function(self: Tensor, called: Callable[..., Any], types: Any, inputs: Any, named: Any) -> Any:
-    """NumPy's function of arrays."""
-    return called(*_arrays(inputs), **_arrays(named))
+    """NumPy's function of arrays. A floating result of a tensor that tracks its gradient would lose it: TypeError."""
+    result = called(*_arrays(inputs), **_arrays(named))
+    if getattr(getattr(result, "dtype", None), "kind", "") == "f":
+        _require_untracked(called, inputs)
+    return result

@@ -75,6 +75,9 @@ def test_numpys_functions():
     assert numpy.log2(t.detach()).tolist() == [0, 2] and numpy.sum(t.detach(), axis=0) == 5
     with pytest.raises(TypeError, match=r"^\[numpy.cbrt\] NumPy would lose the gradient"):
         numpy.cbrt(t)
+    with pytest.raises(TypeError, match=r"^\[numpy.mean\] NumPy would lose the gradient"):
+        numpy.mean(t)
+    assert numpy.array_equal(t, [1, 4]) and numpy.argmax(t) == 1
     array = numpy.ones(2, dtype="float32")
     array += t.detach()
     assert isinstance(array, numpy.ndarray) and array.tolist() == [2, 5]

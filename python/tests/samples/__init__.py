@@ -1,35 +1,24 @@
 """A table of all ops with random arguments and the expected results."""
 from . import (
     activations, algebra, arithmetic, arrangement, elementwise, further, grids, indexing, integers, layers, losses, margins,
-    moments, networks, order, quantiles, rearrangement, reductions, sets, special)
-    activations, algebra, arithmetic, arrangement, elementwise, indexing, integers, losses, margins, moments, networks,
-    order, quantiles, rearrangement, reductions, resampling, spatial)
+    moments, networks, order, quantiles, rearrangement, reductions, resampling, sets, spatial, special)
 from .case import Call, Case, Operand
 from .sample import Sample
 
 TOPICS = (elementwise, integers, reductions, order, arrangement, indexing, rearrangement, algebra, networks, losses,
-          activations, arithmetic, margins, moments, quantiles, sets, grids, layers, special, further)
-          activations, arithmetic, margins, moments, quantiles, spatial, resampling)
+          activations, arithmetic, margins, moments, quantiles, sets, grids, layers, special, further,
+          spatial, resampling)
 ROWS = [row for topic in TOPICS for row in topic.ROWS]
 # Ops without a row, and where they are tested instead.
 PHILOX = "random numbers: tests/core/random_test.cpp compares them with Philox"
 SAMPLING = "random numbers: tests/core/sampling_test.cpp"
-GOLDEN = "no samples yet: tests/torch compares it with PyTorch's results"
 WITHOUT = {
     "rand": PHILOX, "randn": PHILOX, "normal": PHILOX,
     **dict.fromkeys(["bernoulli", "exponential", "multinomial", "rand_like", "randint", "randint_like", "randn_like",
                      "randperm"], SAMPLING),
-    "index_reduce": GOLDEN,
     "sum_to_size": "python/tests/test_parameters.py",
     **dict.fromkeys(["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax"],
                     "random numbers: tests/core/networks_test.cpp"),
-    **dict.fromkeys(["adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-                     "adaptive_max_pool3d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices",
-                     "adaptive_max_pool3d_with_indices", "affine_grid", "avg_pool3d", "conv_transpose1d",
-                     "conv_transpose3d", "fold", "grid_sample", "interpolate", "lp_pool1d", "lp_pool2d", "lp_pool3d",
-                     "max_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
-                     "max_unpool1d", "max_unpool2d", "max_unpool3d"], GOLDEN),
-    **dict.fromkeys(["nanstd", "nanvar"], "tests/core/moments_test.cpp"),
     "empty": "its elements have no particular values", "empty_like": "its elements have no particular values",
     "clip_grad_norm_": "works on gradients in place: tests/core/clipping_test.cpp",
     "clip_grad_value_": "works on gradients in place: tests/core/clipping_test.cpp",

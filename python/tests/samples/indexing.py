@@ -158,6 +158,20 @@ def reduced(x, dim, index, src, reduce, include_self=True):
     return out / counts if x.dtype.kind == "f" else (out // counts).astype(x.dtype)
 
 
+def slice_reductions(reduce):
+    def draw(case):
+        call = lists()(case)
+        limits = {"low": -2, "high": 2} if reduce in ("prod", "mean") else {}
+        x, src = (case.tensor(each.array.shape, special=not limits, **limits) for each in (call.args[0], call.args[3]))
+        return Call(x, *call.args[1:3], src, reduce, **({} if case.chance() else {"include_self": case.chance()}))
+    return draw
+
+
+def slices_reduced(x, dim, index, src, reduce, include_self=True):
+    line = np.reshape(index, [-1 if axis == dim % x.ndim else 1 for axis in range(x.ndim)])
+    return reduced(x, dim, np.broadcast_to(line, src.shape), src, reduce, include_self)
+
+
 def narrows(case):
     x = shaped(case, low=1)
     axis = case.axis(x.array.ndim)
@@ -293,7 +307,10 @@ def scatter_rows():
                ties="only the last of several elements for one place has a gradient"),
         *(Sample("scatter_reduce", reductions(reduce), reduced, counted_from_start("scatter_reduce", 2, 1), dtypes=NUMBERS,
                  ulps=0 if reduce in ("amax", "amin") else 32, halves=None, result="first", scale="whole", variant=reduce)
-          for reduce in JOIN)]
+          for reduce in JOIN),
+        *(Sample("index_reduce", slice_reductions(reduce), slices_reduced, counted_from_start("index_reduce", 2, 1),
+                 dtypes=NUMBERS, ulps=0 if reduce in ("amax", "amin") else 32, result="first", scale="whole", variant=reduce)
+          for reduce in JOIN if reduce != "sum")]
 
 
 def part_rows():
