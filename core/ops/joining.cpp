@@ -56,7 +56,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& size) {
     if (i < added || wanted != x.size(i)) over.push_back(i);
   }
   if (!fits) refuse("sum_to_size", size.text() + " does not broadcast to " + x.shape().text() + ": give another shape");
-  return over.empty() ? x : reshape(cast(sum(x, over), x.dtype()), size);
+  return over.empty() ? x : reshape(sum(x, over), size);
 }
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {

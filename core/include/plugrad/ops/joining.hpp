@@ -24,7 +24,8 @@ PLUGRAD_API Tensor column_stack(const std::vector<Tensor>& tensors);
 // x expanded to a shape that it broadcasts to by NumPy's rules: see expand.
 PLUGRAD_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
 // x summed over the axes along which this shape, which broadcasts to x's, has extent 1 or no axis: the reverse of
-// broadcast_to. Throws Error (invalid), which names both shapes, if it does not broadcast.
+// broadcast_to. Sums of bools and integers are i64. Throws Error (invalid), which names both shapes, if it does not
+// broadcast.
 PLUGRAD_API Tensor sum_to_size(const Tensor& x, const Shape& size);
 // Views of the shape that all of them broadcast to.
 PLUGRAD_API std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
