@@ -106,7 +106,8 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, b
 
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full, double eps,
                          Reduction reduction) {
-  require_alike("gaussian_nll_loss", x, target);
+  require_floating("gaussian_nll_loss", x);
+  require_floating("gaussian_nll_loss", target);
   require_floating("gaussian_nll_loss", var);
   const bool lacks_last = var.rank() + 1 == x.rank() && x.rank() && var.shape() != x.shape();
   const Tensor spread = lacks_last ? unsqueeze(var, -1) : var, plain = spread.detach();

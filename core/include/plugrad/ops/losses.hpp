@@ -29,7 +29,7 @@ PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tenso
 PLUGRAD_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input = true, bool full = false,
                                     double eps = 1e-8, Reduction reduction = Reduction::mean);
 // The same under normal distributions of mean x and variance var: (ln(v) + (x - target)^2 / v) / 2 for v = var, but eps at
-// least, which does not change the gradient. var broadcasts to x. full adds ln(2 pi) / 2.
+// least, which does not change the gradient. x, target and var broadcast. full adds ln(2 pi) / 2.
 PLUGRAD_API Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full = false,
                                      double eps = 1e-6, Reduction reduction = Reduction::mean);
 // target (ln(target) - x), where x holds logarithms of probabilities; 0 where target is 0. With log_target, target holds
