@@ -7,6 +7,7 @@ generate_ops.py ROOT --kernels NAME FILE CONFORM   writes what a plugin runs int
 The dtypes are those of python/tests/samples, whose tests run each op in all of them and see that others are refused. An op
 has a gradient if it has rows in tests/core/*rows.cpp, which compare the first and the second derivative with differences.
 """
+import ast
 import importlib.util
 import json
 import re
@@ -39,10 +40,10 @@ def headers(root, generate):
         yield path.stem, preamble, list(functions.values())
 
 
-def gradient_rows(root):
+def gradient_rows(root, files="*rows.cpp"):
     """The number of rows of each function."""
     found = {}
-    for path in sorted((root / "tests/core").glob("*rows.cpp")):
+    for path in sorted((root / "tests/core").glob(files)):
         text = path.read_text(encoding="utf-8")
         named = dict(re.findall(r'constexpr const char\* (\w+) = "(\w+)";', text))
         for name in re.findall(r'\{\s*("\w+"|k\w+),\s*"\w+",\s*\{', text):
@@ -101,13 +102,33 @@ def natively(op, kernels):
     return f"{op}: " + "; ".join(f"{name} ({' '.join(runs[name])})" for name in have)
 
 
+def gradient_text(rows):
+    return f"first and second ({rows} row{'s' * (rows > 1)})" if rows else "none"
+
+
+def linear_algebra(root):
+    """The functions of plugrad.linalg, which are written in Python around those of the core."""
+    tree = ast.parse((root / "python/plugrad/linalg.py").read_text(encoding="utf-8"))
+    rows = gradient_rows(root, "linalg_rows.cpp")
+    lines = [LINALG.strip(), "", "| function | what | gradient |", "|---|---|---|"]
+    for each in tree.body:
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+            for argument in each.args.args + each.args.kwonlyargs:
+                argument.annotation = None
+            what = first_sentence(" ".join(ast.get_docstring(each).split()))
+            called = f"linalg.{each.name}({ast.unparse(each.args)})"
+            gradient = gradient_text(rows[each.name]) if each.name in rows else "of the functions that it calls"
+            gradient = "none" if each.name == "matrix_rank" else gradient
+            lines.append(f"| `{cell(called)}` | {cell(what)} | {gradient} |")
+    return lines + [""]
+
+
 def line(function, generate, facts):
     name = function.name
     python = generate.PYTHON_NAMES.get(name, name)
     op = OPS.get(name, name.upper())
     own = natively(op, facts["kernels"]) if op in facts["ops"] else "composed"
-    rows = facts["rows"].get(name, 0)
-    gradient = f"first and second ({rows} row{'s' * (rows > 1)})" if rows else "none"
+    gradient = gradient_text(facts["rows"].get(name, 0))
     text = first_sentence(function.notes[0] if function.notes else facts["definitions"].get(name, ""))
     dtypes = dtypes_text(facts["dtypes"].get(python)) or ("not sampled" if python not in facts["dtypes"] else "")
     return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {own} |"
@@ -126,6 +147,7 @@ def page(root):
         lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | native or composed |",
                   "|---|---|---|---|---|"]
         lines += [line(function, generate, facts) for function in functions] + [""]
+    lines += linear_algebra(root)
     lines += ["## Without samples", "", "| function | why |", "|---|---|"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(without.items())]
     return "\n".join(lines) + "\n"
@@ -142,6 +164,15 @@ It shows each function as Python has it; C++ has the same ones in the namespace 
 - native or composed: functions that are composed of others run on every device. For an op of the table `ops.def`, the
   backends that have a kernel of their own, with its dtypes (`plugrad-conform --kernels`); elsewhere the core converts the
   operands to a wider dtype or composes the op.
+"""
+
+
+LINALG = """
+## linalg
+
+Linear algebra of small matrices, in f32 and f64; integers become f32. `python/tests/test_linalg.py` compares it with NumPy.
+Factors are computed by plugins with the extension of `plugrad/sdk/linalg.h`, which `cpu` has; the policy PLUGRAD_FALLBACK
+lets tensors of other devices go through the host. What needs no factors is composed.
 """
 
 
