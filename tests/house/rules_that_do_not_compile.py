@@ -22,6 +22,10 @@ CASES = [
      "{ return grad; })); return differentiable(kRule, a, a); }", "no matching function"),
     ("constexpr auto r = rule(\"f\", gradient<kPayload>([](const Tensor& grad, int) { return grad; }), "
      "gradient<kPayload>([](const Tensor& grad, double) { return grad; }));", "share one payload"),
+    ("constexpr auto r = rule(\"f\", gradient<kOutput>([](const Tensor& grad, const Tensor& x) " + MUL + "), kNoGradient, "
+     "kNoGradient);", "no place is left to save the output"),
+    ("constexpr auto r = rule(\"f\", gradient<kOutput>([](const Tensor& grad, const Tensor& x) " + MUL + "), kNoGradient);",
+     None),
 ]
 
 
