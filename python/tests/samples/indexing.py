@@ -309,7 +309,8 @@ def scatter_rows():
                  ulps=0 if reduce in ("amax", "amin") else 32, halves=None, result="first", scale="whole", variant=reduce)
           for reduce in JOIN),
         *(Sample("index_reduce", slice_reductions(reduce), slices_reduced, counted_from_start("index_reduce", 2, 1),
-                 dtypes=NUMBERS, ulps=0 if reduce in ("amax", "amin") else 32, result="first", scale="whole", variant=reduce)
+                 dtypes=NUMBERS, ulps=0 if reduce in ("amax", "amin") else 32, result="first", scale="whole", variant=reduce,
+                 differs=("f16", "bf16"))  # PyTorch 2.15 fails in an assertion of its own for slices of one element
           for reduce in JOIN if reduce != "sum")]
 
 
