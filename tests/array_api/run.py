@@ -3,8 +3,8 @@
 run.py SUITE [--module NAME] [--examples N] [pytest arguments]
 
 SUITE is a folder; the suite is cloned into it at a pinned commit unless it is there. It needs the Python packages pytest,
-hypothesis and ndindex, and plugrad installed. --module: plugrad.array_api (the default), which libraries find by
-__array_namespace__(), or plugrad. The exit status is 1 if less than 90% of the core passes.
+pytest-json-report, hypothesis and ndindex, and plugrad installed. --module: plugrad.array_api (the default), which libraries
+find by __array_namespace__(), or plugrad. The exit status is 1 if less than 90% of the core passes.
 """
 
 import argparse
