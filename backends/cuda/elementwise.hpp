@@ -178,13 +178,16 @@ template <class F, int V, class... T> void launch_map(const Submission& submissi
   submission.launched();
 }
 
+// Functions of which a thread has registers for one element only.
+template <class F> inline constexpr bool kIsAlone = requires { requires F::kAlone; };
 // Sixteen bytes of the largest type, and no more than 8 elements.
 template <class... T> inline constexpr int kPack = std::min<int>(8, 16 / std::max({sizeof(T)...}));
 
 template <class F, class... T> void map_box(const Submission& submission, const Box& box, const F& f) {
+  constexpr int V = kIsAlone<F> ? 1 : kPack<T...>;
   box.cut([&](const Box& part) {
-    if (has_packs<kPack<T...>>(part) && part.extent[0] >= kPack<T...>)
-      launch_map<F, kPack<T...>, T...>(submission, part, f);
+    if (has_packs<V>(part) && part.extent[0] >= V)
+      launch_map<F, V, T...>(submission, part, f);
     else
       launch_map<F, 1, T...>(submission, part, f);
   });
@@ -204,9 +207,9 @@ template <> struct BitsOf<8> { using type = uint64_t; };
 template <class T> using Bits = typename BitsOf<sizeof(T)>::type;
 
 // A function of one output: Op()(inputs...).
-template <class Op, bool heavy = false> struct Pure {
+template <class Op, bool heavy = false, bool alone = false> struct Pure {
   static constexpr int kOutputs = 1;
-  static constexpr bool kInOut = false, kHeavy = heavy;
+  static constexpr bool kInOut = false, kHeavy = heavy, kAlone = alone;
   template <class Out, class... In> __device__ __forceinline__ void operator()(Out& out, const In&... in) const {
     out = static_cast<Out>(Op()(widened(in)...));
   }
