@@ -126,7 +126,7 @@ void require_fitting(const Tensor& x, const Tensor& grid, Resampling mode) {
     refuse(kName, "x has shape " + x.shape().text() + " and grid " + grid.shape().text() +
                       ": expected (n, c, h, w) and (n, h', w', 2), or (n, c, d, h, w) and (n, d', h', w', 3)");
   if (mode != Resampling::bilinear && mode != Resampling::nearest && mode != Resampling::bicubic)
-    refuse(kName, "the mode is none of grid_sample's: give bilinear, nearest or bicubic");
+    refuse(kName, "grid_sample does not have this mode: give bilinear, nearest or bicubic");
 }
 
 // The taps of all axes, the last of which is the grid's first coordinate, with positions in x's flattened spatial axes.
