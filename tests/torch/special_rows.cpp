@@ -98,7 +98,7 @@ Rows arrangement() {
       {"masked_fill tensor",
        [](I x) { return masked_fill(x[0], of(DType::boolean, {0, 1, 1, 1, 0, 0}, {2, 3}), x[1]); }},
       {"diff none", [](I x) { return diff(x[0], 0, -1, x[0]); }},
-      {"cat placeholder", [](I x) { return cat({x[0], x[1]}, 1); }},
+      {"cat with no elements", [](I x) { return cat({x[0], x[1]}, 1); }},
       {"histogram", [](I x) { return parts(histogram(x[0], 4)); }},
       {"histogram range", [](I x) { return parts(histogram(x[0], 3, {-1, 1.5}, x[1], true)); }},
       {"histogram edges", [](I x) { return parts(histogram(x[0], x[1])); }},

@@ -62,7 +62,7 @@ ROWS = [
     ("tensordot ones", lambda a, b: torch.tensordot(a, b, dims=([0, 1], [1, 0])), [(1, 3, 2), (3, 4)]),
     ("logit eps", lambda x: torch.logit(x, 0.6), [f64([0.3, 0.5, 0.7])]),
     ("diff none", lambda x: torch.diff(x, n=0, prepend=x), [(2, 3)]),
-    ("cat placeholder", lambda x, y: torch.cat([x, y], 1), [(0,), (2, 3)]),
+    ("cat with no elements", lambda x, y: torch.cat([x, y], 1), [(0,), (2, 3)]),
     ("norm 0", lambda x: x.norm(0, 1), [DIAGONAL]),
     ("prod none", lambda x: x.prod(0), [torch.zeros(0, 2, dtype=torch.float64)]),
     ("histogram", lambda x: torch.histogram(x.detach(), 4), [(3, 4)]),
