@@ -76,11 +76,11 @@ test_python() {
     return 1
   fi
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
-  local device
-  for device in reference sim cuda-emu; do
-    echo "python: the samples of all ops on $device"
-    PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE=$device \
-      "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests/test_samples.py
+  local -x PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE
+  for PLUGRAD_TEST_DEVICE in reference sim cuda-emu; do
+    echo "python: the samples of all ops on $PLUGRAD_TEST_DEVICE, and linear algebra, whose factors the host computes"
+    "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests/test_samples.py
+    PLUGRAD_FALLBACK=allow "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests/test_linalg.py
   done
 }
 

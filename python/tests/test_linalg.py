@@ -4,6 +4,7 @@ import pytest
 from plugrad import linalg
 
 numpy = pytest.importorskip("numpy")
+pytestmark = pytest.mark.usefixtures("device_under_test")
 SHAPES = [(1, 1), (4, 4), (6, 3), (3, 6), (2, 5, 5), (2, 3, 4, 2), (3, 2, 4), (30, 30), (40, 7)]
 SQUARES = [shape for shape in SHAPES if shape[-1] == shape[-2]] + [(0, 0), (0, 2, 2)]
 EPSILON = {"float32": 1.2e-7, "float64": 2.2e-16}
