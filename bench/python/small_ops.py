@@ -9,12 +9,10 @@ has a process of its own, which measures row by row. A library that is not insta
 import argparse
 import json
 import os
-import platform
-import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+import turns
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "tests/fixtures"
@@ -102,106 +100,15 @@ def moons_step(Value, MLP):
 LIBRARIES = {"plugrad": plugrad_rows, "PyTorch": torch_rows, "NumPy": numpy_rows, "micrograd": micrograd_rows}
 
 
-# --- Measuring.
-
-def seconds(run, budget=0.05):
-    """Seconds per call, in a loop that fills the budget. Subtracts the time of the loop itself."""
-    calls = 1
-    while True:
-        taken = timed(run, calls)
-        if taken >= budget / 4 or calls > 10**7:
-            break
-        calls *= 4
-    calls = max(1, int(calls * budget / max(taken, 1e-9)))
-    taken = timed(run, calls)
-    return max(taken - timed(lambda: None, calls), 1e-12) / calls if calls > 100 else taken / calls
-
-
-def timed(run, calls):
-    """Reads the processor's clock, which stops while other processes run. Each library has one thread."""
-    start = time.process_time()
-    for _ in range(calls):
-        run()
-    return time.process_time() - start
-
-
-class Library:
-    """One library, in its own interpreter."""
-
-    def __init__(self, name, python):
-        self.name, self.rows = name, []
-        if not Path(python).exists():
-            return
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PLUGRAD_CPU_OPTIONS": "threads=1"}
-        self.child = subprocess.Popen([python, __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True, env=environment)
-        first = self.child.stdout.readline()
-        self.version, self.rows = json.loads(first) if first else ("", [])
-
-    def measure(self, row):
-        self.child.stdin.write(row + "\n")
-        self.child.stdin.flush()
-        return json.loads(self.child.stdout.readline())
-
-
-def serve(name):
-    from importlib import metadata
-    try:
-        rows = LIBRARIES[name]()
-    except ImportError:
-        return
-    version = metadata.version({"PyTorch": "torch"}.get(name, name.lower()))
-    print(json.dumps([f"{name} {version}", list(rows)]), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(seconds(rows[line.strip()])), flush=True)
-
-
-def text_of(times):
-    middle = statistics.median(times)
-    unit, factor = ("ns", 1e9) if middle < 1e-5 else ("us", 1e6) if middle < 1e-2 else ("ms", 1e3)
-    return f"{middle * factor:.3g} {unit} ({min(times) * factor:.3g} to {max(times) * factor:.3g})"
-
-
-def table(libraries, rounds):
-    ours, others = libraries[0], [each for each in libraries[1:] if each.rows]
-    titles = [ours.version, *(f"{each.version} | times faster" for each in others)]
-    yield "| row | " + " | ".join(titles) + " |"
-    yield "|---" * (2 + 2 * len(others)) + "|"
-    for row in ours.rows:
-        times = {each.name: [] for each in [ours, *others] if row in each.rows}
-        for _ in range(rounds):
-            for each in [ours, *others]:
-                if row in each.rows:
-                    times[each.name].append(each.measure(row))
-        cells = [text_of(times[ours.name])]
-        for each in others:
-            known = times.get(each.name)
-            ratio = f"{statistics.median(known) / statistics.median(times[ours.name]):.1f}" if known else ""
-            cells += [text_of(known) if known else "", ratio]
-        yield f"| {row} | " + " | ".join(cells) + " |"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", default="build-peers/venv")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--out")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    turns.add_options(parser)
     options = parser.parse_args()
     if options.serve:
-        return serve(options.serve)
+        return turns.serve(LIBRARIES[options.serve], options.serve, turns.PROCESSOR)
     peers = os.path.join(options.peers, "bin/python")
-    libraries = [Library("plugrad", sys.executable), Library("PyTorch", peers), Library("NumPy", peers),
-                 Library("micrograd", peers)]
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-                     platform.machine())
-    lines = [f"{processor}, Python {platform.python_version()}, one thread, processor time, "
-             f"load {os.getloadavg()[0]:.1f} at the start; medians of {options.rounds} rounds in turns (least to most)", ""]
-    lines += table(libraries, options.rounds)
-    print("\n".join(lines))
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.out).write_text("\n".join(lines) + "\n")
+    libraries = [turns.Library(name, sys.executable if name == "plugrad" else peers, __file__) for name in LIBRARIES]
+    turns.report(libraries, options, "1 thread, processor time")
 
 
 if __name__ == "__main__":
