@@ -36,7 +36,7 @@ struct Plugrad {
 std::shared_ptr<plugrad::nn::Sequential> make_network(plugrad::Device device) {
   std::vector<std::shared_ptr<plugrad::nn::Module>> modules;
   for (size_t i = 0; i + 1 < std::size(kLayers); ++i) {
-    if (i) modules.push_back(plugrad::nn::relu());
+    if (i) modules.push_back(std::make_shared<plugrad::nn::ReLU>());
     modules.push_back(std::make_shared<plugrad::nn::Linear>(kLayers[i], kLayers[i + 1], true, plugrad::DType::f32, device));
   }
   return std::make_shared<plugrad::nn::Sequential>(std::move(modules));
@@ -46,13 +46,13 @@ std::function<void()> Plugrad::training_step(bool adam) const {
   const auto network = make_network(device);
   std::shared_ptr<plugrad::nn::Optimizer> optimizer;
   if (adam) optimizer = std::make_shared<plugrad::nn::Adam>(network->parameters(), 1e-3);
-  else optimizer = std::make_shared<plugrad::nn::Sgd>(network->parameters(), 1e-2);
+  else optimizer = std::make_shared<plugrad::nn::SGD>(network->parameters(), 1e-2);
   const Tensor images = uniform({kBatch, kLayers[0]}, 0, 1);
   std::vector<int64_t> classes(kBatch);
   for (int64_t i = 0; i < kBatch; ++i) classes[static_cast<size_t>(i)] = i % kLayers[std::size(kLayers) - 1];
   const Tensor targets = Tensor::from<int64_t>(classes, {kBatch}, device);
   return [=] {
-    optimizer->clear_grad();
+    optimizer->zero_grad();
     plugrad::cross_entropy((*network)(images), targets).backward();
     optimizer->step();
   };

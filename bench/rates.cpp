@@ -101,7 +101,7 @@ void print_steps(Device d) {
   const Tensor x = plugrad::rand({256, 784}, DType::f32, d);
   const Tensor target = Tensor::from(std::vector<int64_t>(256, 3), {256}, d);
   const double seconds = seconds_of([&] {
-    adam.clear_grad();
+    adam.zero_grad();
     plugrad::cross_entropy(net(x), target).backward();
     adam.step();
   }, d);

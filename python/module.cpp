@@ -33,6 +33,7 @@ NB_MODULE(_plugrad, m) {
   bind_networks(m);
   bind_nn(m);
   bind_optimizers(m);
+  bind_schedules(m);
   bind_io(m);
   bind_linalg(m);
   polish_calls(m);

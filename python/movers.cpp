@@ -94,7 +94,15 @@ void bind_movers(nb::class_<Tensor>& tensor) {
       .def(
           "move_to_",
           [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
-          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.");
+          nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
+      .def(
+          "convert_",
+          [](Tensor& x, const DTypeLike& dtype) {
+            unlocked([x, d = dtype.get(x.dtype())]() mutable { x.convert_(d); });
+          },
+          nb::arg("dtype"),
+          "Converts the elements inside the same leaf, so that optimisers keep their handles. Raises ValueError for the "
+          "result of an op, and for a dtype without gradients if this tensor requires one.");
   bind_casts(tensor);
 }
 

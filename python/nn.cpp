@@ -1,75 +1,120 @@
-// Optimisers, and the parts of the core that modules need.
+// Functions behind the modules of plugrad.nn, which are written in Python: those that the core's modules share.
 #include <python/binding.hpp>
+#include <python/choices.hpp>
 
 #include <nanobind/stl/optional.h>
 
 namespace plugrad::python {
+
+template <> struct Choices<nn::RecurrentKind> {
+  static constexpr const char* kRole = "recurrent";
+  static constexpr std::array kNames = {
+      std::pair("rnn_tanh", nn::RecurrentKind::rnn_tanh), std::pair("rnn_relu", nn::RecurrentKind::rnn_relu),
+      std::pair("lstm", nn::RecurrentKind::lstm), std::pair("gru", nn::RecurrentKind::gru)};
+};
+template <> struct Choices<nn::init::Nonlinearity> {
+  static constexpr const char* kRole = "nonlinearity";
+  static constexpr std::array kNames = {std::pair("linear", nn::init::Nonlinearity::linear),
+                                        std::pair("sigmoid", nn::init::Nonlinearity::sigmoid),
+                                        std::pair("tanh", nn::init::Nonlinearity::tanh),
+                                        std::pair("relu", nn::init::Nonlinearity::relu),
+                                        std::pair("leaky_relu", nn::init::Nonlinearity::leaky_relu),
+                                        std::pair("selu", nn::init::Nonlinearity::selu)};
+};
+template <> struct Choices<nn::init::Fan> {
+  static constexpr const char* kRole = "mode";
+  static constexpr std::array kNames = {std::pair("fan_in", nn::init::Fan::in), std::pair("fan_out", nn::init::Fan::out)};
+};
+
 namespace {
+using MaybeTensor = std::optional<Tensor>;
+Tensor given(const MaybeTensor& x) { return x.value_or(Tensor()); }
+Tensor given(const nb::object& x) { return x.is_none() ? Tensor() : nb::cast<Tensor>(x); }
 
-std::vector<Tensor> parameters_of(const nb::object& given) {
-  if (nb::isinstance<Tensor>(given))
-    throw nb::type_error("[optimizer] an iterable of tensors is expected, not a tensor: write [tensor]");
-  std::vector<Tensor> all;
-  for (const nb::handle each : given) {
-    if (!nb::isinstance<Tensor>(each))
-      throw nb::type_error("[optimizer] an iterable of tensors is expected, such as model.parameters()");
-    all.push_back(nb::cast<Tensor>(each));
-  }
-  if (all.empty()) throw nb::value_error("[optimizer] no parameters were given");
-  return all;
+// weights: lists of four tensors, of which some may be None.
+nb::tuple run_recurrent(const std::string& kind, const Tensor& x, const nb::list& weights, const MaybeTensor& h,
+                        const MaybeTensor& c, bool batch_first, double dropout, bool bidirectional) {
+  std::vector<nn::RecurrentWeights> all;
+  for (const nb::handle each : weights) all.push_back({given(each[0]), given(each[1]), given(each[2]), given(each[3])});
+  const nn::RecurrentOptions options{.batch_first = batch_first, .dropout = dropout, .bidirectional = bidirectional};
+  const nn::Recurrence result = unlocked([=, first = given(h), second = given(c)] {
+    return nn::recurrent(chosen<nn::RecurrentKind>(kind), x, all, first, second, options);
+  });
+  return nb::make_tuple(wrap(result.output), wrap(result.h), wrap(result.c));
 }
 
-nb::dict state_of(const nn::Optimizer& optimizer) {
-  nb::dict state;
-  for (const nn::NamedTensor& each : optimizer.state()) state[each.name.c_str()] = nb::cast(each.tensor);
-  return state;
+nb::tuple run_attention(const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
+                        const MaybeTensor& in, const MaybeTensor& q, const MaybeTensor& k, const MaybeTensor& v,
+                        const MaybeTensor& in_bias, const Tensor& out, const MaybeTensor& out_bias,
+                        const MaybeTensor& padding, bool need_weights, const MaybeTensor& mask, bool average, bool is_causal,
+                        double dropout, bool batch_first) {
+  const nn::AttentionWeights weights{given(in), given(q), given(k), given(v), given(in_bias), out, given(out_bias)};
+  const nn::AttentionOptions options{given(padding), need_weights, given(mask), average, is_causal};
+  const nn::Attention result = unlocked(
+      [=] { return nn::multi_head_attention(query, key, value, num_heads, weights, options, dropout, batch_first); });
+  return nb::make_tuple(wrap(result.output), wrap(result.weights));
 }
 
-void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) {
-  std::vector<nn::NamedTensor> all;
-  for (const auto& [name, tensor] : state) all.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(tensor)});
-  optimizer.load_state(all, steps);
+// The initialisers return the Python object that they were given.
+template <auto function, class... More> auto initialiser() {
+  return [](const nb::object& tensor, More... more) {
+    function(nb::cast<Tensor>(tensor), more...);
+    return tensor;
+  };
 }
 
-// The optimiser keeps the Python objects, so that a pickle of a model and its optimiser has each parameter once.
-template <class T, class Options>
-void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const Options& options) {
-  const nb::object listed = nb::isinstance<Tensor>(parameters) ? parameters : nb::object(nb::list(parameters));
-  new (self.p) T(parameters_of(listed), lr, options);
-  self.h.attr("_parameters") = listed;
+template <auto function> auto kaiming() {
+  return [](const nb::object& tensor, double a, const std::string& mode, const std::string& nonlinearity) {
+    function(nb::cast<Tensor>(tensor), a, chosen<nn::init::Fan>(mode), chosen<nn::init::Nonlinearity>(nonlinearity));
+    return tensor;
+  };
 }
 
-template <class T>
-void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
-                    double eps, double weight_decay) {
-  if (betas.size() != 2) throw nb::value_error("[adam] betas must be two numbers");
-  construct(self, parameters, lr,
-            nn::AdamOptions{nb::cast<double>(betas[0]), nb::cast<double>(betas[1]), eps, weight_decay});
+void bind_kaiming(nb::module_& m) {
+  constexpr const char* kText = "with variance gain^2 / fan for the gain of the nonlinearity with slope a: He et al., 2015.";
+  m.def("_init_kaiming_uniform_", kaiming<nn::init::kaiming_uniform_>(), nb::arg("tensor"), nb::arg("a") = 0.0,
+        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Uniform ") + kText).c_str(),
+        nb::sig("def _init_kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = 'fan_in', nonlinearity: str = "
+                "'leaky_relu') -> Tensor"));
+  m.def("_init_kaiming_normal_", kaiming<nn::init::kaiming_normal_>(), nb::arg("tensor"), nb::arg("a") = 0.0,
+        nb::arg("mode") = "fan_in", nb::arg("nonlinearity") = "leaky_relu", (std::string("Normal ") + kText).c_str(),
+        nb::sig("def _init_kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = 'fan_in', nonlinearity: str = "
+                "'leaky_relu') -> Tensor"));
+  m.def(
+      "_init_calculate_gain",
+      [](const std::string& nonlinearity, double param) {
+        return nn::init::calculate_gain(chosen<nn::init::Nonlinearity>(nonlinearity), param);
+      },
+      nb::arg("nonlinearity"), nb::arg("param") = 0.01,
+      "What keeps the variance of a layer's results, given its activation; param is the slope of leaky_relu.");
 }
 
-nb::dict options_of(const nn::Sgd& optimizer) {
-  const nn::SgdOptions& options = optimizer.options();
-  nb::dict named;
-  named["momentum"] = options.momentum;
-  named["weight_decay"] = options.weight_decay;
-  named["nesterov"] = options.nesterov;
-  return named;
-}
-
-nb::dict options_of(const nn::Adam& optimizer) {
-  const nn::AdamOptions& options = optimizer.options();
-  nb::dict named;
-  named["betas"] = nb::make_tuple(options.beta1, options.beta2);
-  named["eps"] = options.epsilon;
-  named["weight_decay"] = options.weight_decay;
-  return named;
-}
-
-template <class T> nb::object pickled(nb::handle self) {
-  const T& optimizer = nb::cast<T&>(self);
-  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("optimizer"),
-                        nb::make_tuple(self.type(), self.attr("_parameters"), optimizer.rate(), options_of(optimizer),
-                                       state_of(optimizer), optimizer.steps()));
+void bind_initialisers(nb::module_& m) {
+  m.def("_init_uniform_", initialiser<nn::init::uniform_, double, double>(), nb::arg("tensor"), nb::arg("a") = 0.0,
+        nb::arg("b") = 1.0, "Uniform in [a, b).",
+        nb::sig("def _init_uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor"));
+  m.def("_init_normal_", initialiser<nn::init::normal_, double, double>(), nb::arg("tensor"), nb::arg("mean") = 0.0,
+        nb::arg("std") = 1.0, "Normal with this mean and standard deviation.",
+        nb::sig("def _init_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor"));
+  m.def("_init_trunc_normal_", initialiser<nn::init::trunc_normal_, double, double, double, double>(), nb::arg("tensor"),
+        nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("a") = -2.0, nb::arg("b") = 2.0,
+        "Normal numbers, of which those outside [a, b] are drawn again.",
+        nb::sig("def _init_trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = "
+                "2.0) -> Tensor"));
+  m.def("_init_constant_", initialiser<nn::init::constant_, double>(), nb::arg("tensor"), nb::arg("val"),
+        "Fills with a number.", nb::sig("def _init_constant_(tensor: Tensor, val: float) -> Tensor"));
+  m.def("_init_eye_", initialiser<nn::init::eye_>(), nb::arg("tensor"), "The identity; for 2 dims.",
+        nb::sig("def _init_eye_(tensor: Tensor) -> Tensor"));
+  m.def("_init_xavier_uniform_", initialiser<nn::init::xavier_uniform_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
+        "Uniform with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
+        nb::sig("def _init_xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
+  m.def("_init_xavier_normal_", initialiser<nn::init::xavier_normal_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
+        "Normal with variance gain^2 2 / (fan_in + fan_out): Glorot and Bengio, 2010.",
+        nb::sig("def _init_xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
+  m.def("_init_orthogonal_", initialiser<nn::init::orthogonal_, double>(), nb::arg("tensor"), nb::arg("gain") = 1.0,
+        "A matrix (rows, the rest) with orthonormal rows or columns, whichever are fewer, times gain: Saxe et al., 2014.",
+        nb::sig("def _init_orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor"));
+  bind_kaiming(m);
 }
 }  // namespace
 
@@ -82,43 +127,16 @@ void bind_nn(nb::module_& m) {
       },
       nb::arg("in_features"), nb::arg("out_features"), nb::arg("bias"), nb::arg("dtype").none(), nb::arg("device").none(),
       "Weight and bias of a new linear layer.");
-  m.def("cosine_rate", &nn::cosine_rate, nb::arg("base"), nb::arg("step"), nb::arg("steps"), nb::arg("floor") = 0.0,
-        "The learning rate of a cosine schedule at `step` of `steps`, from base down to floor.");
-}
-
-void bind_optimizers(nb::module_& m) {
-  nb::class_<nn::Optimizer>(m, "Optimizer", nb::dynamic_attr(),
-                              "Updates parameters in place. A parameter stays as it is if it has no gradient, or is frozen "
-                              "by requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
-                              "gradient, and for rates and other options that are negative or not finite.")
-      .def(
-          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "Makes one step with the current gradients.")
-      .def("zero_grad", &nn::Optimizer::clear_grad, "Drops the gradients of all parameters.")
-      .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate, "The learning rate.")
-      .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
-      .def("state_dict", state_of, "Returns what a checkpoint needs beside the parameters and `steps`: tensors by name.")
-      .def(
-          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
-          "Restores what state_dict returned. Raises ValueError, which names a tensor that is missing or has another shape; "
-          "nothing is changed then.");
-  nb::class_<nn::Sgd, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
-      .def(
-          "__init__",
-          [](nb::pointer_and_handle<nn::Sgd> self, const nb::object& parameters, double lr, double momentum,
-             double weight_decay, bool nesterov) {
-            construct(self, parameters, lr, nn::SgdOptions{momentum, weight_decay, nesterov});
-          },
-          nb::arg("parameters"), nb::arg("lr"), nb::arg("momentum") = 0.0, nb::arg("weight_decay") = 0.0,
-          nb::arg("nesterov") = false)
-      .def("__reduce__", pickled<nn::Sgd>);
-  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
-      .def("__init__", construct_adam<nn::Adam>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0)
-      .def("__reduce__", pickled<nn::Adam>);
-  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
-      .def("__init__", construct_adam<nn::AdamW>, nb::arg("parameters"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01)
-      .def("__reduce__", pickled<nn::AdamW>);
+  m.def("_recurrent", run_recurrent, nb::arg("kind"), nb::arg("x"), nb::arg("weights"), nb::arg("h").none(),
+        nb::arg("c").none(), nb::arg("batch_first"), nb::arg("dropout"), nb::arg("bidirectional"),
+        "Runs a recurrent network. Returns its output and the last states h and c.");
+  m.def("_multi_head_attention", run_attention, nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("num_heads"),
+        nb::arg("in_proj_weight").none(), nb::arg("q_proj_weight").none(), nb::arg("k_proj_weight").none(),
+        nb::arg("v_proj_weight").none(), nb::arg("in_proj_bias").none(), nb::arg("out_proj_weight"),
+        nb::arg("out_proj_bias").none(), nb::arg("key_padding_mask").none(), nb::arg("need_weights"),
+        nb::arg("attn_mask").none(), nb::arg("average_attn_weights"), nb::arg("is_causal"), nb::arg("dropout"),
+        nb::arg("batch_first"), "Attention over several heads. Returns the output and the weights, or None.");
+  bind_initialisers(m);
 }
 
 }  // namespace plugrad::python

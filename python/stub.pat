@@ -61,7 +61,7 @@ _plugrad\.__prefix__$:
     def item(self) -> _Number:
         \doc
 
-.*\.(Tensor|Neuron|Layer|MLP|SGD|Adam|AdamW)\.__reduce__$:
+.*\.(Tensor|Neuron|Layer|MLP|Optimizer)\.__reduce__$:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 .*\.Tensor\.requires_grad_$:

@@ -117,13 +117,10 @@ bool grad_enabled() { return recording(); }
 
 // --- A tensor's place in the graph.
 
-namespace {
-// The node that holds the tensor's gradient, or null.
 Node* holder(const Tensor& x) {
   const Impl& impl = x.impl();
   return impl.node ? impl.node.get() : impl.frozen ? frozen_node(impl) : nullptr;
 }
-}  // namespace
 
 Node& node_of(const Tensor& x, const char* what) {
   require_defined(x, what);

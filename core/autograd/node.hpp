@@ -154,7 +154,9 @@ void freeze(Impl& impl);             // takes the node from the leaf and keeps i
 Ref<Node> thaw(Impl& impl);          // returns the node and forgets it; the leaf must be frozen
 Node* frozen_node(const Impl& impl); // of a frozen leaf
 
-// The node that holds a tensor's gradient. Throws Error (invalid), which names `what`, if it requires none.
+// The node that holds a tensor's gradient, also that of a frozen leaf; or null.
+Node* holder(const Tensor& x);
+// The same of a tensor that requires a gradient. Throws Error (invalid), which names `what`, for another.
 Node& node_of(const Tensor& x, const char* what);
 // "shape (2, 3), f32, cpu:0", for messages.
 std::string description(const Tensor& x);

@@ -1,68 +1,63 @@
-#include <core/nn/state.hpp>
-#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/update.hpp>
-#include <plugrad/runtime/error.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace plugrad::nn {
-
-Adam::Adam(std::vector<Tensor> parameters, double rate, AdamOptions options, bool decoupled)
-    : Optimizer(std::move(parameters), rate), options_(options), decoupled_(decoupled) {
-  for (const double beta : {options_.beta1, options_.beta2}) {
-    // At 1 the bias corrections divide by zero.
-    if (!(beta >= 0 && beta < 1)) {
-      throw Error(Code::invalid, "[adam] beta1 and beta2 must lie in [0, 1), got " + std::to_string(beta));
-    }
-  }
-  require_option("epsilon", options_.epsilon);
-  require_option("the weight decay", options_.weight_decay);
-  m_ = zeros_for(parameters_);
-  v_ = zeros_for(parameters_);
-  taken_.resize(parameters_.size());
-}
-
-Adam::Adam(std::vector<Tensor> parameters, double rate, AdamOptions options)
-    : Adam(std::move(parameters), rate, options, false) {}
-
-AdamW::AdamW(std::vector<Tensor> parameters, double rate, AdamOptions options)
-    : Adam(std::move(parameters), rate, options, true) {}
-
-void Adam::step() {
-  const NoGrad unrecorded;
-  ++steps_;
-  AdamStep step{rate_, options_.beta1, options_.beta2, options_.epsilon, options_.weight_decay, decoupled_, 0};
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = gradient_of(parameters_[i]);
-    if (!grad.defined()) continue;
-    follow(m_[i], parameters_[i]);
-    follow(v_[i], parameters_[i]);
-    step.number = ++taken_[i];
-    adam_step(parameters_[i], m_[i], v_[i], grad, step);
-  }
-}
-
 namespace {
+enum { kRate, kBeta1, kBeta2, kEpsilon, kWeightDecay };
+}
+
+// At a beta of 1 the bias corrections divide by zero.
+Adam::Adam(const char* name, std::vector<ParameterGroup> groups, double lr, AdamOptions options, bool decoupled)
+    : Optimizer(name,
+                {{"lr", lr},
+                 {"beta1", options.beta1, 1},
+                 {"beta2", options.beta2, 1},
+                 {"eps", options.epsilon},
+                 {"weight_decay", options.weight_decay}},
+                {{"exp_avg"}, {"exp_avg_sq"}}),
+      decoupled_(decoupled) {
+  add_groups(std::move(groups));
+}
+Adam::Adam(std::vector<ParameterGroup> groups, double lr, AdamOptions options)
+    : Adam("adam", std::move(groups), lr, options, false) {}
+Adam::Adam(std::vector<Tensor> parameters, double lr, AdamOptions options)
+    : Adam("adam", {{std::move(parameters)}}, lr, options, false) {}
+AdamW::AdamW(std::vector<ParameterGroup> groups, double lr, AdamOptions options)
+    : Adam("adamw", std::move(groups), lr, options, true) {}
+AdamW::AdamW(std::vector<Tensor> parameters, double lr, AdamOptions options)
+    : Adam("adamw", {{std::move(parameters)}}, lr, options, true) {}
+
+void Adam::resized() { taken_.resize(all_parameters().size()); }
+
+void Adam::update(const Update& u) {
+  const AdamStep step{u.options[kRate],        u.options[kBeta1], u.options[kBeta2], u.options[kEpsilon],
+                      u.options[kWeightDecay], decoupled_,        ++taken_[u.at]};
+  adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
+}
+
 // One rank-0 tensor for each parameter, on the parameter's device.
-std::vector<Tensor> as_tensors(const std::vector<int64_t>& counts, const std::vector<Tensor>& parameters) {
+std::vector<Tensor> Adam::steps_taken() const {
+  const std::vector<Tensor> parameters = all_parameters();
   std::vector<Tensor> tensors;
-  for (size_t i = 0; i < counts.size(); ++i)
-    tensors.push_back(Tensor::from(std::vector<int64_t>{counts[i]}, {}, parameters[i].device()));
+  for (size_t i = 0; i < taken_.size(); ++i)
+    tensors.push_back(Tensor::from(std::vector<int64_t>{taken_[i]}, {}, parameters[i].device()));
   return tensors;
 }
-}  // namespace
 
 std::vector<NamedTensor> Adam::state() const {
-  const std::vector<Tensor> taken = as_tensors(taken_, parameters_);
-  return collect_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}, {"step", &taken}});
+  std::vector<NamedTensor> all = Optimizer::state();
+  const std::vector<Tensor> taken = steps_taken();
+  for (size_t i = 0; i < taken.size(); ++i) all.push_back({"step." + std::to_string(i), taken[i]});
+  return all;
 }
 
-void Adam::load_state(const std::vector<NamedTensor>& state, int64_t steps) {
-  const std::vector<Tensor> taken = as_tensors(taken_, parameters_);
-  restore_state({{"exp_avg", &m_}, {"exp_avg_sq", &v_}, {"step", &taken}}, state, steps);
-  for (size_t i = 0; i < taken.size(); ++i) taken_[i] = taken[i].item<int64_t>();
-  steps_ = steps;
+void Adam::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
+  Optimizer::load_state(given, steps);
+  for (size_t i = 0; i < taken_.size(); ++i)
+    taken_[i] = std::ranges::find(given, "step." + std::to_string(i), &NamedTensor::name)->tensor.item<int64_t>();
 }
 
 }  // namespace plugrad::nn

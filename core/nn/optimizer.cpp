@@ -1,18 +1,15 @@
 #include <plugrad/nn/optimizer.hpp>
 
-#include <core/nn/state.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <sstream>
 #include <utility>
 
 namespace plugrad::nn {
-
 namespace {
 void require_parameter(const Tensor& x, size_t i) {
   const std::string which = "[optimizer] parameter " + std::to_string(i);
@@ -24,86 +21,163 @@ void require_parameter(const Tensor& x, size_t i) {
     throw Error(Code::invalid, which + " of shape " + x.shape().text() +
                                    " requires no gradient, so no step would change it: call requires_grad_() on it");
 }
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 }  // namespace
 
-void require_option(const char* name, double value) {
-  if (!(value >= 0) || !std::isfinite(value)) {
-    std::ostringstream text;
-    text << "[optimizer] " << name << " is " << value << ": a finite number of at least 0 is expected";
-    throw Error(Code::invalid, text.str());
-  }
-}
-
-Optimizer::Optimizer(std::vector<Tensor> parameters, double rate) : parameters_(std::move(parameters)) {
-  set_rate(rate);
-  for (size_t i = 0; i < parameters_.size(); ++i) require_parameter(parameters_[i], i);
-}
-
-void Optimizer::set_rate(double rate) {
-  require_option("the learning rate", rate);
-  rate_ = rate;
-}
-
-Tensor Optimizer::gradient_of(const Tensor& parameter) {
-  return parameter.requires_grad() ? parameter.grad() : Tensor();
-}
+Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots)
+    : name_(name), slots_(std::move(slots)), options_(std::move(options)) {}
 
 Optimizer::~Optimizer() = default;
 
-void Optimizer::clear_grad() {
-  for (Tensor& parameter : parameters_) parameter.clear_grad();
+// --- Groups and their options.
+
+void Optimizer::require_option(size_t option, double value) const {
+  const Option& expected = options_[option];
+  if (value >= 0 && value < expected.below) return;
+  std::ostringstream text;
+  text << "[" << name_ << "] " << expected.name << " is " << value << ": expected a finite number of at least 0";
+  if (std::isfinite(expected.below)) text << " and below " << expected.below;
+  throw Error(Code::invalid, text.str());
 }
 
-double cosine_rate(double base, int64_t step, int64_t steps, double floor) {
-  if (steps < 1) throw Error(Code::invalid, "[cosine_rate] steps must be at least 1, got " + std::to_string(steps));
-  const double progress = static_cast<double>(std::clamp<int64_t>(step, 0, steps)) / static_cast<double>(steps);
-  return floor + (base - floor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+size_t Optimizer::index_of(std::string_view name) const {
+  const auto found = std::ranges::find(options_, name, [](const Option& each) { return std::string_view(each.name); });
+  if (found == options_.end())
+    throw Error(Code::invalid, std::string("[") + name_ + "] there is no option '" + std::string(name) +
+                                   "'; the options are: " + joined(option_names()));
+  return static_cast<size_t>(found - options_.begin());
 }
 
-std::vector<NamedTensor> collect_state(const std::vector<StateGroup>& groups) {
-  std::vector<NamedTensor> all;
-  for (const StateGroup& group : groups) {
-    for (size_t i = 0; i < group.tensors->size(); ++i) {
-      all.push_back({group.name + "." + std::to_string(i), (*group.tensors)[i]});
+void Optimizer::add_param_group(ParameterGroup group) {
+  Group added{std::move(group.parameters), {}, {}};
+  for (const Option& each : options_) added.options.push_back(each.value);
+  for (const auto& [name, value] : group.options) added.options[index_of(name)] = value;
+  for (size_t i = 0; i < added.options.size(); ++i) require_option(i, added.options[i]);
+  check(added.options);
+  const std::vector<Tensor> before = all_parameters();
+  for (size_t i = 0; i < added.parameters.size(); ++i) {
+    const Tensor& each = added.parameters[i];
+    require_parameter(each, before.size() + i);
+    if (std::ranges::any_of(before, [&](const Tensor& other) { return other.is_same(each); }))
+      throw Error(Code::invalid, std::string("[") + name_ + "] parameter " + std::to_string(before.size() + i) +
+                                     " is in another group already");
+  }
+  for (size_t slot = 0; slot < slots_.size(); ++slot)
+    for (const Tensor& each : added.parameters)
+      slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
+  groups_.push_back(std::move(added));
+  resized();
+}
+
+void Optimizer::add_groups(std::vector<ParameterGroup> groups) {
+  for (size_t i = 0; i < options_.size(); ++i) require_option(i, options_[i].value);
+  for (ParameterGroup& each : groups) add_param_group(std::move(each));
+}
+
+double Optimizer::option(std::string_view name, size_t group) const {
+  const size_t index = index_of(name);
+  return groups_.empty() ? options_[index].value : groups_.at(group).options[index];
+}
+
+void Optimizer::set_option(std::string_view name, double value, size_t group) {
+  const size_t option = index_of(name);
+  require_option(option, value);
+  std::vector<double> changed = groups_.at(group).options;
+  changed[option] = value;
+  check(changed);
+  groups_[group].options = std::move(changed);
+}
+
+std::vector<std::string> Optimizer::option_names() const {
+  std::vector<std::string> names;
+  for (const Option& each : options_) names.emplace_back(each.name);
+  return names;
+}
+
+void Optimizer::set_rate(double rate) {
+  for (size_t i = 0; i < groups_.size(); ++i) set_option("lr", rate, i);
+}
+
+double Optimizer::initial_rate(size_t group) {
+  std::optional<double>& rate = groups_.at(group).initial_rate;
+  if (!rate) rate = option("lr", group);
+  return *rate;
+}
+
+void Optimizer::check(std::span<const double>) const {}
+bool Optimizer::has_slot(size_t, std::span<const double>) const { return true; }
+
+std::vector<Tensor> Optimizer::all_parameters() const {
+  std::vector<Tensor> all;
+  for (const Group& group : groups_) all.insert(all.end(), group.parameters.begin(), group.parameters.end());
+  return all;
+}
+
+// --- Steps.
+
+void Optimizer::step() {
+  const NoGrad unrecorded;
+  ++steps_;
+  size_t at = 0;
+  for (Group& group : groups_) {
+    for (Tensor& parameter : group.parameters) {
+      const Tensor grad = parameter.requires_grad() ? parameter.grad() : Tensor();
+      if (grad.defined()) update({parameter, grad, group.options, at});
+      ++at;
     }
   }
+}
+
+// A module may have moved since the last step, and an option may have become one that needs the slot.
+Tensor& Optimizer::slot(size_t slot, const Update& update) {
+  Tensor& tensor = slots_[slot].tensors[update.at];
+  if (!tensor.defined()) tensor = zeros_like(update.parameter);
+  if (tensor.device() != update.parameter.device()) tensor.move_to_(update.parameter.device());
+  if (tensor.dtype() != update.parameter.dtype()) tensor.convert_(update.parameter.dtype());
+  return tensor;
+}
+
+void Optimizer::zero_grad() {
+  for (Group& group : groups_)
+    for (Tensor& parameter : group.parameters) parameter.clear_grad();
+}
+
+// --- State.
+
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> all;
+  for (const Slot& slot : slots_)
+    for (size_t i = 0; i < slot.tensors.size(); ++i)
+      if (slot.tensors[i].defined()) all.push_back({slot.name + ("." + std::to_string(i)), slot.tensors[i]});
   return all;
 }
 
 namespace {
-
 const Tensor& find(const std::vector<NamedTensor>& state, const NamedTensor& wanted) {
   const auto entry = std::ranges::find(state, wanted.name, &NamedTensor::name);
-  if (entry == state.end() || !entry->tensor.defined()) {
+  if (entry == state.end() || !entry->tensor.defined())
     throw Error(Code::invalid, "[load_state] tensor " + wanted.name + " is missing");
-  }
   const Tensor& found = entry->tensor;
-  if (found.shape() != wanted.tensor.shape() || found.dtype() != wanted.tensor.dtype()) {
+  if (found.shape() != wanted.tensor.shape() || found.dtype() != wanted.tensor.dtype())
     throw Error(Code::invalid, "[load_state] tensor " + wanted.name + " is " + dtype_name(found.dtype()) + " " +
                                    found.shape().text() + ", expected " + dtype_name(wanted.tensor.dtype()) + " " +
                                    wanted.tensor.shape().text());
-  }
   return found;
 }
-
 }  // namespace
 
-void restore_state(const std::vector<StateGroup>& groups, const std::vector<NamedTensor>& state, int64_t steps) {
+void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
   if (steps < 0) throw Error(Code::invalid, "[load_state] steps must not be negative, got " + std::to_string(steps));
   std::vector<std::pair<Tensor, Tensor>> copies;
-  for (const NamedTensor& own : collect_state(groups)) copies.emplace_back(own.tensor, find(state, own));
+  for (const NamedTensor& own : state()) copies.emplace_back(own.tensor, find(given, own));
   const NoGrad unrecorded;
   for (auto& [own, source] : copies) own.copy_(source);
-}
-
-std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters) {
-  std::vector<Tensor> zeros;
-  for (const Tensor& parameter : parameters) zeros.push_back(zeros_like(parameter));
-  return zeros;
-}
-
-void follow(Tensor& state, const Tensor& parameter) {
-  if (state.defined() && state.device() != parameter.device()) state.move_to_(parameter.device());
+  steps_ = steps;
 }
 
 }  // namespace plugrad::nn

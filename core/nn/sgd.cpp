@@ -1,5 +1,3 @@
-#include <core/nn/state.hpp>
-#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -7,34 +5,33 @@
 #include <utility>
 
 namespace plugrad::nn {
-
-Sgd::Sgd(std::vector<Tensor> parameters, double rate, SgdOptions options)
-    : Optimizer(std::move(parameters), rate), options_(options) {
-  require_option("the momentum", options_.momentum);
-  require_option("the weight decay", options_.weight_decay);
-  if (options_.nesterov && options_.momentum == 0) throw Error(Code::invalid, "[sgd] nesterov needs a momentum above 0");
-  if (options_.momentum != 0) velocity_ = zeros_for(parameters_);
+namespace {
+enum { kRate, kMomentum, kWeightDecay, kNesterov };
 }
 
-void Sgd::step() {
-  const NoGrad unrecorded;
-  ++steps_;
-  const SgdStep step{rate_, options_.momentum, options_.weight_decay, options_.nesterov};
+SGD::SGD(std::vector<ParameterGroup> groups, double lr, SGDOptions options)
+    : Optimizer("sgd",
+                {{"lr", lr},
+                 {"momentum", options.momentum},
+                 {"weight_decay", options.weight_decay},
+                 {"nesterov", options.nesterov ? 1.0 : 0.0}},
+                {{"momentum_buffer"}}) {
+  add_groups(std::move(groups));
+}
+SGD::SGD(std::vector<Tensor> parameters, double lr, SGDOptions options)
+    : SGD(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
+
+void SGD::check(std::span<const double> options) const {
+  if (options[kNesterov] != 0 && options[kMomentum] == 0)
+    throw Error(Code::invalid, "[sgd] nesterov needs a momentum above 0");
+}
+
+bool SGD::has_slot(size_t, std::span<const double> options) const { return options[kMomentum] != 0; }
+
+void SGD::update(const Update& u) {
+  const SgdStep step{u.options[kRate], u.options[kMomentum], u.options[kWeightDecay], u.options[kNesterov] != 0};
   Tensor none;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = gradient_of(parameters_[i]);
-    if (!grad.defined()) continue;
-    Tensor& velocity = velocity_.empty() ? none : velocity_[i];
-    follow(velocity, parameters_[i]);
-    sgd_step(parameters_[i], velocity, grad, step);
-  }
-}
-
-std::vector<NamedTensor> Sgd::state() const { return collect_state({{"momentum_buffer", &velocity_}}); }
-
-void Sgd::load_state(const std::vector<NamedTensor>& state, int64_t steps) {
-  restore_state({{"momentum_buffer", &velocity_}}, state, steps);
-  steps_ = steps;
+  sgd_step(u.parameter, step.momentum != 0 ? slot(0, u) : none, u.grad, step);
 }
 
 }  // namespace plugrad::nn

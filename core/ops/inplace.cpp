@@ -80,8 +80,7 @@ void Tensor::add_(const Tensor& other, Number scale) {
 }
 
 void Tensor::mul_(Number factor) {
-  static constexpr auto kRule =
-      rule("*", gradient<kPayload>([](const Tensor& grad, double by) { return mul(grad, by); }));
+  static constexpr auto kRule = rule("*", gradient<kPayload>([](const Tensor& grad, double by) { return mul(grad, by); }));
   require_writable(*this, "mul_");
   require_number_dtype(Op::MUL, dtype_of(*this));
   const bool recorded = is_recorded(*this, nullptr);
@@ -123,19 +122,41 @@ void transform(Tensor& x, const char* name, const std::function<Tensor(const Ten
   x.copy_(result);
 }
 
+namespace {
+// Gives a leaf the memory of another tensor, and its gradient. Its node, to which the graph and hooks refer, stays.
+void exchange(Tensor& leaf, const Tensor& memory, const Tensor& grad) {
+  Impl& impl = leaf.impl();
+  impl.device = &device_of(memory);
+  impl.storage = memory.impl().storage;
+  impl.view = view_of(memory);
+  if (Node* node = holder(leaf)) {
+    node->dtype = dtype_of(memory);
+    node->grad = grad;
+  }
+  refresh_hooked_leaf(leaf);
+}
+
+void require_leaf(const Tensor& x, const char* name, const char* instead) {
+  require_defined(x, name);
+  if (!x.is_leaf())
+    throw Error(Code::invalid,
+                std::string("[") + name + "] this tensor is the result of an op, and only leaves change so: " + instead);
+}
+}  // namespace
+
 void Tensor::move_to_(Device device) {
-  require_defined(*this, "move_to_");
-  if (!is_leaf())
-    throw Error(Code::invalid, "[move_to_] this tensor is the result of an op, and only leaves move: copy it with to()");
+  require_leaf(*this, "move_to_", "copy it with to()");
   const NoGrad unrecorded;
-  const Tensor there = plugrad::to(detach(), device);
-  Tensor grad_there;
-  if (grad().defined()) grad_there = plugrad::to(grad(), device);
-  impl_->device = &device.state();
-  impl_->storage = there.impl().storage;
-  impl_->view = view_of(there);
-  if (grad_there.defined()) set_grad(grad_there);
-  refresh_hooked_leaf(*this);
+  exchange(*this, plugrad::to(detach(), device), grad().defined() ? plugrad::to(grad(), device) : Tensor());
+}
+
+void Tensor::convert_(DType wanted) {
+  require_leaf(*this, "convert_", "convert it with cast()");
+  if (requires_grad() && !is_floating(wanted))
+    throw Error(Code::invalid, std::string("[convert_] this tensor requires a gradient, and ") + dtype_name(wanted) +
+                                   " has none: give a floating dtype");
+  const NoGrad unrecorded;
+  exchange(*this, cast(detach(), wanted), grad().defined() ? cast(grad(), wanted) : Tensor());
 }
 
 }  // namespace plugrad

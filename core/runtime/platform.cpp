@@ -1,6 +1,7 @@
 #include <core/runtime/platform.hpp>
 
 #include <cerrno>
+#include <cxxabi.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,6 +133,11 @@ void permit_access(const void* memory, uint64_t bytes) { __asan_unpoison_memory_
 void forbid_access(const void*, uint64_t) {}
 void permit_access(const void*, uint64_t) {}
 #endif
+
+std::string type_name(const std::type_info& type) {
+  const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), std::free);
+  return name ? name.get() : type.name();
+}
 
 uint64_t installed_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <typeinfo>
 
 namespace plugrad::platform {
 
@@ -33,6 +34,8 @@ void free_pages(void* pages, uint64_t bytes);
 // Tells the address sanitizer that access to memory is forbidden or permitted again. No effect without it.
 void forbid_access(const void* memory, uint64_t bytes);
 void permit_access(const void* memory, uint64_t bytes);
+// The name of a type as the program's source has it: "plugrad::nn::Linear".
+std::string type_name(const std::type_info& type);
 // The machine's memory in bytes.
 uint64_t installed_memory();
 

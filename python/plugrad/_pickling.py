@@ -17,8 +17,7 @@ def network(kind: Any, arguments: tuple[Any, ...], device: str, numbers: list[fl
     return made
 
 
-def optimizer(kind: Any, parameters: list[_plugrad.Tensor], lr: float, options: dict[str, Any],
-              state: dict[str, _plugrad.Tensor], steps: int) -> Any:
-    made = kind(parameters, lr, **options)
+def optimizer(kind: Any, groups: list[dict[str, Any]], state: dict[str, _plugrad.Tensor], steps: int) -> Any:
+    made = kind(groups)
     made.load_state_dict(state, steps)
     return made

@@ -81,8 +81,7 @@ def test_frozen_parameters_and_buffers_are_in_the_state():
     assert net.layer.weight.item() == before and net.layer.bias.grad is not None
     with pytest.raises(ValueError, match="layer"):
         net.register_buffer("layer", [1.0])
-    with pytest.raises(ValueError, match="'f64' is a dtype"):
-        net.to("f64")
+    assert net.to("f64").layer.weight.dtype == "f64" and net.mean.dtype == "f64" and net.layer.bias.grad.dtype == "f64"
 
 
 def test_parameters_of_large_modules_are_quick():
@@ -112,9 +111,9 @@ def test_a_model_and_its_optimiser_are_copied_together():
 @pytest.mark.parametrize("make, message", [
     (lambda x: optim.SGD([x * 2], 0.1), r"parameter 0 of shape \(1,\) is the result of \*"),
     (lambda x: optim.Adam([x, plugrad.ones(2)]), r"parameter 1 of shape \(2,\) requires no gradient"),
-    (lambda x: optim.SGD([x], -1), "learning rate is -1"), (lambda x: optim.Adam([x], math.nan), "learning rate is nan"),
-    (lambda x: setattr(optim.SGD([x], 1), "lr", math.inf), "learning rate is inf"),
-    (lambda x: optim.SGD([x], 1, momentum=-1), "momentum is -1"), (lambda x: optim.Adam([x], eps=-1), "epsilon is -1")])
+    (lambda x: optim.SGD([x], -1), "lr is -1"), (lambda x: optim.Adam([x], math.nan), "lr is nan"),
+    (lambda x: setattr(optim.SGD([x], 1), "lr", math.inf), "lr is inf"),
+    (lambda x: optim.SGD([x], 1, momentum=-1), "momentum is -1"), (lambda x: optim.Adam([x], eps=-1), "eps is -1")])
 def test_what_optimisers_refuse(make, message):
     with pytest.raises(ValueError, match=message):
         make(Tensor([1.0]))
@@ -147,7 +146,8 @@ def test_activations_and_losses():
     assert nn.Sigmoid()(x).tolist() == x.sigmoid().tolist()
     assert nn.Softmax()(x).sum().item() == pytest.approx(1) and nn.Flatten()(plugrad.ones((2, 3, 4))).shape == (2, 12)
     assert nn.Identity()(x) is x
-    assert nn.mse_loss(x, plugrad.zeros((1, 2))).item() == 2.5 and nn.MSELoss("sum")(x, plugrad.zeros((1, 2))).item() == 5
+    zeros = plugrad.zeros((1, 2))
+    assert nn.mse_loss(x, zeros).item() == 2.5 and nn.MSELoss(reduction="sum")(x, zeros).item() == 5
     assert nn.max_margin_loss(x, plugrad.tensor([[1.0, 1.0]]), "none").tolist() == [[2, 0]]
     assert nn.MaxMarginLoss()(x, x * 0 + 1).item() == 1
     labels = plugrad.tensor([1], dtype="i64")
@@ -200,11 +200,6 @@ def test_optimiser_state():
                          (lambda: optim.SGD([x], 0.1, nesterov=True), ValueError)):
         with pytest.raises(error):
             wrong()
-
-
-def test_cosine_rate():
-    assert optim.cosine_rate(1, 0, 10) == 1 and optim.cosine_rate(1, 10, 10) == pytest.approx(0)
-    assert optim.cosine_rate(1, 5, 10, floor=0.5) == pytest.approx(0.75)
 
 
 def test_fit_learns_moons(capsys):
@@ -296,8 +291,8 @@ def test_dropout_while_training_only():
     assert net.train().rest[0].training and nn.Dropout(0.0)(x).tolist() == x.tolist()
     dropped = nn.Dropout(0.25)(plugrad.ones(10_000))
     assert sorted(set(dropped.tolist())) == pytest.approx([0, 4 / 3]) and abs(dropped.mean().item() - 1) < 0.05
-    with pytest.raises(ValueError, match="a module moves to devices, and .*f16.* is a dtype"):
-        net.to(plugrad.f16)
+    with pytest.raises(ValueError, match="a module cannot be i64"):
+        net.to(plugrad.i64)
 
 
 @pytest.mark.parametrize("layer, shape, function, rank", [

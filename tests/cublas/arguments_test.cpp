@@ -42,6 +42,10 @@ class CublasArguments : public testing::Test {
   void TearDown() override {
     cudaDeviceReset();
     cudaStreamDestroy(stream_);
+    destroy();
+  }
+  void destroy() {
+    EXPECT_EQ(function<cublas::Status (*)(cublas::Handle)>("cublasDestroy_v2")(handle_), cublas::kSuccess);
   }
   int set_workspace(void* at) { return function<cublas::SetWorkspace>("cublasSetWorkspace_v2")(handle_, at, kWorkspace); }
   int multiply(const Arguments& g) {
@@ -101,6 +105,7 @@ TEST_F(ArgumentsOfCublas, WorkspaceIsOfTheDevice) {
   std::vector<char> host(kWorkspace);
   EXPECT_NE(set_workspace(host.data()), cublas::kSuccess);
   EXPECT_NE(set_workspace(workspace_ + 8), cublas::kSuccess) << "it is not aligned";
+  destroy();
   ASSERT_EQ(function<cublas::Create>("cublasCreate_v2")(&handle_), cublas::kSuccess);
   ASSERT_EQ(function<cublas::SetStream>("cublasSetStream_v2")(handle_, stream_), cublas::kSuccess);
   multiply({});

@@ -197,6 +197,11 @@ cublas::Status cublasCreate_v2(cublas::Handle* handle) {
   return cublas::kSuccess;
 }
 
+cublas::Status cublasDestroy_v2(cublas::Handle handle) {
+  delete static_cast<Context*>(handle);
+  return cublas::kSuccess;
+}
+
 // As in cuBLAS, setting a stream resets the workspace to the library's own.
 cublas::Status cublasSetStream_v2(cublas::Handle handle, cudaStream_t stream) {
   *context_of(handle) = {stream, false};

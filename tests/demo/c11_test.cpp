@@ -1,5 +1,7 @@
 // The plugin in plain C, which has the ops of an MLP in f32 and no fused ones: it trains as the other plugins do.
-#include <plugrad/nn/module.hpp>
+#include <plugrad/nn/activations.hpp>
+#include <plugrad/nn/containers.hpp>
+#include <plugrad/nn/layers.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -32,7 +34,7 @@ Tensor targets(Device device) {
 std::vector<double> losses_on(Device device, const Make& make) {
   manual_seed(17);
   const Device reference("reference");
-  nn::Sequential net({std::make_shared<nn::Linear>(kIn, 8, true, DType::f32, reference), nn::relu(),
+  nn::Sequential net({std::make_shared<nn::Linear>(kIn, 8, true, DType::f32, reference), std::make_shared<nn::ReLU>(),
                       std::make_shared<nn::Linear>(8, kClasses, true, DType::f32, reference)});
   net.to(device);
   const auto optimizer = make(net.parameters());
@@ -41,7 +43,7 @@ std::vector<double> losses_on(Device device, const Make& make) {
   for (int step = 0; step < 60; ++step) {
     const Tensor loss = cross_entropy(net(x), y);
     losses.push_back(loss.item<float>());
-    optimizer->clear_grad();
+    optimizer->zero_grad();
     loss.backward();
     optimizer->step();
   }
@@ -65,12 +67,12 @@ class C11 : public ::testing::Test {
 };
 
 TEST_F(C11, TrainsWithPlainSteps) {
-  expect_equal_losses([](std::vector<Tensor> p) { return std::make_unique<nn::Sgd>(std::move(p), 0.5); });
+  expect_equal_losses([](std::vector<Tensor> p) { return std::make_unique<nn::SGD>(std::move(p), 0.5); });
 }
 TEST_F(C11, TrainsWithMomentum) {
   expect_equal_losses([](std::vector<Tensor> p) {
-    return std::make_unique<nn::Sgd>(std::move(p), 0.1,
-                                     nn::SgdOptions{.momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
+    return std::make_unique<nn::SGD>(std::move(p), 0.1,
+                                     nn::SGDOptions{.momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
   });
 }
 TEST_F(C11, TrainsWithAdam) {

@@ -156,11 +156,11 @@ TEST(Moons, WithTensorsHaveTheLossesOfTheOriginal) {
   const Net net;
   const Tensor points = Tensor::from(moons().points, {moons().count(), 2}),
                labels = Tensor::from(moons().labels, {moons().count(), 1});
-  nn::Sgd optimizer(net.parameters(), 1.0);
+  nn::SGD optimizer(net.parameters(), 1.0);
   for (size_t step = 0; step < moons().steps.size(); ++step) {
     const auto [loss, accuracy] = loss_of(net, points, labels);
     expect_moons_step(step, loss.item<double>(), accuracy);
-    optimizer.clear_grad();
+    optimizer.zero_grad();
     loss.backward();
     optimizer.set_rate(moons_rate(step));
     optimizer.step();

@@ -1,6 +1,6 @@
 // Concurrency: first uses, a shared device, handles passed between threads, parallel passes. Also for the thread sanitizer.
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/nn/module.hpp>
+#include <plugrad/nn/layers.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/matmul.hpp>

@@ -144,6 +144,7 @@ void Trainer::load(const std::string& path) {
   std::vector<nn::NamedTensor> state = optimizer_->state();
   for (nn::NamedTensor& entry : state) entry.tensor = file.tensors.at("optimizer." + entry.name);
   optimizer_->load_state(state, steps);
+  schedule_->set_epoch(steps);
   copy_into(parameters, file);
   set_generator_state(device_, generator);
   history_ = std::move(history);

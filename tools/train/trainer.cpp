@@ -2,6 +2,9 @@
 
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/io/shuffle.hpp>
+#include <plugrad/nn/activations.hpp>
+#include <plugrad/nn/layers.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
@@ -44,7 +47,7 @@ std::shared_ptr<nn::Sequential> make_mlp(int64_t inputs, const std::vector<int64
   std::vector<std::shared_ptr<nn::Module>> layers;
   for (const int64_t width : hidden) {
     layers.push_back(std::make_shared<nn::Linear>(inputs, width, true, DType::f32, device));
-    layers.push_back(nn::relu());
+    layers.push_back(std::make_shared<nn::ReLU>());
     inputs = width;
   }
   layers.push_back(std::make_shared<nn::Linear>(inputs, outputs, true, DType::f32, device));
@@ -67,6 +70,7 @@ Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
   set_generator_state(device_, {config_.seed, 0});
   network_ = make_mlp(data.train.features, config_.hidden, outputs_, device_);
   optimizer_ = std::make_unique<nn::Adam>(network_->parameters(), config_.rate);
+  schedule_ = std::make_unique<nn::CosineAnnealingLR>(*optimizer_, std::max<int64_t>(total_steps(), 1));
 }
 
 int64_t Trainer::steps_per_epoch() const { return (train_.count() + config_.batch - 1) / config_.batch; }
@@ -88,10 +92,10 @@ Tensor Trainer::train_step() {
   const int64_t count = std::min(config_.batch, train_.count() - first);
   const auto batch = train_.gather_rows(std::span(rows_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
   const Tensor loss = mean_loss(network_->forward(batch.inputs), batch.targets, objective_);
-  optimizer_->clear_grad();
+  optimizer_->zero_grad();
   loss.backward();
-  optimizer_->set_rate(nn::cosine_rate(config_.rate, step(), total_steps()));
   optimizer_->step();
+  schedule_->step();
   return loss.detach();
 }
 

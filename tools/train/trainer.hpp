@@ -1,7 +1,8 @@
 // The training loop: an MLP with ReLU, Adam, a cosine schedule.
 #pragma once
-#include <plugrad/nn/module.hpp>
+#include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/optimizer.hpp>
+#include <plugrad/nn/schedules.hpp>
 #include <tools/train/config.hpp>
 #include <tools/train/data.hpp>
 
@@ -81,6 +82,7 @@ class Trainer {
   std::unique_ptr<DeviceSamples> judged_;  // null: the training set
   std::shared_ptr<nn::Sequential> network_;
   std::unique_ptr<nn::Adam> optimizer_;
+  std::unique_ptr<nn::CosineAnnealingLR> schedule_;
   History history_;
   int64_t shuffled_epoch_ = -1;
   std::vector<int64_t> rows_;  // of that epoch

@@ -1,8 +1,17 @@
-// Modules: functions of tensors with parameters.
+// Modules: functions of tensors with parameters. A module is a struct whose members are tensors and other modules; it names
+// them in members(), and everything else follows from that:
+//
+//   struct Classifier final : nn::Module {
+//     nn::Conv2d conv{1, 16, 3};
+//     nn::Linear out{16, 10};
+//     void members(nn::Members& all) override { all("conv", conv), all("out", out); }
+//     Tensor forward(const Tensor& x) const override { return out(mean(relu(conv(x)), {-1, -2})); }
+//   };
 #pragma once
-#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,64 +19,124 @@
 
 namespace plugrad::nn {
 
+class Module;
+
+// "0.1", for detail().
+PLUGRAD_API std::string number_text(double number);
+
 struct NamedTensor {
   std::string name;  // "0.weight"
   Tensor tensor;
 };
+struct NamedModule {
+  std::string name;
+  Module* module;
+};
 
-// Several threads may call forward at once, unless one of them changes parameters.
+// Receives a module's members, in the order of its state.
+class PLUGRAD_API Members {
+ public:
+  // A parameter. An undefined tensor, such as a bias that is left out, is none.
+  void operator()(std::string name, Tensor& parameter);
+  void operator()(std::string name, Module& module);
+  // A module that others may share; a null pointer is left out.
+  void operator()(std::string name, const std::shared_ptr<Module>& module);
+  // A tensor that is no parameter, but moves with the module. persistent: whether state_dict has it.
+  void buffer(std::string name, Tensor& tensor, bool persistent = true);
+
+ private:
+  friend class Module;
+  enum class Role : uint8_t { parameter, buffer, scratch };
+  struct TensorMember {
+    std::string name;
+    Tensor* tensor;
+    Role role;
+  };
+  void add(std::string name, Tensor& tensor, Role role);
+  std::vector<TensorMember> tensors_;
+  std::vector<NamedModule> modules_;
+};
+
+// Called before forward with its argument, and after it with its result too. A tensor that a hook returns replaces the
+// argument or the result; an undefined one does not.
+using ForwardPreHook = std::function<Tensor(const Module& module, const Tensor& x)>;
+using ForwardHook = std::function<Tensor(const Module& module, const Tensor& x, const Tensor& out)>;
+struct ForwardHooks;
+// Removes a hook. It does not keep the module alive.
+class PLUGRAD_API ForwardHookHandle {
+ public:
+  ForwardHookHandle() = default;
+  ForwardHookHandle(std::weak_ptr<ForwardHooks> hooks, uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
+  void remove();  // does nothing if it was removed before
+
+ private:
+  std::weak_ptr<ForwardHooks> hooks_;
+  uint64_t id_ = 0;
+};
+
+// The names that load_state_dict did not find in the state, and those that it did not expect there.
+struct LoadResult {
+  std::vector<std::string> missing_keys, unexpected_keys;
+};
+
+// A copy of a module shares its tensors and hooks. Several threads may call forward at once, unless one of them changes the
+// module.
 class PLUGRAD_API Module {
  public:
   virtual ~Module();
-  virtual Tensor forward(const Tensor& x) const = 0;
-  Tensor operator()(const Tensor& x) const { return forward(x); }
-  // "Linear(784, 512)"
-  virtual std::string text() const = 0;
+  // Names the members to `all`. A module without members leaves it out.
+  virtual void members(Members& all);
+  // Throws Error (invalid) for a module that does not define it, because its forward takes other arguments.
+  virtual Tensor forward(const Tensor& x) const;
+  // forward, with the hooks around it.
+  Tensor operator()(const Tensor& x) const;
+  // "Linear(784, 512)": the name of the class with detail() and the modules inside.
+  std::string text() const;
+
   // All parameters with their names, own ones first. The tensors are handles: writing one in place changes the module.
-  virtual std::vector<NamedTensor> named_parameters() const { return {}; }
+  std::vector<NamedTensor> named_parameters() const;
+  // Each parameter once, also if several modules share it.
   std::vector<Tensor> parameters() const;
-  void clear_grad();
-  // Moves the parameters to a device. Their leaves stay the same, so an optimiser's handles remain valid.
+  std::vector<NamedTensor> named_buffers() const;
+  std::vector<Tensor> buffers() const;
+  // The modules among the members; then those with this one, named "", and all inner ones.
+  std::vector<NamedModule> named_children() const;
+  std::vector<NamedModule> named_modules() const;
+  // Calls function with each inner module, and then with this one.
+  void apply(const std::function<void(Module&)>& function);
+
+  // Parameters and persistent buffers by name: the same memory, outside the graph.
+  std::vector<NamedTensor> state_dict() const;
+  // Copies values into the parameters and buffers of the same names; devices and dtypes may differ. Throws Error (invalid),
+  // and changes nothing, if a shape differs, or, if strict, a name is missing or unexpected.
+  LoadResult load_state_dict(const std::vector<NamedTensor>& state, bool strict = true);
+
+  // Sets training() of this module and all inner ones; layers such as Dropout use it.
+  void train(bool mode = true);
+  void eval() { train(false); }
+  bool training() const { return training_; }
+  // false freezes all parameters, which stay in parameters() and state_dict(); true lets them be trained again.
+  void requires_grad_(bool on = true);
+  void zero_grad();  // drops the gradients of all parameters
+  // Moves parameters and buffers to a device, or converts the floating ones to another dtype. The leaves stay the same, so
+  // the handles of optimisers remain valid.
   void to(Device device);
-};
+  void to(DType dtype);
 
-// y = x W^T + b for x (.., in) -> (.., out); W (out, in), b (out). Both start uniform in +-1/sqrt(in), as in PyTorch.
-class PLUGRAD_API Linear final : public Module {
- public:
-  Linear(int64_t in, int64_t out, bool bias = true, DType dtype = DType::f32, Device device = default_device());
-  Tensor forward(const Tensor& x) const override;
-  std::string text() const override;
-  std::vector<NamedTensor> named_parameters() const override;
-  Tensor weight, bias;
-};
+  ForwardHookHandle register_forward_pre_hook(ForwardPreHook hook);
+  ForwardHookHandle register_forward_hook(ForwardHook hook);
 
-// An activation: a function without parameters.
-class PLUGRAD_API Activation final : public Module {
- public:
-  Activation(std::string name, Tensor (*function)(const Tensor&)) : name_(std::move(name)), function_(function) {}
-  Tensor forward(const Tensor& x) const override { return function_(x); }
-  std::string text() const override { return name_ + "()"; }
+ protected:
+  // What text() says between the parentheses before the inner modules: "784, 512".
+  virtual std::string detail() const;
 
  private:
-  std::string name_;
-  Tensor (*function_)(const Tensor&);
-};
-PLUGRAD_API std::shared_ptr<Module> relu();
-PLUGRAD_API std::shared_ptr<Module> tanh();
-PLUGRAD_API std::shared_ptr<Module> sigmoid();
+  Members own_members() const;
+  std::vector<NamedTensor> collect(bool (*wanted)(Members::Role)) const;
+  std::vector<Tensor> all_tensors() const;
 
-// Applies modules one after another. Parameters are named by position: "0.weight".
-class PLUGRAD_API Sequential final : public Module {
- public:
-  explicit Sequential(std::vector<std::shared_ptr<Module>> modules) : modules_(std::move(modules)) {}
-  Tensor forward(const Tensor& x) const override;
-  std::string text() const override;
-  std::vector<NamedTensor> named_parameters() const override;
-  size_t size() const { return modules_.size(); }
-  Module& operator[](size_t i) const { return *modules_.at(i); }
-
- private:
-  std::vector<std::shared_ptr<Module>> modules_;
+  bool training_ = true;
+  std::shared_ptr<ForwardHooks> hooks_;
 };
 
 }  // namespace plugrad::nn

@@ -4,85 +4,178 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plugrad::nn {
 
+// Parameters with options of their own, by name: {"lr", 1e-4}, {"weight_decay", 0}. The optimiser's serve for the others.
+struct ParameterGroup {
+  std::vector<Tensor> parameters;
+  std::map<std::string, double> options = {};
+};
+
 // Not thread-safe.
 class PLUGRAD_API Optimizer {
  public:
-  // The parameters are leaves that require gradients, or did so (is_parameter). Throws Error (invalid) for other tensors,
-  // and for a rate that is negative or not finite.
-  Optimizer(std::vector<Tensor> parameters, double rate);
   virtual ~Optimizer();
   // Makes one step with the current gradients. Records no graph.
-  virtual void step() = 0;
-  void clear_grad();
-  double rate() const { return rate_; }
-  // Throws Error (invalid) for a rate that is negative or not finite.
+  void step();
+  void zero_grad();  // drops the gradients of all parameters
+
+  // The number of groups; one, if the parameters were given without groups.
+  size_t groups() const { return groups_.size(); }
+  const std::vector<Tensor>& parameters(size_t group) const { return groups_.at(group).parameters; }
+  // Adds parameters, for which the optimiser's first options serve unless the group has its own.
+  void add_param_group(ParameterGroup group);
+  // An option of a group, such as "lr". Throws Error (invalid), which names what is expected, for an unknown name and for a
+  // value out of range.
+  double option(std::string_view name, size_t group = 0) const;
+  void set_option(std::string_view name, double value, size_t group = 0);
+  std::vector<std::string> option_names() const;
+  // The learning rate of the first group; set_rate sets that of all groups.
+  double rate() const { return option("lr"); }
   void set_rate(double rate);
-  // The tensors that a checkpoint stores besides the parameters and steps(), by name ("exp_avg.0").
-  virtual std::vector<NamedTensor> state() const = 0;
+  // The learning rate that a group had when a schedule first asked for it: schedules count from there.
+  double initial_rate(size_t group);
+
+  // The tensors that a checkpoint stores besides the parameters and steps(), by name ("exp_avg.0"), where the numbers count
+  // the parameters of all groups.
+  virtual std::vector<NamedTensor> state() const;
   // Restores both. If a tensor is missing or has another shape, throws Error (invalid) with its name and changes nothing.
-  virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps) = 0;
+  virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps);
   int64_t steps() const { return steps_; }
 
  protected:
-  // The gradient that a step uses; undefined for a parameter that the step skips.
-  static Tensor gradient_of(const Tensor& parameter);
-  std::vector<Tensor> parameters_;
-  double rate_;
+  // An option by its name and default. Its values lie in [0, below).
+  struct Option {
+    const char* name;
+    double value;
+    double below = std::numeric_limits<double>::infinity();
+  };
+  // Tensors of an optimiser, one per parameter, named "NAME.0". They are made when a step needs them, or at once.
+  struct Slot {
+    const char* name;
+    std::vector<Tensor> tensors = {};
+  };
+  // One parameter in a step. `at` counts the parameters of all groups.
+  struct Update {
+    Tensor& parameter;
+    const Tensor& grad;
+    std::span<const double> options;
+    size_t at;
+  };
+  Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots);
+  // Adds the groups that the constructor of a derived class was given. Throws Error (invalid) for tensors that are no leaves
+  // or require no gradient, and for options out of range.
+  void add_groups(std::vector<ParameterGroup> groups);
+  virtual void update(const Update& update) = 0;
+  // Whether a slot has tensors from the start, given the group's options.
+  virtual bool has_slot(size_t slot, std::span<const double> options) const;
+  // Called for each added parameter and after load_state.
+  virtual void resized() {}
+  // Checks the options of a group together.
+  virtual void check(std::span<const double> options) const;
+  // The slot's tensor for the parameter of an update, on its device.
+  Tensor& slot(size_t slot, const Update& update);
+  const char* name_;
+  std::vector<Slot> slots_;
+
+ private:
+  struct Group {
+    std::vector<Tensor> parameters;
+    std::vector<double> options;
+    std::optional<double> initial_rate = std::nullopt;
+  };
+  size_t index_of(std::string_view name) const;
+  void require_option(size_t option, double value) const;
+  std::vector<Option> options_;
+  std::vector<Group> groups_;
+
+ protected:
+  std::vector<Tensor> all_parameters() const;
   int64_t steps_ = 0;
 };
 
-struct SgdOptions {
+struct SGDOptions {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
-// Computes the same steps as torch.optim.SGD with dampening 0. Throws Error (invalid) for nesterov without momentum and for
-// options that are negative or not finite.
-class PLUGRAD_API Sgd final : public Optimizer {
+// Computes the same steps as torch.optim.SGD with dampening 0. Options: lr, momentum, weight_decay, nesterov (0 or 1).
+// Throws Error (invalid) for nesterov without momentum.
+class PLUGRAD_API SGD final : public Optimizer {
  public:
-  Sgd(std::vector<Tensor> parameters, double rate, SgdOptions options = {});
-  void step() override;
-  std::vector<NamedTensor> state() const override;
-  void load_state(const std::vector<NamedTensor>& state, int64_t steps) override;
-  const SgdOptions& options() const { return options_; }
+  SGD(std::vector<Tensor> parameters, double lr = 1e-3, SGDOptions options = {});
+  SGD(std::vector<ParameterGroup> groups, double lr = 1e-3, SGDOptions options = {});
 
  private:
-  SgdOptions options_;
-  std::vector<Tensor> velocity_;
+  void update(const Update& update) override;
+  bool has_slot(size_t slot, std::span<const double> options) const override;
+  void check(std::span<const double> options) const override;
 };
 
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
-// Computes the same steps as torch.optim.Adam, and counts them for each parameter. AdamW decouples the weight decay. Throws
-// Error (invalid) for betas outside [0, 1) and for other options that are negative or not finite.
+// Computes the same steps as torch.optim.Adam, and counts them for each parameter. Options: lr, beta1 and beta2, below 1,
+// eps, weight_decay. AdamW decouples the weight decay.
 class PLUGRAD_API Adam : public Optimizer {
  public:
-  Adam(std::vector<Tensor> parameters, double rate, AdamOptions options = {});
-  void step() override;
+  Adam(std::vector<Tensor> parameters, double lr = 1e-3, AdamOptions options = {});
+  Adam(std::vector<ParameterGroup> groups, double lr = 1e-3, AdamOptions options = {});
   std::vector<NamedTensor> state() const override;
   void load_state(const std::vector<NamedTensor>& state, int64_t steps) override;
-  const AdamOptions& options() const { return options_; }
 
  protected:
-  Adam(std::vector<Tensor> parameters, double rate, AdamOptions options, bool decoupled);
+  Adam(const char* name, std::vector<ParameterGroup> groups, double lr, AdamOptions options, bool decoupled);
 
  private:
-  AdamOptions options_;
+  void update(const Update& update) override;
+  void resized() override;
+  std::vector<Tensor> steps_taken() const;
   bool decoupled_;
-  std::vector<Tensor> m_, v_;
   std::vector<int64_t> taken_;  // steps of each parameter: without a gradient it takes none
 };
 class PLUGRAD_API AdamW final : public Adam {
  public:
-  AdamW(std::vector<Tensor> parameters, double rate, AdamOptions options = {.weight_decay = 0.01});
+  AdamW(std::vector<Tensor> parameters, double lr = 1e-3, AdamOptions options = {.weight_decay = 0.01});
+  AdamW(std::vector<ParameterGroup> groups, double lr = 1e-3, AdamOptions options = {.weight_decay = 0.01});
 };
 
-// The learning rate of a cosine schedule at `step` of `steps`, from base down to floor: Loshchilov and Hutter, SGDR, 2017.
-PLUGRAD_API double cosine_rate(double base, int64_t step, int64_t steps, double floor = 0);
+struct RMSpropOptions {
+  double alpha = 0.99, epsilon = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false;
+};
+// Computes the same steps as torch.optim.RMSprop. Options: lr, alpha, below 1, eps, weight_decay, momentum, centered (0 or
+// 1).
+class PLUGRAD_API RMSprop final : public Optimizer {
+ public:
+  RMSprop(std::vector<Tensor> parameters, double lr = 1e-2, RMSpropOptions options = {});
+  RMSprop(std::vector<ParameterGroup> groups, double lr = 1e-2, RMSpropOptions options = {});
+
+ private:
+  void update(const Update& update) override;
+  bool has_slot(size_t slot, std::span<const double> options) const override;
+};
+
+struct LionOptions {
+  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+};
+// Steps of size lr in the direction of the sign of beta1 m + (1 - beta1) grad, and of the decoupled weight decay; then m
+// becomes beta2 m + (1 - beta2) grad: Chen et al., Symbolic Discovery of Optimization Algorithms, 2023. Options: lr, beta1
+// and beta2, below 1, weight_decay.
+class PLUGRAD_API Lion final : public Optimizer {
+ public:
+  Lion(std::vector<Tensor> parameters, double lr = 1e-4, LionOptions options = {});
+  Lion(std::vector<ParameterGroup> groups, double lr = 1e-4, LionOptions options = {});
+
+ private:
+  void update(const Update& update) override;
+};
 
 }  // namespace plugrad::nn

@@ -101,8 +101,10 @@ class PLUGRAD_API Tensor {
   void fill_(Number value);
   void add_(const Tensor& other, Number scale = 1);  // this += scale * other
   void mul_(Number factor);
-  // Moves the storage of this leaf to another device; optimisers and modules keep their handle.
+  // Moves this leaf and its gradient to another device, or converts them to another dtype; optimisers and modules keep their
+  // handle. Throws Error (invalid) for the result of an op, and for a dtype without gradients if this requires one.
   void move_to_(Device device);
+  void convert_(DType dtype);
 
   // The name, in micrograd's style, of the op that made this tensor, or "" for a leaf.
   const char* op_name() const;

@@ -1,6 +1,5 @@
-// Modules and optimisers, against a loop of doubles that follows PyTorch's formulas.
+// Optimisers, against a loop of doubles that follows PyTorch's formulas.
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/nn/module.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -75,8 +74,8 @@ std::function<void(Numbers&, Numbers&, Numbers&, const Numbers&, int)> adam_loop
   };
 }
 
-Golden sgd(const char* name, double rate, nn::SgdOptions o) {
-  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::Sgd>(std::move(p), rate, o); },
+Golden sgd(const char* name, double rate, nn::SGDOptions o) {
+  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::SGD>(std::move(p), rate, o); },
           sgd_loop(rate, o.momentum, o.weight_decay, o.nesterov)};
 }
 template <class Kind> Golden adam(const char* name, double rate, nn::AdamOptions o) {
@@ -84,18 +83,49 @@ template <class Kind> Golden adam(const char* name, double rate, nn::AdamOptions
           adam_loop(rate, o, std::is_same_v<Kind, nn::AdamW>)};
 }
 
-std::vector<Golden> goldens() {
+Golden rmsprop(const char* name, double rate, nn::RMSpropOptions o) {
   return {
-      sgd("plain", 0.1, {}),
-      sgd("decay", 0.1, {.weight_decay = 0.25}),
-      sgd("momentum", 0.05, {.momentum = 0.9}),
-      sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
-      sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
-      sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
-      adam<nn::Adam>("adam", 0.01, {}),
-      adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
-      adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
-      adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75})};
+      name, [=](std::vector<Tensor> p) { return std::make_unique<nn::RMSprop>(std::move(p), rate, o); },
+      [=, mean = Numbers(kStart.size())](Numbers& p, Numbers& v, Numbers& velocity, const Numbers& grad, int step) mutable {
+        if (step == 1) mean.assign(kStart.size(), 0);
+        for (size_t i = 0; i < p.size(); ++i) {
+          const double g = grad[i] + o.weight_decay * p[i];
+          v[i] = o.alpha * v[i] + (1 - o.alpha) * g * g;
+          mean[i] = o.alpha * mean[i] + (1 - o.alpha) * g;
+          const double variance = o.centered ? v[i] - mean[i] * mean[i] : v[i];
+          velocity[i] = o.momentum * velocity[i] + g / (std::sqrt(variance) + o.epsilon);
+          p[i] -= rate * velocity[i];
+        }
+      }};
+}
+
+Golden lion(const char* name, double rate, nn::LionOptions o) {
+  return {name, [=](std::vector<Tensor> p) { return std::make_unique<nn::Lion>(std::move(p), rate, o); },
+          [=](Numbers& p, Numbers& m, Numbers&, const Numbers& grad, int) {
+            for (size_t i = 0; i < p.size(); ++i) {
+              const double u = o.beta1 * m[i] + (1 - o.beta1) * grad[i];
+              p[i] -= rate * (static_cast<double>(u > 0) - static_cast<double>(u < 0) + o.weight_decay * p[i]);
+              m[i] = o.beta2 * m[i] + (1 - o.beta2) * grad[i];
+            }
+          }};
+}
+
+std::vector<Golden> goldens() {
+  return {sgd("plain", 0.1, {}),
+          sgd("decay", 0.1, {.weight_decay = 0.25}),
+          sgd("momentum", 0.05, {.momentum = 0.9}),
+          sgd("momentum and decay", 0.05, {.momentum = 0.9, .weight_decay = 0.125}),
+          sgd("nesterov", 0.05, {.momentum = 0.75, .nesterov = true}),
+          sgd("nesterov and decay", 0.05, {.momentum = 0.75, .weight_decay = 0.5, .nesterov = true}),
+          adam<nn::Adam>("adam", 0.01, {}),
+          adam<nn::Adam>("adam with decay", 0.01, {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.5}),
+          adam<nn::AdamW>("adamw", 0.01, {.weight_decay = 0.01}),
+          adam<nn::AdamW>("adamw with much decay", 0.1, {.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-4, .weight_decay = 0.75}),
+          rmsprop("rmsprop", 0.01, {.epsilon = 1e-3}),
+          rmsprop("rmsprop, centered", 0.01, {.alpha = 0.75, .epsilon = 0.125, .weight_decay = 0.25, .centered = true}),
+          rmsprop("rmsprop with momentum", 0.01, {.alpha = 0.9, .epsilon = 1e-2, .momentum = 0.5}),
+          lion("lion", 0.0625, {}),
+          lion("lion with decay", 0.0625, {.beta1 = 0.75, .beta2 = 0.5, .weight_decay = 0.5})};
 }
 
 void expect_golden(const Golden& golden, DType dtype, Device device) {
@@ -139,7 +169,7 @@ TEST(Optimizers, UseTheFusedKernelWhereThereIsOne) {
   const Device device = default_device();
   Tensor x = tensor_of(kStart, DType::f32).requires_grad_();
   x.set_grad(tensor_of(gradient(1), DType::f32));
-  nn::Sgd momentum({x}, 0.1, {.momentum = 0.9});
+  nn::SGD momentum({x}, 0.1, {.momentum = 0.9});
   nn::Adam adam({x}, 0.1);
   for (nn::Optimizer* each : std::initializer_list<nn::Optimizer*>{&momentum, &adam}) {
     each->step();
@@ -163,24 +193,24 @@ TEST(Optimizers, LeaveParametersWithoutAGradientAlone) {
     x.requires_grad_(false);
     optimizer->step();
     EXPECT_EQ(numbers_of(x), after);
-    optimizer->clear_grad();
+    optimizer->zero_grad();
     EXPECT_FALSE(x.requires_grad_().grad().defined());
   }
 }
 
 TEST(Optimizers, RefuseWhatMakesNoSense) {
   Tensor x = tensor_of(kStart, DType::f64).requires_grad_();
-  EXPECT_THROW(nn::Sgd({x}, 0.1, {.nesterov = true}), Error);
-  EXPECT_THROW(nn::Sgd({x, Tensor()}, 0.1), Error);
+  EXPECT_THROW(nn::SGD({x}, 0.1, {.nesterov = true}), Error);
+  EXPECT_THROW(nn::SGD({x, Tensor()}, 0.1), Error);
   for (const double rate : {-1.0, std::nan(""), HUGE_VAL}) {
-    EXPECT_THROW(nn::Sgd({x}, rate), Error);
-    EXPECT_THROW(nn::Sgd({x}, 0.1, {.momentum = rate}), Error);
+    EXPECT_THROW(nn::SGD({x}, rate), Error);
+    EXPECT_THROW(nn::SGD({x}, 0.1, {.momentum = rate}), Error);
     EXPECT_THROW(nn::Adam({x}, 0.1, {.weight_decay = rate}), Error);
     EXPECT_THROW(nn::Adam({x}, 0.1, {.epsilon = rate}), Error);
-    EXPECT_THROW(nn::Sgd({x}, 0.1).set_rate(rate), Error);
+    EXPECT_THROW(nn::SGD({x}, 0.1).set_rate(rate), Error);
   }
-  EXPECT_THROW(nn::Sgd({x * 2}, 0.1), Error);
-  EXPECT_THROW(nn::Sgd({x.detach()}, 0.1), Error);
+  EXPECT_THROW(nn::SGD({x * 2}, 0.1), Error);
+  EXPECT_THROW(nn::SGD({x.detach()}, 0.1), Error);
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta1 = 1}), Error);
   EXPECT_THROW(nn::Adam({x}, 0.1, {.beta2 = -0.5}), Error);
   EXPECT_THROW(nn::AdamW({x}, 0.1, {.beta2 = std::nan("")}), Error);
@@ -220,8 +250,8 @@ TEST(Optimizers, NameTheirState) {
     return all;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names(nn::Sgd({x, y}, 0.1)), Names());
-  EXPECT_EQ(names(nn::Sgd({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
+  EXPECT_EQ(names(nn::SGD({x, y}, 0.1)), Names());
+  EXPECT_EQ(names(nn::SGD({x, y}, 0.1, {.momentum = 0.5})), (Names{"momentum_buffer.0 (5,)", "momentum_buffer.1 (2, 2)"}));
   EXPECT_EQ(names(nn::Adam({x, y}, 0.1)), (Names{"exp_avg.0 (5,)", "exp_avg.1 (2, 2)", "exp_avg_sq.0 (5,)",
                                                  "exp_avg_sq.1 (2, 2)", "step.0 ()", "step.1 ()"}));
 }
@@ -283,112 +313,6 @@ TEST(Steps, RefuseStatesOfAnotherShapeAndChangeNothing) {
   Tensor none;
   EXPECT_THROW(sgd_step(p, none, full({5}, 1), {.rate = 0.1}), Error);
   EXPECT_EQ(numbers_of(p), kStart);
-}
-
-TEST(Schedule, OfACosineGoesFromTheBaseToTheFloor) {
-  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 0, 100), 0.5);
-  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 50, 100), 0.25);
-  EXPECT_NEAR(nn::cosine_rate(0.5, 100, 100), 0, 1e-17);
-  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 100, 100, 0.125), 0.125);
-  EXPECT_DOUBLE_EQ(nn::cosine_rate(0.5, 1000, 100, 0.125), 0.125);
-  for (int step = 0; step < 10; ++step) {
-    EXPECT_GT(nn::cosine_rate(1, step, 10), nn::cosine_rate(1, step + 1, 10));
-    EXPECT_NEAR(nn::cosine_rate(1, step, 10), (1 + std::cos(3.14159265358979323846 * step / 10)) / 2, 1e-15);
-  }
-  EXPECT_THROW(nn::cosine_rate(1, 0, 0), Error);
-}
-
-// --- Modules.
-
-nn::Sequential network(DType dtype, Device device = default_device()) {
-  return nn::Sequential({std::make_shared<nn::Linear>(3, 4, true, dtype, device), nn::tanh(),
-                         std::make_shared<nn::Linear>(4, 2, false, dtype, device)});
-}
-
-TEST(Modules, NameTheirParametersAndThemselves) {
-  const nn::Sequential net = network(DType::f32);
-  EXPECT_EQ(net.text(), "Sequential(Linear(3, 4), Tanh(), Linear(4, 2, bias=false))");
-  std::vector<std::string> names;
-  for (const NamedTensor& each : net.named_parameters()) names.push_back(each.name + " " + each.tensor.shape().text());
-  EXPECT_EQ(names, (std::vector<std::string>{"0.weight (4, 3)", "0.bias (4,)", "2.weight (2, 4)"}));
-  EXPECT_EQ(net.parameters().size(), 3u);
-  EXPECT_EQ(net.size(), 3u);
-  const nn::Sequential nested({std::make_shared<nn::Sequential>(net), nn::relu(), nn::sigmoid()});
-  EXPECT_EQ(nested.named_parameters()[2].name, "0.2.weight");
-  EXPECT_EQ(nested.text(), "Sequential(Sequential(Linear(3, 4), Tanh(), Linear(4, 2, bias=false)), ReLU(), Sigmoid())");
-}
-
-TEST(Modules, ALinearIsItsFormula) {
-  manual_seed(2);
-  const nn::Linear linear(3, 2, true, DType::f64);
-  const Numbers w = numbers_of(linear.weight), b = numbers_of(linear.bias), x{1, -2, 0.5, 4, 0, -1};
-  const Numbers y = numbers_of(linear(Tensor::from(x, {2, 3})));
-  for (size_t row = 0; row < 2; ++row)
-    for (size_t out = 0; out < 2; ++out) {
-      double sum = b[out];
-      for (size_t in = 0; in < 3; ++in) sum += x[row * 3 + in] * w[out * 3 + in];
-      EXPECT_NEAR(y[row * 2 + out], sum, 1e-15);
-    }
-  EXPECT_EQ(linear(full({5, 7, 3}, 1, DType::f64)).shape(), Shape({5, 7, 2}));
-  EXPECT_EQ(linear(full({3}, 1, DType::f64)).shape(), Shape({2}));
-  EXPECT_EQ(linear(full({0, 3}, 1, DType::f64)).shape(), Shape({0, 2}));
-  EXPECT_THROW(linear(full({2, 4}, 1, DType::f64)), Error);
-  EXPECT_THROW(linear(Tensor()), Error);
-  EXPECT_THROW(nn::Linear(0, 3), Error);
-}
-
-TEST(Modules, ALinearStartsUniformWithinItsBound) {
-  manual_seed(4);
-  const nn::Linear linear(100, 300, true, DType::f64);
-  for (const Tensor& each : linear.parameters()) {
-    double low = 1, high = -1, sum = 0;
-    for (const double value : numbers_of(each)) {
-      low = std::min(low, value);
-      high = std::max(high, value);
-      sum += value;
-    }
-    EXPECT_GE(low, -0.1);
-    EXPECT_LT(low, -0.09);
-    EXPECT_LE(high, 0.1);
-    EXPECT_GT(high, 0.09);
-    EXPECT_NEAR(sum / static_cast<double>(each.count()), 0, 0.02);
-    EXPECT_TRUE(each.requires_grad());
-  }
-}
-
-TEST(Modules, MoveWithTheirOptimizer) {
-  const Device home = default_device(), away = without_fused_steps();
-  manual_seed(9);
-  nn::Sequential moving = network(DType::f64), staying = network(DType::f64);
-  {
-    const NoGrad unrecorded;
-    for (size_t i = 0; i < 3; ++i) staying.parameters()[i].copy_(moving.parameters()[i]);
-  }
-  nn::Adam a(moving.parameters(), 0.05), b(staying.parameters(), 0.05);
-  const auto step = [](nn::Sequential& net, nn::Optimizer& optimizer, Device device) {
-    optimizer.clear_grad();
-    const Tensor x = Tensor::from(Numbers{1, 2, 3, -1, 0, 1}, {2, 3}, device);
-    const Tensor loss = sum(pow(net(x), 2));
-    loss.backward();
-    optimizer.step();
-    return loss.item<double>();
-  };
-  for (const Device& device : {home, away, away, home}) {
-    moving.to(device);
-    for (const Tensor& each : moving.parameters()) {
-      EXPECT_EQ(each.device(), device);
-      EXPECT_TRUE(each.is_leaf() && each.requires_grad());
-    }
-    for (int i = 0; i < 3; ++i) EXPECT_NEAR(step(moving, a, device), step(staying, b, home), 1e-12);
-  }
-}
-
-TEST(Modules, ForgetTheirGradients) {
-  nn::Sequential net = network(DType::f32);
-  sum(net(full({1, 3}, 1))).backward();
-  for (const Tensor& each : net.parameters()) EXPECT_TRUE(each.grad().defined());
-  net.clear_grad();
-  for (const Tensor& each : net.parameters()) EXPECT_FALSE(each.grad().defined());
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// Modules that contain others.
+#pragma once
+#include <plugrad/nn/module.hpp>
+
+#include <concepts>
+
+namespace plugrad::nn {
+
+// Modules by position: parameters are named "0.weight". They may be shared with others.
+class PLUGRAD_API ModuleList : public Module {
+ public:
+  ModuleList() = default;
+  explicit ModuleList(std::vector<std::shared_ptr<Module>> modules) : modules_(std::move(modules)) {}
+  // Modules, each of its own type: ModuleList(Linear(2, 8), ReLU()).
+  template <std::derived_from<Module>... Each>
+  requires(sizeof...(Each) > 0) explicit ModuleList(Each... modules) {
+    (push_back(std::make_shared<Each>(std::move(modules))), ...);
+  }
+  void members(Members& all) override;
+  void push_back(std::shared_ptr<Module> module) { modules_.push_back(std::move(module)); }
+  size_t size() const { return modules_.size(); }
+  // Throws std::out_of_range.
+  Module& operator[](size_t i) const { return *modules_.at(i); }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+
+ private:
+  std::vector<std::shared_ptr<Module>> modules_;
+};
+
+// Applies modules one after another.
+class PLUGRAD_API Sequential final : public ModuleList {
+ public:
+  using ModuleList::ModuleList;
+  Tensor forward(const Tensor& x) const override;
+};
+
+}  // namespace plugrad::nn

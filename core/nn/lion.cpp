@@ -1,0 +1,31 @@
+#include <plugrad/nn/optimizer.hpp>
+#include <plugrad/ops/elementwise.hpp>
+
+#include <utility>
+
+namespace plugrad::nn {
+namespace {
+enum { kRate, kBeta1, kBeta2, kWeightDecay };
+}
+
+Lion::Lion(std::vector<ParameterGroup> groups, double lr, LionOptions options)
+    : Optimizer(
+          "lion",
+          {{"lr", lr}, {"beta1", options.beta1, 1}, {"beta2", options.beta2, 1}, {"weight_decay", options.weight_decay}},
+          {{"exp_avg"}}) {
+  add_groups(std::move(groups));
+}
+Lion::Lion(std::vector<Tensor> parameters, double lr, LionOptions options)
+    : Lion(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
+
+void Lion::update(const Update& u) {
+  Tensor& mean = slot(0, u);
+  const double beta1 = u.options[kBeta1], beta2 = u.options[kBeta2];
+  const Tensor direction = sign(add(mul(mean, beta1), mul(u.grad, 1 - beta1)));
+  if (u.options[kWeightDecay] != 0) u.parameter.mul_(1 - u.options[kRate] * u.options[kWeightDecay]);
+  u.parameter.add_(direction, -u.options[kRate]);
+  mean.mul_(beta2);
+  mean.add_(u.grad, 1 - beta2);
+}
+
+}  // namespace plugrad::nn

@@ -1,0 +1,290 @@
+// Optimisers and their groups of parameters.
+#include <python/binding.hpp>
+
+#include <algorithm>
+
+namespace plugrad::python {
+namespace {
+
+// One group of an optimiser, as a mapping that can be written.
+struct GroupView {
+  nb::object optimizer;  // keeps it alive
+  size_t index;
+  nn::Optimizer& get() const { return nb::cast<nn::Optimizer&>(optimizer); }
+};
+
+bool has_option(const nn::Optimizer& optimizer, const std::string& name) {
+  const std::vector<std::string> names = optimizer.option_names();
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Names as PyTorch has them: betas for beta1 and beta2, and bools for options that are 0 or 1.
+bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered"; }
+
+nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, size_t group) {
+  if (name == "betas" && has_option(optimizer, "beta1"))
+    return nb::make_tuple(optimizer.option("beta1", group), optimizer.option("beta2", group));
+  const double value = optimizer.option(name, group);
+  return is_switch(name) ? nb::object(nb::bool_(value != 0)) : nb::object(nb::float_(value));
+}
+
+std::vector<std::string> names_of(const nn::Optimizer& optimizer) {
+  std::vector<std::string> names;
+  for (const std::string& each : optimizer.option_names()) {
+    if (each == "beta1")
+      names.emplace_back("betas");
+    else if (each != "beta2")
+      names.push_back(each);
+  }
+  return names;
+}
+
+// Writes an option as Python gives it to `write(name, number)`.
+template <class Write> void write_option(const std::string& name, nb::handle value, Write write) {
+  if (name != "betas") return write(name, nb::cast<double>(nb::float_(value)));
+  const nb::tuple betas = nb::tuple(nb::borrow(value));
+  if (betas.size() != 2) throw nb::value_error("[optimizer] betas must be two numbers");
+  write("beta1", nb::cast<double>(nb::float_(betas[0])));
+  write("beta2", nb::cast<double>(nb::float_(betas[1])));
+}
+
+std::vector<Tensor> tensors_in(const nb::object& given) {
+  if (nb::isinstance<Tensor>(given))
+    throw nb::type_error("[optimizer] an iterable of tensors is expected, not a tensor: write [tensor]");
+  std::vector<Tensor> all;
+  for (const nb::handle each : given) {
+    if (!nb::isinstance<Tensor>(each))
+      throw nb::type_error(
+          "[optimizer] an iterable of tensors is expected, such as model.parameters(), or of dicts with "
+          "\"params\" and options");
+    all.push_back(nb::cast<Tensor>(each));
+  }
+  if (all.empty()) throw nb::value_error("[optimizer] no parameters were given");
+  return all;
+}
+
+nn::ParameterGroup group_of(const nb::dict& given) {
+  if (!given.contains("params")) throw nb::value_error("[optimizer] a group has no \"params\"");
+  nn::ParameterGroup group{tensors_in(given["params"]), {}};
+  for (const auto& [key, value] : given) {
+    const std::string name = nb::cast<std::string>(key);
+    if (name != "params")
+      write_option(name, value, [&](const std::string& option, double number) { group.options[option] = number; });
+  }
+  return group;
+}
+
+// What the constructor was given, listed once: tensors, or dicts whose "params" are lists.
+nb::list listed(const nb::object& parameters) {
+  if (nb::isinstance<Tensor>(parameters)) (void)tensors_in(parameters);
+  nb::list all(parameters);
+  nb::list result;
+  for (const nb::handle each : all) {
+    if (!nb::isinstance<nb::dict>(each)) {
+      result.append(each);
+      continue;
+    }
+    nb::dict copy;
+    copy.update(nb::cast<nb::dict>(each));
+    if (copy.contains("params")) {
+      const nb::object params = copy["params"];
+      copy["params"] = nb::isinstance<Tensor>(params) ? params : nb::object(nb::list(params));
+    }
+    result.append(copy);
+  }
+  return result;
+}
+
+std::vector<nn::ParameterGroup> groups_of(const nb::list& parameters) {
+  if (!parameters.size() || !nb::isinstance<nb::dict>(parameters[0])) return {{tensors_in(parameters), {}}};
+  std::vector<nn::ParameterGroup> groups;
+  for (const nb::handle each : parameters) {
+    if (!nb::isinstance<nb::dict>(each)) throw nb::type_error("[optimizer] tensors and groups cannot be mixed");
+    groups.push_back(group_of(nb::cast<nb::dict>(each)));
+  }
+  return groups;
+}
+
+// The optimiser keeps the Python objects, so that a pickle of a model and its optimiser has each parameter once.
+template <class T, class Options>
+void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const Options& options) {
+  const nb::list all = listed(parameters);
+  new (self.p) T(groups_of(all), lr, options);
+  nb::list kept;
+  if (nb::isinstance<nb::dict>(all[0]))
+    for (const nb::handle each : all) kept.append(nb::cast<nb::dict>(each)["params"]);
+  else
+    kept.append(all);
+  self.h.attr("_parameters") = kept;
+}
+
+void add_group(nb::handle self, const nb::dict& given) {
+  nb::list one;
+  one.append(given);
+  const nb::dict group = nb::cast<nb::dict>(listed(one)[0]);
+  nb::cast<nn::Optimizer&>(self).add_param_group(group_of(group));
+  self.attr("_parameters").attr("append")(group["params"]);
+}
+
+std::pair<double, double> two(const nb::tuple& betas, const char* name) {
+  if (betas.size() != 2) throw nb::value_error((std::string("[") + name + "] betas must be two numbers").c_str());
+  return {nb::cast<double>(betas[0]), nb::cast<double>(betas[1])};
+}
+
+template <class T>
+void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
+                    double eps, double weight_decay) {
+  const auto [beta1, beta2] = two(betas, "adam");
+  construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay});
+}
+
+nb::dict state_of(const nn::Optimizer& optimizer) {
+  nb::dict state;
+  for (const nn::NamedTensor& each : optimizer.state()) state[each.name.c_str()] = nb::cast(each.tensor);
+  return state;
+}
+
+void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) {
+  std::vector<nn::NamedTensor> all;
+  for (const auto& [name, tensor] : state) all.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(tensor)});
+  optimizer.load_state(all, steps);
+}
+
+nb::list groups_as_dicts(nb::handle self) {
+  const nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
+  nb::list all;
+  for (size_t i = 0; i < optimizer.groups(); ++i) {
+    nb::dict group;
+    group["params"] = self.attr("_parameters")[i];
+    for (const std::string& name : names_of(optimizer)) group[name.c_str()] = option_of(optimizer, name, i);
+    all.append(group);
+  }
+  return all;
+}
+
+nb::object pickled(nb::handle self) {
+  const nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
+  return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("optimizer"),
+                        nb::make_tuple(self.type(), groups_as_dicts(self), state_of(optimizer), optimizer.steps()));
+}
+
+nb::object read_group(const GroupView& group, const std::string& name) {
+  if (name == "params") return nb::object(group.optimizer.attr("_parameters")[group.index]);
+  return option_of(group.get(), name, group.index);
+}
+
+void write_group(const GroupView& group, const std::string& name, const nb::object& value) {
+  if (name == "params")
+    throw nb::value_error("[optimizer] the parameters of a group cannot be replaced: make a new optimizer");
+  write_option(name, value,
+               [&](const std::string& option, double number) { group.get().set_option(option, number, group.index); });
+}
+
+nb::list keys_of(const GroupView& group) {
+  nb::list keys;
+  keys.append("params");
+  for (const std::string& name : names_of(group.get())) keys.append(name);
+  return keys;
+}
+
+void bind_groups(nb::module_& m) {
+  nb::class_<GroupView>(
+      m, "ParameterGroup",
+      "A group of an optimiser's parameters: group[\"params\"] are its tensors, group[\"lr\"] and the other "
+      "options can be written.\n\nRaises ValueError for an unknown option and for a value out of range.")
+      .def("__getitem__", read_group, nb::arg("name"))
+      .def("__setitem__", write_group, nb::arg("name"), nb::arg("value"))
+      .def("keys", keys_of, "\"params\" and the names of the options.")
+      .def("__contains__", [](const GroupView& group,
+                              const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
+      .def(
+          "__iter__", [](const GroupView& group) { return nb::iter(keys_of(group)); },
+          nb::sig("def __iter__(self) -> Iterator[str]"))
+      .def("__len__", [](const GroupView& group) { return keys_of(group).size(); });
+}
+
+nb::list group_views(nb::handle self) {
+  nb::list all;
+  for (size_t i = 0; i < nb::cast<nn::Optimizer&>(self).groups(); ++i) all.append(nb::cast(GroupView{nb::borrow(self), i}));
+  return all;
+}
+
+void bind_base(nb::module_& m) {
+  nb::class_<nn::Optimizer>(m, "Optimizer", nb::dynamic_attr(),
+                            "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of "
+                            "their own. A parameter stays as it is if it has no gradient, or is frozen by "
+                            "requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
+                            "gradient, and for rates and other options that are negative or not finite.")
+      .def(
+          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "Makes one step with the current gradients.")
+      .def(
+          "zero_grad",
+          [](nn::Optimizer& o, bool set_to_none) {
+            if (!set_to_none)
+              throw nb::value_error(
+                  "[zero_grad] set_to_none=False is not supported: gradients are dropped, not filled with 0");
+            o.zero_grad();
+          },
+          nb::arg("set_to_none") = true, "Drops the gradients of all parameters.")
+      .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate,
+                   "The learning rate of the first group; setting it sets that of all groups.")
+      .def_prop_ro("param_groups", group_views, "The groups; without any given, one.",
+                   nb::sig("def param_groups(self) -> list[ParameterGroup]"))
+      .def("add_param_group", add_group, nb::arg("param_group"), "Adds a dict with \"params\" and options.")
+      .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
+      .def("state_dict", state_of, "Returns what a checkpoint needs beside the parameters and `steps`: tensors by name.")
+      .def(
+          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
+          "Restores what state_dict returned. Raises ValueError, which names a tensor that is missing or has another shape; "
+          "nothing is changed then.")
+      .def("__reduce__", pickled);
+}
+
+void bind_adams(nb::module_& m) {
+  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
+      .def("__init__", construct_adam<nn::Adam>, nb::arg("params"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0);
+  nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
+      .def("__init__", construct_adam<nn::AdamW>, nb::arg("params"), nb::arg("lr") = 1e-3,
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01);
+}
+}  // namespace
+
+void bind_optimizers(nb::module_& m) {
+  bind_groups(m);
+  bind_base(m);
+  bind_adams(m);
+  nb::class_<nn::SGD, nn::Optimizer>(m, "SGD", "Stochastic gradient descent, as torch.optim.SGD with dampening 0.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::SGD> self, const nb::object& parameters, double lr, double momentum,
+             double weight_decay, bool nesterov) {
+            construct(self, parameters, lr, nn::SGDOptions{momentum, weight_decay, nesterov});
+          },
+          nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("weight_decay") = 0.0,
+          nb::arg("nesterov") = false);
+  nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "As torch.optim.RMSprop.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::RMSprop> self, const nb::object& parameters, double lr, double alpha, double eps,
+             double weight_decay, double momentum, bool centered) {
+            construct(self, parameters, lr, nn::RMSpropOptions{alpha, eps, weight_decay, momentum, centered});
+          },
+          nb::arg("params"), nb::arg("lr") = 1e-2, nb::arg("alpha") = 0.99, nb::arg("eps") = 1e-8,
+          nb::arg("weight_decay") = 0.0, nb::arg("momentum") = 0.0, nb::arg("centered") = false);
+  nb::class_<nn::Lion, nn::Optimizer>(
+      m, "Lion",
+      "Steps of size lr in the direction of the sign of a mean of the gradients: Chen et al., "
+      "Symbolic Discovery of Optimization Algorithms, 2023.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::Lion> self, const nb::object& parameters, double lr, const nb::tuple& betas,
+             double weight_decay) {
+            const auto [beta1, beta2] = two(betas, "lion");
+            construct(self, parameters, lr, nn::LionOptions{beta1, beta2, weight_decay});
+          },
+          nb::arg("params"), nb::arg("lr") = 1e-4, nb::arg("betas") = nb::make_tuple(0.9, 0.99),
+          nb::arg("weight_decay") = 0.0);
+}
+
+}  // namespace plugrad::python

@@ -1,0 +1,250 @@
+"""Linear layers, embeddings, dropout, changes of shape and of resolution."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _plugrad
+from .._modes import no_grad
+from .._plugrad import Tensor
+from .module import Module, OfOne
+
+__all__ = ["AlphaDropout", "Bilinear", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d",
+           "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "Identity", "Linear",
+           "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "Unflatten", "Unfold", "Upsample"]
+
+
+class Linear(OfOne):
+    """y = x W^T + b for x (.., in) -> (.., out); weight (out, in), bias (out). Both start uniform in +-1/sqrt(in).
+
+    Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None,
+                 device: Any = None) -> None:
+        self.weight, self.bias = _plugrad._linear(in_features, out_features, bias, dtype, device)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        out_features, in_features = self.weight.shape
+        return f"{in_features}, {out_features}{', bias=False' if self.bias is None else ''}"
+
+
+class Bilinear(Module):
+    """x1 A x2 + b for each of out_features matrices A: x1 (.., in1), x2 (.., in2) -> (.., out)."""
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None,
+                 device: Any = None) -> None:
+        bound = in1_features ** -0.5
+        self.weight = _plugrad.rand((out_features, in1_features, in2_features), dtype, device, -bound, bound,
+                                    requires_grad=True)
+        self.bias = _plugrad.rand((out_features,), dtype, device, -bound, bound, requires_grad=True) if bias else None
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return _plugrad.bilinear(x1, x2, self.weight, self.bias)
+
+
+class Embedding(OfOne):
+    """The rows of weight (n, d) that indices (i64, any shape) name: (.., d). The weight starts standard normal.
+
+    padding_idx: a row that starts at 0 and gets no gradient. Raises ValueError for one out of range.
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None,
+                 device: Any = None) -> None:
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.weight = _rows(num_embeddings, embedding_dim, padding_idx, dtype, device)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> "Embedding":
+        """An embedding with these rows, a copy; frozen unless freeze is False."""
+        made = cls(1, 1)
+        made.num_embeddings, made.embedding_dim = embeddings.shape
+        made.padding_idx = padding_idx
+        made.weight = embeddings.detach().clone().requires_grad_()
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def forward(self, indices: Tensor) -> Tensor:
+        return _plugrad.embedding(self.weight, indices, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: Any) -> Tensor:
+    if count < 1 or extent < 1:
+        raise ValueError(f"[Embedding] sizes must be at least 1: {count} rows of {extent}")
+    if padding_idx is not None and not -count <= padding_idx < count:
+        raise ValueError(f"[Embedding] padding_idx {padding_idx} is out of range for {count} rows")
+    weight = _plugrad.randn((count, extent), dtype=dtype or "f32", device=device)
+    if padding_idx is not None:
+        with no_grad():
+            weight[padding_idx] = 0.0
+    return weight.requires_grad_()
+
+
+class EmbeddingBag(Module):
+    """Sums, means or largest elements of the rows of weight that bags of indices name: plugrad.embedding_bag."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", include_last_offset: bool = False,
+                 padding_idx: int | None = None, dtype: Any = None, device: Any = None) -> None:
+        self.mode, self.include_last_offset, self.padding_idx = mode, include_last_offset, padding_idx
+        self.weight = _rows(num_embeddings, embedding_dim, padding_idx, dtype, device)
+
+    def forward(self, indices: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return _plugrad.embedding_bag(self.weight, indices, offsets, self.mode, per_sample_weights,
+                                      self.include_last_offset, self.padding_idx)
+
+
+class Identity(OfOne):
+    """Returns x itself; takes any arguments and ignores them."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class _Dropout(OfOne):
+    """While training, sets elements to 0 with probability p and divides the others by 1 - p; else it returns x. `inplace` is
+    accepted for PyTorch's sake."""
+
+    _function: Callable[..., Tensor]
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout(_Dropout):
+    __doc__ = _Dropout.__doc__
+    _function = staticmethod(_plugrad.dropout)
+
+
+class Dropout1d(_Dropout):
+    """Dropout of whole channels of x (n, c, l) or (c, l)."""
+
+    _function = staticmethod(_plugrad.dropout1d)
+
+
+class Dropout2d(_Dropout):
+    """Dropout of whole channels of x (n, c, h, w) or (c, h, w)."""
+
+    _function = staticmethod(_plugrad.dropout2d)
+
+
+class Dropout3d(_Dropout):
+    """Dropout of whole channels of x (n, c, d, h, w) or (c, d, h, w)."""
+
+    _function = staticmethod(_plugrad.dropout3d)
+
+
+class AlphaDropout(_Dropout):
+    """Dropout for SELU, which keeps mean and variance."""
+
+    _function = staticmethod(_plugrad.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """AlphaDropout of whole channels."""
+
+    _function = staticmethod(_plugrad.feature_alpha_dropout)
+
+
+class Flatten(OfOne):
+    """Joins the dims start_dim .. end_dim into one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(OfOne):
+    """Splits a dim into several of these extents, of which one may be -1."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.unflatten(self.dim, self.unflattened_size)
+
+
+class _Function(OfOne):
+    """A function of a tensor and the arguments that the constructor takes."""
+
+    _function: Callable[..., Tensor]
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._arguments, self._named = arguments, named
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, *self._arguments, **self._named)
+
+    def extra_repr(self) -> str:
+        return ", ".join([*map(repr, self._arguments), *(f"{name}={value!r}" for name, value in self._named.items())])
+
+
+class PixelShuffle(_Function):
+    """plugrad.pixel_shuffle(x, upscale_factor)."""
+
+    _function = staticmethod(_plugrad.pixel_shuffle)
+
+
+class PixelUnshuffle(_Function):
+    """plugrad.pixel_unshuffle(x, downscale_factor)."""
+
+    _function = staticmethod(_plugrad.pixel_unshuffle)
+
+
+class ChannelShuffle(_Function):
+    """plugrad.channel_shuffle(x, groups)."""
+
+    _function = staticmethod(_plugrad.channel_shuffle)
+
+
+class Upsample(_Function):
+    """plugrad.nn.functional.interpolate(x, size, scale_factor, mode, align_corners)."""
+
+    _function = staticmethod(_plugrad.interpolate)
+
+
+class Fold(_Function):
+    """plugrad.nn.functional.fold with these arguments."""
+
+    _function = staticmethod(_plugrad.fold)
+
+
+class Unfold(_Function):
+    """plugrad.nn.functional.unfold with these arguments."""
+
+    _function = staticmethod(_plugrad.unfold)
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between x1 and x2 along a dim."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return _plugrad.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps along the last dim."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self.p, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return _plugrad.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)

@@ -1,0 +1,374 @@
+"""Modules: functions of tensors with parameters, and modules that contain others."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from .._modes import no_grad
+from .._plugrad import Device, DType, Tensor
+
+__all__ = ["LoadResult", "Module", "ModuleDict", "ModuleList", "Parameter", "Sequential"]
+
+
+def Parameter(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = True) -> Tensor:  # noqa: N802
+    """Returns a copy of the data as a leaf that a module counts among its parameters; without requires_grad it is frozen.
+    Raises ValueError for integers."""
+    made = Tensor(data, dtype=dtype, device=device, requires_grad=True)
+    return made if requires_grad else made.requires_grad_(False)
+
+
+class LoadResult(NamedTuple):
+    """The names that load_state_dict did not find in the state, and those that it did not expect there."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class HookHandle:
+    """Removes a hook of a module."""
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        self._hooks, self._id = hooks, max(hooks, default=0)
+
+    def remove(self) -> None:
+        """Later calls no longer call the hook. Does nothing if it was removed before."""
+        self._hooks.pop(self._id, None)
+
+
+_FLOATING = "f64", "f32", "f16", "bf16"
+
+
+def _no_forward(self: "Module", *arguments: Any) -> Any:
+    raise NotImplementedError(f"[forward] {type(self).__name__} defines no forward")
+
+
+class Module:
+    """A function of tensors with parameters.
+
+    Its parameters are those tensors among its attributes that somebody asked to have a gradient: by nn.Parameter,
+    requires_grad=True or requires_grad_(). One that is frozen later, by requires_grad_(False), remains a parameter.
+    `Tensor([1.0])` tracks a gradient by default, without being asked to, and so is not one: a constant of a module does not
+    become trained by accident. Buffers are never parameters. Attributes may also be modules, and lists and dicts of tensors
+    and modules.
+    """
+
+    forward: Callable[..., Any] = _no_forward
+    training: bool = True
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if "_forward_hooks" in self.__dict__:
+            return self._call_with_hooks(arguments, named)
+        return self.forward(*arguments, **named)
+
+    def _call_with_hooks(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        before, after = self._hooks()
+        for hook in list(before.values()):
+            replaced = hook(self, arguments)
+            if replaced is not None:
+                arguments = replaced if isinstance(replaced, tuple) else (replaced,)
+        out = self.forward(*arguments, **named)
+        for hook in list(after.values()):
+            replaced = hook(self, arguments, out)
+            out = out if replaced is None else replaced
+        return out
+
+    def _hooks(self) -> tuple[dict[int, Any], dict[int, Any]]:
+        found: tuple[dict[int, Any], dict[int, Any]] = vars(self).setdefault("_forward_hooks", ({}, {}))
+        return found
+
+    def register_forward_pre_hook(self, hook: Callable[["Module", tuple[Any, ...]], Any]) -> HookHandle:
+        """Makes calls of this module call hook(module, arguments) first. What it returns, unless None, replaces the
+        arguments: a tuple, or one argument."""
+        hooks = self._hooks()[0]
+        hooks[max(hooks, default=0) + 1] = hook
+        return HookHandle(hooks)
+
+    def register_forward_hook(self, hook: Callable[["Module", tuple[Any, ...], Any], Any]) -> HookHandle:
+        """Makes calls of this module call hook(module, arguments, result) last. What it returns, unless None, replaces the
+        result."""
+        hooks = self._hooks()[1]
+        hooks[max(hooks, default=0) + 1] = hook
+        return HookHandle(hooks)
+
+    def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:
+        for name, value in vars(self).items():
+            yield from _flattened(name, value)
+
+    def _all_members(self, prefix: str = "") -> Iterator[tuple[str, Tensor, bool | None]]:
+        """Yields (name, tensor, whether a state_dict has it) for each tensor; None means that it is no buffer."""
+        buffers = vars(self).get("_buffer_names", {})
+        for name, value in self._members():
+            if isinstance(value, Module):
+                yield from value._all_members(f"{prefix}{name}.")
+            else:
+                yield prefix + name, value, buffers.get(name)
+
+    def register_buffer(self, name: str, data: Any, persistent: bool = True) -> None:
+        """Sets an attribute to a tensor that is no parameter, but moves with the module and is in its state_dict.
+
+        data: what plugrad.tensor takes; a tensor is shared, outside the graph. persistent: whether state_dict has it. Raises
+        ValueError for a name that the module uses already.
+        """
+        buffers = vars(self).setdefault("_buffer_names", {})
+        if name in vars(self) and name not in buffers:
+            raise ValueError(f"[register_buffer] the module has an attribute '{name}' already: choose another name")
+        buffers[name] = persistent
+        setattr(self, name, data.detach() if isinstance(data, Tensor) else Tensor(data, requires_grad=False))
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Yields (name, tensor) for each buffer, also those of inner modules."""
+        return ((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
+
+    def buffers(self) -> list[Tensor]:
+        """Returns all buffers, each once."""
+        return _each_once(self.named_buffers())
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight"."""
+        return ((name, tensor) for name, tensor, kept in self._all_members(prefix) if kept is None and tensor._is_parameter)
+
+    def parameters(self) -> list[Tensor]:
+        """Returns all parameters, also frozen ones, each once."""
+        return _each_once(self.named_parameters())
+
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
+        """Yields (name, module) for the modules among the attributes."""
+        return ((name, value) for name, value in self._members() if isinstance(value, Module))
+
+    def children(self) -> Iterator["Module"]:
+        """Yields the modules among the attributes."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
+        """Yields (name, module) for this module, whose name is the prefix, and all inner ones."""
+        yield prefix, self
+        for name, module in self.named_children():
+            yield from module.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator["Module"]:
+        """Yields this module and all inner ones, each once."""
+        return iter({id(module): module for _, module in self.named_modules()}.values())
+
+    def apply(self, function: Callable[["Module"], Any]) -> Self:
+        """Calls a function with each inner module and then with this one. Returns itself."""
+        for module in self.children():
+            module.apply(function)
+        function(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets `training`, which Dropout looks at, for this module and all inner ones. Returns itself."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """The same as train(False)."""
+        return self.train(False)
+
+    def requires_grad_(self, on: bool = True) -> Self:
+        """Freezes all parameters, which stay in parameters() and state_dict(), or lets them be trained again."""
+        for tensor in self.parameters():
+            tensor.requires_grad_(on)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all parameters; set_to_none is True in PyTorch, too, and has no other value here."""
+        if not set_to_none:
+            raise ValueError("[zero_grad] set_to_none=False is not supported: gradients are dropped, not filled with 0")
+        for tensor in self.parameters():
+            tensor.zero_grad()
+
+    def to(self, *where: Any) -> Self:
+        """Moves the tensors to a device, or converts the floating ones to a dtype, or both, inside the same leaves, so that
+        optimisers keep their handles. Returns itself. Raises ValueError for a dtype that is not floating."""
+        for given in where:
+            if isinstance(given, Device) or not _is_dtype(given):
+                self._each_leaf(lambda tensor: tensor.move_to_(given))
+            elif str(DType(given)) not in _FLOATING:
+                raise ValueError(f"[to] a module cannot be {given}: give a floating dtype")
+            else:
+                self._each_leaf(lambda tensor: tensor.convert_(given) if str(tensor.dtype) in _FLOATING else None)
+        return self
+
+    def _each_leaf(self, function: Callable[[Tensor], Any]) -> None:
+        for tensor in _each_once((name, tensor) for name, tensor, _ in self._all_members()):
+            if tensor.is_leaf:
+                function(tensor)
+
+    def float(self) -> Self:
+        """The same as to("f32")."""
+        return self.to(DType("f32"))
+
+    def double(self) -> Self:
+        """The same as to("f64")."""
+        return self.to(DType("f64"))
+
+    def half(self) -> Self:
+        """The same as to("f16")."""
+        return self.to(DType("f16"))
+
+    def bfloat16(self) -> Self:
+        """The same as to("bf16")."""
+        return self.to(DType("bf16"))
+
+    def _state(self) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor, kept in self._all_members()
+                if (tensor._is_parameter if kept is None else kept)}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Returns the parameters and buffers by name, for save(): the same memory, outside the graph."""
+        return {name: tensor.detach() for name, tensor in self._state().items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadResult:
+        """Copies values into the parameters and buffers of the same names; dtypes and devices may differ.
+
+        Raises ValueError, and changes nothing, where shapes differ, and, if strict, where a name is missing or unexpected.
+        """
+        own = self._state()
+        result = LoadResult(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
+        if strict and (result.missing_keys or result.unexpected_keys):
+            raise ValueError(f"[load_state_dict] missing: {result.missing_keys}, unexpected: {result.unexpected_keys}")
+        shared = [name for name in own if name in state]
+        for name in shared:
+            if own[name].shape != state[name].shape:
+                raise ValueError(f"[load_state_dict] {name} has shape {own[name].shape}, but the new value "
+                                 f"{state[name].shape}")
+        with no_grad():
+            for name in shared:
+                own[name].copy_(state[name])
+        return result
+
+    def get_parameter(self, name: str) -> Tensor:
+        """Returns the parameter of this name, as named_parameters has it. Raises KeyError."""
+        return dict(self.named_parameters())[name]
+
+    def get_submodule(self, name: str) -> "Module":
+        """Returns the module of this name, as named_modules has it. Raises KeyError."""
+        return dict(self.named_modules())[name]
+
+    def extra_repr(self) -> str:
+        """What repr() shows before the inner modules."""
+        return ""
+
+    def __repr__(self) -> str:
+        inner = [self.extra_repr()] if self.extra_repr() else []
+        inner += [f"{name}={value!r}" for name, value in self._members() if isinstance(value, Module)]
+        return f"{type(self).__name__}({', '.join(inner)})"
+
+
+def _is_dtype(given: Any) -> bool:
+    try:
+        DType(given)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _each_once(named: Iterable[tuple[str, Tensor]]) -> list[Tensor]:
+    return list({tensor._identity: tensor for _, tensor in named}.values())
+
+
+def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]:
+    """Yields the tensors and modules in an attribute, with their names."""
+    if isinstance(value, (Module, Tensor)):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for i, each in enumerate(value):
+            yield from _flattened(f"{name}.{i}", each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _flattened(f"{name}.{key}", each)
+
+
+class _Numbered(Module):
+    """Modules by position: parameters are named "0.weight"."""
+
+    _modules: list[Any]
+
+    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
+        for i, module in enumerate(self._modules):
+            if isinstance(module, Module):
+                yield str(i), module
+
+    def append(self, module: Callable[..., Any]) -> Self:
+        """Adds a module behind the others. Returns itself."""
+        self._modules.append(module)
+        return self
+
+    def extend(self, modules: Iterable[Callable[..., Any]]) -> Self:
+        """Adds modules behind the others. Returns itself."""
+        self._modules.extend(modules)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules)
+
+    def __setitem__(self, i: int, module: Callable[..., Any]) -> None:
+        self._modules[i] = module
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._modules))})"
+
+
+class ModuleList(_Numbered):
+    """A list of modules, which a module of your own calls as it likes."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        self._modules = list(modules)
+
+    def __getitem__(self, i: int | slice) -> Any:
+        return ModuleList(self._modules[i]) if isinstance(i, slice) else self._modules[i]
+
+
+class Sequential(_Numbered):
+    """Calls modules or functions one after another. Parameters are named by position: "0.weight"."""
+
+    def __init__(self, *modules: Callable[..., Any]) -> None:
+        self._modules = list(modules)
+
+    def forward(self, x: Any) -> Any:
+        for module in self._modules:
+            x = module(x)
+        return x
+
+    def __getitem__(self, i: int | slice) -> Any:
+        return Sequential(*self._modules[i]) if isinstance(i, slice) else self._modules[i]
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        self._modules = dict(modules or {})
+
+    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
+        yield from self._modules.items()
+
+    def __getitem__(self, name: str) -> Module:
+        return self._modules[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self._modules[name] = module
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._modules
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """The names and modules."""
+        return self._modules.items()
+
+
+class OfOne(Module):
+    """A module that returns a tensor for a tensor, as the types of its calls say."""
+
+    if TYPE_CHECKING:
+        def __call__(self, x: Tensor) -> Tensor: ...

@@ -1,0 +1,175 @@
+"""Normalisation as modules. Weights start at 1 and biases at 0. With affine=False, or elementwise_affine=False, there are
+none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _plugrad
+from .._modes import no_grad
+from .._plugrad import Tensor
+from .module import OfOne
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+           "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+
+
+def _filled(shape: Sequence[int], value: float, dtype: Any, device: Any) -> Tensor:
+    return _plugrad.full(tuple(shape), value, dtype=dtype or "f32", device=device, requires_grad=True)
+
+
+class LayerNorm(OfOne):
+    """Subtracts the mean of the last axes, whose extents are normalized_shape, and divides by their deviation."""
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.weight = _filled(self.normalized_shape, 1, dtype, device) if elementwise_affine else None
+        self.bias = _filled(self.normalized_shape, 0, dtype, device) if elementwise_affine and bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(OfOne):
+    """Divides by the square root of the mean of squares over the last axes."""
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.weight = _filled(self.normalized_shape, 1, dtype, device) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class GroupNorm(OfOne):
+    """Normalises groups of the channels of x (n, c, ..), then times weight (c) plus bias (c)."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
+            raise ValueError(f"[GroupNorm] {num_groups} groups do not divide {num_channels} channels")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = _filled((num_channels,), 1, dtype, device) if affine else None
+        self.bias = _filled((num_channels,), 0, dtype, device) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class _Statistics(OfOne):
+    """Weight and bias (c), and the buffers running_mean, running_var and num_batches_tracked."""
+
+    _ranks: tuple[int, ...]
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None) -> None:
+        if num_features < 1:
+            raise ValueError(f"[{type(self).__name__}] the number of channels must be at least 1, got {num_features}")
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.weight = _filled((num_features,), 1, dtype, device) if affine else None
+        self.bias = _filled((num_features,), 0, dtype, device) if affine else None
+        if track_running_stats:
+            kind = dtype or "f32"
+            self.register_buffer("running_mean", _plugrad.zeros((num_features,), dtype=kind, device=device))
+            self.register_buffer("running_var", _plugrad.ones((num_features,), dtype=kind, device=device))
+            self.register_buffer("num_batches_tracked", _plugrad.zeros((), dtype="i64", device=device))
+        else:
+            self.running_mean = self.running_var = self.num_batches_tracked = None
+
+    def _next_momentum(self) -> float:
+        """Counts a batch. Returns the fraction by which the running statistics move towards the batch's."""
+        if not self.training or self.num_batches_tracked is None:
+            return self.momentum or 0.0
+        with no_grad():
+            self.num_batches_tracked.add_(1)
+        return 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim not in self._ranks:
+            expected = " or ".join(map(str, self._ranks))
+            raise ValueError(f"[{type(self).__name__}] x has shape {x.shape}: expected {expected} dims")
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class BatchNorm1d(_Statistics):
+    """Normalises each channel of x (n, c) or (n, c, l) by the batch's statistics while training, and else by the running
+    ones, which each batch moves by the fraction momentum; None makes them the means over all batches."""
+
+    _ranks: tuple[int, ...] = 2, 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        return _plugrad.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+                                   self.training or self.running_mean is None, self._next_momentum(), self.eps)
+
+
+class BatchNorm2d(BatchNorm1d):
+    """BatchNorm1d for x (n, c, h, w)."""
+
+    _ranks: tuple[int, ...] = (4,)
+
+
+class BatchNorm3d(BatchNorm1d):
+    """BatchNorm1d for x (n, c, d, h, w)."""
+
+    _ranks: tuple[int, ...] = (5,)
+
+
+class InstanceNorm1d(_Statistics):
+    """Normalises each channel of each x[n] of x (n, c, l), or of x (c, l)."""
+
+    _ranks: tuple[int, ...] = 2, 3
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        batched = x.ndim == self._ranks[-1]
+        out = _plugrad.instance_norm(x if batched else x.unsqueeze(0), self.running_mean, self.running_var, self.weight,
+                                     self.bias, self.training or self.running_mean is None, self._next_momentum(),
+                                     self.eps)
+        return out if batched else out.squeeze(0)
+
+
+class InstanceNorm2d(InstanceNorm1d):
+    """InstanceNorm1d for x (n, c, h, w) or (c, h, w)."""
+
+    _ranks: tuple[int, ...] = 3, 4
+
+
+class InstanceNorm3d(InstanceNorm1d):
+    """InstanceNorm1d for x (n, c, d, h, w) or (c, d, h, w)."""
+
+    _ranks: tuple[int, ...] = 4, 5
+
+
+class LocalResponseNorm(OfOne):
+    """Divides by (k + alpha m)^beta, where m is the mean of squares of the `size` channels around each one."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _plugrad.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

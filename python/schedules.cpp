@@ -1,0 +1,128 @@
+// Schedules of learning rates. Each keeps its optimiser alive.
+#include <python/binding.hpp>
+
+#include <nanobind/stl/function.h>
+
+namespace plugrad::python {
+namespace {
+
+// A class whose constructor takes the optimiser and then Args.
+template <class T, class... Args, class... Named>
+void bind_schedule(nb::module_& m, const char* name, const char* text, const Named&... named) {
+  nb::class_<T, nn::LRScheduler>(m, name, text)
+      .def(nb::init<nn::Optimizer&, Args...>(), nb::keep_alive<1, 2>(), nb::arg("optimizer"), named...);
+}
+
+void bind_base(nb::module_& m) {
+  nb::class_<nn::LRScheduler>(m, "LRScheduler",
+                              "Sets the rates of an optimiser's groups for each epoch, from the rates that "
+                              "they had when the first schedule was made.")
+      .def("step", &nn::LRScheduler::step, "Goes on to the next epoch.")
+      .def_prop_rw("last_epoch", &nn::LRScheduler::last_epoch, &nn::LRScheduler::set_epoch,
+                   "The epoch; setting it sets the rates, for a training that is resumed.")
+      .def("get_last_lr", &nn::LRScheduler::get_last_lr, "The rates of all groups.")
+      .def(
+          "state_dict",
+          [](const nn::LRScheduler& schedule) {
+            nb::dict state;
+            state["last_epoch"] = schedule.last_epoch();
+            return state;
+          },
+          "Returns what a checkpoint needs: {\"last_epoch\": epoch}.")
+      .def(
+          "load_state_dict",
+          [](nn::LRScheduler& schedule, const nb::dict& state) {
+            schedule.set_epoch(nb::cast<int64_t>(state["last_epoch"]));
+          },
+          nb::arg("state_dict"), "Restores what state_dict returned, and sets the rates.");
+}
+
+void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double max_lr, int64_t total_steps,
+                         double pct_start, const std::string& strategy, bool cycle_momentum, double base_momentum,
+                         double max_momentum, double div_factor, double final_div_factor, bool three_phase) {
+  if (strategy != "cos" && strategy != "linear") throw nb::value_error("[OneCycleLR] anneal_strategy must be cos or linear");
+  new (self) nn::OneCycleLR(optimizer, max_lr, total_steps,
+                            {.pct_start = pct_start,
+                             .div_factor = div_factor,
+                             .final_div_factor = final_div_factor,
+                             .linear = strategy == "linear",
+                             .three_phase = three_phase,
+                             .cycle_momentum = cycle_momentum,
+                             .base_momentum = base_momentum,
+                             .max_momentum = max_momentum});
+}
+
+// Each keeps the optimiser, and SequentialLR the schedules, which it takes over.
+void bind_composed(nb::module_& m) {
+  nb::class_<nn::OneCycleLR, nn::LRScheduler>(
+      m, "OneCycleLR",
+      "From max_lr / div_factor up to max_lr and down to max_lr / (div_factor final_div_factor), while the "
+      "momentum goes the other way: Smith and Topin, 2019.")
+      .def("__init__", construct_one_cycle, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("max_lr"),
+           nb::arg("total_steps"), nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos",
+           nb::arg("cycle_momentum") = true, nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95,
+           nb::arg("div_factor") = 25.0, nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
+  nb::class_<nn::SequentialLR, nn::LRScheduler>(m, "SequentialLR",
+                                                "Schedules one after another: the next one begins at each "
+                                                "milestone, with its epoch 0.")
+      .def(
+          "__init__",
+          [](nn::SequentialLR* self, nn::Optimizer& optimizer, const nb::list& schedulers, std::vector<int64_t> milestones) {
+            std::vector<std::shared_ptr<nn::LRScheduler>> all;
+            for (const nb::handle each : schedulers)  // the Python object owns the schedule
+              all.emplace_back(&nb::cast<nn::LRScheduler&>(each), [kept = nb::borrow(each)](nn::LRScheduler*) {});
+            new (self) nn::SequentialLR(optimizer, std::move(all), std::move(milestones));
+          },
+          nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("schedulers"), nb::arg("milestones"));
+}
+
+void bind_plateau(nb::module_& m) {
+  nb::class_<nn::ReduceLROnPlateau>(m, "ReduceLROnPlateau",
+                                    "Multiplies the rates by factor when the metric did not get better, by more than "
+                                    "threshold, in more than patience epochs.")
+      .def(
+          "__init__",
+          [](nn::ReduceLROnPlateau* self, nn::Optimizer& optimizer, const std::string& mode, double factor, int64_t patience,
+             double threshold, const std::string& threshold_mode, int64_t cooldown, double min_lr, double eps) {
+            if ((mode != "min" && mode != "max") || (threshold_mode != "rel" && threshold_mode != "abs"))
+              throw nb::value_error("[ReduceLROnPlateau] mode must be min or max, and threshold_mode rel or abs");
+            new (self) nn::ReduceLROnPlateau(
+                optimizer, {mode == "max", factor, patience, threshold, threshold_mode == "rel", cooldown, min_lr, eps});
+          },
+          nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("mode") = "min", nb::arg("factor") = 0.1,
+          nb::arg("patience") = 10, nb::arg("threshold") = 1e-4, nb::arg("threshold_mode") = "rel", nb::arg("cooldown") = 0,
+          nb::arg("min_lr") = 0.0, nb::arg("eps") = 1e-8)
+      .def("step", &nn::ReduceLROnPlateau::step, nb::arg("metrics"), "Takes the metric of an epoch.")
+      .def_prop_ro("best", &nn::ReduceLROnPlateau::best, "The best metric.")
+      .def_prop_ro("num_bad_epochs", &nn::ReduceLROnPlateau::num_bad_epochs, "Epochs since the metric got better.");
+}
+}  // namespace
+
+void bind_schedules(nb::module_& m) {
+  bind_base(m);
+  bind_schedule<nn::LambdaLR, std::function<double(int64_t)>>(m, "LambdaLR", "The initial rate times lr_lambda(epoch).",
+                                                              nb::arg("lr_lambda"));
+  bind_schedule<nn::StepLR, int64_t, double>(m, "StepLR", "Times gamma every step_size epochs.", nb::arg("step_size"),
+                                             nb::arg("gamma") = 0.1);
+  bind_schedule<nn::MultiStepLR, std::vector<int64_t>, double>(m, "MultiStepLR", "Times gamma at each of these epochs.",
+                                                               nb::arg("milestones"), nb::arg("gamma") = 0.1);
+  bind_schedule<nn::ExponentialLR, double>(m, "ExponentialLR", "Times gamma every epoch.", nb::arg("gamma"));
+  bind_schedule<nn::LinearLR, double, double, int64_t>(
+      m, "LinearLR", "Times a factor that goes from start_factor to end_factor in total_iters epochs and stays there.",
+      nb::arg("start_factor") = 1.0 / 3, nb::arg("end_factor") = 1.0, nb::arg("total_iters") = 5);
+  bind_schedule<nn::ConstantLR, double, int64_t>(m, "ConstantLR", "Times factor before epoch total_iters.",
+                                                 nb::arg("factor") = 1.0 / 3, nb::arg("total_iters") = 5);
+  bind_schedule<nn::PolynomialLR, int64_t, double>(m, "PolynomialLR", "Times (1 - epoch / total_iters)^power, and then 0.",
+                                                   nb::arg("total_iters") = 5, nb::arg("power") = 1.0);
+  bind_schedule<nn::CosineAnnealingLR, int64_t, double>(
+      m, "CosineAnnealingLR", "From the initial rate to eta_min along half a cosine of T_max epochs.", nb::arg("T_max"),
+      nb::arg("eta_min") = 0.0);
+  bind_schedule<nn::CosineAnnealingWarmRestarts, int64_t, int64_t, double>(
+      m, "CosineAnnealingWarmRestarts",
+      "CosineAnnealingLR that starts again after T_0 epochs, then after T_0 T_mult, T_0 T_mult^2 and so on.", nb::arg("T_0"),
+      nb::arg("T_mult") = 1, nb::arg("eta_min") = 0.0);
+  bind_composed(m);
+  bind_plateau(m);
+}
+
+}  // namespace plugrad::python
