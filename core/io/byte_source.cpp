@@ -2,13 +2,9 @@
 
 #include <plugrad/runtime/error.hpp>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace plugrad::io {
@@ -33,38 +29,18 @@ struct ByteSource::Inflate {
   ~Inflate() { inflateEnd(&stream); }
 };
 
-ByteSource::ByteSource(const std::string& path, Packing packing, const std::string& hint) : path_(path) {
-  // Without O_NONBLOCK, open would block forever on a FIFO.
-  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno) + (hint.empty() ? "" : "; " + hint));
-  struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor_);
-    fail("is not a regular file");
-  }
-  file_bytes_ = static_cast<uint64_t>(status.st_size);
-  try {
-    refill();
-    if (packing == Packing::gzip_or_plain && is_gzip(packed_, 0)) inflate_ = std::make_unique<Inflate>();
-  } catch (...) {
-    close(descriptor_);
-    throw;
-  }
+ByteSource::ByteSource(const std::string& path, Packing packing, const std::string& hint) : file_(path, hint) {
+  refill();
+  if (packing == Packing::gzip_or_plain && is_gzip(packed_, 0)) inflate_ = std::make_unique<Inflate>();
 }
 
-ByteSource::~ByteSource() { close(descriptor_); }
-
-void ByteSource::fail(const std::string& what) const { throw Error(Code::io_error, "[" + path_ + "] " + what); }
+ByteSource::~ByteSource() = default;
 
 void ByteSource::refill() {
   packed_.resize(kChunk);
   next_ = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(descriptor_, packed_.data(), kChunk);
-  } while (got < 0 && errno == EINTR);
-  packed_.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  if (got < 0) fail(std::string("cannot be read: ") + std::strerror(errno));
+  packed_.resize(file_.read_some(offset_, packed_.data(), kChunk));
+  offset_ += packed_.size();
 }
 
 size_t ByteSource::read(void* bytes, size_t count) {

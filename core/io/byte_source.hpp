@@ -1,5 +1,7 @@
-// Reads the bytes of a file, and decompresses gzip on request.
+// Reads the bytes of a file one after another, and decompresses gzip on request.
 #pragma once
+#include <core/io/opened_file.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,8 +22,7 @@ class ByteSource {
 
   // Reads up to count bytes; fewer only at the end.
   size_t read(void* bytes, size_t count);
-  uint64_t file_bytes() const { return file_bytes_; }  // the size on disk
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what) const { file_.fail(what); }
 
  private:
   struct Inflate;
@@ -29,9 +30,8 @@ class ByteSource {
   size_t inflate(uint8_t* bytes, size_t count);
   void next_member();
 
-  std::string path_;
-  int descriptor_ = -1;
-  uint64_t file_bytes_ = 0;
+  OpenedFile file_;
+  uint64_t offset_ = 0;  // of the file's first byte that is not in packed_ yet
   std::vector<uint8_t> packed_;
   size_t next_ = 0;                   // the first unused byte of packed_
   std::unique_ptr<Inflate> inflate_;  // null for a plain file

@@ -1,6 +1,5 @@
-#include <core/io/byte_source.hpp>
+#include <core/io/quoted.hpp>
 #include <core/io/safetensors_format.hpp>
-#include <plugrad/io/safetensors.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <nlohmann/json.hpp>
@@ -15,13 +14,6 @@ namespace plugrad::io {
 namespace {
 
 using Json = nlohmann::json;
-
-// A name for messages: escaped, on one line, and not too long.
-std::string quoted(const std::string& name) {
-  constexpr size_t kMost = 80;
-  std::string text = Json(name.substr(0, kMost)).dump(-1, ' ', true, Json::error_handler_t::replace);
-  return name.size() > kMost ? text + "..." : text;
-}
 
 class HeaderParser {
  public:
@@ -169,21 +161,22 @@ class HeaderParser {
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_header(const std::string& path) {
-  ByteSource source(path, Packing::plain);
-  const uint64_t file_bytes = source.file_bytes();
+SafetensorsHeader read_header(const OpenedFile& file) {
   std::array<uint8_t, kLengthBytes> length_bytes{};
-  const bool whole = source.read(length_bytes.data(), kLengthBytes) == kLengthBytes;
+  const auto fail = [&](const std::string& what) { file.fail("is not a valid safetensors file: " + what); };
+  if (file.size() < kLengthBytes) fail("it is shorter than the 8 bytes of its length field");
+  file.read(0, length_bytes.data(), kLengthBytes);
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{length_bytes[i]} << (8 * i);
-  const auto fail = [&](const std::string& what) { source.fail("is not a valid safetensors file: " + what); };
-  if (!whole) fail("it is shorter than the 8 bytes of its length field");
-  if (length > file_bytes - kLengthBytes || length > kMaxHeaderBytes) {
-    fail("it claims a header of " + std::to_string(length) + " bytes, but the whole file has " + std::to_string(file_bytes));
+  if (length > file.size() - kLengthBytes || length > kMaxHeaderBytes) {
+    const std::string size = std::to_string(file.size());
+    fail("it claims a header of " + std::to_string(length) + " bytes, but the whole file has " + size);
   }
   std::string text(length, '\0');
-  if (source.read(text.data(), length) != length) fail("it ends inside its header");
-  return HeaderParser(path, file_bytes).parse(text);
+  file.read(kLengthBytes, text.data(), length);
+  return HeaderParser(file.path(), file.size()).parse(text);
 }
+
+SafetensorsHeader read_safetensors_header(const std::string& path) { return read_header(OpenedFile(path)); }
 
 }  // namespace plugrad::io

@@ -4,8 +4,14 @@ target_sources(plugrad PRIVATE
   io/byte_source.cpp
   io/fashion_mnist.cpp
   io/file.cpp
+  io/ggml_types.cpp
+  io/gguf.cpp
+  io/gguf_header.cpp
   io/idx.cpp
   io/moons.cpp
+  io/opened_file.cpp
+  io/quoted.cpp
+  io/row_range.cpp
   io/safetensors_header.cpp
   io/safetensors_reader.cpp
   io/safetensors_writer.cpp

@@ -1,11 +1,13 @@
 #include <plugrad/io/safetensors.hpp>
 
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 #include <tests/io/scratch.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -67,6 +69,57 @@ TEST(Safetensors, ViewsAreWrittenAsTheyRead) {
   const io::Safetensors file = io::read_safetensors(scratch.path("a"), device);
   EXPECT_EQ(file.tensors.at("t").to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(file.tensors.at("r").to_vector<float>(), (std::vector<float>{3, 1, 6, 4}));
+}
+
+// Bytes of any kind; every dtype of plugrad is one of the format's.
+TEST(Safetensors, OneTensorOrSomeOfItsRowsReadAloneInEveryDType) {
+  const Scratch scratch;
+  std::map<std::string, Tensor> tensors;
+  std::vector<uint8_t> elements(6 * 8);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<uint8_t>(i % 2);
+  for (const DType dtype : kEveryDType) {
+    tensors[dtype_name(dtype)] = Tensor::from_host(elements.data(), 6, dtype, {3, 2}, default_device());
+  }
+  io::write_safetensors(scratch.path("a"), tensors, {{"k", "v"}});
+  const io::SafetensorsFile file(scratch.path("a"));
+  std::filesystem::remove(scratch.path("a"));  // the open file remains
+  EXPECT_EQ(file.header().metadata.at("k"), "v");
+  EXPECT_EQ(file.keys(), (std::vector<std::string>{"bf16", "bool", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "u8"}));
+  for (const DType dtype : kEveryDType) {
+    SCOPED_TRACE(dtype_name(dtype));
+    const size_t size = static_cast<size_t>(item_size(dtype));
+    EXPECT_EQ(file.info(dtype_name(dtype)).dtype, dtype);
+    const Tensor whole = file.get(dtype_name(dtype), default_device()), row = file.rows(dtype_name(dtype), 1, 2);
+    EXPECT_EQ(whole.shape(), (Shape{3, 2}));
+    EXPECT_EQ(row.shape(), (Shape{1, 2}));
+    EXPECT_EQ(row.dtype(), dtype);
+    std::vector<uint8_t> bytes(6 * size), part(2 * size);
+    whole.copy_to_host(bytes.data());
+    row.copy_to_host(part.data());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), elements.begin()));
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + static_cast<ptrdiff_t>(2 * size)));
+  }
+}
+
+TEST(Safetensors, RowsThatDoNotExistAreRefused) {
+  const Scratch scratch;
+  const Tensor x = Tensor::from(std::vector<float>{1, 2}, {2}, default_device());
+  const Tensor none = Tensor::from(std::vector<float>{}, {0, 3}, default_device());
+  io::write_safetensors(scratch.path("a"), {{"x", x}, {"scalar", sum(x)}, {"none", none}});
+  const io::SafetensorsFile file(scratch.path("a"));
+  EXPECT_EQ(file.rows("x", 2, 2).shape(), Shape{0});
+  EXPECT_EQ(file.rows("none", 0, 0).shape(), (Shape{0, 3}));
+  for (const auto& [first, last] : {std::pair{-1, 1}, {0, 3}, {2, 1}}) {
+    EXPECT_THROW(file.rows("x", first, last), Error) << first << " " << last;
+  }
+  EXPECT_THROW(file.rows("scalar", 0, 0), Error);
+  try {
+    file.get("y");
+    ADD_FAILURE() << "a name that is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid);
+    expect_mentions(error.what(), "has no tensor \"y\": keys() lists its 3 names");
+  }
 }
 
 // The bytes that the format's own library writes for these tensors.

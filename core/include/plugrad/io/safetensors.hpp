@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace plugrad::io {
 
@@ -32,6 +34,32 @@ struct Safetensors {
 // length, JSON in UTF-8 without repeated keys, the dtypes of dtypes.def, at most 8 extents, and tensors that fill the rest
 // of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
+// An open file whose tensors are read one by one: opening it reads the header alone. It keeps the file open, so that a file
+// that replaces it meanwhile changes nothing. Const methods may be called by several threads at once.
+class PLUGRAD_API SafetensorsFile {
+ public:
+  // Throws as read_safetensors_header does.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&&) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
+
+  const SafetensorsHeader& header() const;
+  // Returns the names in alphabetical order.
+  std::vector<std::string> keys() const;
+  // Returns what the header says of a tensor. Throws Error (invalid) for a name that the file does not have.
+  const TensorEntry& info(const std::string& name) const;
+  // Reads one tensor to a device. Throws as info does, and Error (io_error) for a bool that is neither 0 nor 1.
+  Tensor get(const std::string& name, Device device = default_device()) const;
+  // Reads the rows first .. last - 1 of a tensor along its first axis, and no other bytes. Throws as get does, and Error
+  // (index_error) unless 0 <= first <= last <= the extent; a tensor of rank 0 has no rows: Error (invalid).
+  Tensor rows(const std::string& name, int64_t first, int64_t last, Device device = default_device()) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
 // Reads the header, and the tensors to a device. Throws as read_safetensors_header does, and for a bool that is neither 0
 // nor 1.
 PLUGRAD_API Safetensors read_safetensors(const std::string& path, Device device = default_device());
