@@ -1,6 +1,7 @@
 // Files and data sets.
 #include <python/binding.hpp>
 
+#include <plugrad/io/cifar.hpp>
 #include <plugrad/io/fashion_mnist.hpp>
 #include <plugrad/io/idx.hpp>
 #include <plugrad/io/moons.hpp>
@@ -38,6 +39,21 @@ nb::object fashion_mnist(const nb::object& directory, const DeviceLike& device) 
   const Device where = device.get();
   const io::FashionMnist files = unlocked([folder] { return io::read_fashion_mnist(folder); });
   return nb::make_tuple(images(files.train, where), images(files.test, where));
+}
+
+nb::object cifar_images(const io::CifarImages& set, bool coarse, Device device) {
+  const auto [pixels, labels] = unlocked([&] {
+    return std::pair{scaled(set.pixels, {set.count, 3, 32, 32}, device),
+                     labels_of(coarse ? set.coarse_labels : set.labels, device)};
+  });
+  return nb::make_tuple(pixels, labels);
+}
+
+nb::object cifar(const nb::object& directory, bool hundred, bool coarse, const DeviceLike& device) {
+  const Device where = device.get();
+  const io::CifarKind kind = hundred ? io::CifarKind::hundred : io::CifarKind::ten;
+  const io::Cifar files = unlocked([folder = path_of(directory), kind] { return io::read_cifar(folder, kind); });
+  return nb::make_tuple(cifar_images(files.train, coarse, where), cifar_images(files.test, coarse, where));
 }
 
 nb::object moons(int64_t count, double noise, uint64_t seed, const DeviceLike& device) {
@@ -81,17 +97,12 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
 }  // namespace
 
 void bind_io(nb::module_& m) {
-  m.def("save", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata") = nb::none(),
-        "Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing. Raises OSError with the "
-        "reason, and TypeError for metadata that are not texts.");
-  m.def(
-      "load",
-      [](const nb::object& path, const DeviceLike& device) {
-        return unlocked([file = path_of(path), where = device.get()] { return io::read_safetensors(file, where).tensors; });
-      },
-      nb::arg("path"), nb::arg("device") = nb::none(),
-      "Returns the tensors of a safetensors file by name; they track no gradient. Raises OSError where the file is missing "
-      "or damaged.");
+  m.def("_save_safetensors", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata").none());
+  m.def("_load_safetensors",
+        [](const nb::object& path, const DeviceLike& device) {
+          return unlocked([file = path_of(path), on = device.get()] { return io::read_safetensors(file, on).tensors; });
+        },
+        nb::arg("path"), nb::arg("device").none());
   m.def(
       "load_metadata",
       [](const nb::object& path) {
@@ -101,6 +112,7 @@ void bind_io(nb::module_& m) {
   m.def("_shuffled_rows", &io::shuffled_rows, nb::arg("count"), nb::arg("seed"), nb::arg("epoch"));
   m.def("_fashion_mnist", fashion_mnist, nb::arg("directory").none(), nb::arg("device").none());
   m.def("_moons", moons, nb::arg("count"), nb::arg("noise"), nb::arg("seed"), nb::arg("device").none());
+  m.def("_cifar", cifar, nb::arg("directory"), nb::arg("hundred"), nb::arg("coarse"), nb::arg("device").none());
   m.def("_read_idx", idx, nb::arg("path"), nb::arg("device").none());
 }
 

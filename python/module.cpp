@@ -4,8 +4,10 @@
 #include <string_view>
 
 namespace plugrad::python {
-void bind_linalg(nb::module_& m);  // of linalg.cpp
-}
+void bind_linalg(nb::module_& m);      // of linalg.cpp
+void bind_files(nb::module_& m);       // of files.cpp
+void bind_tokenizers(nb::module_& m);  // of tokenizers.cpp
+}  // namespace plugrad::python
 
 NB_MODULE(_plugrad, m) {
   using namespace plugrad::python;
@@ -35,6 +37,8 @@ NB_MODULE(_plugrad, m) {
   bind_optimizers(m);
   bind_schedules(m);
   bind_io(m);
+  bind_files(m);
+  bind_tokenizers(m);
   bind_linalg(m);
   polish_calls(m);
 }

@@ -246,6 +246,9 @@ _plugrad\.__prefix__$:
 .*\._fashion_mnist$:
     def _fashion_mnist(*arguments: Any) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]: ...
 
+.*\._cifar$:
+    def _cifar(*arguments: Any) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]: ...
+
 .*\._moons$:
     def _moons(*arguments: Any) -> tuple[Tensor, Tensor]: ...
 

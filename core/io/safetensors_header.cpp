@@ -1,13 +1,11 @@
 #include <core/io/quoted.hpp>
 #include <core/io/safetensors_format.hpp>
+#include <core/io/strict_json.hpp>
 #include <plugrad/runtime/error.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
 #include <vector>
 
 namespace plugrad::io {
@@ -21,7 +19,9 @@ class HeaderParser {
 
   SafetensorsHeader parse(const std::string& text) {
     header_.data = kLengthBytes + text.size();
-    const Json root = parse_json(text);
+    if (text.empty() || text.front() != '{') fail("its header does not begin with '{'");
+    constexpr int kDepth = 4;
+    const Json root = parse_strictly(text, kDepth, [&](const std::string& what) { fail("its header " + what); });
     for (const auto& [name, value] : root.items()) {
       if (name == kMetadataKey) {
         read_metadata(value);
@@ -39,30 +39,6 @@ class HeaderParser {
   }
   [[noreturn]] void fail(const std::string& name, const std::string& what) const {
     fail("tensor " + quoted(name) + " " + what);
-  }
-
-  // The parser stops silently at a zero byte and keeps the last of equal keys, so both are checked here.
-  Json parse_json(const std::string& text) const {
-    if (text.empty() || text.front() != '{') fail("its header does not begin with '{'");
-    if (text.find('\0') != std::string::npos) fail("its header has a zero byte");
-    std::vector<std::set<std::string>> keys;
-    const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
-      constexpr int kDepth = 4;
-      if (depth > kDepth) fail("its header is nested too deeply");
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end) keys.pop_back();
-      if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-        fail("its header has the key " + quoted(value.get<std::string>()) + " twice");
-      }
-      return true;
-    };
-    try {
-      return Json::parse(text, check);
-    } catch (const Json::parse_error& error) {
-      fail("its header is not JSON in UTF-8 (byte " + std::to_string(error.byte) + ")");
-    } catch (const Json::exception&) {
-      fail("its header has a number that does not fit into 64 bits");
-    }
   }
 
   void read_metadata(const Json& value) {

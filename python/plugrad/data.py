@@ -6,7 +6,7 @@ from typing import Any
 from . import _plugrad
 from ._plugrad import Tensor
 
-__all__ = ["fashion_mnist", "moons", "read_idx", "rows"]
+__all__ = ["cifar10", "cifar100", "fashion_mnist", "moons", "read_idx", "read_image", "rows"]
 
 
 def fashion_mnist(directory: Any = None,
@@ -17,6 +17,44 @@ def fashion_mnist(directory: Any = None,
     dataset-fashion-mnist installs them. Raises OSError, with the command that installs the data, where they are missing.
     """
     return _plugrad._fashion_mnist(directory, device)
+
+
+def cifar10(directory: Any, device: Any = None) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Returns ((images, labels), (test images, test labels)): images (n, 3, 32, 32), f32 in 0 .. 1; labels (n), i64.
+
+    directory: holds data_batch_1.bin .. data_batch_5.bin and test_batch.bin, the binary version of CIFAR-10. Raises OSError
+    where they are missing or damaged.
+    """
+    return _plugrad._cifar(directory, False, False, device)
+
+
+def cifar100(directory: Any, coarse: bool = False,
+             device: Any = None) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Returns ((images, labels), (test images, test labels)) as cifar10 does, with the classes 0 .. 99 as labels.
+
+    directory: holds train.bin and test.bin, the binary version of CIFAR-100. coarse: labels are the 20 superclasses.
+    """
+    return _plugrad._cifar(directory, True, coarse, device)
+
+
+def read_image(path: Any, mode: str = "RGB", scaled: bool = False, device: Any = None) -> Tensor:
+    """Reads a picture in any format that Pillow knows: (height, width, channels), u8.
+
+    mode: "RGB", "RGBA", or "L" for one channel of grey. scaled: returns (channels, height, width), f32 in 0 .. 1, as
+    networks take it. Raises ImportError without Pillow, and OSError for a file that is missing or is no picture.
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ImportError("[read_image] Pillow is not installed: pip install pillow") from None
+    channels = {"RGB": 3, "RGBA": 4, "L": 1}
+    if mode not in channels:
+        raise ValueError(f"[read_image] mode {mode!r} is unknown: RGB, RGBA or L expected")
+    with Image.open(path) as opened:
+        picture = opened.convert(mode)
+    shape = (picture.height, picture.width, channels[mode])
+    pixels = Tensor(memoryview(picture.tobytes()).cast("B", shape), device=device)
+    return pixels.permute(2, 0, 1).to(dtype="f32") / 255 if scaled else pixels
 
 
 def moons(count: int = 100, noise: float = 0.1, seed: int = 0,

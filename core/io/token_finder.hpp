@@ -1,0 +1,27 @@
+// Finds special tokens in a text.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace plugrad::io {
+
+class TokenFinder {
+ public:
+  TokenFinder() = default;
+  // Texts and ids. Empty texts are never found.
+  explicit TokenFinder(const std::vector<std::pair<std::string, int64_t>>& tokens);
+
+  // Calls on_text for each non-empty part between tokens and on_token for each token, in the order of the text. Of several
+  // tokens that begin at a place the longest counts.
+  void split(std::string_view text, const std::function<void(std::string_view)>& on_text,
+             const std::function<void(int64_t)>& on_token) const;
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> by_first_[256];  // those that begin with a byte, the longest first
+};
+
+}  // namespace plugrad::io
