@@ -106,7 +106,8 @@ class safe_open(_OpenFile):
 
     def get_slice(self, name: str) -> TensorSlice:
         """Returns an object whose subscripts read a part of the tensor. Raises ValueError for an unknown name."""
-        return TensorSlice(self._file, name, *self._file.info(name), self._device)
+        dtype, shape = self._file.info(name)
+        return TensorSlice(self._file, name, dtype, shape, self._device)
 
 
 class GGUFTensor(NamedTuple):

@@ -45,6 +45,19 @@ class BytePairTokenizer:
             with GGUF(model) as file:
                 self._read(file)
 
+    @classmethod
+    def from_vocabulary(cls, tokens: Sequence[str], merges: Sequence[str], special: Sequence[int] = (),
+                        single_digits: bool = False) -> "BytePairTokenizer":
+        """Makes a tokenizer of a vocabulary: tokens by id and merges "left right", written in GPT-2's characters for bytes.
+
+        special: ids of the tokens that encode finds in a text as wholes. single_digits: each digit is a word of its own.
+        Raises ValueError for a token that occurs twice, and for a merge that is not of two tokens that give a third one.
+        """
+        made = cls.__new__(cls)
+        made._tokenizer = _plugrad._BytePairTokenizer(tokens, merges, special, single_digits)
+        made.bos_id = made.eos_id = None
+        return made
+
     def _read(self, file: GGUF) -> None:
         self._tokenizer = _plugrad._BytePairTokenizer(file._file)
         known = [file.metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos")]

@@ -1,9 +1,11 @@
 """A program with precise types, which test_typing.py checks by mypy and pyright and then runs."""
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import assert_type
 
 import plugrad
-from plugrad import Tensor, Value, nn, no_grad, optim
+from plugrad import Tensor, Value, nn, no_grad, optim, text
 from plugrad.linalg import SVDResult
 
 
@@ -62,6 +64,17 @@ def functions(x: Tensor) -> None:
     assert_type(x.clone().clamp_(0, 1).relu_().mul_(x), Tensor)
 
 
+def files(x: Tensor, folder: Path) -> None:
+    plugrad.save_npy(x, folder / "x.npy")
+    plugrad.save({"x": x}, folder / "x.safetensors")
+    assert_type(plugrad.load_npy(folder / "x.npy"), Tensor)
+    with plugrad.safe_open(folder / "x.safetensors") as opened:
+        assert_type(opened.keys(), list[str])
+        assert_type(opened.get_tensor("x"), Tensor)
+        assert_type(opened.get_slice("x")[1:], Tensor)
+    assert_type(text.Characters("hello").encode("hole"), Tensor)
+
+
 def training() -> float:
     model = Scaled()
     optimizer = optim.SGD(model.parameters(), lr=0.1)
@@ -87,6 +100,8 @@ def main() -> None:
     operators(x)
     elements(x.clone())
     functions(x)
+    with TemporaryDirectory() as folder:
+        files(x, Path(folder))
     assert training() >= 0
     assert not evaluated(Scaled(), x).requires_grad
     value = Value(2.0)

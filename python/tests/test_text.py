@@ -49,6 +49,30 @@ def test_byte_pairs(model):
         assert BytePairTokenizer(file).encode("a") == [97]
 
 
+def test_byte_pairs_of_a_vocabulary():
+    tokenizer = BytePairTokenizer.from_vocabulary([*letters(), "ab", "12", "<s>"], ["a b", "1 2"], special=[258])
+    assert tokenizer.encode("ab12<s>") == [256, 257, 258] and tokenizer.eos_id is None
+    for merges in (["a c"], ["ab"], [""]):
+        with pytest.raises(ValueError, match="not of two tokens that give a third one"):
+            BytePairTokenizer.from_vocabulary([*letters(), "ab"], merges)
+    with pytest.raises(ValueError, match='the token "a" occurs twice'):
+        BytePairTokenizer.from_vocabulary([*letters(), "a"], [])
+
+
+def test_byte_pairs_are_those_of_tokenizers():
+    theirs = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    tokens = [*letters(), "Ġt", "Ġth", "Ġthe", "12", "ĠĠ", "'s"]
+    merges = ["Ġ t", "Ġt h", "Ġth e", "1 2", "Ġ Ġ", "' s"]
+    other = theirs.Tokenizer(theirs.models.BPE({token: i for i, token in enumerate(tokens)},
+                                               [tuple(merge.split(" ")) for merge in merges]))
+    digits, words = theirs.pre_tokenizers.Digits(individual_digits=True), theirs.pre_tokenizers.ByteLevel(False)
+    for single in (False, True):
+        other.pre_tokenizer = theirs.pre_tokenizers.Sequence([digits, words] if single else [words])
+        mine = BytePairTokenizer.from_vocabulary(tokens, merges, single_digits=single)
+        for text in ("the the  the   the", "it's 12 '12s'", "a\n\n the\t 12 ", "é\u00a0\u3000東京 12", "🙂 's", " ", ""):
+            assert mine.encode(text) == other.encode(text).ids, text
+
+
 def test_models_without_byte_pairs(tmp_path):
     with pytest.raises(OSError, match="tokenizer.ggml.model"):
         BytePairTokenizer(gguf_files.write(tmp_path / "a", [], []))
@@ -61,7 +85,8 @@ def test_word_pieces(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     tokenizer = WordPieceTokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == 11 and tokenizer.max_length is None
-    assert tokenizer.encode("Unaffable CAFÉ!") == [2, 5, 6, 7, 9, 10, 3] and tokenizer.encode("hello " * 9, 4) == [2, 8, 8, 3]
+    assert tokenizer.encode("Unaffable CAFÉ!") == [2, 5, 6, 7, 9, 10, 3]
+    assert tokenizer.encode("hello " * 9, max_length=4) == [2, 8, 8, 3]
     ids, mask = tokenizer.batch(["hello", "unaffable"])
     assert (ids.tolist(), mask.tolist()) == ([[2, 8, 3, 0, 0], [2, 5, 6, 7, 3]], [[1, 1, 1, 0, 0], [1] * 5])
     assert (ids.dtype, mask.dtype) == ("i64", "i64") and tokenizer.batch([])[0].shape == (0, 0)
