@@ -3,6 +3,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 target_sources(plugrad PRIVATE
   io/byte_pairs.cpp
   io/byte_source.cpp
+  io/characters.cpp
   io/cifar.cpp
   io/fashion_mnist.cpp
   io/file.cpp

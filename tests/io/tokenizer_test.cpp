@@ -1,4 +1,5 @@
 #include <plugrad/io/byte_pairs.hpp>
+#include <plugrad/io/characters.hpp>
 #include <plugrad/io/word_pieces.hpp>
 
 #include <tests/io/gguf_bytes.hpp>
@@ -289,6 +290,18 @@ TEST(WordPieceTokenizer, DamagedFilesAreRefusedOrRead) {
   };
   EXPECT_GT(count_refused(scratch, json_of(kPieces), 400, read), 100u);
   EXPECT_GT(count_refused(scratch, lines_of(kPieces), 400, read), 10u);
+}
+
+TEST(Characters, PositionsFollowTheCodePoints) {
+  const io::Characters letters("hello \xe2\x82\xac");
+  EXPECT_EQ(letters.size(), 6);
+  EXPECT_EQ(letters.encode("ho\xe2\x82\xac el"), (Ids{2, 4, 5, 0, 1, 3}));
+  EXPECT_EQ(letters.decode(letters.encode("hole\xe2\x82\xac")), "hole\xe2\x82\xac");
+  EXPECT_TRUE(letters.encode("").empty());
+  EXPECT_EQ(io::Characters("").size(), 0);
+  EXPECT_THROW(letters.encode("x"), Error);
+  EXPECT_THROW(letters.decode(Ids{6}), Error);
+  EXPECT_THROW(letters.decode(Ids{-1}), Error);
 }
 
 }  // namespace
