@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes core/io/unicode_classes.inl and core/io/unicode_decompositions.inl from Python's unicodedata.
+"""Writes core/io/unicode_classes.inl and core/io/unicode_decompositions.inl from Python's unicodedata. With --check it only
+fails if they differ, as long as they are of the same version of Unicode.
 
-unicode_tables.py ROOT
+unicode_tables.py ROOT [--check]
 """
 import sys
 import unicodedata
@@ -69,23 +70,34 @@ def head(what):
             "Do not edit it.\n\n")
 
 
-def main(root):
-    folder = Path(root) / "core/io"
+def files():
+    """The text of each file by its name."""
     classes = {"kLetters": lambda c: c[0] == "L", "kNumbers": lambda c: c[0] == "N", "kMarks": lambda c: c == "Mn",
                "kPunctuation": lambda c: c[0] == "P", "kControls": lambda c: c in ("Cc", "Cf", "Co")}
-    text = head("The code points of some general categories, as ranges, and the differences to their lower-case letters.")
-    text += "\n".join(table(f"Range {name}", ranges(accepts)) for name, accepts in classes.items())
-    text += "\n" + table("LowerRun kLower", lower_runs())
-    (folder / "unicode_classes.inl").write_text(text)
+    tables = [table(f"Range {name}", ranges(accepts)) for name, accepts in classes.items()]
     found = decompositions()
-    text = head("Canonical decompositions without nonspacing marks.") + table(
-        "Single kSingle", [(i, whole[0]) for i, whole in found if len(whole) == 1])
-    text += "\n// Those of no, two or three code points; 0 ends the shorter ones.\n" + table(
-        "Several kSeveral", [(i, *(whole + [0, 0, 0])[:3]) for i, whole in found if len(whole) != 1])
-    (folder / "unicode_decompositions.inl").write_text(text)
+    single = table("Single kSingle", [(i, whole[0]) for i, whole in found if len(whole) == 1])
+    several = table("Several kSeveral", [(i, *(whole + [0, 0, 0])[:3]) for i, whole in found if len(whole) != 1])
+    first = head("The code points of some general categories, as ranges, and the differences to their lower-case letters.")
+    second = head("Canonical decompositions without nonspacing marks.")
+    between = "\n// Those of no, two or three code points; 0 ends the shorter ones.\n"
+    return {"unicode_classes.inl": first + "\n".join([*tables, table("LowerRun kLower", lower_runs())]),
+            "unicode_decompositions.inl": second + single + between + several}
+
+
+def main(root, check):
+    for name, text in files().items():
+        path = Path(root) / "core/io" / name
+        if not check:
+            path.write_text(text)
+        elif f"Unicode {unicodedata.unidata_version}." not in path.read_text():
+            print(f"{path} is not compared: this Python has Unicode {unicodedata.unidata_version}")
+        elif path.read_text() != text:
+            sys.exit(f"{path} is not what scripts/unicode_tables.py writes: run it")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    arguments = [each for each in sys.argv[1:] if each != "--check"]
+    if len(arguments) != 1:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(arguments[0], "--check" in sys.argv)

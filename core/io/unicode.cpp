@@ -20,7 +20,7 @@ struct Single {
   char32_t code, base;
 };
 struct Several {
-  char32_t code, bases[3];
+  char32_t code, first, second, third;
 };
 
 #include <core/io/unicode_classes.inl>
@@ -166,7 +166,7 @@ void append_without_marks(char32_t code, std::u32string& out) {
   if (single && single->code == code) return void(out += single->base);
   const Several* several = row_for(std::span<const Several>(kSeveral), code, &Several::code);
   if (several && several->code == code) {
-    for (const char32_t base : several->bases) {
+    for (const char32_t base : {several->first, several->second, several->third}) {
       if (base != 0) out += base;
     }
   } else if (!is_mark(code)) {
