@@ -26,6 +26,8 @@ template <int64_t target> void append_all(RowList& rows) {
   append_softmax_backward<target>(rows);
   append_random<target>(rows);
   append_matmul<target>(rows);
+  append_convolutions<target>(rows);
+  append_pooling<target>(rows);
   append_indexing(rows);
   append_sorting(rows);
 }

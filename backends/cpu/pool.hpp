@@ -1,5 +1,6 @@
 // The threads of this backend: one pool for the process, started at the first use and created again in a forked child.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -27,6 +28,15 @@ template <class F> void parallel(int threads, int64_t tasks, F&& f) {
   using Group = decltype(group);
   run_tasks(threads, static_cast<uint32_t>((tasks + each - 1) / each),
             [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
+}
+
+// Calls f(slot, i) once for each i below tasks; no two calls with one slot below `slots` overlap, so that each slot may have
+// memory of its own.
+template <class F> void parallel_in_slots(int threads, int64_t slots, int64_t tasks, F&& f) {
+  std::atomic<int64_t> next{0};
+  parallel(threads, slots, [&](int64_t slot) {
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) f(slot, i);
+  });
 }
 
 }  // namespace plugrad::cpu

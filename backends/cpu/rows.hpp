@@ -21,6 +21,8 @@ template <int64_t target> void append_softmax(RowList& rows);
 template <int64_t target> void append_softmax_backward(RowList& rows);
 template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);
+template <int64_t target> void append_convolutions(RowList& rows);
+template <int64_t target> void append_pooling(RowList& rows);
 void append_indexing(RowList& rows);  // moves memory: wider vectors gain nothing
 void append_sorting(RowList& rows);   // the same
 

@@ -8,6 +8,7 @@ Rows elementwise_kernels();  // and those of shape generate and copy
 Rows reduction_kernels();
 Rows rowwise_kernels();
 Rows contraction_kernels();
+Rows window_kernels();
 Rows indexing_kernels();
 Rows random_kernels();
 Rows update_kernels();

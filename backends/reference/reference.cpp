@@ -12,7 +12,7 @@ class Reference final : public Backend {
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
     for (const Rows rows : {elementwise_kernels(), reduction_kernels(), rowwise_kernels(), contraction_kernels(),
-                            indexing_kernels(), random_kernels(), update_kernels()})
+                            window_kernels(), indexing_kernels(), random_kernels(), update_kernels()})
       rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 

@@ -1,19 +1,14 @@
 #include <plugrad/ops/convolution.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/convolve.hpp>
 #include <core/ops/spatial.hpp>
 #include <plugrad/ops/arrangement.hpp>
-#include <plugrad/ops/elementwise.hpp>
-#include <plugrad/ops/factories.hpp>
-#include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>
 
 namespace plugrad {
 namespace {
-struct Settings {
-  Shape stride, padding, dilation;
-  int64_t groups;
-};
+using Settings = ConvolutionSettings;
 
 Settings settings(const char* name, int axes, const Shape& stride, const Shape& padding, const Shape& dilation,
                   int64_t groups) {
@@ -40,48 +35,16 @@ void require_bias(const char* name, const Tensor& bias, int64_t channels) {
     refuse(name, "bias is " + bias.shape().text() + ": expected (" + std::to_string(channels) + ",)");
 }
 
-// The product of extents from..to.
-int64_t extents(const Tensor& x, int from, int to) {
-  int64_t count = 1;
-  for (int i = from; i < to; ++i) count *= x.size(i);
-  return count;
-}
-
-Tensor with_bias(const Tensor& out, const Tensor& bias, int axes) {
-  if (!bias.defined()) return out;
-  Shape shape = bias.shape();
-  for (int i = 0; i < axes; ++i) shape.push_back(1);
-  return add(out, reshape(bias, shape));
-}
-
-// A product per group: (groups, a, k) x (groups, k, b).
-Tensor grouped(const Tensor& a, const Tensor& b) {
-  if (a.size(0) != 1) return matmul(a, b);
-  return unsqueeze(matmul(squeeze(a, {0}), squeeze(b, {0})), 0);
-}
-
-// x (n, c, ..): the windows become the columns (c k, n l) of a matrix, in which each group owns consecutive rows.
-Tensor convolved(const char* name, const Tensor& x, const Tensor& weight, const Settings& how) {
-  const int axes = x.rank() - 2;
-  const Tensor padded = padded_axes(x, how.padding, 0);
-  Tensor windows = padded;
-  for (int i = 0; i < axes; ++i) {
-    const size_t at = static_cast<size_t>(i);
-    const Windows along{i + 2, weight.size(i + 2), how.stride[at], how.dilation[at]};
+// Checks that windows fit, and returns the shape of the result.
+Shape convolved_shape(const char* name, const Tensor& x, const Tensor& weight, const Settings& how) {
+  Shape padded = x.shape(), shape{x.size(0), weight.size(0)};
+  for (size_t i = 0; i < how.stride.size(); ++i) padded[i + 2] += 2 * how.padding[i];
+  for (int i = 0; i < how.stride.rank(); ++i) {
+    const Windows along = how.windows(weight, i);
     require_window(name, padded, along);
-    windows = windows_of(windows, along);
+    shape.push_back(along.count(padded[static_cast<size_t>(i) + 2]));
   }
-  Shape order{1};  // channels, window, batch, positions
-  for (int i = 0; i < axes; ++i) order.push_back(2 + axes + i);
-  order.push_back(0);
-  for (int i = 0; i < axes; ++i) order.push_back(2 + i);
-  const int64_t out = weight.size(0), inner = extents(weight, 1, weight.rank());
-  const int64_t columns = x.size(0) * extents(windows, 2, 2 + axes);
-  const Tensor left = reshape(weight, {how.groups, out / how.groups, inner});
-  const Tensor product = grouped(left, reshape(permute(windows, order), {how.groups, inner, columns}));
-  Shape shape{out, x.size(0)};
-  for (int i = 0; i < axes; ++i) shape.push_back(windows.size(2 + i));
-  return contiguous(transpose(reshape(product, shape), 0, 1));
+  return shape;
 }
 
 Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias, int axes,
@@ -89,7 +52,8 @@ Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, cons
   require_fitting(name, x, weight, axes, how.groups, false);
   require_bias(name, bias, weight.size(0));
   const bool batched = x.rank() == axes + 2;
-  const Tensor out = with_bias(convolved(name, batched ? x : unsqueeze(x, 0), weight, how), bias, axes);
+  const Tensor images = batched ? x : unsqueeze(x, 0);
+  const Tensor out = convolve(images, weight, bias, convolved_shape(name, images, weight, how), how);
   return batched ? out : squeeze(out, {0});
 }
 }  // namespace
@@ -146,37 +110,19 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 // --- The transposed convolution: each element of x adds a window of the weight's products.
 
 namespace {
-// The windows (n, o, positions, window) that x (n, c, positions) adds.
-Tensor added_windows(const Tensor& x, const Tensor& weight, int64_t groups) {
-  const int axes = x.rank() - 2;
-  const int64_t channels = weight.size(0), out = weight.size(1) * groups, inner = extents(weight, 1, weight.rank());
-  const Tensor left = transpose(reshape(weight, {groups, channels / groups, inner}));
-  const Tensor right = reshape(transpose(x, 0, 1), {groups, channels / groups, x.count() / channels});
-  Shape shape{out}, order{axes + 1, 0};
-  for (int i = 0; i < axes; ++i) shape.push_back(weight.size(i + 2));
-  shape.push_back(x.size(0));
-  for (int i = 0; i < axes; ++i) shape.push_back(x.size(i + 2));
-  for (int i = 0; i < axes; ++i) order.push_back(axes + 2 + i);
-  for (int i = 0; i < axes; ++i) order.push_back(1 + i);
-  return permute(reshape(grouped(left, right), shape), order);
-}
-
-Tensor transposed(const char* name, const Tensor& x, const Tensor& weight, const Settings& how,
-                  const Shape& output_padding) {
-  Tensor out = added_windows(x, weight, how.groups);
-  std::vector<int64_t> pads;
-  for (int i = x.rank() - 3; i >= 0; --i) {
+Shape transposed_shape(const char* name, const Tensor& x, const Tensor& weight, const Settings& how,
+                       const Shape& output_padding) {
+  Shape shape{x.size(0), weight.size(1) * how.groups};
+  for (int i = 0; i < how.stride.rank(); ++i) {
     const size_t at = static_cast<size_t>(i);
-    const Windows along{i + 2, weight.size(i + 2), how.stride[at], how.dilation[at]};
+    const Windows along = how.windows(weight, i);
     const int64_t extent = x.size(i + 2) ? (x.size(i + 2) - 1) * along.step + along.span() : 0;
-    if (extent + output_padding[at] - 2 * how.padding[at] < 1)
+    shape.push_back(extent + output_padding[at] - 2 * how.padding[at]);
+    if (shape[at + 2] < 1)
       refuse(name,
              "x is " + x.shape().text() + " and padding " + how.padding.text() + ": they leave no elements, so pad less");
-    out = add_windows(out, extent, along);
-    pads.push_back(-how.padding[at]);
-    pads.push_back(output_padding[at] - how.padding[at]);
   }
-  return pad(out, pads);
+  return shape;
 }
 
 Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -189,7 +135,9 @@ Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& w
     if (extra[i] >= how.stride[i] && extra[i] >= how.dilation[i])
       refuse(name, "output_padding is " + extra.text() + ": it must be below stride or dilation");
   const bool batched = x.rank() == axes + 2;
-  const Tensor out = with_bias(transposed(name, batched ? x : unsqueeze(x, 0), weight, how, extra), bias, axes);
+  const Tensor images = batched ? x : unsqueeze(x, 0);
+  const Shape shape = transposed_shape(name, images, weight, how, extra);
+  const Tensor out = with_bias(convolution_input_gradient(images, weight, shape, how), bias);
   return batched ? out : squeeze(out, {0});
 }
 }  // namespace

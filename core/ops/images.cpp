@@ -91,7 +91,7 @@ Tensor unfold(const Tensor& x, const Shape& kernel_size, const Shape& dilation, 
   const Tensor padded = padded_axes(x.rank() == 4 ? x : unsqueeze(x, 0), how.padding, 0);
   Tensor windows = padded;
   for (int i = 0; i < kAxes; ++i) {
-    require_window("unfold", padded, how.along(i));
+    require_window("unfold", padded.shape(), how.along(i));
     windows = windows_of(windows, how.along(i));
   }
   const int64_t positions = windows.size(2) * windows.size(3);

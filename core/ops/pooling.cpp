@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace plugrad {
 namespace {
@@ -65,10 +67,8 @@ std::vector<int64_t> pads_of(const Pooled& pool) {
   return pads;
 }
 
-ValuesIndices max_pool(const Tensor& x, const Pooled& pool) {
+ValuesIndices composed_max_pool(const Tensor& x, const Pooled& pool) {
   const int axes = pool.axes();
-  const Shape shape = with_extents(x, pool.counts);
-  if (!shape.count()) return nothing(x, shape);
   const Tensor padded = padded_for(x, pool, kLeast);
   const Tensor within = argmax(windows_for(padded.detach(), pool), last_axes(axes));
   // A window of nothing but -inf names its first element; where that is padding, the element of x beside it.
@@ -78,6 +78,59 @@ ValuesIndices max_pool(const Tensor& x, const Pooled& pool) {
   if (!may_miss(pool)) return {at_positions(x, indices, axes), indices};
   const Tensor all = numbered(spatial_extents(padded, axes), x.device());
   return {at_positions(padded, flat_positions(within, windows_for(all, pool), axes), axes), indices};
+}
+
+// Zeros of this shape (n, c, ..), with grad added at its positions.
+Tensor added_at(const Tensor& grad, const Tensor& indices, const Shape& shape) {
+  static constexpr auto kRule = rule(
+      "max_pool_backward", gradient<kInput1>([](const Tensor& g, const Tensor& from) {
+        return at_positions(g, from, from.rank() - 2);
+      }),
+      kNoGradient);
+  DeviceState& device = device_of(grad);
+  Tensor out = empty_like(device, dense_view(shape, dtype_of(grad), device.info.alignment), dtype_of(grad));
+  if (!try_run(Op::MAX_POOL_BACKWARD, {out}, {grad, indices})) {
+    count_decomposition(grad);
+    const NoGrad unrecorded;
+    const int64_t leading = shape[0] * shape[1];
+    const Shape planes{leading, shape.count() / leading}, flat{leading, grad.count() / leading};
+    out = reshape(scatter_add(zeros(planes, grad.dtype(), grad.device()), 1, reshape(indices, flat), reshape(grad, flat)),
+                  shape);
+  }
+  return differentiable(kRule, std::move(out), grad, indices);
+}
+
+// x is (n, c, ..).
+std::optional<ValuesIndices> native_max_pool(const Tensor& x, const Pooled& pool) {
+  static constexpr auto kRule = rule(
+      "max_pool", gradient<kShape, kInput1>([](const Tensor& grad, const Shape& shape, const Tensor& indices) {
+        return added_at(grad, indices, shape);
+      }),
+      kNoGradient);
+  plugrad_pool attributes{sizeof attributes, 0, {}, {}, {}, {}};
+  std::ranges::copy(pool.size, attributes.size);
+  std::ranges::copy(pool.stride, attributes.stride);
+  std::ranges::copy(pool.padding, attributes.padding);
+  std::ranges::copy(pool.dilation, attributes.dilation);
+  DeviceState& device = device_of(x);
+  const plugrad_view like = dense_view(with_extents(x, pool.counts), dtype_of(x), device.info.alignment);
+  Tensor values = empty_like(device, like, dtype_of(x)), indices = empty_like(device, like, PLUGRAD_I64);
+  if (!try_run(Op::MAX_POOL, {values, indices}, {x}, attributes)) {
+    count_decomposition(x);
+    return std::nullopt;
+  }
+  return ValuesIndices{differentiable(kRule, std::move(values), x, indices), indices};
+}
+
+ValuesIndices max_pool(const Tensor& x, const Pooled& pool) {
+  const Shape shape = with_extents(x, pool.counts);
+  if (!shape.count()) return nothing(x, shape);
+  if (may_miss(pool)) return composed_max_pool(x, pool);  // the op's windows have elements
+  const bool batched = x.rank() == pool.axes() + 2;
+  const auto native = native_max_pool(batched ? x : unsqueeze(x, 0), pool);
+  if (!native) return composed_max_pool(x, pool);
+  if (batched) return *native;
+  return {squeeze(native->values, {0}), squeeze(native->indices, {0})};
 }
 
 // --- Windows that cover x.

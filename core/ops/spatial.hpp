@@ -47,11 +47,12 @@ inline Tensor chosen(const Tensor& x, int axis, const std::vector<int64_t>& posi
   return gather(x, axis, expand(Tensor::from(positions, along, x.device()), shape));
 }
 
-inline void require_window(const char* name, const Tensor& padded, const Windows& windows) {
-  const int64_t extent = padded.size(windows.axis);
+// padded: the shape of a tensor with padding.
+inline void require_window(const char* name, const Shape& padded, const Windows& windows) {
+  const int64_t extent = padded[static_cast<size_t>(windows.axis)];
   if (windows.span() > extent)
     refuse(name, "a window spans " + std::to_string(windows.span()) + " elements, but the padded x has shape " +
-                     padded.shape().text() + ": give smaller windows or more padding");
+                     padded.text() + ": give smaller windows or more padding");
 }
 
 }  // namespace plugrad

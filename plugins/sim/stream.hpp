@@ -39,7 +39,7 @@ struct Job {
   uint32_t fresh;  // the outputs, as a bit set, that are filled with poison before the kernel runs
   plugrad_view views[PLUGRAD_MAX_OPERANDS];
   const plugrad_view* pointers[PLUGRAD_MAX_OPERANDS];
-  alignas(8) char attributes[64];
+  alignas(8) char attributes[128];
   // kCopy
   char* to;
   const char* from;

@@ -42,6 +42,15 @@ std::vector<Problem> cross_entropy_backward_problems(const Question&, Random&);
 void argsort_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> argsort_problems(const Question&, Random&);
 
+void convolution_reference(const Question&, const Problem&, Expectations&);
+void convolution_input_grad_reference(const Question&, const Problem&, Expectations&);
+void convolution_weight_grad_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> convolution_problems(const Question&, Random&);
+void max_pool_reference(const Question&, const Problem&, Expectations&);
+void max_pool_backward_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> max_pool_problems(const Question&, Random&);
+std::vector<Problem> max_pool_backward_problems(const Question&, Random&);
+
 void sgd_reference(const Question&, const Problem&, Expectations&);
 void adam_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> sgd_problems(const Question&, Random&);
@@ -68,6 +77,12 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_ARGSORT, argsort_problems, argsort_reference},
     {PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, log_softmax_backward_problems, log_softmax_backward_reference},
     {PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, cross_entropy_backward_problems, cross_entropy_backward_reference},
+    {PLUGRAD_OP_CONVOLUTION, convolution_problems, convolution_reference},
+    {PLUGRAD_OP_CONVOLUTION_BIAS, convolution_problems, convolution_reference},
+    {PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, convolution_problems, convolution_input_grad_reference},
+    {PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD, convolution_problems, convolution_weight_grad_reference},
+    {PLUGRAD_OP_MAX_POOL, max_pool_problems, max_pool_reference},
+    {PLUGRAD_OP_MAX_POOL_BACKWARD, max_pool_backward_problems, max_pool_backward_reference},
     {PLUGRAD_OP_SGD_STEP, sgd_problems, sgd_reference},
     {PLUGRAD_OP_ADAM_STEP, adam_problems, adam_reference},
 };

@@ -138,6 +138,51 @@ TEST(References, ArgsortIsStableAndPutsNaNLast) {
   EXPECT_EQ(indices(1), (std::vector<int64_t>{1, 5, 0, 6, 2, 4, 3}));
 }
 
+// The operands of a problem with these values, outputs first.
+using Values = std::pair<Shape, std::vector<long double>>;
+Problem problem_of(const std::vector<Array>& outputs, const std::vector<Values>& inputs) {
+  Problem problem;
+  problem.outputs = outputs;
+  for (const auto& [shape, values] : inputs) {
+    problem.inputs.emplace_back(PLUGRAD_F64, shape);
+    for (size_t i = 0; i < values.size(); ++i) problem.inputs.back().set(static_cast<int64_t>(i), values[i]);
+  }
+  return problem;
+}
+std::vector<double> values_of(const Expectation& expectation) {
+  std::vector<double> values;
+  for (const Expected& e : expectation.elements) values.push_back(static_cast<double>(e.value));
+  return values;
+}
+
+TEST(References, ConvolutionsSumWindows) {
+  const auto solve = [](uint32_t opcode, const Shape& out, Problem problem) {
+    problem.set_attributes(plugrad_convolution{sizeof(plugrad_convolution), 0, 1, {2, 0, 0}, {1, 0, 0}, {1, 0, 0}});
+    problem.outputs = {Array(PLUGRAD_F64, out)};
+    const size_t operands = problem.inputs.size() + 1;
+    const Question question{op_info(opcode), std::vector<uint8_t>(operands, PLUGRAD_F64), 0};
+    return values_of(expectations(row_of(opcode), question, problem)[0]);
+  };
+  const Values x{{1, 1, 4}, {1, 2, 3, 4}}, w{{1, 1, 3}, {1, 10, 100}}, grad{{1, 1, 2}, {1, 5}}, bias{{1}, {7}};
+  EXPECT_EQ(solve(PLUGRAD_OP_CONVOLUTION, {1, 1, 2}, problem_of({}, {x, w})), (std::vector<double>{210, 432}));
+  EXPECT_EQ(solve(PLUGRAD_OP_CONVOLUTION_BIAS, {1, 1, 2}, problem_of({}, {x, w, bias})), (std::vector<double>{217, 439}));
+  EXPECT_EQ(solve(PLUGRAD_OP_CONVOLUTION_INPUT_GRAD, {1, 1, 4}, problem_of({}, {grad, w})),
+            (std::vector<double>{10, 105, 50, 500}));
+  EXPECT_EQ(solve(PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD, {1, 1, 3}, problem_of({}, {grad, x})),
+            (std::vector<double>{10, 16, 22}));
+}
+
+TEST(References, PoolingTakesTheFirstOfEqualElements) {
+  Problem problem = problem_of({Array(PLUGRAD_F64, {1, 1, 3}), Array(PLUGRAD_I64, {1, 1, 3})},
+                               {{{1, 1, 5}, {2, 2, kNaN, 3, kNaN}}});
+  problem.set_attributes(plugrad_pool{sizeof(plugrad_pool), 0, {3, 0, 0}, {2, 0, 0}, {1, 0, 0}, {1, 0, 0}});
+  const Question question{op_info(PLUGRAD_OP_MAX_POOL), {PLUGRAD_F64, PLUGRAD_I64, PLUGRAD_F64}, 0};
+  const Expectations expected = expectations(row_of(PLUGRAD_OP_MAX_POOL), question, problem);
+  EXPECT_EQ(values_of(expected[1]), (std::vector<double>{0, 2, 4}));
+  EXPECT_EQ(values_of(expected[0])[0], 2);
+  EXPECT_TRUE(std::isnan(values_of(expected[0])[1]));
+}
+
 TEST(References, UniformIsTheTopOfAWord) {
   const auto u = solved(PLUGRAD_OP_UNIFORM, {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_I64}, {{0}, {0}}, {2});
   EXPECT_EQ(u[0].value, (0x6627e8d5 >> 8) * 0x1p-24L);

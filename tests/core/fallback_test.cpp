@@ -67,6 +67,17 @@ const Workload kWorkloads[] = {
        };
        return unsqueeze(loss(x), 1) + transpose(loss_gradient(x, loss));
      }},
+    {"convolution",
+     [](const Tensor& x) {
+       const auto loss = [](const Tensor& y) {
+         const Tensor images = reshape(transpose(y), {2, 2, 3, 2}), weight = reshape(slice(y, 0, 0, 2), {3, 2, 2, 1});
+         return conv2d(images, weight, select(slice(y, 1, 0, 3), 0, 3), {2, 1}, {1, 0}, {1, 1});
+       };
+       const Tensor transposed = conv_transpose2d(reshape(x, {2, 2, 3, 2}), reshape(x, {2, 4, 1, 3}), {}, {2}, {0}, {1}, 2);
+       return sum(reshape(loss(x), {-1})) + sum(reshape(transposed, {-1})) + loss_gradient(x, [](const Tensor& y) {
+                return conv1d(reshape(y, {2, 2, 6}), reshape(slice(y, 1, 0, 3), {4, 1, 3}), {}, {1}, {1}, {2}, 2);
+              }) + loss_gradient(x, loss);
+     }},
     {"steps",
      [](const Tensor& x) {
        Tensor p = clone(x), v = zeros_like(x), m = zeros_like(x), u = zeros_like(x);
@@ -174,7 +185,8 @@ TEST_F(Lacking, NoUnalignedOperands) {
 constexpr const char* kTier1 =
     "RELU+SIGMOID+ERF+SIN+COS+ATAN+FMOD+QUOTIENT+BITWISE_AND+BITWISE_OR+BITWISE_XOR+BITWISE_LEFT_SHIFT+BITWISE_RIGHT_SHIFT+"
     "LOG_SOFTMAX+CROSS_ENTROPY+ARGSORT+RELU_BACKWARD+SIGMOID_BACKWARD+TANH_BACKWARD+LOG_SOFTMAX_BACKWARD+CROSS_ENTROPY_"
-    "BACKWARD+SGD_STEP+ADAM_STEP";
+    "BACKWARD+SGD_STEP+ADAM_STEP+CONVOLUTION+CONVOLUTION_BIAS+CONVOLUTION_INPUT_GRAD+CONVOLUTION_WEIGHT_GRAD+MAX_POOL+"
+    "MAX_POOL_BACKWARD";
 
 TEST_F(Lacking, NoOpsOfTierOne) {
   open({{"without_ops", kTier1}});
@@ -205,6 +217,21 @@ TEST_F(Lacking, ArgsortIsASortingNetwork) {
         }
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3})), {3}, {1, 2, 0}));
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3}), 0, true), {3}, {0, 2, 1}));
+  EXPECT_EQ(counters().bounces, 0u);
+}
+
+// The composition numbers the elements of x, for which it needs numbers beside tensors.
+TEST_F(Lacking, MaxPoolIsComposed) {
+  open({{"without_ops", "MAX_POOL+MAX_POOL_BACKWARD"}});
+  const auto pooled = [](const Tensor& x) {
+    const auto loss = [](const Tensor& y) { return exp(max_pool2d(reshape(y, {1, 4, 6}), {3, 2}, {1, 2}, {1})); };
+    const Tensor indices = max_pool1d_with_indices(reshape(x, {2, 12}), {3}).indices;
+    return loss_gradient(x, loss) + sum(loss(x)) + sum(cast(indices, DType::f64));
+  };
+  const std::vector<double> values = spread(24, -2, 2);
+  const Tensor expected = pooled(Tensor::from(values, {4, 6}, reference));
+  EXPECT_TRUE(close(pooled(Tensor::from(values, {4, 6}, device)), {4, 6}, elements(expected), 1e-13));
+  EXPECT_GT(counters().decompositions, 0u);
   EXPECT_EQ(counters().bounces, 0u);
 }
 

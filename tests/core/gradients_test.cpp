@@ -236,6 +236,8 @@ std::string function_of(const OpInfo& op) {
   if (op.opcode == PLUGRAD_OP_COPY) return "clone";
   if (op.opcode == PLUGRAD_OP_QUOTIENT) return "floor_divide";
   std::string name = op.name;
+  if (name.starts_with("CONVOLUTION")) return "conv2d";
+  if (name.starts_with("MAX_POOL")) return "max_pool2d";
   if (name.ends_with("_BACKWARD")) name.resize(name.size() - std::string_view("_BACKWARD").size());
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;

@@ -15,7 +15,7 @@ constexpr uint32_t id(Op op) { return static_cast<uint32_t>(op); }
 TEST(OpTable, OpsWhoseOperandsDifferInShapeAreNotElementwise) {
   for (const Op op : {Op::ADD, Op::WHERE, Op::EXP, Op::EQ}) EXPECT_TRUE(is_elementwise(id(op))) << op_label(id(op));
   for (const Op op : {Op::CROSS_ENTROPY_BACKWARD, Op::CROSS_ENTROPY, Op::LOG_SOFTMAX_BACKWARD, Op::SUM, Op::MATMUL,
-                      Op::GATHER, Op::UNIFORM, Op::ADAM_STEP})
+                      Op::GATHER, Op::UNIFORM, Op::ADAM_STEP, Op::CONVOLUTION, Op::MAX_POOL})
     EXPECT_FALSE(is_elementwise(id(op))) << op_label(id(op));
 }
 

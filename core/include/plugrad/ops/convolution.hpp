@@ -1,6 +1,6 @@
 // Convolutions, which networks define as cross-correlations: the weight is not reversed. Floating dtypes. Each takes one
 // number per spatial axis, or one for all. An undefined bias is left out. Throws Error (invalid), which names the shapes, if
-// they do not fit. The windows of x are copied once, which takes memory of x's size times the weight's spatial elements.
+// they do not fit. A device without ops for convolutions copies the windows of x, which takes x's size times the window's.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 

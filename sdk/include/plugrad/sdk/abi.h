@@ -40,7 +40,7 @@ enum {
 };
 
 // One hash per revision, over names, offsets and sizes of all fields up to it; layout_hash in layout.hpp computes it.
-#define PLUGRAD_LAYOUT_0 0x80af8af237d15d47ull
+#define PLUGRAD_LAYOUT_0 0xa35fac39341b9d6eull
 static const uint64_t plugrad_layouts[PLUGRAD_REVISION + 1] = {PLUGRAD_LAYOUT_0};
 
 typedef int32_t plugrad_status;
@@ -147,6 +147,17 @@ typedef struct plugrad_sort {  // ARGSORT
   int32_t axis;         // 0 .. rank - 1
   uint32_t descending;  // 0 or 1
 } plugrad_sort;
+typedef struct plugrad_convolution {  // CONVOLUTION, CONVOLUTION_BIAS, CONVOLUTION_INPUT_GRAD, CONVOLUTION_WEIGHT_GRAD
+  uint32_t struct_size;
+  uint32_t reserved;  // 0
+  int64_t groups;
+  int64_t stride[3], padding[3], dilation[3];  // one number for each spatial axis; entries beyond are unspecified
+} plugrad_convolution;
+typedef struct plugrad_pool {  // MAX_POOL
+  uint32_t struct_size;
+  uint32_t reserved;  // 0
+  int64_t size[3], stride[3], padding[3], dilation[3];  // one number for each spatial axis; entries beyond are unspecified
+} plugrad_pool;
 typedef struct plugrad_sgd {  // SGD_STEP
   uint32_t struct_size;
   uint32_t nesterov;  // 0 or 1

@@ -11,7 +11,9 @@ namespace plugrad {
 inline namespace sdk_v0_r0 {
 
 // What a kernel may assume about an op's operands; ops.def explains each value.
-enum class OpShape : uint8_t { generate, copy, elementwise, reduction, rowwise, contraction, indexing, random, update };
+enum class OpShape : uint8_t {
+  generate, copy, elementwise, reduction, rowwise, contraction, window, indexing, random, update
+};
 
 struct OpInfo {
   uint32_t opcode;

@@ -1,0 +1,467 @@
+#include <backends/cpu/convolution.hpp>
+
+#include <backends/cpu/tile.hpp>
+
+namespace plugrad::cpu {
+namespace {
+
+using Extents = std::array<int64_t, 3>;
+
+constexpr int64_t kPlaneBytes = 1 << 20;   // the most bytes of planes at a time
+constexpr int64_t kWindowBytes = 28672;    // of the planes that a panel of results reads: they fit the L1 cache
+constexpr int64_t kPartRows = 128;         // of weights
+constexpr int64_t kMergedPositions = 256;  // small images share planes up to this many positions
+constexpr int64_t kTasks = 8;              // as many that several threads find work
+constexpr int64_t kTaskWork = 1 << 20;     // how many multiplications are worth a task
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
+
+// The last axes of a view as three.
+Extents spatial(const plugrad_view& v) {
+  Extents e{1, 1, 1};
+  for (int i = 2; i < v.rank; ++i) e[3 - (v.rank - i)] = v.shape[i];
+  return e;
+}
+
+// The arguments of a convolution, for three axes.
+struct Windows {
+  Extents size, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
+  int64_t groups;
+
+  Windows(const plugrad_view& weight, const plugrad_convolution& given) : size(spatial(weight)), groups(given.groups) {
+    const int axes = weight.rank - 2;
+    for (int i = 0; i < axes; ++i) {
+      const int to = 3 - axes + i;
+      stride[to] = given.stride[i];
+      padding[to] = given.padding[i];
+      dilation[to] = given.dilation[i];
+    }
+  }
+
+  // Windows over x: one phase.
+  PlaneAxis of_input(int i, int64_t extent, int64_t count) const {
+    Phase all{0, 1, count, {}};
+    for (int64_t k = 0; k < size[i]; ++k) {
+      const int64_t at = k * dilation[i] - padding[i], shift = floor_div(at, stride[i]);
+      all.taps.push_back({k, at - shift * stride[i], shift});
+    }
+    return {extent, stride[i], {std::move(all)}};
+  }
+  std::array<PlaneAxis, 3> over_input(const Extents& x, const Extents& counts) const {
+    return {of_input(0, x[0], counts[0]), of_input(1, x[1], counts[1]), of_input(2, x[2], counts[2])};
+  }
+
+  // What adds to elements of x: each element of a step has taps of its own.
+  PlaneAxis of_output(int i, int64_t extent, int64_t count) const {
+    PlaneAxis axis{extent, 1, {}};
+    for (int64_t first = 0; first < std::min(stride[i], count); ++first) {
+      Phase phase{first, stride[i], ceil_div(count - first, stride[i]), {}};
+      for (int64_t k = 0; k < size[i]; ++k) {
+        const int64_t at = first + padding[i] - k * dilation[i], shift = floor_div(at, stride[i]);
+        if (shift * stride[i] == at) phase.taps.push_back({k, 0, shift});
+      }
+      axis.phases.push_back(std::move(phase));
+    }
+    return axis;
+  }
+  std::array<PlaneAxis, 3> over_output(const Extents& grad, const Extents& counts) const {
+    return {of_output(0, grad[0], counts[0]), of_output(1, grad[1], counts[1]), of_output(2, grad[2], counts[2])};
+  }
+};
+
+// --- Results of products with weights: the convolution, and the gradient of its input.
+
+// How weights are read: as (groups, rows, channels, window).
+struct WeightOrder {
+  int64_t group, row, channel;  // elements from one to the next
+};
+
+template <class T> class Correlating {
+ public:
+  Correlating(const Call& call, std::array<PlaneAxis, 3> axes, int64_t rows, int64_t channels, const Windows& windows,
+              WeightOrder order)
+      : call_(call), rows_(rows), channels_(channels), images_(call.out().shape[0]), groups_(windows.groups),
+        size_(windows.size), order_(order), extents_(spatial(call.out())), planes_(std::move(axes), channels, 1) {
+    planes_.cut(kPlaneBytes / kSize);
+    if (planes_.boxes() == 1 && planes_.count(0) == 1 && planes_.image_step() < kMergedPositions / 2)
+      planes_.merge(std::min(images_, ceil_div(kMergedPositions, planes_.image_step())));
+    image_groups_ = ceil_div(images_, planes_.images());
+    const int64_t tasks = image_groups_ * groups_ * planes_.boxes();
+    const int64_t work = rows_ * channels_ * product(size_) * product(extents_) * images_ / tasks;
+    splits_ = tasks >= kTasks ? 1 : std::clamp<int64_t>(std::min(ceil_div(kTasks, tasks), work / kTaskWork), 1, rows_);
+    parts_ = splits_ * ceil_div(ceil_div(rows_, splits_), kPartRows);
+    tasks_ = tasks * splits_;
+  }
+
+  uint64_t workspace(int threads) const {
+    return static_cast<uint64_t>(weight_elements() + slots(threads) * slot_elements()) * kSize;
+  }
+
+  void run(const ConvolutionKernels<T>& kernels, int threads) {
+    list_jobs();
+    T* const weights = reinterpret_cast<T*>(call_.workspace());
+    pack_weights(threads, weights);
+    T* const slots_begin = weights + weight_elements();
+    parallel_in_slots(threads, slots(threads), tasks_, [&](int64_t slot, int64_t task) {
+      run_task(kernels, task, weights, slots_begin + slot * slot_elements());
+    });
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(T);
+
+  // One phase of the result along each axis, with its share of the weights.
+  struct Job {
+    std::array<const Phase*, 3> phases;
+    std::vector<int64_t> distances;
+    int64_t before;  // columns of weights in the jobs before this one
+    int64_t depth() const { return static_cast<int64_t>(distances.size()); }
+    int64_t lines() const { return static_cast<int64_t>(phases[0]->taps.size() * phases[1]->taps.size()); }
+    int64_t taps() const { return lines() * static_cast<int64_t>(phases[2]->taps.size()); }
+  };
+
+  int64_t weight_elements() const { return groups_ * rows_ * channels_ * product(size_); }
+  int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
+  int64_t slot_elements() const {
+    const int64_t rows = ceil_div(rows_, parts_), sums = rows * kPanels * kPanelElements<T> / (rows == 1 ? 1 : 2);
+    return ceil_div(planes_.elements() + sums, 64) * 64;
+  }
+  int64_t part_begin(int64_t part) const { return part * rows_ / parts_; }
+
+  void list_jobs() {
+    int64_t before = 0;
+    for (const Phase& d : planes_.axis(0).phases)
+      for (const Phase& h : planes_.axis(1).phases)
+        for (const Phase& w : planes_.axis(2).phases) {
+          jobs_.push_back({{&d, &h, &w}, planes_.distances({&d, &h, &w}), before});
+          before += jobs_.back().depth();
+        }
+  }
+
+  T* part_weights(T* weights, int64_t group, const Job& job, int64_t part) const {
+    return weights + group * rows_ * channels_ * product(size_) + job.before * rows_ + part_begin(part) * job.depth();
+  }
+
+  void pack_weights(int threads, T* weights) const {
+    parallel(threads, groups_ * parts_, [&](int64_t i) {
+      const T* from = data<T>(call_.in(1)) + i / parts_ * order_.group;
+      for (const Job& job : jobs_) pack_part(from, job, i % parts_, part_weights(weights, i / parts_, job, i % parts_));
+    });
+  }
+  void pack_part(const T* from, const Job& job, int64_t part, T* to) const {
+    const int64_t begin = part_begin(part);
+    const EqualStrips strips{part_begin(part + 1) - begin};
+    for (int64_t s = 0; s < strips.count(); ++s)
+      for (int64_t c = 0; c < channels_; ++c)
+        for (const Tap& d : job.phases[0]->taps)
+          for (const Tap& h : job.phases[1]->taps)
+            for (const Tap& w : job.phases[2]->taps) {
+              const T* at = from + c * order_.channel + (d.weight * size_[1] + h.weight) * size_[2] + w.weight;
+              for (int64_t r = strips.begin(s); r < strips.begin(s + 1); ++r) *to++ = at[(begin + r) * order_.row];
+            }
+  }
+
+  void run_task(const ConvolutionKernels<T>& kernels, int64_t task, T* weights, T* slot) const {
+    const int64_t split = task % splits_, box = task / splits_ % planes_.boxes();
+    const int64_t group = task / splits_ / planes_.boxes() % groups_, first = task / splits_ / planes_.boxes() / groups_;
+    const int64_t image = first * planes_.images(), images = std::min(planes_.images(), images_ - image);
+    const plugrad_view& x = call_.in(0);
+    const int64_t plane = product(spatial(x)), image_stride = x.shape[1] * plane;
+    planes_.copy(kernels.copy_line, data<T>(x) + image * image_stride + group * channels_ * plane, image_stride, images,
+                 channels_, box * planes_.box(), slot);
+    Correlation<T> c{};
+    c.planes = slot;
+    c.sums = slot + planes_.elements();
+    c.images = images;
+    for (int64_t part = split * parts_ / splits_; part < (split + 1) * parts_ / splits_; ++part) {
+      const int64_t row = group * rows_ + part_begin(part);
+      c.rows = part_begin(part + 1) - part_begin(part);
+      c.bias = call_.op().inputs == 3 ? data<T>(call_.in(2)) + row : nullptr;
+      c.out = data<T>(call_.out()) + (image * call_.out().shape[1] + row) * product(extents_);
+      for (const Job& job : jobs_) {
+        c.weights = part_weights(weights, group, job, part);
+        run_job(kernels, job, box, c);
+      }
+    }
+  }
+
+  // The positions of a phase in a box: c.out is at the first row's first element.
+  void run_job(const ConvolutionKernels<T>& kernels, const Job& job, int64_t box, Correlation<T> c) const {
+    Extents counts, steps{extents_[1] * extents_[2], extents_[2], 1};
+    T* out = c.out;
+    for (int i = 0; i < 3; ++i) {
+      const Phase& phase = *job.phases[i];
+      const int64_t from = i == planes_.cut_axis() ? box * planes_.box() : 0;
+      counts[i] = std::min(phase.count - from, i == planes_.cut_axis() ? planes_.box() : phase.count);
+      out += (phase.first + from * phase.step) * steps[i];
+      steps[i] *= phase.step;
+    }
+    if (std::ranges::any_of(counts, [](int64_t count) { return count <= 0; })) return;
+    c.depth = job.depth();
+    c.block = block_of(job);
+    c.distances = job.distances.data();
+    c.image_step = planes_.image_step();
+    c.lines = counts[1];
+    c.line_step = planes_.line_step();
+    c.columns = counts[2];
+    c.out_row = product(extents_);
+    c.out_image = call_.out().shape[1] * c.out_row;
+    c.out_line = steps[1];
+    c.out_column = steps[2];
+    if (c.columns == c.line_step && c.out_column == 1 && c.out_line == c.columns) {  // the lines are one
+      c.columns *= c.lines;
+      c.line_step = c.image_step;
+      c.lines = 1;
+    }
+    const T* planes = c.planes;
+    for (int64_t d = 0; d < counts[0]; ++d) {
+      c.planes = planes + d * planes_.slice_step();
+      c.out = out + d * steps[0];
+      if (c.depth) kernels.correlate(c);
+      else fill(c);
+    }
+  }
+
+  // Elements that no product reaches.
+  static void fill(const Correlation<T>& c) {
+    for (int64_t image = 0; image < c.images; ++image)
+      for (int64_t row = 0; row < c.rows; ++row)
+        for (int64_t line = 0; line < c.lines; ++line) {
+          T* to = c.out + image * c.out_image + row * c.out_row + line * c.out_line;
+          for (int64_t i = 0; i < c.columns; ++i) to[i * c.out_column] = c.bias ? c.bias[row] : T(0);
+        }
+  }
+
+  // As many products that what a panel reads of the planes fits the L1 cache.
+  int64_t block_of(const Job& job) const {
+    const int64_t depth = std::max<int64_t>(job.depth(), 1);
+    const int64_t channel = job.lines() * (kPanelElements<T> / 2 + 16) * kSize;
+    const int64_t most = std::clamp<int64_t>(kWindowBytes / std::max<int64_t>(channel, 1) * job.taps(), 64, 2048 / kSize);
+    return ceil_div(depth, ceil_div(depth, most));
+  }
+
+  const Call& call_;
+  int64_t rows_, channels_, images_, groups_;
+  Extents size_;
+  WeightOrder order_;
+  Extents extents_;
+  Planes planes_;
+  int64_t image_groups_, splits_, parts_, tasks_;
+  std::vector<Job> jobs_;
+};
+
+template <class T> Correlating<T> forward_plan(const Call& call) {
+  const plugrad_view &x = call.in(0), &weight = call.in(1);
+  const Windows windows(weight, call.attributes<plugrad_convolution>());
+  const int64_t rows = weight.shape[0] / windows.groups, channels = weight.shape[1], size = product(windows.size);
+  return {call, windows.over_input(spatial(x), spatial(call.out())), rows, channels, windows,
+          {rows * channels * size, channels * size, size}};
+}
+template <class T> Correlating<T> input_gradient_plan(const Call& call) {
+  const plugrad_view &grad = call.in(0), &weight = call.in(1);
+  const Windows windows(weight, call.attributes<plugrad_convolution>());
+  const int64_t channels = weight.shape[0] / windows.groups, rows = weight.shape[1], size = product(windows.size);
+  return {call, windows.over_output(spatial(grad), spatial(call.out())), rows, channels, windows,
+          {rows * channels * size, size, rows * size}};
+}
+
+}  // namespace
+
+template <class T> uint64_t convolution_workspace(const Call& call) {
+  return forward_plan<T>(call).workspace(threads_of(call));
+}
+template <class T> void run_convolution(const Call& call, const ConvolutionKernels<T>& kernels) {
+  forward_plan<T>(call).run(kernels, threads_of(call));
+}
+template <class T> uint64_t input_gradient_workspace(const Call& call) {
+  return input_gradient_plan<T>(call).workspace(threads_of(call));
+}
+template <class T> void run_input_gradient(const Call& call, const ConvolutionKernels<T>& kernels) {
+  input_gradient_plan<T>(call).run(kernels, threads_of(call));
+}
+
+// --- The gradient of weights.
+
+namespace {
+template <class T> class WeightGradients {
+ public:
+  explicit WeightGradients(const Call& call)
+      : call_(call), windows_(call.out(), call.attributes<plugrad_convolution>()), images_(call.in(0).shape[0]),
+        rows_(call.out().shape[0] / windows_.groups), channels_(call.out().shape[1]), taps_(product(windows_.size)),
+        width_(ceil_div(rows_, kLanes) * kLanes), result_(spatial(call.in(0))), source_(spatial(call.in(1))),
+        planes_(make_planes(channels_)), few_(is_for_few_rows()) {
+    plan_items();
+    const int64_t all = windows_.groups * sums_elements();
+    parts_ = std::min(items_, std::clamp<int64_t>(kPartBytes / kSize / all, 1, kTasks));
+    // Too few parts for the threads: some channels each.
+    const int64_t tasks = windows_.groups * parts_, work = images_ * rows_ * depth() * product(result_) / parts_;
+    blocks_ = tasks < kTasks && work > kTasks * kTaskWork ? std::min(channels_, ceil_div(kTasks, tasks)) : 1;
+    if (blocks_ > 1) {
+      planes_ = make_planes(ceil_div(channels_, blocks_));
+      plan_items();
+    }
+  }
+
+  uint64_t workspace(int threads) const {
+    return static_cast<uint64_t>(windows_.groups * parts_ * sums_elements() + slots(threads) * slot_elements()) * kSize;
+  }
+
+  void run(const ConvolutionKernels<T>& kernels, int threads) {
+    T* const sums = reinterpret_cast<T*>(call_.workspace());
+    T* const slots_begin = sums + windows_.groups * parts_ * sums_elements();
+    list_places();
+    distances_ = planes_.distances({&planes_.axis(0).phases[0], &planes_.axis(1).phases[0], &planes_.axis(2).phases[0]});
+    parallel_in_slots(threads, slots(threads), tasks(), [&](int64_t slot, int64_t task) {
+      run_task(kernels, task / blocks_, task % blocks_, slots_begin + slot * slot_elements(), sums);
+    });
+    finish(threads, sums);
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(T);
+  static constexpr int64_t kLanes = 64 / kSize;     // a multiple of those of any kernel
+  static constexpr int64_t kPositions = 256;        // positions whose gradients are transposed at a time
+  static constexpr int64_t kPartBytes = 4 << 20;    // the most bytes of sums
+  static constexpr int64_t kMergedBytes = 1 << 17;  // of planes of several images
+
+  Planes make_planes(int64_t channels) const {
+    Planes planes(windows_.over_input(source_, result_), channels, 1);
+    planes.cut(kPlaneBytes / kSize);
+    return planes;
+  }
+  // Transposing a gradient costs about as much as 20 products; few rows leave lanes unused instead.
+  bool is_for_few_rows() const {
+    const double columns = static_cast<double>(ceil_div(result_[2], kLanes) * kLanes) / static_cast<double>(result_[2]);
+    const double unused = static_cast<double>(width_) / static_cast<double>(rows_) - columns;
+    return static_cast<double>(depth()) * unused + 20 > 0;
+  }
+  // An item is what shares a set of planes: some images, or a box of one.
+  void plan_items() {
+    const int64_t some = few_ ? kMergedBytes / kSize / planes_.elements() : kPositions / product(result_);
+    if (planes_.boxes() == 1) planes_.merge(std::clamp<int64_t>(some, 1, ceil_div(images_, kTasks)));
+    items_ = ceil_div(images_, planes_.images()) * planes_.boxes();
+  }
+
+  int64_t depth() const { return channels_ * taps_; }
+  int64_t sums_elements() const { return ceil_div(depth() * width_, 64) * 64; }
+  int64_t tasks() const { return windows_.groups * parts_ * blocks_; }
+  int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks()); }
+  int64_t slot_elements() const { return ceil_div(planes_.elements() + (few_ ? 0 : kPositions * width_), 64) * 64; }
+
+  // The places of the positions of a box, of each image.
+  void list_places() {
+    if (few_) return;
+    Extents box = result_;
+    box[planes_.cut_axis()] = planes_.box();
+    for (int64_t i = 0; i < planes_.images(); ++i)
+      for (int64_t d = 0; d < box[0]; ++d)
+        for (int64_t h = 0; h < box[1]; ++h)
+          for (int64_t w = 0; w < box[2]; ++w)
+            places_.push_back(i * planes_.image_step() + d * planes_.slice_step() + h * planes_.line_step() + w);
+  }
+
+  // The items of a part, for a block of channels.
+  void run_task(const ConvolutionKernels<T>& kernels, int64_t i, int64_t block, T* slot, T* sums) const {
+    const int64_t begin = block * channels_ / blocks_, channels = (block + 1) * channels_ / blocks_ - begin;
+    T* const to = sums + i * sums_elements() + begin * taps_ * (few_ ? 1 : width_);
+    const int64_t rows = few_ ? rows_ : 1, row = few_ ? channels * taps_ : channels * taps_ * width_;
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * depth(), row, T(0));
+    const int64_t part = i % parts_;
+    for (int64_t item = part * items_ / parts_; item < (part + 1) * items_ / parts_; ++item)
+      add_item(kernels, i / parts_, item, {begin, channels}, slot, to);
+  }
+
+  struct Channels {
+    int64_t begin, count;
+  };
+  void add_item(const ConvolutionKernels<T>& kernels, int64_t group, int64_t item, Channels channels, T* slot,
+                T* sums) const {
+    const int64_t image = item / planes_.boxes() * planes_.images(), images = std::min(planes_.images(), images_ - image);
+    const int64_t from = item % planes_.boxes() * planes_.box(), all = product(source_) * call_.in(1).shape[1];
+    const T* x = data<T>(call_.in(1)) + image * all + (group * channels_ + channels.begin) * product(source_);
+    planes_.copy(kernels.copy_line, x, all, images, channels.count, from, slot);
+    Extents box = result_;
+    const int cut = planes_.cut_axis();
+    box[cut] = std::min(planes_.box(), box[cut] - from);
+    const int64_t skipped = from * (cut == 0 ? result_[1] * result_[2] : cut == 1 ? result_[2] : 1);
+    const T* grad = data<T>(call_.in(0)) + (image * call_.in(0).shape[1] + group * rows_) * product(result_) + skipped;
+    const int64_t depth = channels.count * taps_;
+    if (few_) add_few(kernels, depth, slot, grad, images, box, sums);
+    else add_transposed(kernels, depth, slot, grad, images, product(box), sums);
+  }
+
+  void add_few(const ConvolutionKernels<T>& kernels, int64_t depth_of, const T* planes, const T* grad, int64_t images,
+               const Extents& box, T* sums) const {
+    const int64_t slice = result_[1] * result_[2], all = call_.in(0).shape[1] * product(result_);
+    for (int64_t d = 0; d < box[0]; ++d)
+      kernels.few_rows_gradient({depth_of, rows_, planes + d * planes_.slice_step(), images, planes_.image_step(), box[1],
+                                 planes_.line_step(), box[2], distances_.data(), grad + d * slice, product(result_), all,
+                                 result_[2], sums, depth()});
+  }
+
+  void add_transposed(const ConvolutionKernels<T>& kernels, int64_t depth_of, T* planes, const T* grad, int64_t images,
+                      int64_t positions, T* sums) const {
+    T* const lines = planes + planes_.elements();
+    for (int64_t at = 0; at < images * positions; at += kPositions) {
+      const int64_t end = std::min(at + kPositions, images * positions);
+      for (int64_t p = at; p < end; p = std::min(end, (p / positions + 1) * positions)) {
+        const int64_t image = p / positions, some = std::min(end, (image + 1) * positions) - p;
+        transpose(lines + (p - at) * width_,
+                  grad + image * call_.in(0).shape[1] * product(result_) + p - image * positions, some);
+      }
+      kernels.weight_gradient({depth_of, width_, end - at, planes, distances_.data(), places_.data() + at, lines, sums});
+    }
+  }
+  void transpose(T* lines, const T* grad, int64_t positions) const {
+    if (rows_ < width_)
+      for (int64_t p = 0; p < positions; ++p) std::fill(lines + p * width_ + rows_, lines + (p + 1) * width_, T(0));
+    copy_tile({reinterpret_cast<char*>(lines), kSize, width_ * kSize},
+              {reinterpret_cast<char*>(const_cast<T*>(grad)), product(result_) * kSize, kSize}, rows_, positions, kSize);
+  }
+
+  // Adds up the parts, in their order.
+  void finish(int threads, const T* sums) const {
+    parallel(threads, windows_.groups * rows_, [&](int64_t row) {
+      T* to = data<T>(call_.out()) + row * depth();
+      const T* from = sums + row / rows_ * parts_ * sums_elements() + row % rows_ * (few_ ? depth() : 1);
+      const int64_t step = few_ ? 1 : width_;
+      for (int64_t i = 0; i < depth(); ++i) to[i] = from[i * step];
+      for (int64_t part = 1; part < parts_; ++part)
+        for (int64_t i = 0; i < depth(); ++i) to[i] += from[part * sums_elements() + i * step];
+    });
+  }
+
+  const Call& call_;
+  Windows windows_;
+  int64_t images_, rows_, channels_, taps_, width_;
+  Extents result_, source_;
+  Planes planes_;
+  bool few_;
+  int64_t items_, parts_, blocks_;
+  std::vector<int64_t> places_, distances_;
+};
+}  // namespace
+
+template <class T> uint64_t weight_gradient_workspace(const Call& call) {
+  return WeightGradients<T>(call).workspace(threads_of(call));
+}
+template <class T> void run_weight_gradient(const Call& call, const ConvolutionKernels<T>& kernels) {
+  WeightGradients<T>(call).run(kernels, threads_of(call));
+}
+
+template uint64_t convolution_workspace<float>(const Call&);
+template uint64_t convolution_workspace<double>(const Call&);
+template void run_convolution(const Call&, const ConvolutionKernels<float>&);
+template void run_convolution(const Call&, const ConvolutionKernels<double>&);
+template uint64_t input_gradient_workspace<float>(const Call&);
+template uint64_t input_gradient_workspace<double>(const Call&);
+template void run_input_gradient(const Call&, const ConvolutionKernels<float>&);
+template void run_input_gradient(const Call&, const ConvolutionKernels<double>&);
+template uint64_t weight_gradient_workspace<float>(const Call&);
+template uint64_t weight_gradient_workspace<double>(const Call&);
+template void run_weight_gradient(const Call&, const ConvolutionKernels<float>&);
+template void run_weight_gradient(const Call&, const ConvolutionKernels<double>&);
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,32 @@
+// The ops of convolution, recorded. Each is the gradient of the other two: by the device's kernel, or composed of windows
+// and products.
+#pragma once
+#include <core/ops/window.hpp>
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// One number for each spatial axis.
+struct ConvolutionSettings {
+  Shape stride, padding, dilation;
+  int64_t groups;
+
+  // The windows along a spatial axis of a tensor that is padded.
+  Windows windows(const Tensor& weight, int axis) const {
+    const size_t at = static_cast<size_t>(axis);
+    return {axis + 2, weight.size(axis + 2), stride[at], dilation[at]};
+  }
+};
+
+// x (n, c, ..), weight (o, c / groups, ..), bias (o) or undefined -> `shape` (n, o, ..). The caller checks that they fit.
+Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape,
+                const ConvolutionSettings& how);
+// The gradient of x, whose shape is `shape`: of grad (n, o, ..). It is also the transposed convolution of grad.
+Tensor convolution_input_gradient(const Tensor& grad, const Tensor& weight, const Shape& shape,
+                                  const ConvolutionSettings& how);
+// The gradient of the weight, whose shape is `shape`.
+Tensor convolution_weight_gradient(const Tensor& grad, const Tensor& x, const Shape& shape, const ConvolutionSettings& how);
+// out (n, o, ..) plus bias (o), which may be undefined.
+Tensor with_bias(const Tensor& out, const Tensor& bias);
+
+}  // namespace plugrad
