@@ -1,9 +1,11 @@
 // Pooling by means and powers.
 #include <plugrad/ops/pooling.hpp>
 
+#include <core/ops/convolve.hpp>
 #include <core/ops/pooled.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
@@ -44,9 +46,36 @@ bool all_count(const Pooled& pool, bool count_include_pad) {
   return true;
 }
 
+// The sums of windows of x, by a convolution with ones. Undefined on a device without its op.
+Tensor convolved_sums(const Tensor& x, const Pooled& pool) {
+  bool even = true;  // the windows end in the padding
+  for (size_t i = 0; i < pool.size.size(); ++i) even = even && pool.beyond[i] <= pool.padding[i];
+  const Tensor padded = even ? x : padded_for(x, pool, 0);
+  if (!padded.count() || !pool.counts.count()) return {};
+  Shape images{padded.count() / spatial_extents(padded, pool.axes()).count(), 1}, weight{1, 1}, sums = images, none;
+  for (size_t i = 0; i < pool.size.size(); ++i) {
+    images.push_back(padded.size(static_cast<int>(i) - pool.axes()));
+    weight.push_back(pool.size[i]);
+    sums.push_back(pool.counts[i]);
+    none.push_back(0);
+  }
+  const ConvolutionSettings how{pool.stride, even ? pool.padding : none, pool.dilation, 1};
+  const Tensor all = native_convolve(reshape(padded, images), ones(weight, x.dtype(), x.device()), sums, how);
+  if (!all.defined()) return all;
+  Shape shape = x.shape();
+  std::ranges::copy(pool.counts, shape.end() - pool.axes());
+  return reshape(all, shape);
+}
+
 Tensor avg_pool(const Tensor& x, const Pooled& pool, bool count_include_pad, std::optional<int64_t> divisor = std::nullopt) {
   if (divisor && !*divisor) refuse(pool.name, "divisor_override is 0: give another number, or none");
   const Shape axes = last_axes(pool.axes());
+  if (const Tensor sums = convolved_sums(at_least_f32(x), pool); sums.defined()) {
+    const bool even = divisor || all_count(pool, count_include_pad);
+    const Tensor means = even ? div(sums, divisor ? *divisor : pool.size.count())
+                              : div(sums, window_counts(pool, count_include_pad, sums));
+    return cast(means, x.dtype());
+  }
   if (!divisor && all_count(pool, count_include_pad)) return mean(windows_for(padded_for(x, pool, 0), pool), axes);
   const Tensor wide = at_least_f32(x), sums = sum(windows_for(padded_for(wide, pool, 0), pool), axes);
   return cast(divisor ? div(sums, *divisor) : div(sums, window_counts(pool, count_include_pad, wide)), x.dtype());

@@ -108,10 +108,14 @@ Tensor composed_weight_gradient(const Tensor& grad, const Tensor& x, const Shape
 
 // --- The device's kernel, or the composition, unrecorded. Tensors without elements are composed.
 
+Tensor empty_for(const Tensor& x, const Shape& shape) {
+  DeviceState& device = device_of(x);
+  return empty_like(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x));
+}
+
 template <class Compose>
 Tensor run_or(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Settings& how, Compose compose) {
-  DeviceState& device = device_of(a);
-  const Tensor out = empty_like(device, dense_view(shape, dtype_of(a), device.info.alignment), dtype_of(a));
+  const Tensor out = empty_for(a, shape);
   if (out.count() && a.count() && b.count()) {
     if (try_run(op, {out}, {a, b}, attributes_of(how))) return out;
     count_decomposition(a);
@@ -122,8 +126,7 @@ Tensor run_or(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const
 
 Tensor run_convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape, const Settings& how) {
   if (bias.defined() && x.count() && shape.count()) {
-    DeviceState& device = device_of(x);
-    const Tensor out = empty_like(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x));
+    const Tensor out = empty_for(x, shape);
     if (try_run(Op::CONVOLUTION_BIAS, {out}, {x, weight, bias}, attributes_of(how))) return out;
   }
   const Tensor out = run_or(Op::CONVOLUTION, x, weight, shape, how, composed);
@@ -162,28 +165,37 @@ bool are_together(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 }  // namespace
 
+namespace {
+constexpr auto kInputGradient = gradient<kShape, kInput1, kPayload>(
+    [](const Tensor& grad, const Shape& of, const Tensor& w, const Settings& kept) {
+      return convolution_input_gradient(grad, w, of, kept);
+    });
+constexpr auto kWeightGradient = gradient<kShape, kInput0, kPayload>(
+    [](const Tensor& grad, const Shape& of, const Tensor& in, const Settings& kept) {
+      return convolution_weight_gradient(grad, in, of, kept);
+    });
+constexpr auto kBiasGradient = gradient([](const Tensor& grad) {
+  Shape axes{0};
+  for (int i = 2; i < grad.rank(); ++i) axes.push_back(i);
+  return sum(grad, axes);
+});
+constexpr auto kRule = rule("convolution", kInputGradient, kWeightGradient);
+constexpr auto kBiasRule = rule("convolution", kInputGradient, kWeightGradient, kBiasGradient);
+}  // namespace
+
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape, const Settings& how) {
-  static constexpr auto input = gradient<kShape, kInput1, kPayload>(
-      [](const Tensor& grad, const Shape& of, const Tensor& w, const Settings& kept) {
-        return convolution_input_gradient(grad, w, of, kept);
-      });
-  static constexpr auto weights = gradient<kShape, kInput0, kPayload>(
-      [](const Tensor& grad, const Shape& of, const Tensor& in, const Settings& kept) {
-        return convolution_weight_gradient(grad, in, of, kept);
-      });
-  static constexpr auto biases = gradient([](const Tensor& grad) {
-    Shape axes{0};
-    for (int i = 2; i < grad.rank(); ++i) axes.push_back(i);
-    return sum(grad, axes);
-  });
-  static constexpr auto kRule = rule("convolution", input, weights);
-  static constexpr auto kBiasRule = rule("convolution", input, weights, biases);
   if (!are_together(x, weight, bias)) [[unlikely]]
     return together(x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
       return convolve(a, w, b, shape, how);
     });
   if (!bias.defined()) return differentiable(kRule, how, run_convolution(x, weight, bias, shape, how), x, weight);
   return differentiable(kBiasRule, how, run_convolution(x, weight, bias, shape, how), x, weight, bias);
+}
+
+Tensor native_convolve(const Tensor& x, const Tensor& weight, const Shape& shape, const Settings& how) {
+  const Tensor out = empty_for(x, shape);
+  if (!try_run(Op::CONVOLUTION, {out}, {x, weight}, attributes_of(how))) return {};
+  return differentiable(kRule, how, out, x, weight);
 }
 
 Tensor convolution_input_gradient(const Tensor& grad, const Tensor& weight, const Shape& shape, const Settings& how) {

@@ -21,6 +21,8 @@ struct ConvolutionSettings {
 // x (n, c, ..), weight (o, c / groups, ..), bias (o) or undefined -> `shape` (n, o, ..). The caller checks that they fit.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape,
                 const ConvolutionSettings& how);
+// The same by the device's kernel, without a bias. Undefined if the device has none. x and weight have one dtype and device.
+Tensor native_convolve(const Tensor& x, const Tensor& weight, const Shape& shape, const ConvolutionSettings& how);
 // The gradient of x, whose shape is `shape`: of grad (n, o, ..). It is also the transposed convolution of grad.
 Tensor convolution_input_gradient(const Tensor& grad, const Tensor& weight, const Shape& shape,
                                   const ConvolutionSettings& how);

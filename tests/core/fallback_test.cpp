@@ -78,6 +78,13 @@ const Workload kWorkloads[] = {
                 return conv1d(reshape(y, {2, 2, 6}), reshape(slice(y, 1, 0, 3), {4, 1, 3}), {}, {1}, {1}, {2}, 2);
               }) + loss_gradient(x, loss);
      }},
+    {"averages",
+     [](const Tensor& x) {
+       const auto loss = [](const Tensor& y) {
+         return exp(avg_pool2d(reshape(y, {1, 4, 6}), {3, 2}, {2, 1}, {1}, true, false));
+       };
+       return loss_gradient(x, loss) + sum(loss(x)) + sum(avg_pool1d(reshape(x, {2, 12}), {3}));
+     }},
     {"steps",
      [](const Tensor& x) {
        Tensor p = clone(x), v = zeros_like(x), m = zeros_like(x), u = zeros_like(x);
