@@ -32,6 +32,15 @@ template <int64_t target> void append_all(RowList& rows) {
   append_sorting(rows);
 }
 
+void append_all_and_pairs(RowList& rows) {
+  append_pair_products(rows);
+  append_all<HWY_AVX3>(rows);
+}
+void append_all_and_tiles(RowList& rows) {
+  append_tile_products(rows);
+  append_all<HWY_AVX3>(rows);
+}
+
 struct InstructionSet {
   const char* name;
   bool here;  // whether this processor and its operating system support it
@@ -47,6 +56,11 @@ template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
   const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+  if constexpr (targets & HWY_AVX3) {
+    const bool pairs = avx512 && multiplies_bf16_pairs();
+    sets.push_back({"amx", pairs && multiplies_bf16_tiles(), append_all_and_tiles});
+    sets.push_back({"avx512_bf16", pairs, append_all_and_pairs});
+  }
   if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", avx512, append_all<HWY_AVX3>});
   if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", avx2, append_all<HWY_AVX2>});
   if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", sse4, append_all<HWY_SSE4>});

@@ -6,7 +6,12 @@
 #include <sched.h>
 #include <sstream>
 #include <thread>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace plugrad::cpu {
 namespace {
@@ -87,6 +92,23 @@ std::string processor_name() {
   }
   return "CPU";
 }
+
+#if defined(__x86_64__)
+bool multiplies_bf16_pairs() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
+}
+bool multiplies_bf16_tiles() {
+  constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (kBf16 | kTiles)) != (kBf16 | kTiles)) return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // <asm/prctl.h>, from Linux 5.16 on
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#else
+bool multiplies_bf16_pairs() { return false; }
+bool multiplies_bf16_tiles() { return false; }
+#endif
 
 #if defined(__x86_64__)
 uint32_t float_mode() { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // the low bits are exception flags, not controls

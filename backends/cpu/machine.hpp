@@ -13,6 +13,11 @@ uint64_t available_memory();
 // Returns the processor's name.
 std::string processor_name();
 
+// Whether the processor multiplies pairs of bf16 in vectors of 512 bits, and whether it multiplies tiles of bf16 and the
+// operating system lets this process do so.
+bool multiplies_bf16_pairs();
+bool multiplies_bf16_tiles();
+
 // The control bits of the calling thread's floating-point unit, which select rounding and the treatment of denormals.
 uint32_t float_mode();
 void set_float_mode(uint32_t mode);

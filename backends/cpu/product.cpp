@@ -1,6 +1,6 @@
 #include <backends/cpu/product.hpp>
 
-#include <backends/cpu/pool.hpp>
+#include <backends/cpu/contraction.hpp>
 #include <backends/cpu/tile.hpp>
 
 #include <algorithm>
@@ -9,39 +9,13 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kTaskWork = 1 << 20;    // how many multiplications are worth a task
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
 constexpr int64_t kPanelBytes = 1 << 20;  // the most bytes of panels at a time
 constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-// Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.
-int64_t even_part(int64_t extent, int64_t most, int64_t unit) {
-  return round_up(ceil_div(extent, ceil_div(extent, most)), unit);
-}
-
-// One operand of the batch: the positions of its matrices, in elements.
-template <class T> struct Operand {
-  T* data;
-  int64_t row, column;
-  int64_t batch[PLUGRAD_MAX_RANK];
-
-  Matrix<T> at(int64_t offset) const { return {data + offset, row, column}; }
-};
-
-template <class T> class Product {
+template <class T> class Product : Contraction<T> {
  public:
-  explicit Product(const Call& call)
-      : accumulates_(call.accumulates()), a_(operand<const T>(call.in(0))), b_(operand<const T>(call.in(1))),
-        c_(operand<T>(call.out())) {
-    const plugrad_view &a = call.in(0), &out = call.out();
-    m_ = out.shape[out.rank - 2];
-    n_ = out.shape[out.rank - 1];
-    k_ = a.shape[a.rank - 1];
-    for (int d = 0; d < out.rank - 2; ++d)
-      append_batch(out.shape[d], step_of(a, d), step_of(call.in(1), d), step_of(out, d));
+  explicit Product(const Call& call) : Contraction<T>(call), accumulates_(call.accumulates()) {
     if (is_better_transposed()) transpose();
     if (n_ == 1) c_.column = 1;
     fold_batch();
@@ -63,22 +37,11 @@ template <class T> class Product {
   }
 
  private:
+  using Base = Contraction<T>;
+  using Base::a_, Base::b_, Base::c_, Base::m_, Base::n_, Base::k_, Base::rank_, Base::batch_, Base::batches_;
+  using Base::offset, Base::transpose, Base::fold_batch, Base::is_shared, Base::for_tiles;
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
-
-  static int64_t step_of(const plugrad_view& v, int d) { return v.shape[d] == 1 ? 0 : v.strides[d]; }
-  template <class U> static Operand<U> operand(const plugrad_view& v) {
-    return {data<U>(v), step_of(v, v.rank - 2), step_of(v, v.rank - 1), {}};
-  }
-
-  void append_batch(int64_t extent, int64_t a, int64_t b, int64_t c) {
-    if (extent == 1) return;
-    batch_[rank_] = extent;
-    a_.batch[rank_] = a;
-    b_.batch[rank_] = b;
-    c_.batch[rank_++] = c;
-    batches_ *= extent;
-  }
 
   // Products with a vector are dots of contiguous rows or sums of contiguous rows; others write contiguous rows.
   bool is_better_transposed() const {
@@ -87,38 +50,10 @@ template <class T> class Product {
     return c_.column != 1 && c_.row == 1;
   }
 
-  // (a b)^T = b^T a^T
-  void transpose() {
-    std::swap(m_, n_);
-    std::swap(a_, b_);
-    for (auto* o : {&a_, &b_}) std::swap(o->row, o->column);
-    std::swap(c_.row, c_.column);
-  }
-
-  // A batch of left operands with one right operand is one tall left operand, if the distance between rows is constant.
-  void fold_batch() {
-    while (rank_ > 0) {
-      const int d = rank_ - 1;
-      const bool even = m_ == 1 || (a_.batch[d] == m_ * a_.row && c_.batch[d] == m_ * c_.row);
-      if (b_.batch[d] != 0 || !even) return;
-      if (m_ == 1) {
-        a_.row = a_.batch[d];
-        c_.row = c_.batch[d];
-      }
-      m_ *= batch_[d];
-      batches_ /= batch_[d];
-      --rank_;
-    }
-  }
-
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches.
   bool is_multiplied_in_place() const {
     if (n_ == 1 || (b_.column != 1 && k_ * n_ * kSize <= kStackBytes)) return true;
     return b_.column == 1 && (m_ <= 32 || k_ * n_ * kSize <= kPlaceBytes);
-  }
-
-  template <class U> bool is_shared(const Operand<U>& o) const {
-    return std::all_of(o.batch, o.batch + rank_, [](int64_t s) { return s == 0; });
   }
 
   // Panels hold all of b if it fits kPanelBytes, else some of its batches, or some slices or columns of one batch.
@@ -134,12 +69,6 @@ template <class T> class Product {
     group_ = whole && is_shared(b_) ? batches_ : packs_;
   }
   int64_t panel_elements() const { return packs_ * deep_ * depth_ * width_; }
-
-  template <class U> int64_t offset(const Operand<U>& o, int64_t batch) const {
-    int64_t sum = 0;
-    for (int d = rank_ - 1; d >= 0; batch /= batch_[d--]) sum += batch % batch_[d] * o.batch[d];
-    return sum;
-  }
 
   // Copies matrices of the output's shape between strided and dense memory.
   template <bool into> void copy(int threads, const Operand<T>& o, T* dense) const {
@@ -166,33 +95,6 @@ template <class T> class Product {
     for (int d = rank_ - 1; d >= 0; step *= batch_[d--]) target_.batch[d] = step;
   }
 
-  // Divides the output into tiles, independently of the number of threads.
-  struct Tiles {
-    int64_t rows, columns, down, across;
-    int64_t count() const { return down * across; }
-  };
-  static Tiles tiles(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t side) {
-    int64_t down = ceil_div(m, side), across = ceil_div(n, side);
-    while (batches * down * across < 4 && m * n * k / (down * across) > 4 * kTaskWork) {
-      if (m / down > n / across) down *= 2;
-      else across *= 2;
-    }
-    const int64_t rows = ceil_div(m, down), columns = round_up(ceil_div(n, across), kWidest);
-    return {rows, columns, ceil_div(m, rows), ceil_div(n, columns)};
-  }
-
-  // Calls f(batch, row, column, m, n) for all tiles of `batches` outputs with n columns; a task takes several small tiles.
-  template <class F> void for_tiles(int threads, const Tiles& t, int64_t batches, int64_t n, int64_t k, F&& f) const {
-    const int64_t tasks = batches * t.count(), work = m_ * n * k / t.count();
-    const int64_t each = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
-    parallel(threads, ceil_div(tasks, each), [&](int64_t task) {
-      for (int64_t i = task * each; i < std::min(tasks, (task + 1) * each); ++i) {
-        const int64_t tile = i % t.count(), row = tile % t.down * t.rows, column = tile / t.down * t.columns;
-        f(i / t.count(), row, column, std::min(t.rows, m_ - row), std::min(t.columns, n - column));
-      }
-    });
-  }
-
   Matrix<const T> left(int64_t batch, int64_t row, int64_t k) const {
     return a_.at(offset(a_, batch) + row * a_.row + k * a_.column);
   }
@@ -204,7 +106,7 @@ template <class T> class Product {
   }
 
   void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
-    const Tiles grid = tiles(m_, n_, k_, batches_, m_ * n_ > (1 << 20) ? 512 : 256);
+    const Tiles grid = tiles_of(m_, n_, k_, batches_, m_ * n_ > (1 << 20) ? 512 : 256, kWidest);
     for_tiles(threads, grid, batches_, n_, k_, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
@@ -246,7 +148,7 @@ template <class T> class Product {
   }
 
   void multiply_chunk(const ProductKernels<T>& kernels, int threads, const Chunk& chunk, const T* panels) const {
-    const Tiles grid = tiles(m_, chunk.columns, k_, chunk.batches, 512);
+    const Tiles grid = tiles_of(m_, chunk.columns, k_, chunk.batches, 512, kWidest);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.slices * depth_,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const int64_t pack = packs_ == 1 ? 0 : batch;
@@ -261,11 +163,7 @@ template <class T> class Product {
   }
 
   bool accumulates_, scratch_ = false, panels_ = false;
-  int64_t m_, n_, k_;
-  int rank_ = 0;
-  int64_t batch_[PLUGRAD_MAX_RANK], batches_ = 1;
-  Operand<const T> a_, b_;
-  Operand<T> c_, target_;
+  Operand<T> target_;
   int64_t depth_ = 0, slices_ = 0, deep_ = 0;    // of a slice; how many there are; how many are in panels at a time
   int64_t width_ = 0, packs_ = 0, group_ = 0;    // columns, right operands and batches at a time
 };

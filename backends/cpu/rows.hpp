@@ -23,6 +23,9 @@ template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);
 template <int64_t target> void append_convolutions(RowList& rows);
 template <int64_t target> void append_pooling(RowList& rows);
+// MATMUL in bf16 by AMX's tiles, or by AVX-512's products of pairs. They precede the row of append_matmul, which converts.
+void append_tile_products(RowList& rows);
+void append_pair_products(RowList& rows);
 void append_indexing(RowList& rows);  // moves memory: wider vectors gain nothing
 void append_sorting(RowList& rows);   // the same
 
