@@ -246,8 +246,70 @@ template <class T> struct Kernel {
   }
   static constexpr int64_t kFold = 1024;
 
+  // The same for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
+  template <int rows, int columns>
+  static HWY_NOINLINE void dot_rows(int64_t k, Matrix<const T> a, Matrix<const T> b, double (&sums)[rows][columns]) {
+    const D d;
+    const int64_t wide = lanes();
+    for (int64_t first = 0; first < k; first += kFold) {
+      const int64_t end = std::min(k, first + kFold);
+      V parts[rows][columns];
+      zero<rows, columns>(parts);
+      int64_t i = first;
+      for (; i + wide <= end; i += wide) {
+        V left[rows];
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r) {
+          hwy::Prefetch(a.data + r * a.row + i + kFarAhead * rows);
+          left[r] = hn::LoadU(d, a.data + r * a.row + i);
+        }
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) {
+          const V right = hn::LoadU(d, b.data + j * b.column + i);
+#pragma GCC unroll 2
+          for (int r = 0; r < rows; ++r) parts[r][j] = hn::MulAdd(left[r], right, parts[r][j]);
+        }
+      }
+      for (int r = 0; r < rows; ++r)
+        for (int j = 0; j < columns; ++j) {
+          sums[r][j] += static_cast<double>(Folding<Sum<T>>::fold_lanes(parts[r][j]));
+          for (int64_t e = i; e < end; ++e)
+            sums[r][j] += static_cast<double>(a.data[r * a.row + e]) * static_cast<double>(b.data[j * b.column + e]);
+        }
+    }
+  }
+  static constexpr int64_t kFarAhead = 1024 / kSize;
+
+  template <int columns>
+  static void dots_of(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+    constexpr int kAtOnce = kPanelVectors / 2;
+    const auto put = [&](int64_t row, const double* sums) {
+      for (int j = 0; j < columns; ++j) {
+        T& to = c.data[row * c.row + j * c.column];
+        to = static_cast<T>(add ? to + sums[j] : sums[j]);
+      }
+    };
+    int64_t row = 0;
+    for (; row + kAtOnce <= m; row += kAtOnce) {
+      double sums[kAtOnce][columns] = {};
+      dot_rows<kAtOnce, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
+      for (int r = 0; r < kAtOnce; ++r) put(row + r, sums[r]);
+    }
+    for (; row < m; ++row) {
+      double sums[1][columns] = {};
+      dot_rows<1, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
+      put(row, sums[0]);
+    }
+  }
+  using Dots = void (*)(int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);
+  template <int... i> static constexpr std::array<Dots, sizeof...(i)> dots_table(std::integer_sequence<int, i...>) {
+    return {dots_of<i + 1>...};
+  }
+
   static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+    static constexpr auto kDots = dots_table(std::make_integer_sequence<int, kFewVectors>());
     if (n == 1 && a.column == 1 && b.row == 1) return dots(m, k, a, b, c, add);
+    if (n > 1 && b.column != 1) return kDots[static_cast<size_t>(n - 1)](m, k, a, b, c, add);
     for (int64_t first = 0; first < k; first += kDepth<T>, add = true) {
       const int64_t depth = std::min(kDepth<T>, k - first);
       multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c, add);

@@ -9,6 +9,7 @@
 namespace plugrad::cpu {
 namespace {
 
+constexpr int64_t kReading = 4;           // an element that memory delivers for few products costs as much as so many
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
 constexpr int64_t kPanelBytes = 1 << 20;  // the most bytes of panels at a time
 constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
@@ -19,7 +20,11 @@ template <class T> class Product : Contraction<T> {
     if (is_better_transposed()) transpose();
     if (n_ == 1) c_.column = 1;
     fold_batch();
-    scratch_ = c_.column != 1 || (m_ > 1 && c_.row < n_);
+    if (is_few_vectors()) {
+      transpose();
+      few_ = true;
+    }
+    scratch_ = !few_ && (c_.column != 1 || (m_ > 1 && c_.row < n_));
     if (!is_multiplied_in_place()) plan_panels();
   }
 
@@ -50,9 +55,14 @@ template <class T> class Product : Contraction<T> {
     return c_.column != 1 && c_.row == 1;
   }
 
+  // A few rows times a matrix that is transposed in memory, as in the decoding of text.
+  bool is_few_vectors() const {
+    return m_ > 1 && m_ <= kFewVectors && n_ > kFewVectors && a_.column == 1 && a_.row != 1 && b_.row == 1 && b_.column != 1;
+  }
+
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches.
   bool is_multiplied_in_place() const {
-    if (n_ == 1 || (b_.column != 1 && k_ * n_ * kSize <= kStackBytes)) return true;
+    if (few_ || n_ == 1 || (b_.column != 1 && k_ * n_ * kSize <= kStackBytes)) return true;
     return b_.column == 1 && (m_ <= 32 || k_ * n_ * kSize <= kPlaceBytes);
   }
 
@@ -107,10 +117,11 @@ template <class T> class Product : Contraction<T> {
 
   void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
     const Tiles grid = tiles_of(m_, n_, k_, batches_, m_ * n_ > (1 << 20) ? 512 : 256, kWidest);
-    for_tiles(threads, grid, batches_, n_, k_, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
+    const int64_t cost = few_ || n_ == 1 ? kReading * k_ : k_;
+    for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
-      if (n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, accumulates_);
+      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, accumulates_);
       alignas(64) T packed[kStackBytes / kSize];
       copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
                 {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
@@ -162,7 +173,7 @@ template <class T> class Product : Contraction<T> {
     });
   }
 
-  bool accumulates_, scratch_ = false, panels_ = false;
+  bool accumulates_, scratch_ = false, panels_ = false, few_ = false;
   Operand<T> target_;
   int64_t depth_ = 0, slices_ = 0, deep_ = 0;    // of a slice; how many there are; how many are in panels at a time
   int64_t width_ = 0, packs_ = 0, group_ = 0;    // columns, right operands and batches at a time

@@ -19,10 +19,13 @@ template <class T> struct Panels {
   int64_t stride;  // elements from one panel to the next
 };
 
+// So many vectors multiply a matrix while its rows are read once.
+inline constexpr int64_t kFewVectors = 8;
+
 // The kernels of one instruction set. On the calling thread they store a b in c (m x n, contiguous rows), or `add` it to c.
 template <class T> struct ProductKernels {
   int64_t columns;  // of a panel
-  // The rows of b are contiguous.
+  // The rows of b are contiguous; or the rows of a and the columns of b, of which there are at most kFewVectors.
   void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add);
   // k is at most kDepth.
   void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add);
