@@ -1,6 +1,7 @@
 #include <plugrad/ops/indexing.hpp>
 
 #include <core/ops/run.hpp>
+#include <core/ops/scatter.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
@@ -40,13 +41,20 @@ plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axi
   set_layout(v, alignment);
   return v;
 }
+
+void add_at(const Tensor& out, int axis, const Tensor& index, const Tensor& source) {
+  if (!index.count()) return;
+  const plugrad_view target = reachable(view_of(out), view_of(index), axis, device_of(out).info.alignment);
+  const plugrad_axis attributes{sizeof attributes, axis};
+  run(Op::SCATTER_ADD, {operand(out, target)}, {index, source}, attributes);
+}
 }  // namespace
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   static constexpr auto kRule = rule(
       "gather",
       gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& shape, const Tensor& positions, int along) {
-        return scatter_add(zeros(shape, grad.dtype(), grad.device()), along, positions, grad);
+        return scatter_sum(shape, along, positions, grad);
       }));
   if (is_narrow_index(index)) return gather(x, axis, cast(index, DType::i64));
   if (x.defined() && index.defined() && !x.rank())
@@ -58,6 +66,17 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count()) run(Op::GATHER, {out}, {operand(x, source), index}, attributes);
   return differentiable(kRule, at, std::move(out), x, index);
+}
+
+Tensor scatter_sum(const Shape& shape, int axis, const Tensor& index, const Tensor& source) {
+  static constexpr auto kRule = rule(
+      "scatter_sum", kNoGradient,
+      gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
+        return gather(grad, along, positions);
+      }));
+  Tensor out = zeros(shape, source.dtype(), source.device());
+  add_at(out, axis, index, source);
+  return differentiable(kRule, axis, std::move(out), index, source);
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
@@ -75,11 +94,8 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
   if (source.shape() != index.shape())
     throw Error(Code::invalid, "[scatter_add] source has shape " + source.shape().text() + ", but index has shape " +
                                    index.shape().text() + ": they must be equal");
-  DeviceState& device = device_of(x);
   Tensor out = unary(Op::COPY, x);
-  const plugrad_view target = reachable(view_of(out), view_of(index), at, device.info.alignment);
-  const plugrad_axis attributes{sizeof attributes, at};
-  if (index.count()) run(Op::SCATTER_ADD, {operand(out, target)}, {index, source}, attributes);
+  add_at(out, at, index, source);
   return differentiable(kRule, at, std::move(out), x, index, source);
 }
 

@@ -25,6 +25,8 @@ ScatterTarget scatter_target(const char* name, const Tensor& x, int axis, const 
 Tensor scatter_source(const char* name, const Tensor& x, const Tensor& index, const Tensor& src);
 // x with the target's part replaced.
 Tensor with_target(const Tensor& x, const ScatterTarget& target, const Tensor& part);
+// Zeros of a shape, to which source is added at index, of i64 and equal shape, along the axis. The index fits the shape.
+Tensor scatter_sum(const Shape& shape, int axis, const Tensor& index, const Tensor& source);
 // x, of rank 1 at least.
 Tensor as_line(const Tensor& x);
 

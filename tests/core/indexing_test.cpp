@@ -44,6 +44,69 @@ TEST(Indexing, StridedOperands) {
   EXPECT_TRUE(close(scatter_add(x, 1, index, source), {3, 4}, {0, 3, 7, 12, 8, 4, 12, 10, 2, 16, 17, 11}));
 }
 
+// Indices of whole rows, or of single elements, in shapes that kernels divide: many rows, long lines, many lines.
+struct Lookup {
+  Shape x;
+  int axis;
+  int64_t count;  // of indices along the axis
+  bool rows;      // one index for all elements of a row
+};
+constexpr const char* kLabels[] = {"table", "few rows", "rows of one line", "lines", "long line", "rows of many lines",
+                                   "elements of columns", "columns", "transposed"};
+const std::vector<Lookup>& lookups() {
+  static const std::vector<Lookup> list = {
+      {{700, 100}, 0, 900, true},    {{3, 5000}, 0, 40, true},  {{2, 90, 33}, 1, 400, true},
+      {{50, 70}, 1, 90, false},      {{20000}, 0, 40000, false}, {{40, 9, 7}, 1, 20, true},
+      {{90, 3}, 0, 40000, false},    {{9, 70}, 0, 500, false},  {{70, 9}, 1, 500, false}};
+  return list;
+}
+Shape with_extent(Shape shape, int axis, int64_t extent) {
+  shape[static_cast<size_t>(axis)] = extent;
+  return shape;
+}
+Tensor scrambled_index(const Lookup& l) {
+  Shape shape = with_extent(l.x, l.axis, l.count);
+  for (int i = l.axis + 1; l.rows && i < l.x.rank(); ++i) shape[static_cast<size_t>(i)] = 1;
+  std::vector<int64_t> index;
+  for (int64_t i = 0; i < shape.count(); ++i) index.push_back(i * i % 7919 % l.x[static_cast<size_t>(l.axis)]);
+  return expand(i64(index, shape), with_extent(l.x, l.axis, l.count));
+}
+// For each element of an index, the offset of the element that it selects.
+std::vector<size_t> selected(const Lookup& l, const Tensor& index) {
+  const std::vector<double> chosen = elements(index);
+  std::vector<size_t> offsets;
+  for (Shape at : positions(index.shape())) {
+    at[static_cast<size_t>(l.axis)] = static_cast<int64_t>(chosen[offsets.size()]);
+    offsets.push_back(static_cast<size_t>(offset(at, l.x)));
+  }
+  return offsets;
+}
+
+TEST(Indexing, RowsLinesAndColumns) {
+  for (size_t i = 0; i < lookups().size(); ++i) {
+    const Lookup& l = lookups()[i];
+    SCOPED_TRACE(kLabels[i]);
+    const Tensor index = scrambled_index(l), x = remainder(counting(l.x, DType::f32), 251),
+                 source = remainder(counting(index.shape(), DType::f32), 127);
+    const std::vector<size_t> offsets = selected(l, index);
+    const std::vector<double> values = elements(x), terms = elements(source);
+    std::vector<double> gathered, sums = values;
+    for (size_t j = 0; j < offsets.size(); ++j) {
+      gathered.push_back(values[offsets[j]]);
+      sums[offsets[j]] += terms[j];
+    }
+    EXPECT_TRUE(close(gather(x, l.axis, index), index.shape(), gathered));
+    EXPECT_TRUE(close(scatter_add(x, l.axis, index, source), l.x, sums));
+    Tensor leaf = clone(x);
+    leaf.requires_grad_();
+    gather(leaf, l.axis, index).backward(source);
+    EXPECT_TRUE(close(leaf.grad() + x, l.x, sums)) << "the gradient of gather";
+    const auto column_major = [](const Tensor& a) { return transpose(contiguous(transpose(a, 0, -1)), 0, -1); };
+    EXPECT_TRUE(close(gather(column_major(x), l.axis, column_major(index)), index.shape(), gathered));
+    EXPECT_TRUE(close(scatter_add(x, l.axis, column_major(index), column_major(source)), l.x, sums));
+  }
+}
+
 TEST(Indexing, NothingToIndex) {
   const Tensor x = counting({2, 3});
   EXPECT_TRUE(close(gather(x, 1, zeros({2, 0}, DType::i64)), {2, 0}, {}));
@@ -64,6 +127,11 @@ TEST(Indexing, OutOfRangeIsAnErrorAndTheDeviceGoesOn) {
     })) << bad;
     EXPECT_TRUE(close(x, {3, 2}, {0, 1, 2, 3, 4, 5}));
     EXPECT_TRUE(close(gather(x, 0, i64({2, 1}, {1, 2})), {1, 2}, {4, 3}));
+    const Tensor row = expand(i64({0, bad}, {2, 1}), {2, 2});
+    EXPECT_TRUE(throws(Code::index_error, {"gather"}, [&] { elements(gather(x, 0, row)); })) << bad;
+    EXPECT_TRUE(throws(Code::index_error, {"scatter"}, [&] {
+      elements(scatter_add(x, 0, row, slice(ok, 0, 0, 2)));
+    })) << bad;
   }
 }
 
