@@ -87,11 +87,12 @@ def _pick(x: Tensor, indices: Sequence[int]) -> Tensor:
 def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer: Any,
         loss: Callable[[Any, Tensor], Tensor] = cross_entropy, epochs: int = 1, batch_size: int | None = None,
         shuffle: bool = True, seed: int = 0, progress: bool = True,
-        on_epoch: Callable[[int, float], None] | None = None) -> History:
+        on_epoch: Callable[[int, float], None] | None = None, scheduler: Any = None) -> History:
     """Trains on rows of inputs and targets, in batches, or on all rows at once without batch_size.
 
     loss: a function of (model(inputs), targets) that returns one element. on_epoch: called with the number of the epoch and
-    its mean loss. Ctrl-C ends the training between two steps and sets history.interrupted.
+    its mean loss. scheduler: its step() is called after each step of the optimiser. Ctrl-C ends the training between two
+    steps and sets history.interrupted.
     """
     if len(inputs) != len(targets):
         raise ValueError(f"[fit] {len(inputs)} inputs, but {len(targets)} targets")
@@ -99,7 +100,7 @@ def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, opti
     try:
         for epoch in range(epochs):
             order = shuffled(len(inputs), seed, epoch) if shuffle and batch_size is not None else None
-            history.losses.append(_epoch(model, inputs, targets, optimizer, loss, batch_size, order, progress,
+            history.losses.append(_epoch(model, inputs, targets, optimizer, scheduler, loss, batch_size, order, progress,
                                          f"epoch {epoch + 1}/{epochs}"))
             if on_epoch is not None:
                 on_epoch(epoch, history.losses[-1])
@@ -108,7 +109,7 @@ def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, opti
     return history
 
 
-def _epoch(model: Callable[[Tensor], Any], inputs: Tensor, targets: Tensor, optimizer: Any,
+def _epoch(model: Callable[[Tensor], Any], inputs: Tensor, targets: Tensor, optimizer: Any, scheduler: Any,
            loss: Callable[[Any, Tensor], Tensor], batch_size: int | None, order: Sequence[int] | None, progress: bool,
            label: str) -> float:
     total, seen = 0.0, 0
@@ -119,6 +120,8 @@ def _epoch(model: Callable[[Tensor], Any], inputs: Tensor, targets: Tensor, opti
             optimizer.zero_grad()
             value.backward()
             optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
             total += value.item() * len(indices)
             seen += len(indices)
             bar.update(f"loss {total / seen:.4f}")

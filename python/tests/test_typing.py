@@ -14,7 +14,7 @@ import pytest
 def programs(tmp_path_factory):
     """A folder with every program in Python that people read, as files."""
     root, folder = Path(__file__).resolve().parents[2], tmp_path_factory.mktemp("programs")
-    for path in root.glob("examples/python/**/*.py"):
+    for path in root.glob("examples/**/*.py"):
         (folder / f"{'_'.join(path.relative_to(root).with_suffix('').parts)}.py").write_text(path.read_text())
     for page in [root / "README.md", *root.glob("docs/*.md")]:
         for i, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):

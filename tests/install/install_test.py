@@ -117,6 +117,15 @@ class InstalledTree(unittest.TestCase):
         device = self.installed_devices()[0]
         self.assertIn(str(self.plugins / f"libplugrad-backend-{device}.so"), run(consumer, device))
 
+    def test_the_models_in_cpp_compile_and_train(self):
+        folder = self.build_example("", self.moved)
+        text = self.scratch / "text.txt"
+        text.write_text("the cat sat on the mat and the dog sat on the log. " * 60)
+        losses = [float(line.split()[-1]) for line in run(folder / "gpt", text, "25").splitlines() if "validation" in line]
+        self.assertLess(losses[1], losses[0] - 0.5)
+        self.assertIn("is missing or has fewer", run(folder / "gpt", self.scratch / "nothing", expect=1))
+        self.assertIn("nothing.gguf", run(folder / "llm", "nothing.gguf", "Hello", expect=1))
+
     def test_a_plugin_is_built_with_the_sdk_alone_conforms_and_trains(self):
         self.assertFalse(list(self.sdk.rglob("*.so*")))
         self.assertFalse((self.sdk / "include/plugrad/tensor").exists())

@@ -1,0 +1,202 @@
+// llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]: a language model of the llama architecture answers a question, or, without a
+// prompt, questions from standard input until an empty line. See llm.py, which does the same.
+#include <plugrad/io/byte_pairs.hpp>
+#include <plugrad/io/gguf.hpp>
+#include <plugrad/plugrad.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <iostream>
+
+using namespace plugrad;
+
+namespace {
+
+struct Sizes {
+  int64_t width, heads, kv_heads, inner, layers;
+  double eps, rope_base;
+};
+
+Sizes sizes_of(const io::GgufFile& file) {
+  return {file.integer("llama.embedding_length"),
+          file.integer("llama.attention.head_count"),
+          file.integer("llama.attention.head_count_kv"),
+          file.integer("llama.feed_forward_length"),
+          file.integer("llama.block_count"),
+          file.real("llama.attention.layer_norm_rms_epsilon"),
+          file.real("llama.rope.freq_base")};
+}
+
+// The keys and values of a layer for the tokens so far: (kv heads, context, e).
+struct Cache {
+  Tensor keys, values;
+};
+
+// Where new tokens stand: the rotations of their positions, and which earlier tokens each one sees.
+struct Place {
+  int64_t at;
+  Tensor cos, sin, mask;
+};
+
+struct Layer final : nn::Module {
+  explicit Layer(const Sizes& s)
+      : heads(s.heads),
+        kv_heads(s.kv_heads),
+        attn_norm({s.width}, {.eps = s.eps}),
+        ffn_norm({s.width}, {.eps = s.eps}),
+        attn_q(s.width, s.width, false),
+        attn_k(s.width, s.width / s.heads * s.kv_heads, false),
+        attn_v(s.width, s.width / s.heads * s.kv_heads, false),
+        attn_output(s.width, s.width, false),
+        ffn_gate(s.width, s.inner, false),
+        ffn_up(s.width, s.inner, false),
+        ffn_down(s.inner, s.width, false) {}
+
+  void members(nn::Members& all) override {
+    all("attn_norm", attn_norm), all("attn_q", attn_q), all("attn_k", attn_k), all("attn_v", attn_v);
+    all("attn_output", attn_output), all("ffn_norm", ffn_norm), all("ffn_gate", ffn_gate), all("ffn_up", ffn_up);
+    all("ffn_down", ffn_down);
+  }
+
+  Tensor run(const Tensor& x, Cache& cache, const Place& place) const {
+    const Tensor h = attn_norm(x);
+    // GGUF lays q and k out so that neighbouring elements are rotated together.
+    const Tensor q = rotary_embedding(split(attn_q(h), heads), place.cos, place.sin, true);
+    const Tensor k = rotary_embedding(split(attn_k(h), kv_heads), place.cos, place.sin, true);
+    const int64_t end = place.at + x.size(0);
+    assign(cache.keys, slice(cache.keys, 1, place.at, end), k);
+    assign(cache.values, slice(cache.values, 1, place.at, end), split(attn_v(h), kv_heads));
+    const Tensor attended = scaled_dot_product_attention(q, slice(cache.keys, 1, 0, end), slice(cache.values, 1, 0, end),
+                                                         place.mask, 0, false, std::nullopt, true);
+    const Tensor y = x + attn_output(flatten(transpose(attended, 0, 1), 1));
+    const Tensor g = ffn_norm(y);
+    return y + ffn_down(silu(ffn_gate(g)) * ffn_up(g));
+  }
+
+  static Tensor split(const Tensor& x, int64_t heads) { return transpose(unflatten(x, -1, {heads, -1}), 0, 1); }
+
+  int64_t heads, kv_heads;
+  nn::RMSNorm attn_norm, ffn_norm;
+  nn::Linear attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down;
+};
+
+struct Llama final : nn::Module {
+  Llama(const io::GgufFile& file, DType dtype, Device device)
+      : sizes(sizes_of(file)),
+        kind(dtype),
+        place_of_work(device),
+        token_embd(file.info("token_embd.weight").shape[0], sizes.width),
+        output_norm({sizes.width}, {.eps = sizes.eps}) {
+    for (int64_t i = 0; i < sizes.layers; ++i) blk.push_back(std::make_shared<Layer>(sizes));
+    std::vector<nn::NamedTensor> state;
+    for (const nn::NamedTensor& each : state_dict()) state.push_back({each.name, file.get(each.name)});
+    load_state_dict(state);
+    requires_grad_(false);
+    to(dtype);
+    to(device);
+    const double extent = static_cast<double>(sizes.width / sizes.heads);
+    frequencies = pow(sizes.rope_base, arange(0, extent, 2) / -extent);
+  }
+
+  void members(nn::Members& all) override {
+    all("token_embd", token_embd), all("blk", blk), all("output_norm", output_norm);
+  }
+
+  std::vector<Cache> caches(int64_t context) const {
+    const Shape shape{sizes.kv_heads, context, sizes.width / sizes.heads};
+    std::vector<Cache> all;
+    for (size_t i = 0; i < blk.size(); ++i)
+      all.push_back({zeros(shape, kind, place_of_work), zeros(shape, kind, place_of_work)});
+    return all;
+  }
+
+  // The logits (vocabulary) of the token after ids.
+  Tensor next(const std::vector<int64_t>& ids, std::vector<Cache>& caches, int64_t at) const {
+    const int64_t count = static_cast<int64_t>(ids.size());
+    const Tensor places = unsqueeze(arange(at, at + count), 1), angles = places * frequencies;
+    Place place{
+        at, plugrad::to(cast(cos(angles), kind), place_of_work), plugrad::to(cast(sin(angles), kind), place_of_work), {}};
+    if (count > 1) place.mask = plugrad::to(le(arange(0, at + count), places), place_of_work);
+    Tensor x = token_embd(Tensor::from(ids, {count}, place_of_work));
+    for (size_t i = 0; i < blk.size(); ++i) x = dynamic_cast<const Layer&>(blk[i]).run(x, caches[i], place);
+    return cast(linear(output_norm(slice(x, 0, count - 1, count)), token_embd.weight), DType::f32);
+  }
+
+  Sizes sizes;
+  DType kind;
+  Device place_of_work;
+  nn::Embedding token_embd;
+  nn::ModuleList blk;
+  nn::RMSNorm output_norm;
+  Tensor frequencies;
+};
+
+// A conversation: the model, its tokenizer, and what was said so far.
+class Chat {
+ public:
+  Chat(const std::string& path, DType dtype, Device device)
+      : file_(path),
+        tokenizer_(file_),
+        model_(file_, dtype, device),
+        caches_(model_.caches(kContext)),
+        end_(file_.integer("tokenizer.ggml.eos_token_id")) {}
+
+  void answer(const std::string& question) {
+    const std::string start = at_ ? "<|im_end|>\n"
+                                  : "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained "
+                                    "by Hugging Face<|im_end|>\n";
+    std::vector<int64_t> ids =
+        tokenizer_.encode(start + "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n");
+    const auto begun = std::chrono::steady_clock::now();
+    io::TextStream stream;
+    int written = 0;
+    for (; written < kTokens && at_ + static_cast<int64_t>(ids.size()) <= kContext; ++written) {
+      const Tensor logits = model_.next(ids, caches_, at_);
+      at_ += static_cast<int64_t>(ids.size());
+      const int64_t token = argmax(logits).item<int64_t>();
+      if (token == end_) break;
+      std::cout << stream.push(tokenizer_.bytes(token)) << std::flush;
+      ids = {token};
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+    std::cout << stream.finish() << "\n";
+    std::cerr << "[" << written << " tokens in " << taken.count() << " s]\n";
+  }
+
+ private:
+  static constexpr int64_t kContext = 2048;
+  static constexpr int kTokens = 200;
+  io::GgufFile file_;
+  io::BytePairTokenizer tokenizer_;
+  Llama model_;
+  std::vector<Cache> caches_;
+  int64_t end_, at_ = 0;
+};
+
+int talk(int argc, char** argv) {
+  const std::string prompt = argc > 2 ? argv[2] : "";
+  const Device device = argc > 3 ? Device(argv[3]) : default_device();
+  const NoGrad no_grad;
+  Chat chat(argv[1], argc > 4 && std::string(argv[4]) == "bf16" ? DType::bf16 : DType::f32, device);
+  if (!prompt.empty()) {
+    chat.answer(prompt);
+    return 0;
+  }
+  for (std::string line; std::cout << "> " << std::flush, std::getline(std::cin, line) && !line.empty();) chat.answer(line);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: llm MODEL.gguf [PROMPT] [DEVICE] [f32|bf16]\n";
+    return 2;
+  }
+  try {
+    return talk(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "llm: " << error.what() << "\n";
+    return 1;
+  }
+}

