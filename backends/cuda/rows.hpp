@@ -17,6 +17,7 @@ Rows cross_entropy_rows();
 Rows random_rows();
 Rows matmul_rows();
 Rows indexing_rows();
+Rows pooling_rows();
 
 // The layouts of kernels that take no immediate operand.
 inline constexpr uint16_t kMemoryOnly = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
