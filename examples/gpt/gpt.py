@@ -63,7 +63,7 @@ class GPT(nn.Module):
         """Returns ids and count characters that follow them, drawn from the network's distribution."""
         with plugrad.no_grad():
             for _ in range(count):
-                context = plugrad.tensor([ids[-BLOCK:]], device=self.norm.weight.device)
+                context = plugrad.tensor([ids[-BLOCK:]], device=self.characters.weight.device)
                 ids = [*ids, int(plugrad.multinomial(plugrad.softmax(self(context)[0, -1], 0), 1))]
         return ids
 
@@ -122,9 +122,11 @@ def draw(history: list[tuple[int, float, float]], path: Path) -> None:
     import matplotlib.pyplot as plt
     figure, axes = plt.subplots(figsize=(7, 4))
     steps, train, held_out = zip(*history)
-    axes.plot(steps, train, label="training"), axes.plot(steps, held_out, label="validation")
+    axes.plot(steps, train, label="training")
+    axes.plot(steps, held_out, label="validation")
     axes.set(xlabel="step", ylabel="loss per character (nats)", title="A transformer reads the King James text")
-    axes.legend(), axes.grid(alpha=0.3)
+    axes.legend()
+    axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120, bbox_inches="tight")
 
 

