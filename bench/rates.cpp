@@ -95,8 +95,8 @@ void print_call(Device d) {
 // Fashion-MNIST's network and batch, on random data of its shape that is already on the device.
 void print_steps(Device d) {
   using namespace plugrad::nn;
-  const auto layer = [&](int64_t in, int64_t out) { return std::make_shared<Linear>(in, out, true, DType::f32, d); };
-  const Sequential net({layer(784, 512), relu(), layer(512, 512), relu(), layer(512, 10)});
+  const auto layer = [&](int64_t in, int64_t out) { return Linear(in, out, true, DType::f32, d); };
+  const Sequential net(layer(784, 512), ReLU(), layer(512, 512), ReLU(), layer(512, 10));
   Adam adam(net.parameters(), 1e-3);
   const Tensor x = plugrad::rand({256, 784}, DType::f32, d);
   const Tensor target = Tensor::from(std::vector<int64_t>(256, 3), {256}, d);

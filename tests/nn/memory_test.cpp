@@ -64,7 +64,9 @@ TEST(Training, HoldsItsMemoryConstant) {
   const Held after = held(default_device());
   EXPECT_EQ(after.active, before.active);
   EXPECT_EQ(after.cached, before.cached);
-  if (!kSanitized) EXPECT_LE(after.process, before.process + (1 << 20));
+  if (!kSanitized) {
+    EXPECT_LE(after.process, before.process + (1 << 20));
+  }
 }
 
 }  // namespace
