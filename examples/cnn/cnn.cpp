@@ -85,7 +85,7 @@ int teach(int64_t epochs, Device device, int64_t limit) {
 int main(int argc, char** argv) {
   try {
     const Device device = argc > 2 ? Device(argv[2]) : default_device();
-    return teach(argc > 1 ? std::stoll(argv[1]) : 5, device, argc > 3 ? std::stoll(argv[3]) : 60000);
+    return teach(argc > 1 ? std::stoll(argv[1]) : 6, device, argc > 3 ? std::stoll(argv[3]) : 60000);
   } catch (const std::exception& error) {
     std::cerr << "cnn: " << error.what() << "\n";
     return 1;

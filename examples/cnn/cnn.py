@@ -2,7 +2,7 @@
 """Trains a small convolutional network on Fashion-MNIST, and draws some pictures with what it takes them for.
 
     sudo apt-get install dataset-fashion-mnist
-    python examples/cnn/cnn.py [--epochs 5] [--device cuda] [--picture examples.png]
+    python examples/cnn/cnn.py [--epochs 6] [--device cuda] [--picture examples.png]
 """
 import argparse
 import time
@@ -37,7 +37,7 @@ def draw(model: nn.Module, images: Tensor, labels: Tensor, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.01, help="the largest learning rate")
     parser.add_argument("--device")
