@@ -161,7 +161,7 @@ struct BytePairTokenizer::State {
     }
     for (const std::string& token : given.tokens) {
       bytes.push_back(special[bytes.size()] ? token : bytes_of(token));
-      // Tokens of other characters than GPT-2's may stand for the same bytes: the first of them counts.
+      // Tokens with characters outside GPT-2's 256 may have the same bytes as others: the first one counts.
       const auto [found, added] = ids.try_emplace(bytes.back(), static_cast<int64_t>(bytes.size()) - 1);
       if (!added && given.tokens[static_cast<size_t>(found->second)] == token)
         refuse("the token " + quoted(token) + " occurs twice");

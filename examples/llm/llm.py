@@ -54,6 +54,10 @@ class Cache:
         return self.keys[:, :end], self.values[:, :end]
 
 
+def split(x: Tensor, heads: int) -> Tensor:
+    return x.unflatten(-1, (heads, -1)).transpose(0, 1)  # (l, heads e) -> (heads, l, e)
+
+
 class Layer(nn.Module):
     def __init__(self, width: int, heads: int, kv_heads: int, inner: int, eps: float) -> None:
         extent = width // heads
@@ -66,7 +70,8 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, cache: Cache, at: int, mask: Tensor | None) -> Tensor:
         h = self.attn_norm(x)
-        q, k, v = self.split(self.attn_q(h)), self.split(self.attn_k(h)), self.split(self.attn_v(h))
+        q, k, v = (split(part(h), heads) for part, heads in ((self.attn_q, self.heads), (self.attn_k, self.kv_heads),
+                                                             (self.attn_v, self.kv_heads)))
         # GGUF lays q and k out so that neighbouring elements are rotated together.
         q, k = (plugrad.rotary_embedding(each, cos, sin, interleaved=True) for each in (q, k))
         keys, values = cache.extended(k, v, at)
@@ -74,12 +79,6 @@ class Layer(nn.Module):
         x = x + self.attn_output(attended.transpose(0, 1).flatten(1))
         h = self.ffn_norm(x)
         return x + self.ffn_down(plugrad.silu(self.ffn_gate(h)) * self.ffn_up(h))
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, x.shape[-1] // self.count(x.shape[-1]))).transpose(0, 1)  # (heads, l, e)
-
-    def count(self, extent: int) -> int:
-        return self.heads if extent == self.attn_q.weight.shape[0] else self.kv_heads
 
 
 class Llama(nn.Module):

@@ -16,7 +16,7 @@ class PLUGRAD_API Characters {
   explicit Characters(std::string_view text);
 
   int64_t size() const { return static_cast<int64_t>(codes_.size()); }
-  // Returns the position of each character. Throws Error (invalid) for a character that is none of them.
+  // Returns the position of each character. Throws Error (invalid) for a character that the first text lacks.
   std::vector<int64_t> encode(std::string_view text) const;
   // Returns the text of positions. Throws Error (index_error) for a position out of range.
   std::string decode(std::span<const int64_t> positions) const;
