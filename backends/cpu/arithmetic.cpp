@@ -70,7 +70,7 @@ template <class T> void iota(const Call& call) {
 
 struct Maker : PlainMaker {
   static constexpr bool makes(const OpInfo& op) {
-    return op.ulps <= 0 && op.operands[0] != 'B' && op.opcode != PLUGRAD_OP_WHERE;
+    return !is_approximated(op) && op.operands[0] != 'B' && op.opcode != PLUGRAD_OP_WHERE;
   }
 };
 

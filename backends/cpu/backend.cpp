@@ -24,10 +24,15 @@ template <int64_t target> void append_all(RowList& rows) {
   append_reductions<target>(rows);
   append_softmax<target>(rows);
   append_softmax_backward<target>(rows);
+  append_norms<target>(rows);
+  append_channels<target>(rows);
+  append_scans<target>(rows);
+  append_selection<target>(rows);
   append_random<target>(rows);
   append_matmul<target>(rows);
   append_convolutions<target>(rows);
   append_pooling<target>(rows);
+  append_attention<target>(rows);
   append_indexing(rows);
   append_sorting(rows);
 }

@@ -3,6 +3,8 @@
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/tile.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -97,6 +99,7 @@ class Tiling {
     parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
       const int64_t end = std::min(tiles_, (task + 1) * each);
       for (int64_t i = task * each; i < end; ++i) run_tile(i);
+      hwy::FlushStream();  // stores that bypass the caches are visible to other threads after the task
     });
   }
 

@@ -1,11 +1,12 @@
-// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, sin, cos, atan,
-// pow.
+// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, sin, cos, atan, pow, and the
+// activations made of them, with their gradients.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
 
 #include <backends/cpu/elementwise-inl.hpp>
 #include <backends/cpu/math-inl.hpp>
+#include <backends/cpu/streaming.hpp>
 
 #include <cmath>
 
@@ -39,10 +40,61 @@ template <> struct Vectors<PLUGRAD_OP_COS> {
 template <> struct Vectors<PLUGRAD_OP_ATAN> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return atan(d, x); }
 };
+template <> struct Vectors<PLUGRAD_OP_GELU> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) {
+    V bell;
+    return hn::Mul(x, normal_below(d, x, bell));
+  }
+};
+template <> struct Vectors<PLUGRAD_OP_GELU_TANH> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return gated(d, x, twice_gelu_u(d, x)); }
+};
+template <> struct Vectors<PLUGRAD_OP_SILU> {
+  template <class D, class V> static HWY_INLINE V of(D d, V x) { return gated(d, x, x); }
+};
+template <> struct Vectors<PLUGRAD_OP_GELU_BACKWARD> {
+  template <class D, class V> static HWY_INLINE V of(D d, V grad, V x) {
+    V bell;
+    const V below = normal_below(d, x, bell), factor = hn::Set(d, static_cast<hn::TFromD<D>>(kRootTwoPi));
+    return hn::Mul(grad, hn::MulAdd(hn::Mul(x, bell), factor, below));
+  }
+};
+template <> struct Vectors<PLUGRAD_OP_GELU_TANH_BACKWARD> {
+  // A square beyond kGeluEnd may overflow, where e is 0.
+  template <class D, class V> static HWY_INLINE V of(D d, V grad, V x) {
+    using T = hn::TFromD<D>;
+    const V end = hn::Set(d, static_cast<T>(kGeluEnd)), size = hn::Abs(x);
+    const V bounded = hn::CopySign(hn::IfThenElse(hn::Gt(size, end), end, size), x);
+    const V cubic = hn::Set(d, static_cast<T>(6 * kGeluScale * kGeluCubic));
+    const V linear = hn::Set(d, static_cast<T>(2 * kGeluScale));
+    const V slope = hn::MulAdd(hn::Mul(bounded, bounded), cubic, linear);
+    return hn::Mul(grad, gated_slope(d, x, twice_gelu_u(d, bounded), slope));
+  }
+};
+template <> struct Vectors<PLUGRAD_OP_SILU_BACKWARD> {
+  template <class D, class V> static HWY_INLINE V of(D d, V grad, V x) {
+    return hn::Mul(grad, gated_slope(d, x, x, hn::Set(d, hn::TFromD<D>(1))));
+  }
+};
+
+// The arguments of a row whose stores bypass the caches.
+constexpr bool kStreamed = true;
+const void* arguments_for(const plugrad_view& out) { return is_streamed(out) ? &kStreamed : nullptr; }
+
+// Stores at(i) for all whole vectors before the last one, which overlaps the one before.
+template <class D, class T, class At>
+HWY_INLINE void store_all_but_last(D d, T* out, int64_t n, const void* arguments, At at) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const bool streamed = arguments && reinterpret_cast<uintptr_t>(out) % (hn::Lanes(d) * sizeof(T)) == 0;
+  if (streamed)
+    for (int64_t i = 0; i + lanes < n; i += lanes) hn::Stream(at(i), d, out + i);
+  else
+    for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(at(i), d, out + i);
+}
 
 template <class F, class T> struct VectorUnary {
-  // The last vector overlaps the one before. It is computed first, since the output may be the input.
-  static void dense(char* const* p, int64_t n, const void*) {
+  // The last vector is computed first, since the output may be the input.
+  static void dense(char* const* p, int64_t n, const void* arguments) {
     const hn::ScalableTag<T> d;
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     T* out = reinterpret_cast<T*>(p[0]);
@@ -50,11 +102,11 @@ template <class F, class T> struct VectorUnary {
     if (n < lanes)
       return store_part(d, F::of(d, load_part(d, x, static_cast<size_t>(n), T(0))), out, static_cast<size_t>(n));
     const auto last = F::of(d, hn::LoadU(d, x + n - lanes));
-    for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(F::of(d, hn::LoadU(d, x + i)), d, out + i);
+    store_all_but_last(d, out, n, arguments, [&](int64_t i) HWY_ATTR { return F::of(d, hn::LoadU(d, x + i)); });
     hn::StoreU(last, d, out + n - lanes);
   }
   static constexpr Elementwise kKind{1, 1, 0, 8, {sizeof(T), sizeof(T)}, {dense}};
-  static void general(const Call& call) { run_elementwise(kKind, call); }
+  static void general(const Call& call) { run_elementwise(kKind, call, arguments_for(call.out())); }
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &out = *op->views[0], &x = *op->views[1];
@@ -69,6 +121,33 @@ template <class F, class T> struct VectorUnary {
     }
     return run_kernel<general>(self, stream, op);
   }
+};
+
+// A gradient: of grad, which may be one element for the row, and x.
+template <class F, class T> struct VectorBinary {
+  using D = hn::ScalableTag<T>;
+  template <bool single> static HWY_INLINE hn::Vec<D> at(const T* p, int64_t i) {
+    return single ? hn::Set(D(), *p) : hn::LoadU(D(), p + i);
+  }
+  // The last vector is computed first, since the output may be an input.
+  template <bool single> static void row(char* const* p, int64_t n, const void* arguments) {
+    const D d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    T* out = reinterpret_cast<T*>(p[0]);
+    const T *grad = reinterpret_cast<const T*>(p[1]), *x = reinterpret_cast<const T*>(p[2]);
+    const size_t few = static_cast<size_t>(n);
+    if (n < lanes) {
+      const auto some = single ? hn::Set(d, *grad) : load_part(d, grad, few, T(0));
+      return store_part(d, F::of(d, some, load_part(d, x, few, T(0))), out, few);
+    }
+    const auto last = F::of(d, at<single>(grad, n - lanes), hn::LoadU(d, x + n - lanes));
+    store_all_but_last(d, out, n, arguments,
+                       [&](int64_t i) HWY_ATTR { return F::of(d, at<single>(grad, i), hn::LoadU(d, x + i)); });
+    hn::StoreU(last, d, out + n - lanes);
+  }
+  static constexpr Elementwise kKind{1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)}, {row<false>, row<true>}};
+  static void general(const Call& call) { run_elementwise(kKind, call, arguments_for(call.out())); }
+  static constexpr RunFunction run = run_kernel<general>;
 };
 
 // |x|^y = 2^(y log2 |x|), computed in double for f32 operands: within 1 ULP of f32.
@@ -280,18 +359,27 @@ inline constexpr Elementwise kNarrowPower{1, 2, 0, 16, {sizeof(T), sizeof(T), si
                                            narrow_row<T, P::template row<true, false>, 2, 1>,
                                            narrow_row<T, P::template row<false, true>, 2, 2>}};
 
-template <class F, class T, bool is_narrow> struct RunOf;
-template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false> : VectorUnary<Vectors<opcode>, T> {};
-template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, false> : Power<T> {};
+template <class V, class T>
+inline constexpr Elementwise kNarrowBinary{
+    1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)},
+    {narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<false>, 2>,
+     narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<true>, 2, 1>}};
+
+template <class F, class T, bool is_narrow, int inputs> struct RunOf;
+template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false, 1> : VectorUnary<Vectors<opcode>, T> {};
+template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false, 2> : VectorBinary<Vectors<opcode>, T> {};
+template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, false, 2> : Power<T> {};
 template <uint32_t opcode, class T>
-struct RunOf<Function<opcode>, T, true> : Rowwise<kNarrowUnary<Vectors<opcode>, T>> {};
-template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, true> : Rowwise<kNarrowPower<Pow<ComputeType<T>>, T>> {};
+struct RunOf<Function<opcode>, T, true, 1> : Rowwise<kNarrowUnary<Vectors<opcode>, T>> {};
+template <uint32_t opcode, class T>
+struct RunOf<Function<opcode>, T, true, 2> : Rowwise<kNarrowBinary<Vectors<opcode>, T>> {};
+template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, true, 2> : Rowwise<kNarrowPower<Pow<ComputeType<T>>, T>> {};
 
 struct Maker {
-  static constexpr bool makes(const OpInfo& op) { return op.ulps > 0; }
+  static constexpr bool makes(const OpInfo& op) { return is_approximated(op); }
 
   template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, RunOf<F, Out, !std::is_same_v<Out, ComputeType<Out>>>::run);
+    return kernel_row(op.opcode, dtype, RunOf<F, Out, !std::is_same_v<Out, ComputeType<Out>>, sizeof...(In)>::run);
   }
 };
 constexpr auto kRows = elementwise_rows<Maker>(kAny);

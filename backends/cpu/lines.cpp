@@ -4,6 +4,8 @@
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/tile.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -66,12 +68,14 @@ void Lines::run(int threads, char* workspace, LineFunction function, const void*
     const int64_t slots = std::min(tiles_, kSlots), slot_bytes = __builtin_popcount(packed_) * buffer_bytes();
     return parallel(threads, slots, [&](int64_t slot) {
       for (int64_t t = slot; t < tiles_; t += slots) run_tile(t, workspace + slot * slot_bytes, function, context);
+      hwy::FlushStream();
     });
   }
   const int64_t each = std::max<int64_t>(1, kGrain / kWeight / (rows_ * length_));
   parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
     alignas(64) char buffers[kMaxOperands * kOnStack];
     for (int64_t t = task * each; t < std::min(tiles_, (task + 1) * each); ++t) run_tile(t, buffers, function, context);
+    hwy::FlushStream();  // stores that bypass the caches are visible to other threads after the task
   });
 }
 

@@ -38,6 +38,10 @@ template <> struct Format<float> {
   static constexpr float kErfFar[] = {-0.00018846703019f, 1.12958030718f,    0.633216406285f,    0.108422088594f,
                                       -0.0252103323766f,  0.00420528187898f, -0.000441472047272f, 2.16975611369e-5f};
   static constexpr float kErfEnd = 3.95f;
+  // P(-a) e^(a^2 / 2) (a + 4) of the normal distribution function P, in (a - 4) / (a + 4) for a from 0 to 13.3.
+  static constexpr float kTail[] = {0.755285137873f,    -0.607896635526f,    0.387136705055f,   -0.186522205158f,
+                                    0.0604068505758f,   -0.00753252098213f,  -0.00352976017834f, 0.00157770926223f,
+                                    0.000211579291974f, -0.000115843636838f};
   // atan(t) / t - 1 in t^2, divided by t^2, on [0, tan(pi / 8)]; pi / 2 in two parts.
   static constexpr float kAtan[] = {-0.33333315506732437f, 0.19998489525808740f, -0.14243850264309121f,
                                     0.10596011259949940f, -0.06083473962493791f};
@@ -61,6 +65,13 @@ template <> struct Format<double> {
                                     0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
   static constexpr const auto &kErfNear = plugrad::kErfNear, &kErfFar = plugrad::kErfFar;
   static constexpr double kErfEnd = plugrad::kErfEnd;
+  static constexpr double kTail[] = {  // for a up to 38.7
+      0.75528513041575148035,    -0.60789664197189175773,   0.38713740074221873967,    -0.18652185795969434933,
+      0.060396574890706449535,   -0.0075401889655847181631, -0.0034796923623777731568, 0.0016308184417281584583,
+      0.00013334425533584468314, -0.00023109481665833731077, -1.9078737869042445556e-6, 0.000035144171266129507867,
+      7.1502930765637474851e-7,  -5.9188567547979938843e-6, -6.2517761272205325356e-7, 1.0197239060965834203e-6,
+      2.6372855184504462036e-7,  -1.5415337090279744738e-7, -7.6393784945292456985e-8, 1.4496295587963517059e-8,
+      1.3908604716549314913e-8,  9.8832667969368480908e-11, -9.5484062618311816897e-10};
   static constexpr double kAtan[] = {
       -0.33333333333333199122, 0.19999999999954084724,  -0.14285714280248695089, 0.1111111078614487804,
       -0.090908978366138647705, 0.076920616395994220239, -0.066631204082435382142, 0.058480090704030634802,
@@ -162,6 +173,36 @@ template <class D, class V> HWY_INLINE V erf(D d, V x) {
   const V bounded = hn::IfThenElse(hn::Gt(size, end), end, size);
   const V far = hn::Sub(one, exp(d, hn::Neg(polynomial(d, bounded, F::kErfFar))));
   return hn::IfThenElse(hn::Lt(size, one), near, hn::CopySign(far, x));
+}
+
+// P(x), the normal distribution function, within 4 + x^2 ULP; stores e^(-x^2 / 2).
+template <class D, class V> HWY_INLINE V normal_below(D d, V x, V& bell) {
+  using T = hn::TFromD<D>;
+  const V size = hn::Abs(x), one = hn::Set(d, T(1)), four = hn::Set(d, T(4));
+  bell = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T(-0.5))));
+  const V t = hn::Div(one, hn::Add(size, four)), s = hn::NegMulAdd(t, hn::Set(d, T(8)), one);
+  const V tail = hn::Mul(hn::Mul(bell, t), polynomial(d, s, Format<T>::kTail));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+}
+
+// x / (1 + e^-v) for a v of x's sign; for a negative x the quotient of x e^v, which does not overflow.
+template <class D, class V> HWY_INLINE V gated(D d, V x, V v) {
+  const V e = exp(d, hn::Neg(hn::Abs(v)));
+  const V above = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, e), x);
+  return hn::Div(above, hn::Add(e, hn::Set(d, hn::TFromD<D>(1))));
+}
+// Its derivative, given that of v.
+template <class D, class V> HWY_INLINE V gated_slope(D d, V x, V v, V slope) {
+  const V one = hn::Set(d, hn::TFromD<D>(1)), e = exp(d, hn::Neg(hn::Abs(v))), r = hn::Div(one, hn::Add(e, one));
+  const V er = hn::Mul(e, r), s = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), er, r);
+  return hn::MulAdd(hn::Mul(x, hn::Mul(er, r)), slope, s);
+}
+// 2u of the approximation of GELU.
+template <class D, class V> HWY_INLINE V twice_gelu_u(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V cubic = hn::Set(d, static_cast<T>(2 * kGeluScale * kGeluCubic));
+  const V scale = hn::Set(d, static_cast<T>(2 * kGeluScale));
+  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), cubic, scale));
 }
 
 // x = 2^k (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for a positive normal x; stores k and returns f.

@@ -357,9 +357,11 @@ template <class T> struct Kernel {
     }
   }
 
-  static void general(const Call& call) {
-    run_product<T>(call, {kPanelVectors * lanes(), multiply, multiply_panels, pack});
+  static const ProductKernels<T>& kernels() {
+    static const ProductKernels<T> all{kPanelVectors * lanes(), multiply, multiply_panels, pack};
+    return all;
   }
+  static void general(const Call& call) { run_product<T>(call, kernels()); }
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &c = *op->views[0], &a = *op->views[1], &b = *op->views[2];
@@ -401,4 +403,10 @@ HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
 template <> void append_matmul<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kProductRows); }
+template <> const ProductKernels<float>& product_kernels<HWY_TARGET, float>() {
+  return HWY_NAMESPACE::Kernel<float>::kernels();
+}
+template <> const ProductKernels<double>& product_kernels<HWY_TARGET, double>() {
+  return HWY_NAMESPACE::Kernel<double>::kernels();
+}
 }  // namespace plugrad::cpu

@@ -33,6 +33,9 @@ template <class T> struct ProductKernels {
   void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
 };
 
+// Those of a Highway target.
+template <int64_t target, class T> const ProductKernels<T>& product_kernels();
+
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels);
 template <class T> uint64_t product_workspace(const Call& call);
 

@@ -19,10 +19,15 @@ template <int64_t target> void append_updates(RowList& rows);
 template <int64_t target> void append_reductions(RowList& rows);
 template <int64_t target> void append_softmax(RowList& rows);
 template <int64_t target> void append_softmax_backward(RowList& rows);
+template <int64_t target> void append_norms(RowList& rows);
+template <int64_t target> void append_channels(RowList& rows);
+template <int64_t target> void append_scans(RowList& rows);
+template <int64_t target> void append_selection(RowList& rows);
 template <int64_t target> void append_random(RowList& rows);
 template <int64_t target> void append_matmul(RowList& rows);
 template <int64_t target> void append_convolutions(RowList& rows);
 template <int64_t target> void append_pooling(RowList& rows);
+template <int64_t target> void append_attention(RowList& rows);
 // MATMUL in bf16 by AMX's tiles, or by AVX-512's products of pairs. They precede the row of append_matmul, which converts.
 void append_tile_products(RowList& rows);
 void append_pair_products(RowList& rows);

@@ -1,4 +1,4 @@
-// Log-softmax and cross-entropy.
+// Softmax, log-softmax and cross-entropy.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/softmax.cpp"
 #include <hwy/foreach_target.h>
@@ -6,6 +6,7 @@
 #include <backends/cpu/lines.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/softmax-inl.hpp>
+#include <backends/cpu/streaming.hpp>
 
 #include <atomic>
 
@@ -44,6 +45,89 @@ template <class T> struct LogSoftmaxBackward {
       Softmax<T>::backward(line<T>(p[0]), line<T>(p[1]), line<T>(p[2]), length, sum);
     };
     plan(call).run(threads_of(call), call.workspace(), each, &n);
+  }
+};
+
+// A line of a narrow type, piece by piece in the type in which it is computed.
+template <class E> struct NarrowSoftmax {
+  using T = ComputeType<E>;
+  static constexpr int64_t kPiece = 512;
+  using Piece = T[kPiece];
+
+  static const T* wide(Piece& piece, const E* line, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) piece[i] = widened(line[i]);
+    return piece;
+  }
+  static void store(E* out, const Piece& piece, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<E>(piece[i]);
+  }
+  template <class F> static void each_piece(int64_t n, F f) {
+    for (int64_t i = 0; i < n; i += kPiece) f(i, std::min(kPiece, n - i));
+  }
+
+  static void softmax(E* out, const E* x, int64_t n, bool) {
+    Piece in, result;
+    T m = Extreme<T, true>::kIdentity;
+    double sum = 0;
+    each_piece(n, [&](int64_t i, int64_t some) {
+      m = Extreme<T, true>::combine_lanes(m, Softmax<T>::largest(wide(in, x + i, some), some));
+    });
+    each_piece(n, [&](int64_t i, int64_t some) {
+      sum += static_cast<double>(Softmax<T>::sum_of_powers(wide(in, x + i, some), some, m));
+    });
+    each_piece(n, [&](int64_t i, int64_t some) {
+      Softmax<T>::scaled_powers(result, wide(in, x + i, some), some, m, static_cast<T>(1 / sum));
+      store(out + i, result, some);
+    });
+  }
+  static double product(const E* grad, const E* y, int64_t n) {
+    Piece g, v;
+    double sum = 0;
+    each_piece(n, [&](int64_t i, int64_t some) {
+      sum += Softmax<T>::product(wide(g, grad + i, some), wide(v, y + i, some), some);
+    });
+    return sum;
+  }
+  static void softmax_backward(E* out, const E* grad, const E* y, int64_t n, T sum, bool) {
+    Piece g, v, result;
+    each_piece(n, [&](int64_t i, int64_t some) {
+      Softmax<T>::softmax_backward(result, wide(g, grad + i, some), wide(v, y + i, some), some, sum, false);
+      store(out + i, result, some);
+    });
+  }
+};
+template <class E>
+using SoftmaxOf = std::conditional_t<std::is_same_v<E, ComputeType<E>>, Softmax<ComputeType<E>>, NarrowSoftmax<E>>;
+
+struct SoftmaxLine {
+  int64_t length;
+  bool streamed;
+  explicit SoftmaxLine(const Call& call)
+      : length(call.out().rank ? call.out().shape[call.attributes<plugrad_axis>().axis] : 1),
+        streamed(is_streamed(call.out())) {}
+};
+template <class E> struct SoftmaxForward {
+  static Lines plan(const Call& call) { return LogSoftmax<E>::plan(call); }
+  static void run(const Call& call) {
+    const SoftmaxLine of(call);
+    const auto each = [](const void* context, char* const* p, int64_t) {
+      const SoftmaxLine& all = *static_cast<const SoftmaxLine*>(context);
+      SoftmaxOf<E>::softmax(line<E>(p[0]), line<E>(p[1]), all.length, all.streamed);
+    };
+    plan(call).run(threads_of(call), call.workspace(), each, &of);
+  }
+};
+template <class E> struct SoftmaxBackward {
+  static Lines plan(const Call& call) { return LogSoftmaxBackward<E>::plan(call); }
+  static void run(const Call& call) {
+    const SoftmaxLine of(call);
+    const auto each = [](const void* context, char* const* p, int64_t) {
+      const SoftmaxLine& all = *static_cast<const SoftmaxLine*>(context);
+      const double sum = SoftmaxOf<E>::product(line<E>(p[1]), line<E>(p[2]), all.length);
+      SoftmaxOf<E>::softmax_backward(line<E>(p[0]), line<E>(p[1]), line<E>(p[2]), all.length,
+                                     static_cast<ComputeType<E>>(sum), all.streamed);
+    };
+    plan(call).run(threads_of(call), call.workspace(), each, &of);
   }
 };
 
@@ -129,10 +213,12 @@ template <class K> void append_lines(RowList& rows, uint32_t opcode, uint8_t dty
 
 template <class T> void append(RowList& rows) {
   append_lines<LogSoftmax<T>>(rows, PLUGRAD_OP_LOG_SOFTMAX, kDtype<T>);
+  append_lines<SoftmaxForward<T>>(rows, PLUGRAD_OP_SOFTMAX, kDtype<T>);
   append_lines<CrossEntropy<T>>(rows, PLUGRAD_OP_CROSS_ENTROPY, kDtype<T>);
 }
 template <class T> void append_gradients(RowList& rows) {
   append_lines<LogSoftmaxBackward<T>>(rows, PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, kDtype<T>);
+  append_lines<SoftmaxBackward<T>>(rows, PLUGRAD_OP_SOFTMAX_BACKWARD, kDtype<T>);
   append_lines<CrossEntropyBackward<T>>(rows, PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, kDtype<T>);
 }
 
@@ -144,9 +230,11 @@ namespace plugrad::cpu {
 template <> void append_softmax<HWY_TARGET>(RowList& rows) {
   HWY_NAMESPACE::append<float>(rows);
   HWY_NAMESPACE::append<double>(rows);
+  HWY_NAMESPACE::append_lines<HWY_NAMESPACE::SoftmaxForward<BFloat16>>(rows, PLUGRAD_OP_SOFTMAX, PLUGRAD_BF16);
 }
 template <> void append_softmax_backward<HWY_TARGET>(RowList& rows) {
   HWY_NAMESPACE::append_gradients<float>(rows);
   HWY_NAMESPACE::append_gradients<double>(rows);
+  HWY_NAMESPACE::append_lines<HWY_NAMESPACE::SoftmaxBackward<BFloat16>>(rows, PLUGRAD_OP_SOFTMAX_BACKWARD, PLUGRAD_BF16);
 }
 }  // namespace plugrad::cpu

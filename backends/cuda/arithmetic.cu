@@ -8,7 +8,7 @@ namespace {
 
 struct Maker {
   static constexpr bool makes(const OpInfo& op) {
-    return op.ulps <= 0 && op.operands[0] != 'B' && op.opcode != PLUGRAD_OP_WHERE;
+    return !is_approximated(op) && op.operands[0] != 'B' && op.opcode != PLUGRAD_OP_WHERE;
   }
   template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     return kernel<submit<map<Pure<F>, Out, In...>>>(op.opcode, dtype);

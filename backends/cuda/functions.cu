@@ -12,7 +12,7 @@ template <class F, class Out>
 inline constexpr bool kOneByOne = std::is_same_v<F, Function<PLUGRAD_OP_ATAN>> && std::is_same_v<Out, double>;
 
 struct Maker {
-  static constexpr bool makes(const OpInfo& op) { return op.ulps > 0; }
+  static constexpr bool makes(const OpInfo& op) { return is_approximated(op); }
 
   template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     return kernel<submit<map<Pure<F, true, kOneByOne<F, Out>>, Out, In...>>>(op.opcode, dtype);

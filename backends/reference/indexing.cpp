@@ -43,6 +43,11 @@ template <class T> void scatter_add(const Call& call) {
       out, index, source);
 }
 
+template <class T> void scatter_sum(const Call& call) {
+  for_each(call.out(), [](T& target) { target = T(0); }, Elements<T>(call.out()));
+  scatter_add<T>(call);
+}
+
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no extent to check indices against
   return {kernel<gather<T>>(PLUGRAD_OP_GATHER, element_dtype<T>, kMemory)...};
@@ -50,8 +55,11 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Type
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
   return {kernel<scatter_add<T>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
 }
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T...>) {
+  return {kernel<scatter_sum<T>>(PLUGRAD_OP_SCATTER_SUM, element_dtype<T>)...};
+}
 
-constexpr auto kRows = join(gathers(kStored), scatters(kNumbers));
+constexpr auto kRows = join(gathers(kStored), scatters(kNumbers), sums(kNumbers));
 
 }  // namespace
 

@@ -7,7 +7,9 @@ namespace plugrad::reference {
 Rows elementwise_kernels();  // and those of shape generate and copy
 Rows reduction_kernels();
 Rows rowwise_kernels();
-Rows contraction_kernels();
+Rows normalization_kernels();
+Rows contraction_kernels();  // but attention
+Rows attention_kernels();
 Rows window_kernels();
 Rows indexing_kernels();
 Rows random_kernels();

@@ -11,8 +11,9 @@ class Reference final : public Backend {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
-    for (const Rows rows : {elementwise_kernels(), reduction_kernels(), rowwise_kernels(), contraction_kernels(),
-                            window_kernels(), indexing_kernels(), random_kernels(), update_kernels()})
+    for (const Rows rows : {elementwise_kernels(), reduction_kernels(), rowwise_kernels(), normalization_kernels(),
+                            contraction_kernels(), attention_kernels(), window_kernels(), indexing_kernels(),
+                            random_kernels(), update_kernels()})
       rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 

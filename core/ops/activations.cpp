@@ -1,6 +1,7 @@
 #include <plugrad/ops/activations.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/native_or.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -8,8 +9,8 @@
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/sdk/functions.hpp>
 
-#include <numbers>
 #include <utility>
 
 namespace plugrad {
@@ -17,22 +18,34 @@ namespace plugrad {
 Tensor at_least_f32(const Tensor& x) { return is_floating(x.dtype()) ? cast(x, accumulator_of(x.dtype())) : x; }
 
 namespace {
-// e^(log_softmax(x)) takes two fused passes where the device has the kernel.
-Tensor computed_softmax(const Tensor& x, int axis) {
+Tensor composed_softmax(const Tensor& x, int axis) {
   const NoGrad unrecorded;
-  return cast(exp(log_softmax(at_least_f32(x), axis)), x.dtype());
+  return rounded_once(x, [&](const Tensor& wide) { return exp(log_softmax(wide, axis)); });
 }
+
+constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) {
+  if (may_fuse() && y.count()) {
+    const plugrad_axis attributes{sizeof attributes, axis};
+    const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
+    if (try_run(Op::SOFTMAX_BACKWARD, {out}, {grad, y}, attributes)) return out;
+    count_decomposition(y);
+  }
+  return mul(y, sub(grad, sum(mul(grad, y), {axis}, true)));
+};
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis) {
-  static constexpr auto kRule =
-      rule("softmax", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& y, int along) {
-             return mul(y, sub(grad, sum(mul(grad, y), {along}, true)));
-           }));
+  static constexpr auto kRule = rule("softmax", gradient<kOutput, kPayload>(softmax_grad));
   require_floating("softmax", x);
   const int at = normal_axis(axis, std::max(1, x.rank()), "softmax");
   if (!x.rank()) return squeeze(softmax(unsqueeze(x, 0), 0), {0});
-  return differentiable(kRule, at, computed_softmax(x, at), x);
+  const plugrad_axis attributes{sizeof attributes, at};
+  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  if (x.count() && !try_run(Op::SOFTMAX, {out}, {x}, attributes)) {
+    count_decomposition(x);
+    out = composed_softmax(x, at);
+  }
+  return differentiable(kRule, at, std::move(out), x);
 }
 
 Tensor clamp_min(const Tensor& x, Number min) { return clamp(x, min); }
@@ -40,17 +53,59 @@ Tensor clamp_min(const Tensor& x, const Tensor& min) { return clamp(x, min); }
 Tensor clamp_max(const Tensor& x, Number max) { return clamp(x, std::nullopt, max); }
 Tensor clamp_max(const Tensor& x, const Tensor& max) { return clamp(x, Tensor(), max); }
 
+// --- Gates: x s(x), with a distribution function s. Compositions of halves are rounded once.
+
+namespace {
+Tensor normal_below(const Tensor& x) { return mul(add(erf(mul(x, kRootHalf)), 1), 0.5); }
+Tensor gelu_gate(const Tensor& x) {
+  return sigmoid(mul(mul(x, add(mul(mul(x, x), kGeluCubic), 1)), 2 * kGeluScale));
+}
+
+// The op of x s(x), where x and the gate s are in f32 at least.
+template <class Gate> Tensor gated(Op op, const Tensor& x, Gate gate) {
+  return native_or(op, x, [&](const Tensor& in) {
+    return rounded_once(in, [&](const Tensor& wide) { return mul(wide, gate(wide)); });
+  });
+}
+// The gradient of such an op, by its derivative.
+template <class Derivative> Tensor sloped(Op op, const Tensor& grad, const Tensor& x, Derivative derivative) {
+  return fused(op, grad, x, [&] {
+    return rounded_once(x, [&](const Tensor& wide) { return mul(at_least_f32(grad), derivative(wide)); });
+  });
+}
+
+constexpr auto silu_grad = [](const Tensor& grad, const Tensor& x) {
+  return sloped(Op::SILU_BACKWARD, grad, x, [](const Tensor& wide) {
+    const Tensor s = sigmoid(wide);
+    return mul(s, add(mul(wide, sub(1, s)), 1));
+  });
+};
+constexpr auto gelu_grad = [](const Tensor& grad, const Tensor& x) {
+  return sloped(Op::GELU_BACKWARD, grad, x, [](const Tensor& wide) {
+    const Tensor density = mul(exp(mul(mul(wide, wide), -0.5)), kRootTwoPi);
+    return add(normal_below(wide), mul(wide, density));
+  });
+};
+constexpr auto gelu_tanh_grad = [](const Tensor& grad, const Tensor& x) {
+  return sloped(Op::GELU_TANH_BACKWARD, grad, x, [](const Tensor& wide) {
+    const Tensor s = gelu_gate(wide), slope = mul(add(mul(mul(wide, wide), 3 * kGeluCubic), 1), 2 * kGeluScale);
+    return mul(s, add(mul(mul(wide, sub(1, s)), slope), 1));
+  });
+};
+}  // namespace
+
 Tensor silu(const Tensor& x) {
+  static constexpr auto kRule = rule("silu", gradient<kInput0>(silu_grad));
   require_floating("silu", x);
-  return mul(x, sigmoid(x));
+  return differentiable(kRule, gated(Op::SILU, x, [](const Tensor& wide) { return sigmoid(wide); }), x);
 }
 
 Tensor gelu(const Tensor& x, Approximation approximate) {
+  static constexpr auto kExact = rule("gelu", gradient<kInput0>(gelu_grad));
+  static constexpr auto kTanh = rule("gelu", gradient<kInput0>(gelu_tanh_grad));
   require_floating("gelu", x);
-  const Tensor half = mul(x, 0.5);
-  if (approximate == Approximation::none) return mul(half, add(erf(mul(x, 1 / std::numbers::sqrt2)), 1));
-  const Tensor inner = mul(x, add(mul(mul(x, x), 0.044715), 1));
-  return mul(half, add(tanh(mul(inner, std::numbers::sqrt2 * std::numbers::inv_sqrtpi)), 1));
+  if (approximate == Approximation::none) return differentiable(kExact, gated(Op::GELU, x, normal_below), x);
+  return differentiable(kTanh, gated(Op::GELU_TANH, x, gelu_gate), x);
 }
 
 // --- Functions whose formulas lose digits near 0. Their gradients are written out, in accurate terms.

@@ -1,6 +1,7 @@
 #include <plugrad/ops/attention.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/fused_attention.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
@@ -33,11 +34,14 @@ void require_fitting(const Tensor& query, const Tensor& key, const Tensor& value
                       ": expected (.., l, e), (.., s, e) and (.., s, v)");
 }
 
-// x (.., heads / n, s, e) with each head n times.
-Tensor shared_heads(const Tensor& x, const Tensor& query) {
+void require_shared_heads(const Tensor& x, const Tensor& query) {
   if (x.rank() < 3 || query.rank() < 3 || !x.size(-3) || query.size(-3) % x.size(-3))
     refuse(kName, "query is " + query.shape().text() + ", and a key or value " + x.shape().text() +
                       ": with enable_gqa their heads (axis -3) must divide query's");
+}
+
+// x (.., heads / n, s, e) with each head n times.
+Tensor shared_heads(const Tensor& x, const Tensor& query) {
   return query.size(-3) == x.size(-3) ? x : repeat_interleave(x, query.size(-3) / x.size(-3), -3);
 }
 
@@ -49,9 +53,6 @@ Tensor rows_without_keys(const Tensor& mask) {
 }
 
 Tensor masked_weights(const Tensor& scores, const Tensor& mask) {
-  if (mask.dtype() != DType::boolean && mask.dtype() != scores.dtype())
-    refuse(kName, std::string("attn_mask is ") + dtype_name(mask.dtype()) + ": expected bool or query's dtype, " +
-                      dtype_name(scores.dtype()));
   const Tensor seen = mask.dtype() == DType::boolean ? where(mask, scores, kNever) : add(scores, mask);
   if (!mask.count()) return softmax(seen, -1);
   // A row of -inf alone would give NaN, also in its gradient.
@@ -63,19 +64,37 @@ Tensor causal_weights(const Tensor& scores) {
   const Tensor seen = tril(ones({scores.size(-2), scores.size(-1)}, DType::boolean, scores.device()));
   return softmax(where(seen, scores, kNever), -1);
 }
+
+// Of one dtype with the scores, or bool, and defined if it has to be.
+void require_mask(const Tensor& query, const Tensor& mask, bool causal) {
+  if (!mask.defined()) return;
+  if (causal) refuse(kName, "is_causal excludes attn_mask: put the triangle into the mask");
+  if (mask.dtype() != DType::boolean && mask.dtype() != query.dtype())
+    refuse(kName, std::string("attn_mask is ") + dtype_name(mask.dtype()) + ": expected bool or query's dtype, " +
+                      dtype_name(query.dtype()));
+}
 }  // namespace
+
+Tensor attention_weights(const Tensor& scores, const Tensor& mask, bool causal) {
+  if (causal) return causal_weights(scores);
+  return mask.defined() ? masked_weights(scores, mask) : softmax(scores, -1);
+}
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
                                     double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
   require_fitting(query, key, value);
-  if (is_causal && attn_mask.defined()) refuse(kName, "is_causal excludes attn_mask: put the triangle into the mask");
-  const Tensor keys = enable_gqa ? shared_heads(key, query) : key, values = enable_gqa ? shared_heads(value, query) : value;
+  require_mask(query, attn_mask, is_causal);
+  for (const Tensor* each : {&key, &value})
+    if (enable_gqa) require_shared_heads(*each, query);
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  if (dropout_p == 0) {
+    const Tensor out = fused_attention({query, key, value, attn_mask, factor, is_causal, enable_gqa});
+    if (out.defined()) return out;
+    count_decomposition(query);
+  }
+  const Tensor keys = enable_gqa ? shared_heads(key, query) : key, values = enable_gqa ? shared_heads(value, query) : value;
   const Tensor scores = matmul(mul(query, factor), transpose(keys));
-  const Tensor weights = is_causal             ? causal_weights(scores)
-                         : attn_mask.defined() ? masked_weights(scores, attn_mask)
-                                               : softmax(scores, -1);
-  return matmul(dropout(weights, dropout_p), values);
+  return matmul(dropout(attention_weights(scores, attn_mask, is_causal), dropout_p), values);
 }
 
 Tensor rotary_embedding(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {

@@ -15,16 +15,6 @@ inline Tensor floating(Op op, const Tensor& x) {
   return unary(op, x);
 }
 
-// Runs the fused kernel of a gradient if the device has it and no second derivative is needed, else its composition.
-template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& value, Compose compose) {
-  if (may_fuse() && same_shape(view_of(grad), view_of(value))) {
-    const Tensor out = empty_like(device_of(value), view_of(value), dtype_of(value));
-    if (!view_of(out).count || try_run(op, {out}, {grad, value})) return out;
-    count_decomposition(grad);
-  }
-  return compose();
-}
-
 Tensor composed_erf(const Tensor& x) {
   const Tensor size = abs(x), near = add(x, mul(x, polynomial(mul(x, x), kErfNear)));
   const Tensor far = sub(1, exp(neg(polynomial(minimum(size, kErfEnd), kErfFar))));

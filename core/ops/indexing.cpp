@@ -33,6 +33,13 @@ int require_index(Op op, const Tensor& x, int axis, const Tensor& index) {
   return at;
 }
 
+// Whether index has the extents of a shape, except along the axis.
+bool spans(const Shape& shape, const Tensor& index, int axis) {
+  for (int i = 0; i < index.rank(); ++i)
+    if (i != axis && index.size(i) != shape[static_cast<size_t>(i)]) return false;
+  return true;
+}
+
 // The part of a view that an index of this shape can reach.
 plugrad_view reachable(const plugrad_view& x, const plugrad_view& index, int axis, uint64_t alignment) {
   plugrad_view v = x;
@@ -47,6 +54,18 @@ void add_at(const Tensor& out, int axis, const Tensor& index, const Tensor& sour
   const plugrad_view target = reachable(view_of(out), view_of(index), axis, device_of(out).info.alignment);
   const plugrad_axis attributes{sizeof attributes, axis};
   run(Op::SCATTER_ADD, {operand(out, target)}, {index, source}, attributes);
+}
+
+Tensor sums_at(const Shape& shape, int axis, const Tensor& index, const Tensor& source) {
+  if (index.count() && spans(shape, index, axis)) {
+    const Tensor out = empty(device_of(source), shape, dtype_of(source));
+    const plugrad_axis attributes{sizeof attributes, axis};
+    if (try_run(Op::SCATTER_SUM, {out}, {index, source}, attributes)) return out;
+    count_decomposition(source);
+  }
+  const Tensor out = zeros(shape, source.dtype(), source.device());
+  add_at(out, axis, index, source);
+  return out;
 }
 }  // namespace
 
@@ -74,9 +93,7 @@ Tensor scatter_sum(const Shape& shape, int axis, const Tensor& index, const Tens
       gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
         return gather(grad, along, positions);
       }));
-  Tensor out = zeros(shape, source.dtype(), source.device());
-  add_at(out, axis, index, source);
-  return differentiable(kRule, axis, std::move(out), index, source);
+  return differentiable(kRule, axis, sums_at(shape, axis, index, source), index, source);
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {

@@ -33,6 +33,16 @@ template <class Compose> Tensor native_or(Op op, const Tensor& a, const Tensor& 
   return compose(a, b);
 }
 
+// Runs the fused kernel of a gradient if the device has it and no second derivative is needed, else its composition.
+template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& value, Compose compose) {
+  if (may_fuse() && same_shape(view_of(grad), view_of(value))) {
+    const Tensor out = empty_like(device_of(value), view_of(value), dtype_of(value));
+    if (!view_of(out).count || try_run(op, {out}, {grad, value})) return out;
+    count_decomposition(grad);
+  }
+  return compose();
+}
+
 // c[0] + c[1] x + ...
 inline Tensor polynomial(const Tensor& x, std::span<const double> c) {
   Tensor sum = add(mul(x, c[c.size() - 1]), c[c.size() - 2]);

@@ -1,9 +1,11 @@
 #include <plugrad/ops/normalization.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/fused_norms.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -59,11 +61,34 @@ void require_channels(const char* name, const Tensor& x, const Tensor& weight, c
 }
 }  // namespace
 
+// --- Rows.
+
+namespace {
+// x as a matrix whose rows have the normalised elements.
+Tensor matrix(const Tensor& x, const Shape& normalized_shape) { return reshape(x, {-1, normalized_shape.count()}); }
+
+// A parameter as a vector of n elements; where it is undefined, all of them are `number`.
+Tensor parameter(const Tensor& given, int64_t n, double number, const Tensor& like) {
+  return given.defined() ? reshape(given, {n}) : full({n}, number, like.dtype(), like.device());
+}
+
+// Whether one op can take the operands as they are.
+bool is_alike(const Tensor& x, const Tensor& parameter) {
+  return !parameter.defined() || (parameter.dtype() == x.dtype() && parameter.device() == x.device());
+}
+}  // namespace
+
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   require_floating("layer_norm", x);
   const Shape axes = last_axes("layer_norm", x, normalized_shape);
   require_shape("layer_norm", "weight", weight, normalized_shape);
   require_shape("layer_norm", "bias", bias, normalized_shape);
+  if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
+    const int64_t n = normalized_shape.count();
+    const Tensor rows = matrix(x, normalized_shape);
+    const Tensor y = fused_layer_norm(rows, parameter(weight, n, 1, x), parameter(bias, n, 0, x), eps);
+    if (y.defined()) return reshape(y, x.shape());
+  }
   return scaled(normalised(at_least_f32(x), axes, eps), weight, bias, normalized_shape, x.dtype());
 }
 
@@ -71,10 +96,42 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   require_floating("rms_norm", x);
   const Shape axes = last_axes("rms_norm", x, normalized_shape);
   require_shape("rms_norm", "weight", weight, normalized_shape);
-  const Tensor wide = at_least_f32(x), squares = mean(mul(wide, wide), axes, true);
   const double spacing = std::ldexp(1.0, 1 - dtype_info(static_cast<uint8_t>(x.dtype()))->digits);
+  if (x.count() && is_alike(x, weight)) {
+    const Tensor factors = parameter(weight, normalized_shape.count(), 1, x);
+    const Tensor y = fused_rms_norm(matrix(x, normalized_shape), factors, eps.value_or(spacing));
+    if (y.defined()) return reshape(y, x.shape());
+  }
+  const Tensor wide = at_least_f32(x), squares = mean(mul(wide, wide), axes, true);
   return scaled(over_root(wide, squares, eps.value_or(spacing)), weight, {}, normalized_shape, x.dtype());
 }
+
+// --- Channels.
+
+namespace {
+// x (n, c, s), in f32 at least, normalised over n and s; times weight plus bias, which may be undefined.
+NormalisedChannels normalised_channels(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
+    const int64_t c = x.size(1);
+    NormalisedChannels all = fused_batch_norm(x, parameter(weight, c, 1, x), parameter(bias, c, 0, x), eps);
+    if (all.y.defined()) return all;
+  }
+  const Tensor average = mean(x, {0, 2}, true), centred = sub(x, average);
+  const Tensor variance = mean(mul(centred, centred), {0, 2}, true);
+  const Tensor y = scaled(over_root(centred, variance, eps), weight, bias, {x.size(1), 1}, x.dtype());
+  return {y, reshape(average.detach(), {x.size(1)}), reshape(variance.detach(), {x.size(1)})};
+}
+
+Tensor wide_parameter(const Tensor& given) { return given.defined() ? at_least_f32(given) : given; }
+
+// Moves running towards value by the fraction momentum.
+void move_towards(Tensor running, const Tensor& value, double momentum) {
+  if (!running.defined()) return;
+  const NoGrad unrecorded;
+  const Tensor kept = mul(at_least_f32(running), 1 - momentum);
+  running.copy_(add(kept, mul(value, momentum)));
+}
+}  // namespace
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   require_channels("group_norm", x, weight, bias);
@@ -82,33 +139,18 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
     refuse("group_norm", std::to_string(num_groups) + " groups do not divide the channels of " + x.shape().text() +
                              ": give a divisor of " + std::to_string(x.size(1)));
   if (!x.count()) return x;
-  const Tensor groups = reshape(at_least_f32(x), {x.size(0), num_groups, -1});
-  return scaled(reshape(normalised(groups, {-1}, eps), x.shape()), weight, bias, channel_shape(x), x.dtype());
+  const Tensor groups = reshape(at_least_f32(x), {1, x.size(0) * num_groups, -1});
+  const Tensor y = normalised_channels(groups, {}, {}, eps).y;
+  return scaled(reshape(y, x.shape()), weight, bias, channel_shape(x), x.dtype());
 }
-
-// --- Batches.
 
 namespace {
-// Moves running towards value by the fraction momentum.
-void move_towards(Tensor running, const Tensor& value, double momentum) {
-  if (!running.defined()) return;
-  const NoGrad unrecorded;
-  const Tensor kept = mul(at_least_f32(running), 1 - momentum);
-  running.copy_(add(kept, mul(reshape(value.detach(), running.shape()), momentum)));
-}
-
-// The batch's own statistics, which also move the running ones.
-Tensor batch_normalised(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, double momentum,
-                        double eps) {
-  Shape axes{0};
-  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+// Of one channel of a batch.
+double elements_of_channel(const Tensor& x) {
   const double count = static_cast<double>(x.count()) / static_cast<double>(x.size(1));
   if (!(count > 1))
     refuse("batch_norm", "x has shape " + x.shape().text() + ": training needs more than one element per channel");
-  const Tensor average = mean(x, axes, true), centred = sub(x, average), variance = mean(mul(centred, centred), axes, true);
-  move_towards(running_mean, average, momentum);
-  move_towards(running_var, mul(variance.detach(), count / (count - 1)), momentum);
-  return over_root(centred, variance, eps);
+  return count;
 }
 }  // namespace
 
@@ -119,15 +161,28 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   require_shape("batch_norm", "running_var", running_var, {x.size(1)});
   if (!training && !(running_mean.defined() && running_var.defined()))
     refuse("batch_norm", "running_mean and running_var are missing: give both, or train");
+  const Tensor wide = at_least_f32(x);
+  if (training) {
+    const double count = elements_of_channel(x);
+    const Tensor channels = reshape(wide, {x.size(0), x.size(1), x.count() / x.size(0) / x.size(1)});
+    const auto [y, average, variance] = normalised_channels(channels, wide_parameter(weight), wide_parameter(bias), eps);
+    move_towards(running_mean, average, momentum);
+    move_towards(running_var, mul(variance, count / (count - 1)), momentum);
+    return cast(reshape(y, x.shape()), x.dtype());
+  }
   const Shape shape = channel_shape(x);
-  if (training)
-    return scaled(batch_normalised(at_least_f32(x), running_mean, running_var, momentum, eps), weight, bias, shape,
-                  x.dtype());
-  const Tensor centred = sub(at_least_f32(x), reshape(at_least_f32(running_mean), shape));
-  return scaled(over_root(centred, reshape(at_least_f32(running_var), shape), eps), weight, bias, shape, x.dtype());
+  const Tensor centred = sub(wide, reshape(at_least_f32(running_mean), shape));
+  Tensor scale = div(1, sqrt(add(at_least_f32(running_var), eps)));
+  if (weight.defined()) scale = mul(scale, at_least_f32(weight));
+  return scaled(mul(centred, reshape(scale, shape)), {}, bias, shape, x.dtype());
 }
 
-// --- Instances.
+namespace {
+// A parameter of each channel, for each x[n, c].
+Tensor of_instances(const Tensor& given, int64_t n) {
+  return given.defined() ? reshape(expand(at_least_f32(given), {n, given.count()}), {-1}) : given;
+}
+}  // namespace
 
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, double momentum, double eps) {
@@ -135,19 +190,17 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
   require_channels("instance_norm", x, weight, bias);
   require_shape("instance_norm", "running_mean", running_mean, {x.size(1)});
   require_shape("instance_norm", "running_var", running_var, {x.size(1)});
-  Shape axes;
-  double count = 1;
-  for (int i = 2; i < x.rank(); ++i) {
-    axes.push_back(i);
-    count *= static_cast<double>(x.size(i));
-  }
-  if (!(count > 1))
+  int64_t count = 1;
+  for (int i = 2; i < x.rank(); ++i) count *= x.size(i);
+  if (count <= 1)
     refuse("instance_norm", "x has shape " + x.shape().text() + ": expected more than one element for each channel");
-  const Tensor wide = at_least_f32(x), average = mean(wide, axes, true), centred = sub(wide, average);
-  const Tensor variance = mean(mul(centred, centred), axes, true);
-  move_towards(running_mean, mean(average, {0}), momentum);
-  move_towards(running_var, mul(mean(variance.detach(), {0}), count / (count - 1)), momentum);
-  return scaled(over_root(centred, variance, eps), weight, bias, channel_shape(x), x.dtype());
+  const int64_t n = x.size(0);
+  const Tensor instances = reshape(at_least_f32(x), {1, n * x.size(1), count});
+  const auto [y, average, variance] = normalised_channels(instances, of_instances(weight, n), of_instances(bias, n), eps);
+  const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
+  move_towards(running_mean, mean(reshape(average, {n, x.size(1)}), {0}), momentum);
+  move_towards(running_var, mul(mean(reshape(variance, {n, x.size(1)}), {0}), correction), momentum);
+  return cast(reshape(y, x.shape()), x.dtype());
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {

@@ -32,22 +32,39 @@ int scanned_axis(const char* name, const Tensor& x, int axis) {
 DType summed_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
 
 Tensor reversed(const Tensor& x, int axis) { return slice(x, axis, -1, -x.size(axis) - 1, -1); }
+
+// The sums of the elements up to each one, or from each one on.
+struct Sums {
+  int axis;
+  bool reverse;
+};
+
+Tensor computed_sums(const Tensor& x, const Sums& how) {
+  const NoGrad unrecorded;
+  const DType dtype = summed_dtype(x);
+  const Tensor out = empty_like(device_of(x), view_of(x), static_cast<uint8_t>(dtype));
+  const plugrad_scan attributes{sizeof attributes, how.axis, how.reverse};
+  if (!x.count() || try_run(Op::CUMSUM, {out}, {x}, attributes)) return out;
+  count_decomposition(x);
+  const Tensor wide = cast(x, accumulator_of(dtype));
+  const Tensor sums = how.reverse ? reversed(scan(reversed(wide, how.axis), how.axis, add), how.axis)
+                                  : scan(wide, how.axis, add);
+  const Tensor rounded = cast(sums, dtype);
+  return rounded.is_same(x) ? clone(x) : rounded;
+}
+
+Tensor sums_along(const Tensor& x, const Sums& how) {
+  static constexpr auto kRule = rule("cumsum", gradient<kPayload>([](const Tensor& grad, const Sums& how) {
+                                       return sums_along(grad, {how.axis, !how.reverse});
+                                     }));
+  return differentiable(kRule, how, computed_sums(x, how), x);
+}
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int axis) {
-  static constexpr auto kRule = rule("cumsum", gradient<kPayload>([](const Tensor& grad, int along) {
-                                       return reversed(cumsum(reversed(grad, along), along), along);
-                                     }));
   const int along = scanned_axis("cumsum", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
-  Tensor sums;
-  {
-    const NoGrad unrecorded;
-    const DType dtype = summed_dtype(x);
-    sums = cast(scan(cast(x, accumulator_of(dtype)), along, add), dtype);
-    if (sums.is_same(x)) sums = clone(x);
-  }
-  return differentiable(kRule, along, std::move(sums), x);
+  return sums_along(x, {along, false});
 }
 
 Tensor cumprod(const Tensor& x, int axis) {

@@ -37,8 +37,23 @@ ValuesIndices chosen(const Tensor& x, int axis, const Tensor& indices, const Ten
   return {squeeze(kept.values, {axis}), squeeze(kept.indices, {axis})};
 }
 
-// The part of the sorted positions, as a copy.
+// The first `count` of the sorted positions, if the device has a kernel that finds them; else an undefined tensor.
+Tensor native_first(const Tensor& x, int axis, bool descending, int64_t count) {
+  Shape shape = x.shape();
+  shape[static_cast<size_t>(axis)] = count;
+  const Tensor out = empty(device_of(x), shape, PLUGRAD_I64);
+  const plugrad_sort attributes{sizeof attributes, axis, descending};
+  return !out.count() || try_run(Op::TOPK, {out}, {x}, attributes) ? out : Tensor();
+}
+
+// The part of the sorted positions, as a copy. A small one is found without sorting the rest.
 Tensor part_of_order(const Tensor& x, int axis, bool descending, int64_t start, int64_t end) {
+  constexpr int64_t kMuchSmaller = 4;
+  if (kMuchSmaller * end <= x.size(axis)) {
+    const Tensor first = native_first(x, axis, descending, end);
+    if (first.defined()) return start ? contiguous(slice(first, axis, start, end)) : first;
+    count_decomposition(x);
+  }
   return contiguous(slice(argsort(x, axis, descending), axis, start, end));
 }
 }  // namespace

@@ -112,12 +112,37 @@ constexpr BinaryRow kBinary[] = {
     {PLUGRAD_OP_RELU_BACKWARD, [](Real grad, Real x) { return x <= 0 ? 0 : grad; }, nullptr, {-3, 3}, {-3, 3}},
 };
 
-// Gradients that are products of a few terms: the bound is 4 eps times the sum of the terms' absolute values.
+// Activations x s(v(x)) with a distribution function s: the bound is 8 eps times the terms, the result's absolute value and
+// what an error of v adds to it.
+struct ActivationRow {
+  uint32_t opcode;
+  Real1 real;
+  Real1 terms;
+};
+constexpr Real kRoot2 = 1.41421356237309504880L, kRoot2Pi = 2.50662827463100050242L;
+Real normal_below(Real x) { return std::erfc(-x / kRoot2) / 2; }
+Real normal_density(Real x) { return std::exp(-x * x / 2) / kRoot2Pi; }
+Real logistic(Real v) { return 1 / (1 + std::exp(-v)); }
+Real twice_u(Real x) { return 4 / kRoot2Pi * (x + 0.044715L * x * x * x); }
+Real slope_of_u(Real x) { return 4 / kRoot2Pi * (1 + 3 * 0.044715L * x * x); }
+// s + x s (1 - s) v' with s = s(v)
+Real gated_slope(Real x, Real v, Real slope) { return logistic(v) + x * logistic(v) * logistic(-v) * slope; }
+constexpr ActivationRow kActivations[] = {
+    {PLUGRAD_OP_GELU, [](Real x) { return x * normal_below(x); },
+     [](Real x) { return std::fabs(x) * normal_below(x) * (1 + x * x / 2); }},
+    {PLUGRAD_OP_GELU_TANH, [](Real x) { return x * logistic(twice_u(x)); },
+     [](Real x) { return std::fabs(x) * logistic(twice_u(x)) * (1 + std::fabs(twice_u(x))); }},
+    {PLUGRAD_OP_SILU, [](Real x) { return x * logistic(x); }, [](Real x) { return std::fabs(x) * logistic(x); }},
+};
+
+// Gradients that are products of a few terms: the bound is a number of eps times the sum of the terms' absolute values.
 struct GradientRow {
   uint32_t opcode;
-  Real2 real;  // of grad and the output y
+  Real2 real;  // of grad and the output y, or the input x
   Real2 terms;
   Range y;
+  Real factor = 4;
+  Real1 scale = [](Real) -> Real { return 1; };  // of what multiplies an exponential, which may be denormal
 };
 constexpr GradientRow kGradients[] = {
     {PLUGRAD_OP_SIGMOID_BACKWARD,
@@ -128,6 +153,28 @@ constexpr GradientRow kGradients[] = {
      [](Real grad, Real y) { return grad * (1 - y * y); },
      [](Real grad, Real y) { return std::fabs(grad) * (1 + y * y); },
      {-1, 1}},
+    {PLUGRAD_OP_GELU_BACKWARD,
+     [](Real grad, Real x) { return grad * (normal_below(x) + x * normal_density(x)); },
+     [](Real grad, Real x) {
+       return std::fabs(grad) * (normal_below(x) + std::fabs(x) * normal_density(x)) * (1 + x * x / 2);
+     },
+     {-6, 6},
+     8,
+     [](Real x) { return 1 + std::fabs(x); }},
+    {PLUGRAD_OP_GELU_TANH_BACKWARD,
+     [](Real grad, Real x) { return grad * gated_slope(x, twice_u(x), slope_of_u(x)); },
+     [](Real grad, Real x) {
+       return std::fabs(grad) * gated_slope(std::fabs(x), twice_u(x), slope_of_u(x)) * (1 + std::fabs(twice_u(x)));
+     },
+     {-6, 6},
+     8,
+     [](Real x) { return (1 + std::fabs(x)) * slope_of_u(x); }},
+    {PLUGRAD_OP_SILU_BACKWARD,
+     [](Real grad, Real x) { return grad * gated_slope(x, x, 1); },
+     [](Real grad, Real x) { return std::fabs(grad) * gated_slope(std::fabs(x), x, 1) * (1 + std::fabs(x)); },
+     {-10, 10},
+     8,
+     [](Real x) { return 1 + std::fabs(x); }},
 };
 
 template <class Row, size_t N> constexpr const Row* find(const Row (&rows)[N], uint32_t opcode) {
@@ -144,7 +191,9 @@ template <class Row, size_t N> constexpr bool has(const Row (&rows)[N], uint32_t
 constexpr bool tables_are_complete() {
   for (const OpInfo& op : kOps) {
     if (op.shape != OpShape::elementwise || op.opcode == PLUGRAD_OP_WHERE) continue;
-    if (!has(kUnary, op.opcode) && !has(kBinary, op.opcode) && !has(kGradients, op.opcode)) return false;
+    if (!has(kUnary, op.opcode) && !has(kBinary, op.opcode) && !has(kActivations, op.opcode) &&
+        !has(kGradients, op.opcode))
+      return false;
   }
   return true;
 }
@@ -163,6 +212,7 @@ Range range_of(const Question& question, int input) {
   if (const UnaryRow* row = find(kUnary, opcode)) return row->range;
   if (const BinaryRow* row = find(kBinary, opcode)) return input == 0 ? row->left : row->right;
   if (const GradientRow* row = find(kGradients, opcode); row && input == 1) return row->y;
+  if (find(kActivations, opcode)) return {-10, 10};
   return opcode == PLUGRAD_OP_CAST ? Range{-300, 300} : Range{-3, 3};
 }
 
@@ -219,6 +269,18 @@ void solve_binary(const BinaryRow& row, const Question& question, const Problem&
   }
 }
 
+void solve_activation(const ActivationRow& row, const Question& question, const Problem& problem, Expectations& expected) {
+  const Array& x = problem.inputs[0];
+  const FloatLimits& limits = limits_of(question.out());
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const Real terms = row.terms(x.get(i));
+    Expected& e = expected[0].elements[i];
+    e.value = row.real(x.get(i));
+    e.bound = 8 * limits.epsilon * (terms > 0 ? terms : 0) + 4 * limits.smallest_denormal * (1 + std::fabs(x.get(i)));
+    e.any_zero_sign = true;
+  }
+}
+
 void solve_gradient(const GradientRow& row, const Question& question, const Problem& problem, Expectations& expected) {
   const Array &grad = problem.inputs[0], &y = problem.inputs[1];
   const FloatLimits& limits = limits_of(question.out());
@@ -226,10 +288,16 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     const Real terms = row.terms(grad.get(i), y.get(i)), square = y.get(i) * y.get(i);
     Expected& e = expected[0].elements[i];
     e.value = row.real(grad.get(i), y.get(i));
-    e.bound = 4 * limits.epsilon * terms + 4 * limits.smallest_denormal * (1 + std::fabs(grad.get(i)));
+    const auto bound = [&](Real g) {
+      const Real least = 4 * limits.smallest_denormal * (1 + std::fabs(g) * row.scale(y.get(i)));
+      return row.factor * limits.epsilon * row.terms(g, y.get(i)) + least;
+    };
+    e.bound = bound(grad.get(i));
     // If an intermediate product may overflow, the result depends on the order of the factors.
     const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
     e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
+    // An infinite gradient times a derivative that may be 0.
+    e.unspecified |= std::isinf(grad.get(i)) && std::fabs(row.real(1, y.get(i))) <= bound(1);
   }
 }
 
@@ -319,6 +387,7 @@ void function_reference(const Question& question, const Problem& problem, Expect
   const uint32_t opcode = question.op->opcode;
   if (const UnaryRow* row = find(kUnary, opcode)) solve_unary(*row, question, problem, expected);
   if (const BinaryRow* row = find(kBinary, opcode)) solve_binary(*row, question, problem, expected);
+  if (const ActivationRow* row = find(kActivations, opcode)) solve_activation(*row, question, problem, expected);
   if (const GradientRow* row = find(kGradients, opcode)) solve_gradient(*row, question, problem, expected);
 }
 

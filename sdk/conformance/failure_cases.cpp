@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kCount = 100;
 
 void put_index(Problem& problem, uint32_t opcode, long double value, Random& random) {
-  Array& index = problem.inputs[opcode == PLUGRAD_OP_SCATTER_ADD ? 0 : 1];
+  Array& index = problem.inputs[opcode == PLUGRAD_OP_SCATTER_ADD || opcode == PLUGRAD_OP_SCATTER_SUM ? 0 : 1];
   index.set(random.below(index.count()), value);
 }
 
@@ -46,7 +46,8 @@ void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long doubl
 void check_indices(Session& session, Tally& tally) {
   bool any = false;
   for (const uint32_t opcode :
-       {PLUGRAD_OP_GATHER, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_MAX_POOL_BACKWARD}) {
+       {PLUGRAD_OP_GATHER, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_SCATTER_SUM, PLUGRAD_OP_CROSS_ENTROPY,
+        PLUGRAD_OP_MAX_POOL_BACKWARD}) {
     if (!claimed(session, question_for(opcode, PLUGRAD_F32))) continue;
     any = true;
     for (const long double value : {1000000.0L, -1.0L, 0x1p62L, -0x1p63L, 0x1p32L, 0x1p61L})

@@ -86,8 +86,10 @@ std::vector<Problem> scatter_add_problems(const Question& question, Random& rand
   return list;
 }
 
-void scatter_add_reference(const Question& question, const Problem& problem, Expectations& expected) {
-  const Array &before = problem.outputs[0], &source = problem.inputs[1];
+namespace {
+// before: what the sources are added to.
+void sums_reference(const Question& question, const Problem& problem, const Array& before, Expectations& expected) {
+  const Array& source = problem.inputs[1];
   if (!is_floating(question.out())) {
     std::vector<uint64_t> sums(before.count());
     for (int64_t i = 0; i < before.count(); ++i) sums[i] = before.integer(i);
@@ -105,6 +107,23 @@ void scatter_add_reference(const Question& question, const Problem& problem, Exp
     expected[0].elements[i] = sums[i].expected(question.out());
     if (sums[i].terms() == 1) expected[0].elements[i] = {before.get(i), 0, false, false};  // the op added nothing to it
   }
+}
+
+}  // namespace
+
+void scatter_add_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  sums_reference(question, problem, problem.outputs[0], expected);
+}
+
+// What the output held before is random, too: the op overwrites it.
+std::vector<Problem> scatter_sum_problems(const Question& question, Random& random) {
+  return scatter_add_problems(question, random);
+}
+
+void scatter_sum_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  Array before(question.out(), problem.outputs[0].shape());
+  for (int64_t i = 0; i < before.count(); ++i) before.set(i, 0);
+  sums_reference(question, problem, before, expected);
 }
 
 }  // namespace plugrad::conformance

@@ -23,8 +23,10 @@ std::vector<Problem> matmul_problems(const Question&, Random&);
 
 void gather_reference(const Question&, const Problem&, Expectations&);
 void scatter_add_reference(const Question&, const Problem&, Expectations&);
+void scatter_sum_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> gather_problems(const Question&, Random&);
 std::vector<Problem> scatter_add_problems(const Question&, Random&);
+std::vector<Problem> scatter_sum_problems(const Question&, Random&);
 
 void uniform_reference(const Question&, const Problem&, Expectations&);
 void normal_reference(const Question&, const Problem&, Expectations&);
@@ -39,8 +41,31 @@ std::vector<Problem> log_softmax_backward_problems(const Question&, Random&);
 std::vector<Problem> cross_entropy_problems(const Question&, Random&);
 std::vector<Problem> cross_entropy_backward_problems(const Question&, Random&);
 
+void softmax_reference(const Question&, const Problem&, Expectations&);
+void softmax_backward_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> softmax_backward_problems(const Question&, Random&);
+
+void layer_norm_reference(const Question&, const Problem&, Expectations&);
+void layer_norm_backward_reference(const Question&, const Problem&, Expectations&);
+void rms_norm_reference(const Question&, const Problem&, Expectations&);
+void rms_norm_backward_reference(const Question&, const Problem&, Expectations&);
+void batch_norm_reference(const Question&, const Problem&, Expectations&);
+void batch_norm_backward_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> row_norm_problems(const Question&, Random&);
+std::vector<Problem> row_norm_backward_problems(const Question&, Random&);
+std::vector<Problem> batch_norm_problems(const Question&, Random&);
+std::vector<Problem> batch_norm_backward_problems(const Question&, Random&);
+void attention_reference(const Question&, const Problem&, Expectations&);
+void attention_backward_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> attention_problems(const Question&, Random&);
+std::vector<Problem> attention_backward_problems(const Question&, Random&);
+
 void argsort_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> argsort_problems(const Question&, Random&);
+std::vector<Problem> topk_problems(const Question&, Random&);
+
+void cumsum_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> cumsum_problems(const Question&, Random&);
 
 void convolution_reference(const Question&, const Problem&, Expectations&);
 void convolution_input_grad_reference(const Question&, const Problem&, Expectations&);
@@ -68,13 +93,26 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_MIN, reduction_problems, extreme_reference},
     {PLUGRAD_OP_ARGMAX, reduction_problems, argmax_reference},
     {PLUGRAD_OP_MATMUL, matmul_problems, matmul_reference},
+    {PLUGRAD_OP_ATTENTION, attention_problems, attention_reference},
+    {PLUGRAD_OP_ATTENTION_BACKWARD, attention_backward_problems, attention_backward_reference},
     {PLUGRAD_OP_GATHER, gather_problems, gather_reference},
     {PLUGRAD_OP_SCATTER_ADD, scatter_add_problems, scatter_add_reference},
+    {PLUGRAD_OP_SCATTER_SUM, scatter_sum_problems, scatter_sum_reference},
     {PLUGRAD_OP_UNIFORM, random_problems, uniform_reference},
     {PLUGRAD_OP_NORMAL, random_problems, normal_reference},
     {PLUGRAD_OP_LOG_SOFTMAX, log_softmax_problems, log_softmax_reference},
     {PLUGRAD_OP_CROSS_ENTROPY, cross_entropy_problems, cross_entropy_reference},
+    {PLUGRAD_OP_SOFTMAX, log_softmax_problems, softmax_reference},
+    {PLUGRAD_OP_LAYER_NORM, row_norm_problems, layer_norm_reference},
+    {PLUGRAD_OP_RMS_NORM, row_norm_problems, rms_norm_reference},
+    {PLUGRAD_OP_BATCH_NORM, batch_norm_problems, batch_norm_reference},
+    {PLUGRAD_OP_SOFTMAX_BACKWARD, softmax_backward_problems, softmax_backward_reference},
+    {PLUGRAD_OP_LAYER_NORM_BACKWARD, row_norm_backward_problems, layer_norm_backward_reference},
+    {PLUGRAD_OP_RMS_NORM_BACKWARD, row_norm_backward_problems, rms_norm_backward_reference},
+    {PLUGRAD_OP_BATCH_NORM_BACKWARD, batch_norm_backward_problems, batch_norm_backward_reference},
     {PLUGRAD_OP_ARGSORT, argsort_problems, argsort_reference},
+    {PLUGRAD_OP_TOPK, topk_problems, argsort_reference},
+    {PLUGRAD_OP_CUMSUM, cumsum_problems, cumsum_reference},
     {PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, log_softmax_backward_problems, log_softmax_backward_reference},
     {PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, cross_entropy_backward_problems, cross_entropy_backward_reference},
     {PLUGRAD_OP_CONVOLUTION, convolution_problems, convolution_reference},

@@ -35,9 +35,9 @@ template <class Visit> void for_each_line(const Shape& shape, int32_t axis, Visi
   }
 }
 
-// ln sum e^x over a line, its maximum, and whether a value of the line makes it undefined.
+// ln sum e^x over a line, its maximum and the rest, and whether a value of the line makes it undefined.
 struct LogSumExp {
-  long double value, maximum, largest_term;
+  long double value, maximum, rest, largest_term;
   bool undefined;
 };
 LogSumExp log_sum_exp(const Array& x, const std::vector<int64_t>& line) {
@@ -48,11 +48,11 @@ LogSumExp log_sum_exp(const Array& x, const std::vector<int64_t>& line) {
     maximum = std::max(maximum, x.get(i));
     if (std::isfinite(x.get(i))) largest = std::max(largest, std::fabs(x.get(i)));
   }
-  if (nan || std::isinf(maximum)) return {kNaN, maximum, largest, true};
+  if (nan || std::isinf(maximum)) return {kNaN, maximum, kNaN, largest, true};
   long double sum = 0;
   for (const int64_t i : line) sum += std::exp(x.get(i) - maximum);
-  const long double value = maximum + std::log(sum);
-  return {value, maximum, std::max(largest, std::fabs(value)), false};
+  const long double rest = std::log(sum), value = maximum + rest;
+  return {value, maximum, rest, std::max(largest, std::fabs(value)), false};
 }
 
 long double term_bound(uint8_t dtype, long double largest) {
@@ -102,6 +102,43 @@ void log_softmax_reference(const Question& question, const Problem& problem, Exp
       const long double value = lse.undefined ? kNaN : x.get(i) - lse.value;
       e = {value, term_bound(dtype, lse.largest_term) + sum_error, true, false};
       e.unspecified = !lse.undefined && std::isfinite(value) && lse.largest_term >= limits_of(dtype).largest / 2;
+    }
+  });
+}
+
+void softmax_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const Array& x = problem.inputs[0];
+  const uint8_t dtype = question.out();
+  for_each_line(x.shape(), problem.attributes_as<plugrad_axis>().axis, [&](const std::vector<int64_t>& line, int64_t) {
+    const LogSumExp lse = log_sum_exp(x, line);
+    const long double sum_error = sum_factor(dtype, static_cast<int64_t>(line.size()));
+    for (const int64_t i : line) {
+      const long double value = lse.undefined ? kNaN : std::exp(x.get(i) - lse.maximum - lse.rest);
+      const long double apart = std::min(1e4L, std::fabs(x.get(i) - lse.maximum));  // rounded, before the exponential
+      const long double bound = value * (limits_of(dtype).epsilon * (16 + apart) + sum_error);
+      expected[0].elements[i] = {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
+      expected[0].elements[i].unspecified = !lse.undefined && lse.largest_term >= limits_of(dtype).largest / 2;
+    }
+  });
+}
+
+std::vector<Problem> softmax_backward_problems(const Question& question, Random& random) {
+  std::vector<Problem> list = log_softmax_backward_problems(question, random);
+  for (Problem& problem : list) problem.inputs[1] = random_array(question.out(), problem.inputs[1].shape(), {0, 1}, random);
+  return list;
+}
+
+void softmax_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const Array &grad = problem.inputs[0], &y = problem.inputs[1];
+  const uint8_t dtype = question.out();
+  for_each_line(y.shape(), problem.attributes_as<plugrad_axis>().axis, [&](const std::vector<int64_t>& line, int64_t) {
+    Sum sum;
+    for (const int64_t i : line) sum.add_product(static_cast<double>(grad.get(i)), static_cast<double>(y.get(i)));
+    for (const int64_t i : line) {
+      const long double terms = std::fabs(grad.get(i)) + std::fabs(sum.value()), size = std::fabs(y.get(i));
+      const long double bound = 16 * limits_of(dtype).epsilon * terms + sum_factor(dtype, sum.terms()) * sum.magnitude();
+      const long double value = y.get(i) * (grad.get(i) - sum.value());
+      expected[0].elements[i] = {value, size * bound + 4 * limits_of(dtype).smallest_denormal, true, false};
     }
   });
 }

@@ -1,5 +1,6 @@
 #include <sdk/conformance/op_rows.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace plugrad::conformance {
@@ -63,10 +64,24 @@ std::vector<Problem> argsort_problems(const Question& question, Random& random) 
   return list;
 }
 
+// The first of each line, some, or nearly all, in turn.
+std::vector<Problem> topk_problems(const Question& question, Random& random) {
+  std::vector<Problem> list = argsort_problems(question, random);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const int32_t axis = list[i].attributes_as<plugrad_sort>().axis;
+    Shape shape = list[i].inputs[0].shape();
+    const int64_t length = shape[axis], counts[] = {1, length / 20, length - 1};
+    shape[axis] = std::clamp<int64_t>(counts[(i + i / 6) % 3], std::min<int64_t>(length, 1), length);
+    list[i].outputs.assign(1, Array(question.out(), shape));
+  }
+  return list;
+}
+
+// The output has as many indices along the axis as the op keeps.
 void argsort_reference(const Question&, const Problem& problem, Expectations& expected) {
   const Array& x = problem.inputs[0];
   const auto sort = problem.attributes_as<plugrad_sort>();
-  const Shape strides = row_major(x.shape());
+  const Shape strides = row_major(x.shape()), out_strides = row_major(problem.outputs[0].shape());
   Shape outer = x.shape();
   outer[sort.axis] = 1;
   Walk walk(outer);
@@ -75,7 +90,9 @@ void argsort_reference(const Question&, const Problem& problem, Expectations& ex
     for (size_t j = 0; j < line.size(); ++j)
       line[j] = dot(walk.index(), strides) + static_cast<int64_t>(j) * strides[sort.axis];
     const std::vector<int64_t> order = merged(x, line, 0, line.size(), sort.descending);
-    for (size_t j = 0; j < line.size(); ++j) expected[0].elements[line[j]].value = static_cast<long double>(order[j]);
+    for (int64_t j = 0; j < problem.outputs[0].shape()[sort.axis]; ++j)
+      expected[0].elements[dot(walk.index(), out_strides) + j * out_strides[sort.axis]].value =
+          static_cast<long double>(order[j]);
   }
 }
 

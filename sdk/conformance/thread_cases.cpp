@@ -76,7 +76,9 @@ void check_memory(Session& session, Tally& tally) {
 // With DETERMINISTIC, two runs must give the same bits.
 void check_deterministic(Session& session, Tally& tally) {
   Queue queue = session.device.make_queue();
-  for (const uint32_t opcode : {PLUGRAD_OP_SUM, PLUGRAD_OP_MATMUL, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_LOG_SOFTMAX}) {
+  for (const uint32_t opcode : {PLUGRAD_OP_SUM, PLUGRAD_OP_MATMUL, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_SCATTER_SUM,
+                                PLUGRAD_OP_CUMSUM, PLUGRAD_OP_LOG_SOFTMAX, PLUGRAD_OP_LAYER_NORM_BACKWARD,
+                                PLUGRAD_OP_BATCH_NORM_BACKWARD}) {
     const Question question = question_for(opcode, PLUGRAD_F32, PLUGRAD_DETERMINISTIC);
     const OpRow& row = row_of(opcode);
     const plugrad_kernel* kernel = resolve(*session.plugin.table, session.device.handle(), question, 0);
@@ -92,8 +94,10 @@ void check_deterministic(Session& session, Tally& tally) {
       const std::vector<Array> first = batch.results(batch.trials()[0]);
       for (int again = 0; again < 3; ++again) {
         batch.run();
-        tally.check(batch.results(batch.trials()[0])[0].bytes() == first[0].bytes(),
-                    text_of(question) + " " + text_of(batch.trials()[0]) + ": a second run gives different bits");
+        const std::vector<Array> next = batch.results(batch.trials()[0]);
+        for (size_t k = 0; k < first.size(); ++k)
+          tally.check(next[k].bytes() == first[k].bytes(),
+                      text_of(question) + " " + text_of(batch.trials()[0]) + ": a second run gives different bits");
       }
     }
   }

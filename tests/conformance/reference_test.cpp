@@ -183,6 +183,17 @@ TEST(References, PoolingTakesTheFirstOfEqualElements) {
   EXPECT_TRUE(std::isnan(values_of(expected[0])[1]));
 }
 
+TEST(References, CumsumAddsFromEitherEnd) {
+  const auto sums = [](uint32_t reverse) {
+    const Question question{op_info(PLUGRAD_OP_CUMSUM), {PLUGRAD_F64, PLUGRAD_F64}, 0};
+    Problem problem = problem_of({Array(PLUGRAD_F64, {3})}, {{{3}, {1, 2, 3}}});
+    problem.set_attributes(plugrad_scan{sizeof(plugrad_scan), 0, reverse});
+    return values_of(expectations(row_of(PLUGRAD_OP_CUMSUM), question, problem)[0]);
+  };
+  EXPECT_EQ(sums(0), (std::vector<double>{1, 3, 6}));
+  EXPECT_EQ(sums(1), (std::vector<double>{6, 5, 3}));
+}
+
 TEST(References, UniformIsTheTopOfAWord) {
   const auto u = solved(PLUGRAD_OP_UNIFORM, {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_I64}, {{0}, {0}}, {2});
   EXPECT_EQ(u[0].value, (0x6627e8d5 >> 8) * 0x1p-24L);

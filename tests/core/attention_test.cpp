@@ -70,6 +70,55 @@ TEST(Attention, HeadsBroadcastOrAreShared) {
   EXPECT_TRUE(close(scaled_dot_product_attention(zeros({0, 2, 3}), zeros({0, 4, 3}), zeros({0, 4, 5})), {0, 2, 5}, {}));
 }
 
+// By ops of their own, for operands whose heads are equal in number.
+Tensor composed(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  return matmul(softmax(mul(matmul(query, transpose(key)), 0.25) + mask, -1), value);
+}
+Tensor lower_triangle(int64_t l, int64_t s) {
+  return where(tril(ones({l, s}, DType::boolean)), 0, full({}, -kInf, DType::f64));
+}
+
+// Longer than the blocks of any kernel, with and without groups of heads, a mask and the triangle.
+TEST(Attention, LongRowsAndTheirGradientsEqualThoseOfPlainOps) {
+  const auto leaf = [](const Shape& shape, double low) {
+    return of(DType::f64, spread(shape.count(), low, 1), shape).requires_grad_();
+  };
+  const Tensor mask = of(DType::f64, spread(100 * 300, -2, 2), {100, 300});
+  const Tensor query = leaf({2, 4, 100, 8}, -1), key = leaf({2, 2, 300, 8}, -1.5), value = leaf({2, 2, 300, 5}, -2);
+  const auto repeated = [](const Tensor& x) { return repeat_interleave(x, 2, 1); };
+  for (const bool causal : {false, true}) {
+    const Tensor out =
+        scaled_dot_product_attention(query, key, value, causal ? Tensor() : mask, 0, causal, 0.25, true);
+    const Tensor expected = composed(query, repeated(key), repeated(value), causal ? lower_triangle(100, 300) : mask);
+    EXPECT_TRUE(close(out, expected.shape(), elements(expected), 1e-12)) << causal;
+    const auto found = grad({sum(out * out)}, {query, key, value});
+    const auto wanted = grad({sum(expected * expected)}, {query, key, value});
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(close(found[i], wanted[i].shape(), elements(wanted[i]), 1e-11)) << causal << i;
+  }
+}
+
+// One new query beside the filled part of a buffer of keys, as in the decoding of text.
+TEST(Attention, AQueryReadsTheFilledPartOfABuffer) {
+  const Tensor query = of(DType::f64, spread(6 * 4, -1, 1), {1, 6, 1, 4}), keys = counting({1, 2, 400, 4}) * 0.001;
+  const Tensor filled = slice(keys, 2, 0, 333), dense = contiguous(filled);
+  const Tensor out = scaled_dot_product_attention(query, filled, filled, {}, 0, false, 0.25, true);
+  const Tensor repeated = repeat_interleave(dense, 3, 1);
+  const Tensor expected = composed(query, repeated, repeated, zeros({1, 333}, DType::f64));
+  EXPECT_TRUE(close(out, {1, 6, 1, 4}, elements(expected), 1e-13));
+}
+
+TEST(Attention, HalvesAreRoundedOnceAndHaveGradients) {
+  const Tensor x = cast(of(DType::f64, spread(2 * 20 * 4, -1, 1), {2, 20, 4}), DType::bf16).requires_grad_();
+  const Tensor wide = cast(x.detach(), DType::f64).requires_grad_();
+  const Tensor out = scaled_dot_product_attention(x, x, x, {}, 0, true);
+  const Tensor expected = scaled_dot_product_attention(wide, wide, wide, {}, 0, true);
+  EXPECT_EQ(out.dtype(), DType::bf16);
+  EXPECT_TRUE(close(cast(out, DType::f64), {2, 20, 4}, elements(expected), 0.01));
+  const Tensor found = grad({sum(cast(out, DType::f32))}, {x})[0], wanted = grad({sum(expected)}, {wide})[0];
+  EXPECT_TRUE(close(cast(found, DType::f64), {2, 20, 4}, elements(wanted), 0.05));
+}
+
 // A query that sees no key has the gradient 0.
 TEST(Attention, GradientOfAQueryWithoutKeys) {
   const Tensor query = counting({2, 2}).requires_grad_(), key = counting({3, 2});

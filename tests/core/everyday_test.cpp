@@ -146,6 +146,60 @@ TEST(Everyday, CloseNumbers) {
   EXPECT_TRUE(close(isclose(of(DType::bf16, {0.75, 0.75390625}, {2}), zeros({2}, DType::bf16), 0, 0.7525), {2}, {1, 0}));
 }
 
+int64_t stride_of(const Shape& shape, int axis) {
+  int64_t stride = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) stride *= shape[static_cast<size_t>(i)];
+  return stride;
+}
+
+// In lines and columns, of dtypes whose sums are exact or wrap.
+TEST(Everyday, RunningSumsOfLongLines) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::bf16})
+    for (const Shape& shape : {Shape{5, 1030}, Shape{300, 70}, Shape{2, 300, 3}, Shape{3, 40, 2, 9}})
+      for (int axis = 0; axis < shape.rank(); ++axis) {
+        const Tensor x = cast(remainder(counting(shape, DType::f64), dtype == DType::bf16 ? 1 : 7) - 3, dtype);
+        const std::vector<double> values = elements(x);
+        std::vector<double> sums = values, rest = values;
+        const size_t stride = static_cast<size_t>(stride_of(shape, axis)), n = values.size();
+        const size_t line = stride * static_cast<size_t>(shape[static_cast<size_t>(axis)]);
+        for (size_t i = 0; i < n; ++i)
+          if (i % line >= stride) sums[i] += sums[i - stride];
+        for (size_t i = n; i-- > 0;)
+          if (i % line < line - stride) rest[i] += rest[i + stride];
+        const double tolerance = dtype == DType::bf16 ? 0x1p-8 : 0;
+        EXPECT_TRUE(close(cumsum(x, axis), shape, sums, tolerance)) << dtype << shape << axis;
+        if (dtype != DType::f32 && dtype != DType::f64) continue;
+        Tensor leaf = zeros_like(x);
+        leaf.requires_grad_();
+        cumsum(leaf, axis).backward(x);
+        EXPECT_TRUE(close(leaf.grad(), shape, rest)) << dtype << shape << axis;
+      }
+}
+
+TEST(Everyday, RunningSumsKeepSpecialValuesBehindTheirPlace) {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values(300, 1), expected;
+  values[100] = inf;
+  values[200] = -inf;
+  for (int i = 0; i < 300; ++i) expected.push_back(i < 100 ? i + 1 : i < 200 ? inf : nan);
+  for (DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_TRUE(close(cumsum(of(dtype, values, {300}), 0), {300}, expected)) << dtype;
+    const Tensor columns = expand(of(dtype, values, {300, 1}), {300, 20});
+    EXPECT_TRUE(close(select(cumsum(contiguous(columns), 0), 1, 7), {300}, expected)) << dtype;
+  }
+  EXPECT_EQ(cumsum(i64({INT64_MAX, 1, 1}), 0).to_vector<int64_t>(),
+            (std::vector<int64_t>{INT64_MAX, INT64_MIN, INT64_MIN + 1}));
+}
+
+// 1 + 2^-24 is 1 in f32: a sum of so many terms of 2^-24 would stay where it is.
+TEST(Everyday, RunningSumsOfManyTermsStayAccurate) {
+  const int64_t n = 1 << 16;
+  const Tensor x = cat({ones({1}, DType::f32), full({n}, 0x1p-24, DType::f32)}, 0);
+  EXPECT_NEAR(slice(cumsum(x, 0), 0, n, n + 1).item<float>(), 1 + n * 0x1p-24, 0x1p-16);
+  const Tensor columns = contiguous(expand(reshape(x, {n + 1, 1}), {n + 1, 9}));
+  EXPECT_NEAR(select(select(cumsum(columns, 0), 0, n), 0, 4).item<float>(), 1 + n * 0x1p-24, 0x1p-16);
+}
+
 TEST(Everyday, RunningSumsAndProducts) {
   for (int64_t n : {0, 1, 2, 3, 7, 8, 33}) {
     const std::vector<double> values = spread(3 * n, -2, 2);

@@ -235,9 +235,12 @@ TEST(GradientRows, EveryPublicFunctionHasOneOrNoGradient) {
 std::string function_of(const OpInfo& op) {
   if (op.opcode == PLUGRAD_OP_COPY) return "clone";
   if (op.opcode == PLUGRAD_OP_QUOTIENT) return "floor_divide";
+  if (op.opcode == PLUGRAD_OP_GELU_TANH || op.opcode == PLUGRAD_OP_GELU_TANH_BACKWARD) return "gelu";
+  if (op.opcode == PLUGRAD_OP_SCATTER_SUM) return "gather";  // whose gradient it computes
   std::string name = op.name;
   if (name.starts_with("CONVOLUTION")) return "conv2d";
   if (name.starts_with("MAX_POOL")) return "max_pool2d";
+  if (name.starts_with("ATTENTION")) return "scaled_dot_product_attention";
   if (name.ends_with("_BACKWARD")) name.resize(name.size() - std::string_view("_BACKWARD").size());
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;

@@ -128,5 +128,69 @@ TEST(Normalization, GroupsOfChannels) {
   EXPECT_TRUE(throws(Code::invalid, {"[group_norm]", "3 groups", "(2, 4, 3)"}, [&] { group_norm(x, 3); }));
 }
 
+// A pass that creates a graph composes the gradients of ops; any other uses the device's kernels for them.
+struct Fused {
+  const char* name;
+  Shape x, parameters;
+  Tensor (*apply)(const Tensor& x, const Tensor& weight, const Tensor& bias);
+};
+const Fused kFused[] = {
+    {"many rows",
+     {300, 33},
+     {33},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, {33}, w, b); }},
+    {"long rows",
+     {3, 5000},
+     {5000},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, {5000}, w, b); }},
+    {"rms rows",
+     {70, 130},
+     {130},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return rms_norm(x, {130}, w) + b; }},
+    {"images",
+     {3, 2, 30, 30},
+     {2},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm(x, {}, {}, w, b, true); }},
+    {"small images",
+     {5, 19, 3, 3},
+     {19},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm(x, {}, {}, w, b, true); }},
+    {"features",
+     {130, 37},
+     {37},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm(x, {}, {}, w, b, true); }},
+    {"groups", {4, 6, 11}, {6}, [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 3, w, b); }},
+    {"instances",
+     {4, 6, 11},
+     {6},
+     [](const Tensor& x, const Tensor& w, const Tensor& b) { return instance_norm(x, {}, {}, w, b); }},
+    {"softmax", {40, 67}, {67}, [](const Tensor& x, const Tensor& w, const Tensor& b) { return softmax(x * w, 1) * b; }},
+    {"gelu", {40, 67}, {67}, [](const Tensor& x, const Tensor& w, const Tensor& b) { return gelu(x * w) * b; }},
+    {"silu", {40, 67}, {67}, [](const Tensor& x, const Tensor& w, const Tensor& b) { return silu(x * w) * b; }},
+};
+
+TEST(Normalization, GradientsOfKernelsEqualTheComposedOnes) {
+  manual_seed(5);
+  for (const Fused& each : kFused) {
+    const Tensor x = (randn(each.x, DType::f64) + 50).requires_grad_();
+    const Tensor w = randn(each.parameters, DType::f64).requires_grad_();
+    const Tensor b = randn(each.parameters, DType::f64).requires_grad_();
+    const Tensor loss = sum(sin(each.apply(x, w, b)));
+    const std::vector<Tensor> fused = grad({loss}, {x, w, b}, {.retain_graph = true});
+    const std::vector<Tensor> composed = grad({loss}, {x, w, b}, {.create_graph = true});
+    for (size_t i = 0; i < fused.size(); ++i)
+      EXPECT_TRUE(close(fused[i], composed[i].shape(), elements(composed[i].detach()), 1e-9)) << each.name << i;
+  }
+}
+
+// The mean of these rows is far larger than their spread, so it must be subtracted before anything is squared.
+TEST(Normalization, RowsFarFromZero) {
+  std::vector<double> values;
+  for (int i = 0; i < 2 * 3000; ++i) values.push_back(100000 + i % 7 - 3);
+  const auto expected = normalised(values, 2, 1e-5, [](size_t i) { return i / 3000; });
+  EXPECT_TRUE(close(layer_norm(of(DType::f32, values, {2, 3000}), {3000}), {2, 3000}, expected, 2e-2));
+  EXPECT_TRUE(close(layer_norm(f64(values, {2, 3000}), {3000}), {2, 3000}, expected, 1e-9));
+}
+
 }  // namespace
 }  // namespace plugrad::test

@@ -17,6 +17,8 @@ std::vector<Tensor> laid_out(const Tensor& x) {
   return all;
 }
 
+std::vector<int64_t> whole(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
 TEST(Sorting, ArgsortIsAStableSort) {
   uint32_t seed = 1;
   for (DType dtype : kEveryDType)
@@ -84,6 +86,44 @@ TEST(Sorting, ResultsOfPyTorch) {
   expect(topk(x, 0, 1), {2, 0}, {}, {});
   expect(cummax(x, 1), {2, 5}, {1, 2, 2, kNan, kNan, 3, 3, 3, 3, 3}, {0, 1, 2, 3, 3, 0, 1, 1, 1, 1});
   expect(cummin(x, 1), {2, 5}, {1, 1, 1, kNan, kNan, 3, 3, 1, 1, 0}, {0, 0, 0, 3, 3, 0, 1, 2, 3, 4});
+}
+
+// A part that is much smaller than its line.
+TEST(Sorting, TheFirstOfLongLines) {
+  uint32_t seed = 99;
+  for (DType dtype : kEveryDType)
+    for (const Shape& shape : {Shape{600}, Shape{3, 150}, Shape{150, 3}, Shape{2, 300, 2}})
+      for (int axis = 0; axis < shape.rank(); ++axis)
+        for (bool largest : {false, true}) {
+          const std::vector<double> values = tied_values(dtype, shape.count(), ++seed);
+          const Tensor order = i64(whole(orders(values, shape, axis, largest)), shape);
+          for (const Tensor& x : laid_out(of(dtype, values, shape)))
+            for (int64_t k : {1, 2, 30}) {
+              if (k > shape[static_cast<size_t>(axis)]) continue;
+              const Tensor first = slice(order, axis, 0, k);
+              const ValuesIndices best = topk(x, k, axis, largest);
+              EXPECT_TRUE(close(best.indices, first.shape(), elements(first))) << dtype << shape << axis << largest << k;
+              EXPECT_TRUE(same_bits(elements(best.values), elements(gather(x, axis, first))));
+              if (largest) continue;
+              const Tensor last = slice(order, axis, k - 1, k);
+              EXPECT_TRUE(close(kthvalue(x, k, axis, true).indices, last.shape(), elements(last)));
+            }
+        }
+}
+
+// Lines on which nearly every element, or none, belongs before those found so far.
+TEST(Sorting, TheFirstOfLinesInOrder) {
+  std::vector<double> rising, nans(2000, kNan);
+  for (int i = 0; i < 2000; ++i) rising.push_back(i);
+  nans[1500] = 3;
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+    const Tensor x = of(dtype, rising, {2000});
+    EXPECT_TRUE(close(topk(x, 3).values, {3}, {1999, 1998, 1997})) << dtype;
+    EXPECT_TRUE(close(topk(x, 3, 0, false).values, {3}, {0, 1, 2})) << dtype;
+    EXPECT_TRUE(close(topk(zeros_like(x), 3).indices, {3}, {0, 1, 2})) << dtype;
+  }
+  EXPECT_TRUE(close(topk(f64(nans), 3).indices, {3}, {0, 1, 2}));
+  EXPECT_TRUE(close(topk(f64(nans), 3, 0, false).indices, {3}, {1500, 0, 1}));
 }
 
 TEST(Sorting, MediansOfAllElements) {

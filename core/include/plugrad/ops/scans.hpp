@@ -1,5 +1,6 @@
-// Sums, products and extremes of all elements up to each one, along an axis, and differences of neighbours. All but
-// differences take log2(n) passes over x for n elements along it.
+// Sums, products and extremes of all elements up to each one, along an axis, and differences of neighbours. Sums take
+// one pass over x on a device that has the op; products, extremes, and sums on other devices take log2(n) passes for n
+// elements along the axis.
 #pragma once
 #include <plugrad/ops/sorting.hpp>
 

@@ -40,7 +40,7 @@ enum {
 };
 
 // One hash per revision, over names, offsets and sizes of all fields up to it; layout_hash in layout.hpp computes it.
-#define PLUGRAD_LAYOUT_0 0xa35fac39341b9d6eull
+#define PLUGRAD_LAYOUT_0 0x9b8c39a3c193cd3aull
 static const uint64_t plugrad_layouts[PLUGRAD_REVISION + 1] = {PLUGRAD_LAYOUT_0};
 
 typedef int32_t plugrad_status;
@@ -138,11 +138,11 @@ typedef struct plugrad_op {
 } plugrad_op;
 
 // Attributes are flat, without pointers, so that a queue can copy struct_size bytes.
-typedef struct plugrad_axis {  // GATHER, SCATTER_ADD, LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD
+typedef struct plugrad_axis {  // GATHER, SCATTER_ADD, SCATTER_SUM, LOG_SOFTMAX, SOFTMAX and their backward
   uint32_t struct_size;
   int32_t axis;  // 0 .. rank - 1
 } plugrad_axis;
-typedef struct plugrad_sort {  // ARGSORT
+typedef struct plugrad_sort {  // ARGSORT, TOPK
   uint32_t struct_size;
   int32_t axis;         // 0 .. rank - 1
   uint32_t descending;  // 0 or 1
@@ -158,6 +158,21 @@ typedef struct plugrad_pool {  // MAX_POOL
   uint32_t reserved;  // 0
   int64_t size[3], stride[3], padding[3], dilation[3];  // one number for each spatial axis; entries beyond are unspecified
 } plugrad_pool;
+typedef struct plugrad_norm {  // LAYER_NORM, RMS_NORM, BATCH_NORM and their backward
+  uint32_t struct_size;
+  uint32_t reserved;  // 0
+  double epsilon;     // added to the variance, or to the mean of squares
+} plugrad_norm;
+typedef struct plugrad_scan {  // CUMSUM
+  uint32_t struct_size;
+  int32_t axis;      // 0 .. rank - 1
+  uint32_t reverse;  // 0 or 1
+} plugrad_scan;
+typedef struct plugrad_attention {  // ATTENTION, ATTENTION_BACKWARD
+  uint32_t struct_size;
+  uint32_t causal;  // 0 or 1
+  double scale;
+} plugrad_attention;
 typedef struct plugrad_sgd {  // SGD_STEP
   uint32_t struct_size;
   uint32_t nesterov;  // 0 or 1
@@ -320,7 +335,8 @@ typedef struct plugrad_backend {
 static_assert(sizeof(void*) == 8, "plugrad needs 64-bit addresses");
 static_assert(sizeof(plugrad_view) == 160, "the view is frozen");
 static_assert(sizeof(plugrad_op) == 64 && sizeof(plugrad_kernel) == 24 && sizeof(plugrad_signature) == 40, "layout");
-static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sort) == 12, "layout");
+static_assert(sizeof(plugrad_axis) == 8 && sizeof(plugrad_sort) == 12 && sizeof(plugrad_scan) == 12, "layout");
+static_assert(sizeof(plugrad_attention) == 16 && sizeof(plugrad_norm) == 16, "layout");
 static_assert(sizeof(plugrad_sgd) == 24 && sizeof(plugrad_adam) == 40, "layout");
 static_assert(sizeof(plugrad_place) == 32 && sizeof(plugrad_copy) == 88 && sizeof(plugrad_failure) == 24, "layout");
 static_assert(sizeof(plugrad_option) == 24 && sizeof(plugrad_options) == 24, "layout");

@@ -36,6 +36,11 @@ inline constexpr double kErfFar[] = {
     -2.5677032669791653512e-8, 1.0317393357919167019e-8, -9.7394992719099554229e-10, 3.4725751618041984299e-11};
 inline constexpr double kErfEnd = 5.95;
 
+// Of GELU: 1 / sqrt(2), 1 / sqrt(2 pi), and the factors sqrt(2 / pi) and 0.044715 of its approximation. Beyond kGeluEnd the
+// approximation's logistic function rounds to 0 or 1.
+inline constexpr double kRootHalf = 0.70710678118654752440, kRootTwoPi = 0.39894228040143267794;
+inline constexpr double kGeluScale = 0.79788456080286535588, kGeluCubic = 0.044715, kGeluEnd = 64;
+
 template <> struct Function<PLUGRAD_OP_NEG> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return static_cast<T>(-static_cast<Wrapping<T>>(x)); }
 };
@@ -74,6 +79,26 @@ template <> struct Function<PLUGRAD_OP_SIGMOID> {
 };
 template <> struct Function<PLUGRAD_OP_ERF> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::erf(x); }
+};
+template <> struct Function<PLUGRAD_OP_GELU> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x * below<T>(x); }
+  // The normal distribution function.
+  template <class T> PLUGRAD_FUNCTION static T below(T x) { return T(0.5) * std::erfc(x * static_cast<T>(-kRootHalf)); }
+};
+template <> struct Function<PLUGRAD_OP_GELU_TANH> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+    const T e = std::exp(-std::fabs(twice_u<T>(x)));
+    return (x < 0 ? x * e : x) / (1 + e);
+  }
+  template <class T> PLUGRAD_FUNCTION static T twice_u(T x) {
+    return static_cast<T>(2 * kGeluScale) * (x * (1 + static_cast<T>(kGeluCubic) * x * x));
+  }
+};
+template <> struct Function<PLUGRAD_OP_SILU> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+    const T e = std::exp(-std::fabs(x));
+    return (x < 0 ? x * e : x) / (1 + e);
+  }
 };
 
 template <> struct Function<PLUGRAD_OP_SIN> {
@@ -183,6 +208,28 @@ template <> struct Function<PLUGRAD_OP_SIGMOID_BACKWARD> {
 };
 template <> struct Function<PLUGRAD_OP_TANH_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (1 - y * y); }
+};
+template <> struct Function<PLUGRAD_OP_GELU_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const {
+    const T density = static_cast<T>(kRootTwoPi) * std::exp(T(-0.5) * x * x);
+    return grad * (Function<PLUGRAD_OP_GELU>::below<T>(x) + x * density);
+  }
+};
+// The derivative of x s(v(x)) with a logistic function s is s + x s (1 - s) v'.
+template <class T> PLUGRAD_FUNCTION T gated_slope(T x, T v, T slope) {
+  const T e = std::exp(-std::fabs(v)), r = 1 / (1 + e);
+  return (x < 0 ? e : T(1)) * r + x * (e * r) * r * slope;
+}
+template <> struct Function<PLUGRAD_OP_GELU_TANH_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const {
+    constexpr T kEnd = static_cast<T>(kGeluEnd);  // a larger square may overflow, and e is 0
+    const T bounded = x > kEnd ? kEnd : x < -kEnd ? -kEnd : x;
+    const T slope = static_cast<T>(2 * kGeluScale) * (1 + static_cast<T>(3 * kGeluCubic) * bounded * bounded);
+    return grad * gated_slope<T>(x, Function<PLUGRAD_OP_GELU_TANH>::twice_u<T>(bounded), slope);
+  }
+};
+template <> struct Function<PLUGRAD_OP_SILU_BACKWARD> {
+  template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const { return grad * gated_slope<T>(x, x, T(1)); }
 };
 
 // The function of FILL and COPY.

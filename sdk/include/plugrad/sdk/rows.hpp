@@ -53,6 +53,20 @@ inline constexpr decltype(detail::computable_of(kAny)) kComputable{};
 template <uint32_t opcode, int i, class T>
 using OperandType = ElementType<op_info(opcode)->operand_dtype(i, element_dtype<T>)>;
 
+// Whether an elementwise op needs exp or its like, which backends approximate by code of their own: the others are a few
+// exact operations.
+constexpr bool is_approximated(const OpInfo& op) {
+  switch (op.opcode) {
+    case PLUGRAD_OP_GELU:
+    case PLUGRAD_OP_GELU_TANH:
+    case PLUGRAD_OP_SILU:
+    case PLUGRAD_OP_GELU_BACKWARD:
+    case PLUGRAD_OP_GELU_TANH_BACKWARD:
+    case PLUGRAD_OP_SILU_BACKWARD: return true;
+    default: return op.ulps > 0;
+  }
+}
+
 namespace detail {
 template <class Maker, uint32_t opcode, class T, size_t... i>
 constexpr KernelRow elementwise_row(std::index_sequence<i...>) {

@@ -1,0 +1,112 @@
+// Attention in blocks of queries and keys: the scores never leave the caches.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/attention.cpp"
+#include <hwy/foreach_target.h>
+
+#include <backends/cpu/attention.hpp>
+#include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/rows.hpp>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+namespace {
+
+// Passes over the scores of one query. Rows of scores begin and end on whole vectors.
+template <class W> struct ScoreRow {
+  using D = hn::ScalableTag<W>;
+  using V = hn::Vec<D>;
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+  // scale x + mask for the first n scores, and -inf up to the end of the last vector. mask may be null. Returns the largest.
+  static W weigh(W* x, const W* mask, int64_t n, W scale) {
+    const D d;
+    const V factor = hn::Set(d, scale), never = hn::Set(d, -std::numeric_limits<W>::infinity());
+    V largest = never;
+    for (int64_t i = 0; i < n; i += lanes()) {
+      V v = hn::Mul(hn::LoadU(d, x + i), factor);
+      if (mask) v = hn::Add(v, hn::LoadU(d, mask + i));
+      if (n - i < lanes()) v = hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(n - i)), v, never);
+      largest = hn::Max(largest, v);
+      hn::StoreU(v, d, x + i);
+    }
+    return hn::GetLane(hn::MaxOfLanes(d, largest));
+  }
+
+  // x = e^(x - shift) for n scores and what `weigh` added to them. Returns the sum.
+  static W exponentiate(W* x, int64_t n, W shift) {
+    const D d;
+    const V by = hn::Set(d, shift);
+    V sum = hn::Zero(d);
+    for (int64_t i = 0; i < n; i += lanes()) {
+      const V v = exp(d, hn::Sub(hn::LoadU(d, x + i), by));
+      sum = hn::Add(sum, v);
+      hn::StoreU(v, d, x + i);
+    }
+    return hn::GetLane(hn::SumOfLanes(d, sum));
+  }
+
+  static void multiply(W* x, int64_t n, W factor) {
+    for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+  }
+
+  // slopes = weights (slopes - delta)
+  static void slope(W* slopes, const W* weights, int64_t n, W delta) {
+    const D d;
+    const V by = hn::Set(d, delta);
+    for (int64_t i = 0; i < n; i += lanes())
+      hn::StoreU(hn::Mul(hn::LoadU(d, weights + i), hn::Sub(hn::LoadU(d, slopes + i), by)), d, slopes + i);
+  }
+
+  static W dot(const W* a, const W* b, int64_t n) {
+    const D d;
+    V sum = hn::Zero(d);
+    int64_t i = 0;
+    for (; i + lanes() <= n; i += lanes()) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+    W rest = 0;
+    for (; i < n; ++i) rest += a[i] * b[i];
+    return hn::GetLane(hn::SumOfLanes(d, sum)) + rest;
+  }
+
+  static W exponential(W x) {
+    const D d;
+    return hn::GetLane(exp(d, hn::Set(d, x)));
+  }
+  static W logarithm(W x) {
+    const D d;
+    return hn::GetLane(log(d, hn::Set(d, x)));
+  }
+
+  static constexpr ScoreKernels<W> kKernels{weigh, exponentiate, multiply, slope, dot, exponential, logarithm};
+};
+
+template <class T> void forward(const Call& call) {
+  using W = ComputeType<T>;
+  run_attention<T>(call, product_kernels<HWY_TARGET, W>(), ScoreRow<W>::kKernels);
+}
+template <class T> void backward(const Call& call) {
+  run_attention_backward<T>(call, product_kernels<HWY_TARGET, T>(), ScoreRow<T>::kKernels);
+}
+
+constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
+template <class T> void append_forward(RowList& rows) {
+  rows.push_back(
+      with_workspace<attention_workspace<T>>(kernel<forward<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemory)));
+}
+template <class T> void append_backward(RowList& rows) {
+  rows.push_back(with_workspace<attention_backward_workspace<T>>(
+      kernel<backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemory)));
+}
+
+}  // namespace
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+namespace plugrad::cpu {
+template <> void append_attention<HWY_TARGET>(RowList& rows) {
+  HWY_NAMESPACE::append_forward<float>(rows);
+  HWY_NAMESPACE::append_forward<double>(rows);
+  HWY_NAMESPACE::append_forward<BFloat16>(rows);
+  HWY_NAMESPACE::append_backward<float>(rows);
+  HWY_NAMESPACE::append_backward<double>(rows);
+}
+}  // namespace plugrad::cpu

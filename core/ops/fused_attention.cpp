@@ -1,0 +1,153 @@
+#include <core/ops/fused_attention.hpp>
+
+#include <core/ops/argument.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/autograd/function.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <limits>
+
+namespace plugrad {
+namespace {
+
+Shape batch_of(const Tensor& x) {
+  const Shape all = x.shape();
+  Shape batch;
+  for (int i = 0; i + 2 < all.rank(); ++i) batch.push_back(all[i]);
+  return batch;
+}
+Shape with(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+// The same matrices, with axes of extent 1 in front of the batch.
+Tensor of_rank(const Tensor& x, int rank) {
+  Tensor out = x;
+  while (out.rank() < rank) out = unsqueeze(out, 0);
+  return out;
+}
+
+// Splits the axis of heads into those of the keys and the queries that share each of them.
+void group_heads(AttentionOperands& o) {
+  const int64_t heads = o.key.size(-3), each = o.query.size(-3) / heads;
+  o.query = unflatten(o.query, -3, {heads, each});
+  o.key = unsqueeze(o.key, -3);
+  o.value = unsqueeze(o.value, -3);
+  if (o.mask.rank() < 3) return;
+  o.mask = o.mask.size(-3) == 1 ? unsqueeze(o.mask, -3) : unflatten(o.mask, -3, {heads, each});
+}
+
+// A mask that is added to the scores, of the shape of all of them; 0 if there is none.
+Tensor added_mask(const AttentionOperands& o, const Shape& scores) {
+  const NoGrad constant;
+  const DType dtype = o.query.dtype();
+  if (o.mask.dtype() != DType::boolean) return expand(o.mask, scores);
+  const Tensor never = scalar(-std::numeric_limits<double>::infinity(), dtype, o.query.device());
+  return expand(where(o.mask, 0, never), scores);
+}
+
+// Gives the operands the shapes that the op expects. Returns whether they have such shapes.
+bool align(AttentionOperands& o) {
+  if (!o.mask.defined()) o.mask = zeros({1, 1}, o.query.dtype(), o.query.device());
+  if (o.shares_heads && o.key.size(-3) != o.query.size(-3)) {
+    const bool fits = o.mask.rank() < 3 || o.mask.size(-3) == 1 || o.mask.size(-3) == o.query.size(-3);
+    if (o.value.size(-3) != o.key.size(-3) || !fits) return false;
+    group_heads(o);
+  }
+  const Shape keys = broadcast_shapes(batch_of(o.key), batch_of(o.value));
+  const Shape batch = broadcast_shapes(batch_of(o.query), keys), scores = with(batch, o.query.size(-2), o.key.size(-2));
+  if (scores.rank() > PLUGRAD_MAX_RANK || broadcast_shapes(o.mask.shape(), scores) != scores) return false;
+  o.query = expand(o.query, with(batch, o.query.size(-2), o.query.size(-1)));
+  o.key = of_rank(expand(o.key, with(keys, o.key.size(-2), o.key.size(-1))), scores.rank());
+  o.value = of_rank(expand(o.value, with(keys, o.value.size(-2), o.value.size(-1))), scores.rank());
+  o.mask = added_mask(o, scores);
+  return true;
+}
+
+plugrad_attention attributes_of(const AttentionOperands& o) {
+  return {sizeof(plugrad_attention), o.causal ? 1u : 0u, o.scale};
+}
+
+class AttentionCall final : public Function {
+ public:
+  AttentionCall(AttentionOperands operands, Tensor out, Tensor lse)
+      : operands_(std::move(operands)), out_(std::move(out)), lse_(std::move(lse)) {}
+  std::string name() const override { return "attention"; }
+
+  std::vector<Tensor> forward(const std::vector<Tensor>& inputs) override {
+    save_for_backward({inputs[0], inputs[1], inputs[2], operands_.mask, out_, lse_});
+    operands_.query = operands_.key = operands_.value = operands_.mask = lse_ = {};
+    return {std::move(out_)};
+  }
+
+  std::vector<Tensor> backward(const std::vector<Tensor>& grads) override {
+    const std::vector<Tensor> saved = saved_tensors();
+    return may_fuse() ? fused(grads[0], saved) : composed(grads[0], saved);
+  }
+
+ private:
+  std::vector<Tensor> fused(const Tensor& grad, const std::vector<Tensor>& x) const {
+    std::vector<Tensor> out;
+    for (int i = 0; i < 3; ++i) out.push_back(empty_like(device_of(x[i]), view_of(x[i]), dtype_of(x[i])));
+    const plugrad_attention attributes = attributes_of(operands_);
+    if (try_run(Op::ATTENTION_BACKWARD, {out[0], out[1], out[2]}, {grad, x[0], x[1], x[2], x[3], x[4], x[5]}, attributes))
+      return out;
+    count_decomposition(grad);
+    return composed(grad, x);
+  }
+
+  // Key and value are summed over the axes along which they are shared.
+  std::vector<Tensor> composed(const Tensor& grad, const std::vector<Tensor>& x) const {
+    const Tensor scores = mul(matmul(x[0], transpose(x[1])), operands_.scale);
+    const Tensor weights = attention_weights(scores, operands_.causal ? Tensor() : x[3], operands_.causal);
+    const Tensor change = matmul(grad, transpose(x[2]));
+    const Tensor slopes = mul(mul(weights, sub(change, sum(mul(change, weights), {-1}, true))), operands_.scale);
+    return {matmul(slopes, x[1]), matmul(transpose(slopes), x[0]), matmul(transpose(weights), grad)};
+  }
+
+  AttentionOperands operands_;
+  Tensor out_, lse_;
+};
+
+bool is_recorded(const AttentionOperands& o) {
+  return recording() && (o.query.requires_grad() || o.key.requires_grad() || o.value.requires_grad());
+}
+
+// The gradient needs lse at more precision than a half has.
+Tensor attention_in_f32(AttentionOperands o) {
+  const DType dtype = o.query.dtype();
+  for (Tensor* each : {&o.query, &o.key, &o.value}) *each = cast(*each, DType::f32);
+  if (o.mask.defined() && o.mask.dtype() == dtype) o.mask = cast(o.mask, DType::f32);
+  const Tensor out = fused_attention(o);
+  return out.defined() ? cast(out, dtype) : out;
+}
+
+}  // namespace
+
+Tensor fused_attention(const AttentionOperands& operands) {
+  AttentionOperands o = operands;
+  if (!o.query.count() || !o.key.count() || !o.value.count()) return {};
+  if (recording() && o.mask.defined() && o.mask.requires_grad()) return {};
+  if (is_recorded(o) && dtype_size(dtype_of(o.query)) < 4) return attention_in_f32(o);
+  const bool grouped = o.shares_heads && o.key.size(-3) != o.query.size(-3);
+  if (!align(o)) return {};
+  const Shape shape = with(batch_of(o.query), o.query.size(-2), o.value.size(-1));
+  Tensor out = empty(shape, o.query.dtype(), o.query.device());
+  const Tensor lse = empty(with(batch_of(o.query), o.query.size(-2), 1), o.query.dtype(), o.query.device());
+  const plugrad_attention attributes = attributes_of(o);
+  if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};
+  if (is_recorded(o)) {
+    const std::vector<Tensor> inputs{o.query, o.key, o.value};
+    out = apply_function<AttentionCall>(inputs, std::move(o), std::move(out), lse)[0];
+  }
+  return grouped ? flatten(out, -4, -3) : out;
+}
+
+}  // namespace plugrad

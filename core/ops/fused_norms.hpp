@@ -1,0 +1,20 @@
+// Normalisation by the ops that compute it in one pass over memory, with their gradients.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+namespace plugrad {
+
+// LAYER_NORM of the rows of x (n, d), recorded; weight and bias (d) share its device and dtype. Undefined if the device
+// lacks the op.
+Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+// The same for RMS_NORM.
+Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+// y, recorded, and the channels' statistics (c), which are not.
+struct NormalisedChannels {
+  Tensor y, mean, variance;
+};
+// BATCH_NORM of x (n, c, s); weight and bias (c) share its device and dtype. y is undefined if the device lacks the op.
+NormalisedChannels fused_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+
+}  // namespace plugrad
