@@ -195,6 +195,7 @@ void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 void bind_schedules(nb::module_& m);
+void bind_amp(nb::module_& m);
 void bind_io(nb::module_& m);
 // Makes all functions take NumPy's names of parameters, and shortens what they say of wrong arguments. Call it last.
 void polish_calls(nb::module_& m);

@@ -36,6 +36,7 @@ NB_MODULE(_plugrad, m) {
   bind_nn(m);
   bind_optimizers(m);
   bind_schedules(m);
+  bind_amp(m);
   bind_io(m);
   bind_files(m);
   bind_tokenizers(m);

@@ -1,5 +1,6 @@
 #include <core/autograd/checkpoint.hpp>
 
+#include <core/autograd/autocast.hpp>
 #include <core/autograd/call.hpp>
 #include <core/autograd/rule.hpp>
 #include <core/runtime/registry.hpp>
@@ -106,6 +107,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
   void require_unchanged() const;
 
   Body f_;
+  AutocastOptions autocast_ = autocast_options();  // for the second run
   Kept inputs_;
   std::vector<Ref<Node>> graph_;  // of the inputs
   std::unique_ptr<Place> place_;  // in an outer frame, which restores the inputs
@@ -234,6 +236,7 @@ void Frame::repeat() {
   std::vector<Item> all;
   {
     const Generators generators(states_);
+    const Autocast precision(autocast_);
     all = run(inputs);
   }
   const auto alike = [](const Item& item, const Entry& entry) {

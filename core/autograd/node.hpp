@@ -141,6 +141,7 @@ enum Mode : uint32_t {
   kDetecting = 4,           // passes look for NaN: see anomaly.hpp
   kDetectingForward = 8,    // the same for results of recorded ops
   kCheckpointing = 16,      // a checkpoint keeps no saved values: see checkpoint.hpp
+  kAutocasting = 32,        // ops choose the dtype that they compute in: see autocast.hpp
 };
 constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing;
 inline bool recording() { return local().mode & kRecording; }

@@ -1,6 +1,7 @@
 #include <plugrad/ops/activations.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/native_or.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -35,6 +36,7 @@ constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) 
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis) {
+  if (autocasting()) [[unlikely]] return in_f32(softmax, x, axis);
   static constexpr auto kRule = rule("softmax", gradient<kOutput, kPayload>(softmax_grad));
   require_floating("softmax", x);
   const int at = normal_axis(axis, std::max(1, x.rank()), "softmax");
@@ -129,6 +131,7 @@ Tensor computed_elu(const Tensor& x, double alpha) {
 }  // namespace
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
+  if (autocasting()) [[unlikely]] return in_f32(softplus, x, beta, threshold);
   static constexpr auto kRule =
       rule("softplus", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, const Softplus& how) {
              const Tensor scaled = mul(x, how.beta);

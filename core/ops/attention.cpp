@@ -1,6 +1,7 @@
 #include <plugrad/ops/attention.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/fused_attention.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -82,6 +83,9 @@ Tensor attention_weights(const Tensor& scores, const Tensor& mask, bool causal) 
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
                                     double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(scaled_dot_product_attention, query, key, value, attn_mask, dropout_p, is_causal, scale,
+                            enable_gqa);
   require_fitting(query, key, value);
   require_mask(query, attn_mask, is_causal);
   for (const Tensor* each : {&key, &value})

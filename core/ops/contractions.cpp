@@ -1,6 +1,7 @@
 #include <plugrad/ops/contractions.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -143,19 +144,24 @@ Tensor added(const char* name, const Tensor& x, const Tensor& product, Number be
 }  // namespace
 
 Tensor addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2, Number beta, Number alpha) {
+  if (autocasting()) [[unlikely]] return in_low_precision(addmm, x, mat1, mat2, beta, alpha);
   return added("addmm", x, product_of_ranks("addmm", mat1, 2, mat2, 2), beta, alpha);
 }
 Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, Number beta, Number alpha) {
+  if (autocasting()) [[unlikely]] return in_low_precision(addmv, x, mat, vec, beta, alpha);
   return added("addmv", x, product_of_ranks("addmv", mat, 2, vec, 1), beta, alpha);
 }
 Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
+  if (autocasting()) [[unlikely]] return in_low_precision(baddbmm, x, batch1, batch2, beta, alpha);
   return added("baddbmm", x, product_of_ranks("baddbmm", batch1, 3, batch2, 3), beta, alpha);
 }
 Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
+  if (autocasting()) [[unlikely]] return in_low_precision(addbmm, x, batch1, batch2, beta, alpha);
   const Tensor products = product_of_ranks("addbmm", batch1, 3, batch2, 3);
   return added("addbmm", x, cast(sum(products, {0}), products.dtype()), beta, alpha);
 }
 Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta, Number alpha) {
+  if (autocasting()) [[unlikely]] return in_low_precision(addr, x, vec1, vec2, beta, alpha);
   return added("addr", x, outer(vec1, vec2), beta, alpha);
 }
 
@@ -277,6 +283,7 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
 }
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+  if (autocasting()) [[unlikely]] return in_low_precision(bilinear, input1, input2, weight, bias);
   for (const Tensor* each : {&input1, &input2, &weight}) require_defined(*each, "bilinear");
   bool fits = weight.rank() == 3 && input1.rank() && input1.rank() == input2.rank() && input1.size(-1) == weight.size(1) &&
               input2.size(-1) == weight.size(2);

@@ -1,6 +1,7 @@
 #include <plugrad/ops/convolution.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/convolve.hpp>
 #include <core/ops/spatial.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -49,6 +50,12 @@ Shape convolved_shape(const char* name, const Tensor& x, const Tensor& weight, c
 
 Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias, int axes,
                    const Settings& how) {
+  if (autocasting()) [[unlikely]] {
+    const auto computed = [&](const Tensor& in, const Tensor& by, const Tensor& plus) {
+      return convolution(name, in, by, plus, axes, how);
+    };
+    return in_low_precision(computed, x, weight, bias);
+  }
   require_fitting(name, x, weight, axes, how.groups, false);
   require_bias(name, bias, weight.size(0));
   const bool batched = x.rank() == axes + 2;
@@ -127,6 +134,8 @@ Shape transposed_shape(const char* name, const Tensor& x, const Tensor& weight, 
 
 Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const Shape& output_padding, const Settings& how) {
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(transposed_convolution, name, x, weight, bias, output_padding, how);
   const int axes = how.stride.rank();
   const Shape extra = per_axis(name, "output_padding", output_padding, axes, 0);
   require_fitting(name, x, weight, axes, how.groups, true);

@@ -1,5 +1,6 @@
 #include <plugrad/ops/elementwise.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -177,12 +178,14 @@ Tensor integer_power(const Tensor& a, const Tensor& b) {
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowBase, kPowExponent);
+  if (autocasting()) [[unlikely]] return in_f32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
   if (!is_together(a, b)) [[unlikely]] return promoted("pow", a, b, pow);
   if (!is_floating(dtype_of(a))) [[unlikely]] return integer_power(a, b);
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
 Tensor pow(const Tensor& a, Number b) {
   static constexpr auto kRule = rule("**", kPowToNumber);
+  if (autocasting()) [[unlikely]] return in_f32([b](const Tensor& x) { return pow(x, b); }, a);
   require(Op::POW, a);
   if (!is_floating(dtype_of(a))) [[unlikely]] {
     const Tensor x = promoted(a, b);
@@ -192,6 +195,7 @@ Tensor pow(const Tensor& a, Number b) {
 }
 Tensor pow(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowOfNumber);
+  if (autocasting()) [[unlikely]] return in_f32([a](const Tensor& x) { return pow(a, x); }, b);
   require(Op::POW, b);
   if (!is_floating(dtype_of(b))) [[unlikely]] {
     if (a.floating()) return pow(a, promoted_to_floating(b));

@@ -1,6 +1,7 @@
 // Elementwise functions of one tensor.
 #include <plugrad/ops/elementwise.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/native_or.hpp>
 #include <plugrad/sdk/functions.hpp>
 
@@ -51,12 +52,14 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(exp, x);
   static constexpr auto kRule =
       rule("exp", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, y); }));
   return differentiable(kRule, floating(Op::EXP, x), x);
 }
 
 Tensor log(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(log, x);
   static constexpr auto kRule =
       rule("log", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, x); }));
   return differentiable(kRule, floating(Op::LOG, x), x);

@@ -1,6 +1,7 @@
 #include <plugrad/ops/layers.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>
@@ -19,6 +20,7 @@ Tensor rows_times(const Tensor& x, const Tensor& matrix) {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (autocasting()) [[unlikely]] return in_low_precision(linear, x, weight, bias);
   require_floating("linear", x);
   require_floating("linear", weight);
   if (!x.rank() || weight.rank() < 1 || weight.rank() > 2 || x.size(-1) != weight.size(-1))

@@ -1,5 +1,6 @@
 #include <plugrad/ops/reduce.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/loss.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -28,6 +29,7 @@ Tensor composed_log_softmax(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor log_softmax(const Tensor& x, int axis) {
+  if (autocasting()) [[unlikely]] return in_f32(log_softmax, x, axis);
   static constexpr auto kRule = rule("log_softmax", gradient<kOutput, kPayload>(log_softmax_grad));
   require(Op::LOG_SOFTMAX, x);
   require_floating(Op::LOG_SOFTMAX, dtype_of(x));
@@ -79,6 +81,8 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const Tensor& weight,
                      std::optional<int64_t> ignore_index, double label_smoothing) {
+  if (autocasting()) [[unlikely]]
+    return in_f32(cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
   require_defined(logits, "cross_entropy");
   require_defined(targets, "cross_entropy");
   require_floating(Op::CROSS_ENTROPY, dtype_of(logits));

@@ -1,6 +1,7 @@
 #include <plugrad/ops/losses.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/loss.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -36,17 +37,20 @@ void require_alike(const char* name, const Tensor& x, const Tensor& target) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(mse_loss, x, target, reduction);
   require_alike("mse_loss", x, target);
   const Tensor difference = sub(x, target);
   return reduced(mul(difference, difference), reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(l1_loss, x, target, reduction);
   require_alike("l1_loss", x, target);
   return reduced(abs(sub(x, target)), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
+  if (autocasting()) [[unlikely]] return in_f32(huber_loss, x, target, reduction, delta);
   require_alike("huber_loss", x, target);
   if (!(delta > 0)) refuse("huber_loss", "delta is " + std::to_string(delta) + ": it must be positive");
   const Tensor difference = sub(x, target), distance = abs(difference);
@@ -55,6 +59,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
+  if (autocasting()) [[unlikely]] return in_f32(smooth_l1_loss, x, target, reduction, beta);
   require_alike("smooth_l1_loss", x, target);
   if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + std::to_string(beta) + ": expected 0 or more");
   if (beta == 0) return l1_loss(x, target, reduction);
@@ -88,12 +93,14 @@ Tensor entropy_of(const Tensor& x, const Tensor& target) {
 }  // namespace
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy, x, target, weight, reduction);
   require_alike("binary_cross_entropy", x, target);
   const Tensor losses = entropy_of(x, target);
   return reduced(weight.defined() ? mul(losses, weight) : losses, reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(poisson_nll_loss, x, target, log_input, full, eps, reduction);
   require_alike("poisson_nll_loss", x, target);
   Tensor losses = log_input ? sub(exp(x), mul(target, x)) : sub(x, mul(target, log(add(x, eps))));
   if (full) {
@@ -106,6 +113,7 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, b
 
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full, double eps,
                          Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(gaussian_nll_loss, x, target, var, full, eps, reduction);
   require_floating("gaussian_nll_loss", x);
   require_floating("gaussian_nll_loss", target);
   require_floating("gaussian_nll_loss", var);
@@ -120,6 +128,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 // -ln(sigmoid(x)) is softplus(-x), and -ln(1 - sigmoid(x)) is x + softplus(-x).
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
   require_alike("binary_cross_entropy_with_logits", x, target);
   Tensor positive = softplus(neg(x), 1, std::numeric_limits<double>::infinity());
   if (pos_weight.defined()) positive = mul(positive, add(mul(sub(pos_weight, 1), target), 1));
@@ -129,6 +138,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
+  if (autocasting()) [[unlikely]] return in_f32(kl_div, x, target, reduction, log_target);
   require_alike("kl_div", x, target);
   if (reduction == Reduction::batchmean) {
     const Tensor total = kl_div(x, target, Reduction::sum, log_target);
@@ -198,6 +208,7 @@ Tensor counted(const Tensor& counts, const Tensor& losses) { return where(eq(cou
 
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore_index,
                 Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(nll_loss, x, target, weight, ignore_index, reduction);
   require_classes("nll_loss", x, target, weight);
   const Targets targets = targets_of(target, x.dtype(), {weight, ignore_index});
   const Tensor losses = counted(targets.counts, neg(picked(class_rows(x), targets.index)));

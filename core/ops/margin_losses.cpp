@@ -1,6 +1,7 @@
 #include <plugrad/ops/margin_losses.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/loss.hpp>
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -23,12 +24,14 @@ void require_alike(const char* name, const Tensor& x, const Tensor& target) {
 }  // namespace
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(hinge_embedding_loss, x, target, margin, reduction);
   require_alike("hinge_embedding_loss", x, target);
   const Tensor apart = where(ne(target, 1), relu(sub(margin, x)), 0), near = where(ne(target, -1), x, 0);
   return reduced(add(apart, near), reduction);
 }
 
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(margin_ranking_loss, x1, x2, target, margin, reduction);
   require_floating("margin_ranking_loss", x1);
   require_floating("margin_ranking_loss", x2);
   require_defined(target, "margin_ranking_loss");
@@ -40,6 +43,7 @@ Tensor product_of_last(const Tensor& a, const Tensor& b) { return sum(mul(a, b),
 }  // namespace
 
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(cosine_embedding_loss, x1, x2, target, margin, reduction);
   constexpr const char* kName = "cosine_embedding_loss";
   require_alike(kName, x1, x2);
   require_defined(target, kName);
@@ -54,6 +58,8 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
                            double eps, bool swap, Reduction reduction) {
+  if (autocasting()) [[unlikely]]
+    return in_f32(triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap, reduction);
   const Tensor near = pairwise_distance(anchor, positive, p, eps);
   Tensor far = pairwise_distance(anchor, negative, p, eps);
   if (swap) far = minimum(far, pairwise_distance(positive, negative, p, eps));
@@ -77,6 +83,7 @@ Tensor reduced_rows(const Tensor& losses, const Tensor& x, Reduction reduction) 
 
 Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, double margin, const Tensor& weight,
                          Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(multi_margin_loss, x, target, p, margin, weight, reduction);
   constexpr const char* kName = "multi_margin_loss";
   const Tensor rows = rows_of(kName, x);
   require_integer(kName, target, "target");
@@ -93,6 +100,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
 }
 
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(multilabel_margin_loss, x, target, reduction);
   constexpr const char* kName = "multilabel_margin_loss";
   require_alike(kName, x, target);
   require_integer(kName, target, "target");
@@ -110,11 +118,13 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
 // --- Smooth margins.
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(soft_margin_loss, x, target, reduction);
   require_alike("soft_margin_loss", x, target);
   return reduced(neg(logsigmoid(mul(x, target))), reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  if (autocasting()) [[unlikely]] return in_f32(multilabel_soft_margin_loss, x, target, weight, reduction);
   constexpr const char* kName = "multilabel_soft_margin_loss";
   require_alike(kName, x, target);
   if (!x.rank()) refuse(kName, "x has rank 0: expected an axis of classes");

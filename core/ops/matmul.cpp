@@ -1,5 +1,6 @@
 #include <plugrad/ops/matmul.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/views.hpp>
@@ -73,6 +74,7 @@ Tensor matrices(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
   if (!is_together(a, b)) [[unlikely]] return promoted("matmul", a, b, matmul);
   if (!a.rank() || !b.rank()) refuse(a, b, "an operand has rank 0");
   const bool row = a.rank() == 1, column = b.rank() == 1;

@@ -1,6 +1,7 @@
 #include <plugrad/ops/normalization.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/fused_norms.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -79,6 +80,7 @@ bool is_alike(const Tensor& x, const Tensor& parameter) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  if (autocasting()) [[unlikely]] return in_f32(layer_norm, x, normalized_shape, weight, bias, eps);
   require_floating("layer_norm", x);
   const Shape axes = last_axes("layer_norm", x, normalized_shape);
   require_shape("layer_norm", "weight", weight, normalized_shape);
@@ -93,6 +95,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 }
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps) {
+  if (autocasting()) [[unlikely]] return in_f32(rms_norm, x, normalized_shape, weight, eps);
   require_floating("rms_norm", x);
   const Shape axes = last_axes("rms_norm", x, normalized_shape);
   require_shape("rms_norm", "weight", weight, normalized_shape);
@@ -134,6 +137,7 @@ void move_towards(Tensor running, const Tensor& value, double momentum) {
 }  // namespace
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
+  if (autocasting()) [[unlikely]] return in_f32(group_norm, x, num_groups, weight, bias, eps);
   require_channels("group_norm", x, weight, bias);
   if (num_groups < 1 || x.size(1) % num_groups)
     refuse("group_norm", std::to_string(num_groups) + " groups do not divide the channels of " + x.shape().text() +
@@ -156,6 +160,13 @@ double elements_of_channel(const Tensor& x) {
 
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, double momentum, double eps) {
+  if (autocasting()) [[unlikely]] {
+    // The running values are written, so they are no copies.
+    const auto normalised = [&](const Tensor& wide) {
+      return batch_norm(wide, running_mean, running_var, weight, bias, training, momentum, eps);
+    };
+    return in_f32(normalised, x);
+  }
   require_channels("batch_norm", x, weight, bias);
   require_shape("batch_norm", "running_mean", running_mean, {x.size(1)});
   require_shape("batch_norm", "running_var", running_var, {x.size(1)});
@@ -186,6 +197,12 @@ Tensor of_instances(const Tensor& given, int64_t n) {
 
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, double momentum, double eps) {
+  if (autocasting()) [[unlikely]] {
+    const auto normalised = [&](const Tensor& wide) {
+      return instance_norm(wide, running_mean, running_var, weight, bias, use_input_stats, momentum, eps);
+    };
+    return in_f32(normalised, x);
+  }
   if (!use_input_stats) return batch_norm(x, running_mean, running_var, weight, bias, false, momentum, eps);
   require_channels("instance_norm", x, weight, bias);
   require_shape("instance_norm", "running_mean", running_mean, {x.size(1)});
@@ -204,6 +221,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  if (autocasting()) [[unlikely]] return in_f32(local_response_norm, x, size, alpha, beta, k);
   constexpr const char* kName = "local_response_norm";
   require_floating(kName, x);
   if (x.rank() < 3 || size < 1)

@@ -1,5 +1,6 @@
 #include <plugrad/ops/powers.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -36,13 +37,29 @@ Tensor square(const Tensor& x) {
   if (x.dtype() == DType::boolean) return cast(x, DType::i64);
   return mul(x, x);
 }
-Tensor reciprocal(const Tensor& x) { return div(1, x); }
-Tensor rsqrt(const Tensor& x) { return div(1, sqrt(x)); }
-Tensor exp2(const Tensor& x) { return pow(2.0, x); }
-Tensor log2(const Tensor& x) { return mul(log(x), std::numbers::log2e); }
-Tensor log10(const Tensor& x) { return mul(log(x), std::numbers::log10e); }
+Tensor reciprocal(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(reciprocal, x);
+  return div(1, x);
+}
+Tensor rsqrt(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(rsqrt, x);
+  return div(1, sqrt(x));
+}
+Tensor exp2(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(exp2, x);
+  return pow(2.0, x);
+}
+Tensor log2(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(log2, x);
+  return mul(log(x), std::numbers::log2e);
+}
+Tensor log10(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(log10, x);
+  return mul(log(x), std::numbers::log10e);
+}
 
 Tensor expm1(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(expm1, x);
   static constexpr auto kRule =
       rule("expm1", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, add(y, 1)); }));
   require_defined(x, "expm1");
@@ -51,6 +68,7 @@ Tensor expm1(const Tensor& x) {
 }
 
 Tensor log1p(const Tensor& x) {
+  if (autocasting()) [[unlikely]] return in_f32(log1p, x);
   static constexpr auto kRule =
       rule("log1p", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, add(x, 1)); }));
   require_defined(x, "log1p");

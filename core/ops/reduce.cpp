@@ -1,5 +1,6 @@
 #include <plugrad/ops/reduce.hpp>
 
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -88,6 +89,7 @@ Tensor extremum(Op op, const ExtremumRule& rule, const Tensor& x, const Shape& a
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocasting()) [[unlikely]] return in_f32(sum, x, axes, keepdim);
   static constexpr auto kRule =
       rule("sum", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, unsigned mask) {
              return expand(with_kept_axes(grad, shape, mask), shape);
@@ -99,6 +101,7 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocasting()) [[unlikely]] return in_f32(mean, x, axes, keepdim);
   require_defined(x, "mean");
   // The sum of halves may not be one although their mean is.
   if (const DType wide = accumulator_of(x.dtype()); is_floating(wide) && wide != x.dtype())

@@ -1,6 +1,7 @@
 #include <plugrad/ops/scans.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arithmetic.hpp>
@@ -62,12 +63,14 @@ Tensor sums_along(const Tensor& x, const Sums& how) {
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int axis) {
+  if (autocasting()) [[unlikely]] return in_f32(cumsum, x, axis);
   const int along = scanned_axis("cumsum", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
   return sums_along(x, {along, false});
 }
 
 Tensor cumprod(const Tensor& x, int axis) {
+  if (autocasting()) [[unlikely]] return in_f32(cumprod, x, axis);
   const int along = scanned_axis("cumprod", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
   // A product of halves may be one although a part of it is infinite.
@@ -77,6 +80,7 @@ Tensor cumprod(const Tensor& x, int axis) {
 }
 
 Tensor logcumsumexp(const Tensor& x, int axis) {
+  if (autocasting()) [[unlikely]] return in_f32(logcumsumexp, x, axis);
   require_floating("logcumsumexp", x);
   const int along = scanned_axis("logcumsumexp", x, axis);
   if (!x.rank()) return clone(x);

@@ -1,6 +1,7 @@
 #include <plugrad/ops/statistics.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -37,6 +38,7 @@ double extent_of(const Tensor& x, const Shape& axes) {
 }  // namespace
 
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocasting()) [[unlikely]] return in_f32(logsumexp, x, axes, keepdim);
   require_floating("logsumexp", x);
   const Shape over = normal_axes(axes, x.rank(), "logsumexp");
   if (!x.count()) return log(sum(exp(x), over, keepdim));
@@ -70,6 +72,7 @@ Tensor product_of_last(Tensor x) {
 }  // namespace
 
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocasting()) [[unlikely]] return in_f32(prod, x, axes, keepdim);
   require_defined(x, "prod");
   // A product of halves may be one although a part of it is infinite.
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
@@ -92,6 +95,7 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
 // --- Moments and norms.
 
 Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
+  if (autocasting()) [[unlikely]] return in_f32(var, x, axes, keepdim, correction);
   require_floating("var", x);
   const Shape over = normal_axes(axes, x.rank(), "var");
   const double count = extent_of(x, over);
@@ -100,11 +104,13 @@ Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) 
 }
 
 Tensor stddev(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
+  if (autocasting()) [[unlikely]] return in_f32(stddev, x, axes, keepdim, correction);
   require_floating("stddev", x);
   return cast(power_but_zero(var(at_least_f32(x), axes, keepdim, correction), 0.5), x.dtype());
 }
 
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
+  if (autocasting()) [[unlikely]] return in_f32(norm, x, p, axes, keepdim);
   require_floating("norm", x);
   if (p == kInfinity) return max(abs(x), axes, keepdim);
   if (p == -kInfinity) return min(abs(x), axes, keepdim);

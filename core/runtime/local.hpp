@@ -69,6 +69,7 @@ struct Local {
   bool short_of_memory = false;  // a kernel declined the current op for lack of memory
   void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
   const void* anomaly = nullptr;
+  void* autocast = nullptr;
 
   Local();
   ~Local();

@@ -36,11 +36,12 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
-from . import (array_api as array_api, autograd as autograd, data as data, files as files, linalg as linalg,
+from . import (amp as amp, array_api as array_api, autograd as autograd, data as data, files as files, linalg as linalg,
                masked as masked, nn as nn, optim as optim, special as special, text as text, training as training,
                windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
+from .amp import autocast as autocast
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
                        hessian as hessian, inference_mode as inference_mode, jacobian as jacobian, jvp as jvp,

@@ -1,6 +1,7 @@
 // The whole API except files and data sets, whose headers are in plugrad/io, and linear algebra: plugrad/ops/linalg.hpp.
 #pragma once
 #include <plugrad/autograd/anomaly.hpp>
+#include <plugrad/autograd/autocast.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/checkpoint.hpp>
 #include <plugrad/autograd/draw.hpp>
@@ -10,6 +11,7 @@
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/convolutions.hpp>
+#include <plugrad/nn/grad_scaler.hpp>
 #include <plugrad/nn/init.hpp>
 #include <plugrad/nn/layers.hpp>
 #include <plugrad/nn/module.hpp>

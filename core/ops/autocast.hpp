@@ -1,0 +1,32 @@
+// What an Autocast does to the operands of functions. A function that it concerns begins with
+//   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
+#pragma once
+#include <core/autograd/autocast.hpp>
+
+namespace plugrad {
+
+// x in the region's dtype; in f32 if x is bf16 or f16. x itself if it is undefined, has another kind of dtype, or lies on
+// a device that the region leaves alone.
+Tensor narrowed(const Tensor& x);
+Tensor widened(const Tensor& x);
+
+namespace detail {
+inline bool is_f64(const Tensor& x) { return x.defined() && x.dtype() == DType::f64; }
+template <class T> bool is_f64(const T&) { return false; }
+template <class T> const T& narrowed_argument(const T& other) { return other; }
+template <class T> const T& widened_argument(const T& other) { return other; }
+inline Tensor narrowed_argument(const Tensor& x) { return narrowed(x); }
+inline Tensor widened_argument(const Tensor& x) { return widened(x); }
+}  // namespace detail
+
+// f with its tensors converted, outside the region.
+template <class F, class... A> auto in_low_precision(F f, const A&... arguments) {
+  const WithoutAutocast plain;
+  return (detail::is_f64(arguments) || ...) ? f(arguments...) : f(detail::narrowed_argument(arguments)...);
+}
+template <class F, class... A> auto in_f32(F f, const A&... arguments) {
+  const WithoutAutocast plain;
+  return f(detail::widened_argument(arguments)...);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,65 @@
+// Mixed precision. plugrad/amp.py makes a context manager of the guard.
+#include <python/binding.hpp>
+
+namespace plugrad::python {
+namespace {
+
+nb::dict state_of(const nn::GradScaler& scaler) {
+  nb::dict state;
+  state["scale"] = scaler.get_scale();
+  state["growth_factor"] = scaler.options().growth_factor;
+  state["backoff_factor"] = scaler.options().backoff_factor;
+  state["growth_interval"] = scaler.options().growth_interval;
+  state["_growth_tracker"] = scaler.growth_tracker();
+  return state;
+}
+
+void load_state(nn::GradScaler& scaler, const nb::dict& state) {
+  for (const char* name : {"scale", "_growth_tracker"})
+    if (!state.contains(name))
+      throw nb::key_error(
+          (std::string("[GradScaler] the state has no '") + name + "': pass what state_dict() returned").c_str());
+  scaler.load_state(nb::cast<double>(state["scale"]), nb::cast<int64_t>(state["_growth_tracker"]));
+}
+
+void bind_scaler(nb::module_& m) {
+  using nn::GradScaler;
+  nb::class_<GradScaler>(m, "GradScaler",
+                         "Multiplies losses by a factor, so that gradients which f16 would round to 0 survive, divides\n"
+                         "the gradients by it again, and skips the step if one of them is not finite. A skipped step\n"
+                         "lowers the factor, and growth_interval steps without one raise it, as in PyTorch.")
+      .def(
+          "__init__",
+          [](GradScaler* self, double init_scale, double growth_factor, double backoff_factor, int64_t growth_interval,
+             bool enabled) {
+            new (self) GradScaler({init_scale, growth_factor, backoff_factor, growth_interval, enabled});
+          },
+          nb::arg("init_scale") = 65536.0, nb::arg("growth_factor") = 2.0, nb::arg("backoff_factor") = 0.5,
+          nb::arg("growth_interval") = 2000, nb::arg("enabled") = true)
+      .def("scale", &GradScaler::scale, nb::arg("loss"), "Returns the loss times the factor, in f32 at least.")
+      .def("unscale_", &GradScaler::unscale_, nb::arg("optimizer"),
+           "Divides the gradients of the optimiser's parameters by the factor, in place: call it before clipping them.")
+      .def("step", &GradScaler::step, nb::arg("optimizer"),
+           "Makes the optimiser's step if all gradients are finite, and returns whether they are.")
+      .def("update", &GradScaler::update, "Adapts the factor to the steps since the last call.")
+      .def("get_scale", &GradScaler::get_scale, "The factor; 1 if the scaler is not enabled.")
+      .def(
+          "is_enabled", [](const GradScaler& self) { return self.options().enabled; }, "Whether it does anything.")
+      .def("state_dict", state_of, "Returns what a checkpoint needs.")
+      .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores what state_dict returned.");
+}
+}  // namespace
+
+void bind_amp(nb::module_& m) {
+  nb::class_<Autocast>(m, "_Autocast")
+      .def("__init__", [](Autocast* self, const DTypeLike& dtype, bool enabled, const std::string& device, bool cache) {
+        new (self) Autocast({dtype.get(DType::bf16), enabled, device, cache});
+      });
+  m.def("is_autocast_enabled", &autocast_enabled, "Whether this thread is inside `with autocast():`.");
+  m.def(
+      "get_autocast_dtype", [] { return DTypeObject{autocast_dtype()}; },
+      "The dtype of products in this thread's innermost autocast; bf16 outside.");
+  bind_scaler(m);
+}
+
+}  // namespace plugrad::python
