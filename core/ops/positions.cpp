@@ -28,7 +28,17 @@ DType position_dtype(const Tensor& on, int64_t end) {
   return end > kExactInF32 || adds_integers(device_of(on)) ? DType::i64 : DType::f32;
 }
 
+namespace {
+// To look whether an index is negative costs less than to wrap all of them, unless the host would wait for the answer.
+bool none_is_negative(const Tensor& index) {
+  const DeviceState& device = device_of(index);
+  return device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count() &&
+         min(index).item<int64_t>() >= 0;
+}
+}  // namespace
+
 Tensor wrap_indices(const Tensor& index, int64_t extent) {
+  if (none_is_negative(index)) return index;
   const Tensor given = cast(index, position_dtype(index, extent)), shifted = add(given, extent);
   return cast(where(lt(given, 0), where(lt(shifted, 0), given, shifted), given), DType::i64);
 }

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Compares whole models with PyTorch in one run: rounds in turns, medians, and the spread.
+
+    bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 5] [--out FILE]
+
+The same code computes each model in both libraries, with random weights, on which no time depends. PyTorch has its fused
+optimisers and its inference mode. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token
+after 128 to 160 others.
+"""
+import argparse
+import math
+import os
+import sys
+
+import turns
+
+
+class Net:
+    """Weights by name, made as they are first asked for."""
+
+    def __init__(self, make):
+        self.make, self.weights = make, {}
+
+    def __call__(self, name, *shape):
+        if name not in self.weights:
+            self.weights[name] = self.make(*shape)
+        return self.weights[name]
+
+
+# --- The models: `t` is a library (see Torch and Plugrad), whose `lib` and `F` have PyTorch's names.
+
+def cnn(t, net, images, labels):
+    """PyTorch's example for MNIST: the loss of a batch."""
+    x = t.F.relu(t.F.conv2d(images, net("c1", 32, 1, 3, 3), net("b1", 32)))
+    x = t.F.relu(t.F.conv2d(x, net("c2", 64, 32, 3, 3), net("b2", 64)))
+    x = t.F.dropout(t.F.max_pool2d(x, 2), 0.25, True).flatten(1)
+    x = t.F.dropout(t.F.relu(t.F.linear(x, net("l1", 128, 9216), net("b3", 128))), 0.5, True)
+    return t.F.cross_entropy(t.F.linear(x, net("l2", 10, 128), net("b4", 10)), labels)
+
+
+def heads_of(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
+
+
+def gpt(t, net, ids, targets, layers=4, heads=4, width=128):
+    """nanoGPT's configuration for a CPU: the loss of a batch."""
+    places = net("places", 64, width)
+    x = t.F.embedding(ids, net("characters", 65, width)) + places
+    for i in range(layers):
+        h = t.F.layer_norm(x, (width,), net(f"n1.{i}", width))
+        q, k, v = (heads_of(each, heads) for each in t.F.linear(h, net(f"qkv{i}", 3 * width, width)).chunk(3, -1))
+        y = t.F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + t.F.linear(y, net(f"o{i}", width, width))
+        h = t.F.layer_norm(x, (width,), net(f"n2.{i}", width))
+        x = x + t.F.linear(t.F.gelu(t.F.linear(h, net(f"up{i}", 4 * width, width))), net(f"down{i}", width, 4 * width))
+    x = t.F.layer_norm(x, (width,), net("n", width))
+    return t.F.cross_entropy(t.F.linear(x, net("characters", 65, width)).flatten(0, 1), targets.flatten())
+
+
+def minilm(t, net, ids, mask, width=384, heads=12, layers=6):
+    """MiniLM-L6: the embeddings of sentences. mask: (n, l), 1 for tokens."""
+    n, length = ids.shape
+
+    def linear(x, name, out, into):
+        return t.F.linear(x, net(name + ".w", out, into), net(name + ".b", out))
+
+    def norm(x, name):
+        return t.F.layer_norm(x, (width,), net(name + ".w", width), net(name + ".b", width), 1e-12)
+    x = norm(t.F.embedding(ids, net("words", 30522, width)) + net("places", 512, width)[:length] + net("kind", width), "e")
+    seen = (mask > 0).reshape(n, 1, 1, length).expand(n, 1, length, length)
+    for i in range(layers):
+        q, k, v = (heads_of(linear(x, f"{name}{i}", width, width), heads) for name in "qkv")
+        y = t.F.scaled_dot_product_attention(q, k, v, seen).transpose(1, 2).flatten(2)
+        x = norm(x + linear(y, f"o{i}", width, width), f"n1.{i}")
+        x = norm(x + linear(t.F.gelu(linear(x, f"up{i}", 4 * width, width)), f"down{i}", width, 4 * width), f"n2.{i}")
+    weights = mask.unsqueeze(-1).to(x.dtype)
+    return t.F.normalize((x * weights).sum(1) / weights.sum(1), dim=-1)
+
+
+class Llama:
+    """SmolLM2-135M's shape, with the keys and values of earlier tokens."""
+
+    WIDTH, HEADS, KV, LAYERS, INNER, WORDS, CONTEXT = 576, 9, 3, 30, 1536, 49152, 1024
+
+    def __init__(self, t, net):
+        self.t, self.net, self.extent = t, net, self.WIDTH // self.HEADS
+        self.caches = [[t.zeros(1, self.KV, self.CONTEXT, self.extent) for _ in range(2)] for _ in range(self.LAYERS)]
+        angles = [[place / 10000 ** (2 * i / self.extent) for i in range(self.extent // 2)] for place in range(self.CONTEXT)]
+        self.cos, self.sin = (t.tensor([[f(a) for a in row] for row in angles]) for f in (math.cos, math.sin))
+
+    def linear(self, x, name, out, into):
+        return self.t.F.linear(x, self.net(name, out, into))
+
+    def norm(self, x, name):
+        return self.t.F.rms_norm(x, (self.WIDTH,), self.net(name, self.WIDTH), 1e-5)
+
+    def __call__(self, ids, at):
+        """ids (1, l) -> the logits behind the last one."""
+        t, end = self.t, at + ids.shape[1]
+        cos, sin = self.cos[at:end], self.sin[at:end]
+        x = t.F.embedding(ids, self.net("words", self.WORDS, self.WIDTH))
+        for i, (keys, values) in enumerate(self.caches):
+            h, kv = self.norm(x, f"n1.{i}"), self.KV * self.extent
+            q, k, v = (heads_of(self.linear(h, f"{name}{i}", out, self.WIDTH), heads)
+                       for name, out, heads in (("q", self.WIDTH, self.HEADS), ("k", kv, self.KV), ("v", kv, self.KV)))
+            q, k = t.rotated(q, cos, sin), t.rotated(k, cos, sin)
+            keys[:, :, at:end], values[:, :, at:end] = k, v
+            y = t.F.scaled_dot_product_attention(q, keys[:, :, :end], values[:, :, :end], is_causal=at == 0,
+                                                 enable_gqa=True)
+            x = x + self.linear(y.transpose(1, 2).flatten(2), f"o{i}", self.WIDTH, self.WIDTH)
+            h = self.norm(x, f"n2.{i}")
+            gate, up = (self.linear(h, f"{name}{i}", self.INNER, self.WIDTH) for name in "gu")
+            gated = t.F.silu(gate) * up
+            x = x + self.linear(gated, f"d{i}", self.WIDTH, self.INNER)
+        return self.linear(self.norm(x[:, -1:], "n"), "words", self.WORDS, self.WIDTH)
+
+
+# --- The rows.
+
+def training_row(t, model, optimizer_of, *data):
+    net = Net(lambda *shape: t.parameter(*shape))
+    model(t, net, *data)
+    optimizer = optimizer_of(list(net.weights.values()))
+
+    def step():
+        loss = model(t, net, *data)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return step
+
+
+def decoding_row(t, dtype, llama):
+    token, at = t.indices(llama.WORDS, 1, 1), [128]
+
+    def step():
+        at[0] = 128 + (at[0] - 127) % 32
+        return t.argmax(llama(token, at[0]))
+    return t.quietly(step)
+
+
+def rows_of(t):
+    rows = {
+        "CNN, training, batch 128": training_row(t, cnn, t.adam, t.randn(128, 1, 28, 28), t.indices(10, 128)),
+        "nanoGPT, training, 12x64": training_row(t, gpt, t.adamw, t.indices(65, 12, 64), t.indices(65, 12, 64)),
+    }
+    for dtype in ("f32", "bf16"):
+        make = Net(lambda *shape, dtype=dtype: t.weight(dtype, *shape))
+        for n, length in ((1, 32), (32, 128)):
+            ids, mask = t.indices(30000, n, length), t.ones(n, length)
+            run = lambda ids=ids, mask=mask, make=make: minilm(t, make, ids, mask)  # noqa: E731
+            rows[f"MiniLM {n}x{length}, {dtype}"] = t.quietly(run)
+        part = t.within(dtype)
+        llama = Llama(part, Net(lambda *shape, dtype=dtype: t.weight(dtype, *shape)))
+        prompt = t.indices(llama.WORDS, 1, 512)
+        rows[f"SmolLM2, prefill 512, {dtype}"] = t.quietly(lambda llama=llama, prompt=prompt: t.argmax(llama(prompt, 0)))
+        rows[f"SmolLM2, decode, {dtype}"] = decoding_row(t, dtype, llama)
+    return rows
+
+
+# --- The libraries.
+
+class Library:
+    DTYPES: dict = {}
+
+    def within(self, dtype):
+        """The library with another dtype of zeros and tensors."""
+        other = type(self)()
+        other.dtype = self.DTYPES[dtype]
+        return other
+
+    def weight(self, dtype, *shape):
+        return (self.lib.randn(shape) * 0.02).to(dtype=self.DTYPES[dtype])
+
+    def parameter(self, *shape):
+        made = self.lib.randn(shape) * 0.02 if len(shape) > 1 else self.lib.ones(shape)
+        return made.detach().requires_grad_()
+
+    def zeros(self, *shape):
+        return self.lib.zeros(shape, dtype=self.dtype)
+
+    def ones(self, *shape):
+        return self.lib.ones(shape)
+
+    def randn(self, *shape):
+        return self.lib.randn(shape)
+
+    def indices(self, high, *shape):
+        return self.lib.randint(0, high, shape)
+
+    def tensor(self, data):
+        return self.lib.tensor(data).to(dtype=self.dtype)
+
+    def argmax(self, x):
+        return int(x.argmax())
+
+
+class Torch(Library):
+    def __init__(self):
+        import torch
+        self.lib, self.F, self.dtype = torch, torch.nn.functional, torch.float32
+        self.DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+    def adam(self, parameters):
+        return self.lib.optim.Adam(parameters, 1e-3, fused=True)
+
+    def adamw(self, parameters):
+        return self.lib.optim.AdamW(parameters, 1e-3, fused=True)
+
+    def quietly(self, run):
+        def quiet():
+            with self.lib.inference_mode():
+                return run()
+        return quiet
+
+    def rotated(self, x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return self.lib.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+class Plugrad(Library):
+    def __init__(self):
+        import plugrad
+        self.lib, self.F, self.dtype = plugrad, plugrad.nn.functional, "f32"
+        self.DTYPES = {"f32": "f32", "bf16": "bf16"}
+
+    def adam(self, parameters):
+        return self.lib.optim.Adam(parameters, 1e-3)
+
+    def adamw(self, parameters):
+        return self.lib.optim.AdamW(parameters, 1e-3)
+
+    def quietly(self, run):
+        def quiet():
+            with self.lib.no_grad():
+                return run()
+        return quiet
+
+    def rotated(self, x, cos, sin):
+        return self.lib.rotary_embedding(x, cos, sin)
+
+
+def torch_rows():
+    import torch
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.manual_seed(1)
+    return rows_of(Torch())
+
+
+def plugrad_rows():
+    import plugrad
+    plugrad.manual_seed(1)
+    return rows_of(Plugrad())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="")
+    turns.add_options(parser)
+    options = parser.parse_args()
+    if options.serve:
+        return turns.serve({"plugrad": plugrad_rows, "PyTorch": torch_rows}[options.serve], options.serve, turns.WALL)
+    peer = os.path.join(options.peers, "bin/python")
+    libraries = [turns.Library(name, python, __file__, options.threads)
+                 for name, python in (("plugrad", sys.executable), ("PyTorch", peer))]
+    turns.report(libraries, options, f"{options.threads} threads, elapsed time", options.only)
+
+
+if __name__ == "__main__":
+    main()
