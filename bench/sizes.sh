@@ -14,7 +14,8 @@ cmake --build "$folder/examples" --target llm > "$folder/log"
 
 # The libraries that a file loads and that a minimal Debian lacks.
 loaded_by() {
-  ldd "$1" | awk '$3 ~ "^/" {print $3}' | grep -v -e '/libplugrad' -e '/lib\(c\|m\|pthread\|dl\|rt\)\.so' -e '/ld-linux' || true
+  local system='/libplugrad|/lib(c|m|pthread|dl|rt)[.]so|/ld-linux'
+  ldd "$1" | awk '$3 ~ "^/" {print $3}' | grep -v -E "$system" || true
 }
 
 megabytes() {
