@@ -1,12 +1,17 @@
-"""Data sets, and selection of their rows."""
+"""Data sets, loaders of their batches, and selection of their rows."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from . import _plugrad
+from ._collation import default_collate as default_collate, default_convert as default_convert
+from ._datasets import (Dataset as Dataset, Subset as Subset, TensorDataset as TensorDataset,
+                        random_split as random_split)
+from ._loader import DataLoader as DataLoader
 from ._plugrad import Tensor
 
-__all__ = ["cifar10", "cifar100", "fashion_mnist", "moons", "read_idx", "read_image", "rows"]
+__all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "cifar10", "cifar100", "default_collate", "default_convert",
+           "fashion_mnist", "moons", "random_split", "read_idx", "read_image", "rows"]
 
 
 def fashion_mnist(directory: Any = None,

@@ -1,17 +1,20 @@
-"""A training loop with a progress bar. Ctrl-C ends it between two steps and keeps what was learnt."""
+"""The training loop of plugrad/training/fit.hpp, with a progress bar. Ctrl-C ends it and keeps what was learnt."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, TextIO, overload
 
-from . import _plugrad, data
+from . import _plugrad
+from ._datasets import TensorDataset
+from ._loader import DataLoader
 from ._modes import no_grad
 from ._plugrad import Tensor
 from .nn import cross_entropy
+from .nn.utils import clip_grad_norm_
 
-__all__ = ["History", "Progress", "accuracy", "batches", "fit", "shuffled"]
+__all__ = ["History", "Progress", "accuracy", "batches", "fit", "plot", "shuffled"]
 
 
 class Progress:
@@ -23,12 +26,13 @@ class Progress:
     def __init__(self, total: int, label: str = "", file: TextIO | None = None,
                  enabled: bool = True) -> None:
         self._total, self._label, self._file = max(total, 1), label, file or sys.stderr
-        self._enabled, self._done, self._text = enabled, 0, ""
+        self._enabled, self._done = enabled, 0
+        self._text: str | Callable[[], str] = ""
         self._start, self._drawn = time.monotonic(), 0.0
         self._live = enabled and hasattr(self._file, "isatty") and self._file.isatty()
 
-    def update(self, text: str = "", steps: int = 1) -> None:
-        """Advances by `steps`. The text follows the bar."""
+    def update(self, text: str | Callable[[], str] = "", steps: int = 1) -> None:
+        """Advances by `steps`. The text follows the bar; a function that returns it is called only for drawing."""
         self._done += steps
         self._text = text
         now = time.monotonic()
@@ -53,16 +57,53 @@ class Progress:
         share = min(self._done / self._total, 1.0)
         bar = "=" * int(share * self.WIDTH)
         seconds = time.monotonic() - self._start
-        parts = [self._label, f"[{bar:{self.WIDTH}}]", f"{self._done}/{self._total}", f"{seconds:.1f} s", self._text]
+        text = self._text if isinstance(self._text, str) else self._text()
+        steps = f"{self._done}/{self._total}" if self._done <= self._total else str(self._done)  # of an unknown total
+        parts = [self._label, f"[{bar:{self.WIDTH}}]", steps, f"{seconds:.1f} s", text]
         return " ".join(part for part in parts if part)
 
 
 @dataclass
 class History:
-    """The results of a run: the mean loss of each epoch, and whether Ctrl-C ended the run."""
+    """The results of a training: the mean loss of each whole epoch, before each step; what `validate` returned after each
+    epoch; and whether Ctrl-C or `stop` ended it."""
 
     losses: list[float] = field(default_factory=list)
+    validations: list[float] = field(default_factory=list)
     interrupted: bool = False
+
+    def plot(self, path: Any = None, title: str = "") -> Any:
+        """Draws the learning curves: see `plot`."""
+        return plot(self, path, title)
+
+
+def plot(history: History, path: Any = None, title: str = "") -> Any:
+    """Draws the loss and, on an axis of its own, the validation of each epoch by Matplotlib; returns its Figure.
+
+    path: where to write the picture; its suffix says the format, such as .svg or .png. Raises ImportError without
+    Matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ImportError:
+        raise ImportError("[plot] Matplotlib is not installed: pip install matplotlib") from None
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="epoch")
+    curves = [(axes, history.losses, "loss", "#2563a8")]
+    if history.validations:
+        curves.append((axes.twinx(), history.validations, "validation", "#c2571a"))
+    for each, values, name, colour in curves:
+        each.plot(range(1, len(values) + 1), values, color=colour, marker="o", markersize=3)
+        each.set_ylabel(name, color=colour)
+    if any(value > 0 for value in history.losses):
+        axes.set_ylim(bottom=min(0, *history.losses))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    if path is not None:
+        figure.savefig(path)
+    return figure
 
 
 def shuffled(count: int, seed: int, epoch: int) -> list[int]:
@@ -80,52 +121,181 @@ def batches(count: int, size: int | None, order: Sequence[int] | None = None) ->
         yield order[start:start + step]
 
 
-def _pick(x: Tensor, indices: Sequence[int]) -> Tensor:
-    return x[indices.start:indices.stop] if isinstance(indices, range) else data.rows(x, indices)
+class _MeanLoss:
+    """The mean of the losses of all samples so far. Reading a loss waits for the device, so they are read in groups."""
+
+    PENDING = 64
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[Tensor, int]] = []
+        self._total, self._rows = 0.0, 0
+
+    def add(self, loss: Tensor, rows: int) -> None:
+        self._pending.append((loss.detach(), rows))
+        if len(self._pending) == self.PENDING:
+            self._read()
+
+    def mean(self) -> float:
+        self._read()
+        return self._total / self._rows
+
+    def _read(self) -> None:
+        for loss, rows in self._pending:
+            self._total += float(loss.item()) * rows
+            self._rows += rows
+        self._pending.clear()
 
 
-def fit(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, optimizer: Any,
-        loss: Callable[[Any, Tensor], Tensor] = cross_entropy, epochs: int = 1, batch_size: int | None = None,
-        shuffle: bool = True, seed: int = 0, progress: bool = True,
-        on_epoch: Callable[[int, float], None] | None = None, scheduler: Any = None) -> History:
-    """Trains on rows of inputs and targets, in batches, or on all rows at once without batch_size.
+def _rows(batch: Any) -> int:
+    """How many samples a batch has: the rows of the first tensor in it."""
+    if isinstance(batch, Tensor):
+        return len(batch) if batch.ndim else 1
+    parts = list(batch.values()) if isinstance(batch, Mapping) else batch
+    return _rows(parts[0]) if isinstance(parts, list | tuple) and parts else 1
 
-    loss: a function of (model(inputs), targets) that returns one element. on_epoch: called with the number of the epoch and
-    its mean loss. scheduler: its step() is called after each step of the optimiser. Ctrl-C ends the training between two
-    steps and sets history.interrupted.
-    """
+
+@dataclass
+class _Loop:
+    """What each epoch of a training uses."""
+
+    loss_of: Callable[[Any], Tensor]
+    optimizer: Any
+    scheduler: Any
+    max_norm: float | None
+    stop: Callable[[], bool] | None
+    history: History
+
+    def step(self, batch: Any) -> Tensor:
+        loss = self.loss_of(batch)
+        self.optimizer.zero_grad()
+        loss.backward()
+        if self.max_norm is not None:
+            clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], self.max_norm)
+        self.optimizer.step()
+        if self.scheduler is not None:
+            self.scheduler.step()
+        return loss
+
+    def epoch(self, loader: Iterable[Any], bar: Progress) -> float | None:
+        """Trains on the batches of an epoch. Returns their mean loss, or None if `stop` ended it before its last batch."""
+        losses = _MeanLoss()
+        batches = iter(loader)
+        batch = next(batches, None)
+        if batch is None:
+            raise ValueError("[fit] the epoch has no batches: there are no samples, or drop_last leaves all of them out")
+        while batch is not None:
+            losses.add(self.step(batch), _rows(batch))
+            bar.update(lambda: f"loss {losses.mean():.4f}")
+            self.history.interrupted = self.stop is not None and self.stop()
+            batch = next(batches, None)
+            if self.history.interrupted and batch is not None:
+                return None
+        return losses.mean()
+
+
+def _loss_of_batches(model: Callable[..., Any], loss: Callable[[Any, Any], Tensor] | None) -> Callable[[Any], Tensor]:
+    def of_pair(batch: Any) -> Tensor:
+        if not isinstance(batch, list | tuple) or len(batch) < 2:
+            raise ValueError(f"[fit] a batch is a {type(batch).__name__}: a pair of inputs and targets is expected. For "
+                             "others pass loss=None, and as model a function of the batch that returns its loss")
+        *inputs, targets = batch
+        assert loss is not None
+        return loss(model(*inputs), targets)
+    return model if loss is None else of_pair
+
+
+def _batches_of(inputs: Any, targets: Any, batch_size: int | None, shuffle: bool, seed: int) -> Iterable[Any]:
+    if not isinstance(inputs, Tensor):
+        if batch_size is not None or targets is not None:
+            raise ValueError("[fit] targets and batch_size are the loader's: leave them out")
+        return inputs  # type: ignore[no-any-return]
+    if not isinstance(targets, Tensor):
+        raise TypeError(f"[fit] targets are a {type(targets).__name__}: a tensor is expected beside a tensor of inputs")
     if len(inputs) != len(targets):
         raise ValueError(f"[fit] {len(inputs)} inputs, but {len(targets)} targets")
-    history = History()
+    if batch_size is None:
+        return [(inputs, targets)] if len(inputs) else []
+    return DataLoader(TensorDataset(inputs, targets), batch_size, shuffle, seed=seed)
+def _steps(loader: Any) -> int:
+    """How many batches an epoch has; 0 if the loader does not know."""
     try:
-        for epoch in range(epochs):
-            order = shuffled(len(inputs), seed, epoch) if shuffle and batch_size is not None else None
-            history.losses.append(_epoch(model, inputs, targets, optimizer, scheduler, loss, batch_size, order, progress,
-                                         f"epoch {epoch + 1}/{epochs}"))
-            if on_epoch is not None:
-                on_epoch(epoch, history.losses[-1])
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return 0
+
+
+def _train(loop: _Loop, loader: Iterable[Any], epochs: int, progress: bool, validate: Callable[[], float] | None,
+           on_epoch: Callable[[int, float], object] | None) -> None:
+    history = loop.history
+    for epoch in range(epochs):
+        with Progress(_steps(loader), f"epoch {epoch + 1}/{epochs}", enabled=progress) as bar:
+            loss = loop.epoch(loader, bar)
+        if loss is None:
+            return
+        history.losses.append(loss)
+        if validate is not None:
+            with no_grad():
+                history.validations.append(float(validate()))
+        if on_epoch is not None:
+            on_epoch(epoch, loss)
+        if history.interrupted:
+            return
+
+
+def _check(epochs: int, optimizer: Any, max_norm: float | None) -> None:
+    if epochs < 0:
+        raise ValueError(f"[fit] epochs {epochs} is negative")
+    if not hasattr(optimizer, "step"):
+        raise TypeError(f"[fit] the optimizer is a {type(optimizer).__name__}: one of plugrad.optim is expected")
+    if max_norm is not None and not max_norm > 0:
+        raise ValueError(f"[fit] max_norm {max_norm} is not positive: leave it out for gradients without limit")
+
+
+@overload
+def fit(model: Callable[..., Any], inputs: Tensor, targets: Tensor, optimizer: Any,
+        loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., batch_size: int | None = ...,
+        shuffle: bool = ..., seed: int = ..., progress: bool = ..., on_epoch: Callable[[int, float], object] | None = ...,
+        scheduler: Any = ..., *, max_norm: float | None = ..., validate: Callable[[], float] | None = ...,
+        stop: Callable[[], bool] | None = ...) -> History: ...
+@overload
+def fit(model: Callable[..., Any], loader: Iterable[Any], optimizer: Any, /, *,
+        loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
+        on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
+        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
+@overload
+def fit(model: Callable[..., Any], loader: Iterable[Any], /, *, optimizer: Any,
+        loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
+        on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
+        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
+
+
+def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: Any = None,
+        loss: Callable[[Any, Any], Tensor] | None = cross_entropy, epochs: int = 1, batch_size: int | None = None,
+        shuffle: bool = True, seed: int = 0, progress: bool = True,
+        on_epoch: Callable[[int, float], object] | None = None, scheduler: Any = None, *, max_norm: float | None = None,
+        validate: Callable[[], float] | None = None, stop: Callable[[], bool] | None = None) -> History:
+    """Trains on a loader, `fit(model, loader, optimizer)`, or on rows, `fit(model, inputs, targets, optimizer)`.
+
+    loader: a DataLoader, or another iterable of batches (inputs, targets). Each epoch is one loop over it. With more inputs
+    than one, the model gets all of them. batch_size, shuffle and seed: of the loader made of two tensors; without batch_size
+    a batch has all rows, in their order. Shuffled epochs are those of C++'s `fit` and of `plugrad train` for the same seed.
+    loss: a function of (model(inputs), targets) that returns one element; with None, `model(batch)` is the loss itself.
+    max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer.
+    validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
+    mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.
+    Raises ValueError for numbers out of range, for inputs and targets of different lengths, and for an epoch without
+    batches.
+    """
+    if optimizer is None and hasattr(targets, "step"):
+        targets, optimizer = None, targets
+    loader = _batches_of(inputs, targets, batch_size, shuffle, seed)
+    _check(epochs, optimizer, max_norm)
+    loop = _Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, stop, History())
+    try:
+        _train(loop, loader, epochs, progress, validate, on_epoch)
     except KeyboardInterrupt:
-        history.interrupted = True
-    return history
-
-
-def _epoch(model: Callable[[Tensor], Any], inputs: Tensor, targets: Tensor, optimizer: Any, scheduler: Any,
-           loss: Callable[[Any, Tensor], Tensor], batch_size: int | None, order: Sequence[int] | None, progress: bool,
-           label: str) -> float:
-    total, seen = 0.0, 0
-    steps = -(-len(inputs) // (batch_size or max(len(inputs), 1)))
-    with Progress(steps, label, enabled=progress) as bar:
-        for indices in batches(len(inputs), batch_size, order):
-            value = loss(model(_pick(inputs, indices)), _pick(targets, indices))
-            optimizer.zero_grad()
-            value.backward()
-            optimizer.step()
-            if scheduler is not None:
-                scheduler.step()
-            total += value.item() * len(indices)
-            seen += len(indices)
-            bar.update(f"loss {total / seen:.4f}")
-    return total / max(seen, 1)
+        loop.history.interrupted = True
+    return loop.history
 
 
 def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, batch_size: int = 1000) -> float:
@@ -133,5 +303,6 @@ def accuracy(model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, 
     right: float = 0
     with no_grad():
         for indices in batches(len(inputs), batch_size):
-            right += (model(_pick(inputs, indices)).argmax(-1) == _pick(labels, indices)).sum().item()
+            rows = slice(indices[0], indices[-1] + 1)
+            right += (model(inputs[rows]).argmax(-1) == labels[rows]).sum().item()
     return right / max(len(inputs), 1)

@@ -53,6 +53,7 @@ RULES = [
     ("core/nn", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/nn/*"], STANDARD),
     ("core/io", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*", "core/io/*"],
      MACHINE | {"zlib", "json"}),
+    ("core/training", SDK + ["core/*/public", "core/training/*"], MACHINE),
     ("backends/cpu", SDK + ["backends/cpu/*"], MACHINE | {"simd", "eigen"}),
     ("backends/cuda", SDK + ["backends/cuda/*"], MACHINE | {"cuda"}),
     ("backends/*", SDK + ["backends/{0}/*"], MACHINE),

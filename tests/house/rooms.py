@@ -2,7 +2,8 @@
 import re
 from pathlib import PurePosixPath
 
-ROOMS = ["runtime", "tensor", "autograd", "ops", "nn"]  # each may use those before it; io is on a level with nn
+# Each may use those before it; io is on a level with nn.
+ROOMS = ["runtime", "tensor", "autograd", "ops", "nn", "training"]
 
 # A name and the first room that may use it, or None if no room of the core may.
 NAMES = {

@@ -75,3 +75,7 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/tensor/dlpack.hpp>
 #include <plugrad/tensor/tensor.hpp>
+#include <plugrad/training/data_loader.hpp>
+#include <plugrad/training/dataset.hpp>
+#include <plugrad/training/fit.hpp>
+#include <plugrad/training/progress.hpp>

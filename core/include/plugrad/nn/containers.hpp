@@ -11,7 +11,8 @@ class PLUGRAD_API ModuleList : public Module {
  public:
   ModuleList() = default;
   explicit ModuleList(std::vector<std::shared_ptr<Module>> modules) : modules_(std::move(modules)) {}
-  // Modules, each of its own type: ModuleList(Linear(2, 8), ReLU()).
+  // Modules, each of its own type: ModuleList{Linear(2, 8), ReLU()}. Braces construct them, and so draw their weights, in
+  // this order; between parentheses C++ leaves the order to the compiler.
   template <std::derived_from<Module>... Each>
   requires(sizeof...(Each) > 0) explicit ModuleList(Each... modules) {
     (push_back(std::make_shared<Each>(std::move(modules))), ...);

@@ -1,0 +1,6 @@
+target_sources(plugrad PRIVATE
+  training/batch_source.cpp
+  training/data_loader.cpp
+  training/dataset.cpp
+  training/fit.cpp
+  training/progress.cpp)

@@ -1,0 +1,102 @@
+"""Data sets: samples by number."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _plugrad
+from ._plugrad import Tensor
+
+__all__ = ["Dataset", "Subset", "TensorDataset", "random_split"]
+
+
+class Dataset:
+    """What a DataLoader reads: a class with `__len__`, and `__getitem__` for the sample of a number. Deriving from this one
+    is a matter of taste. A loader with workers calls `__getitem__` from several threads at once."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"[{type(self).__name__}] a data set needs __len__, the number of samples")
+
+    def __getitem__(self, index: int) -> Any:
+        raise NotImplementedError(f"[{type(self).__name__}] a data set needs __getitem__, which returns a sample")
+
+
+class TensorDataset(Dataset):
+    """The rows of tensors with equal first extents: sample i is a tuple of row i of each.
+
+    A loader copies the rows of a batch in one step for each tensor. Gradients flow back to the tensors. Raises ValueError
+    for tensors without rows and for different numbers of rows.
+    """
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if not tensors or any(x.ndim == 0 for x in tensors):
+            raise ValueError("[TensorDataset] at least one tensor is expected, and none of rank 0")
+        if any(len(x) != len(tensors[0]) for x in tensors):
+            raise ValueError(f"[TensorDataset] the tensors have {[len(x) for x in tensors]} rows: as many are expected of "
+                             "each")
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(x[index] for x in self.tensors)
+
+    def rows(self, numbers: Sequence[int]) -> list[Tensor]:
+        """The samples of these numbers as one batch."""
+        index = {device: Tensor(numbers, dtype="i64", device=device) for device in {x.device for x in self.tensors}}
+        return [x.index_select(0, index[x.device]) for x in self.tensors]
+
+
+class Subset(Dataset):
+    """The samples of a data set with these numbers, in their order."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[self.indices[index]]
+
+    def rows(self, numbers: Sequence[int]) -> list[Tensor]:
+        """The samples of these numbers as one batch; of a TensorDataset."""
+        batch: list[Tensor] = self.dataset.rows([self.indices[i] for i in numbers])
+        return batch
+
+
+def reader_of_rows(dataset: Any) -> Any:
+    """The method `rows` if it gives what the samples one by one do: of a TensorDataset or parts of one."""
+    inner = dataset
+    while type(inner).__getitem__ is Subset.__getitem__:
+        inner = inner.dataset
+    return dataset.rows if type(inner).__getitem__ is TensorDataset.__getitem__ else None
+
+
+def _counts(total: int, lengths: Sequence[int | float]) -> list[int]:
+    """The lengths of the parts. Fractions that sum to 1 are rounded down, and the first parts get what is left over."""
+    if any(length < 0 for length in lengths):
+        raise ValueError("[random_split] a length is negative")
+    if all(isinstance(length, int) for length in lengths) or abs(sum(lengths) - 1) > 1e-6:
+        counts = [int(length) for length in lengths]
+    else:
+        counts = [int(total * length) for length in lengths]
+        for i in range(total - sum(counts)):
+            counts[i % len(counts)] += 1
+    if sum(counts) != total or any(count != length for count, length in zip(counts, lengths) if isinstance(length, int)):
+        raise ValueError(f"[random_split] lengths {list(lengths)} of {total} samples: numbers that sum to {total}, or "
+                         "fractions that sum to 1, are expected")
+    return counts
+
+
+def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) -> list[Subset]:
+    """Divides a data set at random into parts of these lengths, or of these fractions of it, which depend on the seed alone.
+
+    Raises ValueError for lengths whose sum is not that of the data set, and for fractions whose sum is not 1.
+    """
+    order = _plugrad._shuffled_rows(len(dataset), seed, 0)
+    parts, first = [], 0
+    for count in _counts(len(dataset), lengths):
+        parts.append(Subset(dataset, order[first:first + count]))
+        first += count
+    return parts
