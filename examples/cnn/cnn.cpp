@@ -1,7 +1,6 @@
 // cnn [EPOCHS] [DEVICE] [IMAGES]: trains a small convolutional network on Fashion-MNIST, on all images or the first IMAGES.
 // See cnn.py, which does the same.
 #include <plugrad/io/fashion_mnist.hpp>
-#include <plugrad/io/shuffle.hpp>
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -27,24 +26,9 @@ Samples samples_of(const io::LabelledImages& read, int64_t count, Device device)
 }
 
 nn::Sequential network() {
-  return nn::Sequential(nn::Conv2d(1, 16, {3}, {.padding = {1}}), nn::MaxPool2d({2}), nn::BatchNorm2d(16), nn::ReLU(),
+  return nn::Sequential{nn::Conv2d(1, 16, {3}, {.padding = {1}}), nn::MaxPool2d({2}), nn::BatchNorm2d(16), nn::ReLU(),
                         nn::Conv2d(16, 32, {3}, {.padding = {1}}), nn::MaxPool2d({2}), nn::BatchNorm2d(32), nn::ReLU(),
-                        nn::Flatten(), nn::Dropout(0.1), nn::Linear(32 * 7 * 7, 10));
-}
-
-// The share of images whose largest output is the label's.
-double accuracy(nn::Sequential& model, const Samples& samples) {
-  const NoGrad no_grad;
-  model.eval();
-  double right = 0;
-  const int64_t count = samples.labels.size(0);
-  for (int64_t at = 0; at < count; at += 1000) {
-    const int64_t end = std::min(count, at + 1000);
-    const Tensor guesses = argmax(model(slice(samples.images, 0, at, end)), {-1});
-    right += sum(eq(guesses, slice(samples.labels, 0, at, end))).item<double>();
-  }
-  model.train();
-  return right / static_cast<double>(count);
+                        nn::Flatten(), nn::Dropout(0.1), nn::Linear(32 * 7 * 7, 10)};
 }
 
 int teach(int64_t epochs, Device device, int64_t limit) {
@@ -54,29 +38,23 @@ int teach(int64_t epochs, Device device, int64_t limit) {
   const Samples train = samples_of(data.train, std::min(limit, data.train.count), device);
   const Samples test = samples_of(data.test, data.test.count, device);
   nn::Sequential model = network();
-  const int64_t count = train.labels.size(0), per_epoch = (count + kBatch - 1) / kBatch;
-  const double steps = static_cast<double>(epochs * per_epoch);
+  DataLoader loader(TensorDataset({train.images, train.labels}), {.batch_size = kBatch, .shuffle = true, .seed = 1});
+  const double steps = static_cast<double>(epochs * loader.size());
   nn::Adam optimizer(model.parameters(), kRate);
   nn::LambdaLR schedule(optimizer, [=](int64_t step) {  // up to the largest rate in a fifth of the steps, then to 0
     const double at = static_cast<double>(step);
     return std::max(0.0, std::min(5 * (at + 1) / steps, 1.25 * (1 - at / steps)));
   });
   const auto begun = std::chrono::steady_clock::now();
-  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
-    const Tensor order = Tensor::from(io::shuffled_rows(count, 1, epoch), {count}, device);
-    for (int64_t at = 0; at < count; at += kBatch) {
-      const Tensor rows = slice(order, 0, at, std::min(count, at + kBatch));
-      const Tensor loss = cross_entropy(model(index_select(train.images, 0, rows)), index_select(train.labels, 0, rows));
-      optimizer.zero_grad();
-      loss.backward();
-      optimizer.step();
-      schedule.step();
-    }
-    const double right = accuracy(model, test);
+  const auto report = [&](int64_t epoch, double loss) {
+    model.eval();
+    const double right = accuracy(model, test.images, test.labels);
+    model.train();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
-    std::cout << "epoch " << epoch + 1 << ": " << 100 * right << "% of the test images right after " << taken.count()
-              << " s\n";
-  }
+    std::cout << "epoch " << epoch + 1 << ": loss " << loss << ", " << 100 * right << "% of the test images right after "
+              << taken.count() << " s\n";
+  };
+  fit(model, loader, optimizer, {.epochs = epochs, .scheduler = &schedule, .on_epoch = report});
   return 0;
 }
 

@@ -109,11 +109,9 @@ TEST(Trainer, PixelsAreNormalised) {
   const training::Normalisation normalisation = training::normalisation_of(samples);
   EXPECT_DOUBLE_EQ(normalisation.mean, 0.5);
   EXPECT_DOUBLE_EQ(normalisation.deviation, 0.5);
-  const training::DeviceSamples on_device(samples, normalisation, training::Objective::cross_entropy, default_device());
-  const auto batch = on_device.gather_rows(std::vector<int64_t>{3, 0, 1});
-  EXPECT_EQ(batch.inputs.to_vector<float>(), (std::vector<float>{1, -1, -1}));
-  EXPECT_EQ(batch.targets.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 1}));
-  EXPECT_EQ(on_device.range(1, 3).inputs.to_vector<float>(), (std::vector<float>{-1, 1}));
+  const TensorDataset uploaded = on_device(samples, normalisation, training::Objective::cross_entropy, default_device());
+  EXPECT_EQ(uploaded.tensors()[0].to_vector<float>(), (std::vector<float>{-1, -1, 1, 1}));
+  EXPECT_EQ(uploaded.tensors()[1].to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 0}));
   samples.pixels = {9, 9, 9, 9};
   EXPECT_EQ(training::normalisation_of(samples).deviation, 1);
 }

@@ -38,8 +38,8 @@ Verdict judge(const std::string& checkpoint, const po::variables_map& values) {
   const int64_t outputs = std::max(data.outputs, config.data == origin.config.data ? origin.outputs : 0);
   const auto network = training::make_mlp(samples.features, config.hidden, outputs, device);
   training::load_network(checkpoint, *network, device);
-  const training::DeviceSamples on_device(samples, origin.normalisation, data.objective, device);
-  return {training::evaluate(*network, on_device, data.objective), samples.count, config.data, device.name()};
+  const TensorDataset uploaded = training::on_device(samples, origin.normalisation, data.objective, device);
+  return {training::evaluate(*network, uploaded, data.objective), samples.count, config.data, device.name()};
 }
 
 }  // namespace

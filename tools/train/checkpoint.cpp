@@ -117,7 +117,7 @@ void Trainer::save(const std::string& path) const {
                                  {"step", std::to_string(step())},
                                  {"epoch", std::to_string(epoch())},
                                  {"position", std::to_string(step() % steps_per_epoch() * config_.batch)},
-                                 {"samples", std::to_string(train_.count())},
+                                 {"samples", std::to_string(train_->size())},
                                  {"outputs", std::to_string(outputs_)},
                                  {"mean", exact_text(normalisation_.mean)},
                                  {"deviation", exact_text(normalisation_.deviation)},
@@ -133,9 +133,9 @@ void Trainer::load(const std::string& path) {
   check_tensors(path, file, parameters, "model.");
   check_tensors(path, file, prefixed("optimizer.", optimizer_->state()), "optimizer.");
   const auto samples = metadata_number<int64_t>(path, file.metadata, "samples");
-  if (samples != train_.count()) {
+  if (samples != train_->size()) {
     fail(path,
-         "was trained on " + std::to_string(samples) + " samples, but this data set has " + std::to_string(train_.count()));
+         "was trained on " + std::to_string(samples) + " samples, but this data set has " + std::to_string(train_->size()));
   }
   const auto steps = metadata_number<int64_t>(path, file.metadata, "step");
   const GeneratorState generator{metadata_number<uint64_t>(path, file.metadata, "generator_seed"),

@@ -5,7 +5,6 @@
 #include <plugrad/io/idx.hpp>
 #include <plugrad/io/moons.hpp>
 #include <plugrad/ops/factories.hpp>
-#include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -129,21 +128,9 @@ Normalisation normalisation_of(const Samples& samples) {
   return {sum / count, variance > 1e-12 ? std::sqrt(variance) : 1};
 }
 
-DeviceSamples::DeviceSamples(const Samples& samples, const Normalisation& normalisation, Objective objective, Device device)
-    : count_(samples.count) {
+TensorDataset on_device(const Samples& samples, const Normalisation& normalisation, Objective objective, Device device) {
   const NoGrad unrecorded;
-  inputs_ = upload(samples, normalisation, device);
-  targets_ = upload_targets(samples, objective, device);
-}
-
-DeviceSamples::Batch DeviceSamples::gather_rows(std::span<const int64_t> rows) const {
-  const auto count = static_cast<int64_t>(rows.size());
-  const Tensor index = Tensor::from_host(rows.data(), rows.size(), DType::i64, {count}, inputs_.device());
-  return {gather(inputs_, 0, expand(unsqueeze(index, 1), {count, inputs_.size(1)})), gather(targets_, 0, index)};
-}
-
-DeviceSamples::Batch DeviceSamples::range(int64_t first, int64_t last) const {
-  return {slice(inputs_, 0, first, last), slice(targets_, 0, first, last)};
+  return TensorDataset({upload(samples, normalisation, device), upload_targets(samples, objective, device)});
 }
 
 }  // namespace plugrad::training

@@ -1,10 +1,9 @@
 // Samples on the host, as files store them, and on a device, as a network reads them.
 #pragma once
-#include <plugrad/tensor/tensor.hpp>
+#include <plugrad/training/dataset.hpp>
 #include <tools/train/config.hpp>
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -38,24 +37,8 @@ struct Normalisation {
 // Mean and standard deviation of all pixels.
 Normalisation normalisation_of(const Samples& samples);
 
-// All samples on a device, uploaded once.
-class DeviceSamples {
- public:
-  DeviceSamples(const Samples& samples, const Normalisation& normalisation, Objective objective, Device device);
-
-  struct Batch {
-    Tensor inputs;   // (n, features), f32
-    Tensor targets;  // (n): i64 classes, or f32 of -1 and 1 for max_margin
-  };
-  // Returns the samples with these numbers, in this order.
-  Batch gather_rows(std::span<const int64_t> rows) const;
-  // Returns views of the samples in [first, last).
-  Batch range(int64_t first, int64_t last) const;
-  int64_t count() const { return count_; }
-
- private:
-  int64_t count_;
-  Tensor inputs_, targets_;
-};
+// Uploads all samples to a device: inputs (n, features), f32, and targets (n), i64 classes, or f32 of -1 and 1 for
+// max_margin.
+TensorDataset on_device(const Samples& samples, const Normalisation& normalisation, Objective objective, Device device);
 
 }  // namespace plugrad::training

@@ -1,7 +1,6 @@
 #include <tools/train/trainer.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/io/shuffle.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/layers.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -15,7 +14,6 @@
 #include <cstddef>
 #include <iterator>
 #include <numeric>
-#include <span>
 #include <utility>
 
 namespace plugrad::training {
@@ -65,17 +63,21 @@ Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
       normalisation_(normalisation_of(data.train)),
       outputs_(data.outputs),
       objective_(data.objective),
-      train_(data.train, normalisation_, data.objective, device) {
-  if (data.has_test) judged_ = std::make_unique<DeviceSamples>(data.test, normalisation_, data.objective, device);
+      train_(std::make_shared<const TensorDataset>(on_device(data.train, normalisation_, data.objective, device))),
+      loader_(train_, {.batch_size = config_.batch, .shuffle = true, .seed = config_.seed}) {
+  if (data.has_test)
+    judged_ = std::make_unique<TensorDataset>(on_device(data.test, normalisation_, data.objective, device));
   set_generator_state(device_, {config_.seed, 0});
   network_ = make_mlp(data.train.features, config_.hidden, outputs_, device_);
   optimizer_ = std::make_unique<nn::Adam>(network_->parameters(), config_.rate);
   schedule_ = std::make_unique<nn::CosineAnnealingLR>(*optimizer_, std::max<int64_t>(total_steps(), 1));
 }
 
-int64_t Trainer::steps_per_epoch() const { return (train_.count() + config_.batch - 1) / config_.batch; }
+int64_t Trainer::steps_per_epoch() const { return loader_.size(); }
 
-int64_t Trainer::samples_seen() const { return epoch() * train_.count() + step() % steps_per_epoch() * config_.batch; }
+int64_t Trainer::samples_seen() const {
+  return epoch() * train_->size() + step() % steps_per_epoch() * config_.batch;
+}
 
 int64_t Trainer::parameter_count() const {
   int64_t count = 0;
@@ -84,14 +86,8 @@ int64_t Trainer::parameter_count() const {
 }
 
 Tensor Trainer::train_step() {
-  if (shuffled_epoch_ != epoch()) {
-    shuffled_epoch_ = epoch();
-    rows_ = io::shuffled_rows(train_.count(), config_.seed, shuffled_epoch_);
-  }
-  const int64_t first = step() % steps_per_epoch() * config_.batch;
-  const int64_t count = std::min(config_.batch, train_.count() - first);
-  const auto batch = train_.gather_rows(std::span(rows_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
-  const Tensor loss = mean_loss(network_->forward(batch.inputs), batch.targets, objective_);
+  const Batch batch = loader_.batch(epoch(), step() % steps_per_epoch());
+  const Tensor loss = mean_loss(network_->forward(batch[0]), batch[1], objective_);
   optimizer_->zero_grad();
   loss.backward();
   optimizer_->step();
@@ -133,24 +129,24 @@ std::vector<float> Trainer::run_steps(int64_t count) {
   return losses;
 }
 
-Evaluation evaluate(const nn::Module& network, const DeviceSamples& samples, Objective objective) {
+Evaluation evaluate(const nn::Module& network, const TensorDataset& samples, Objective objective) {
   constexpr int64_t kRows = 2000;
   const NoGrad unrecorded;
   double loss = 0;
   int64_t correct = 0;
-  for (int64_t first = 0; first < samples.count(); first += kRows) {
-    const int64_t last = std::min(first + kRows, samples.count());
-    const auto batch = samples.range(first, last);
-    const Tensor outputs = network.forward(batch.inputs);
-    loss += mean_loss(outputs, batch.targets, objective).item<double>() * static_cast<double>(last - first);
-    correct += count_correct(outputs, batch.targets, objective);
+  for (int64_t first = 0; first < samples.size(); first += kRows) {
+    const int64_t last = std::min(first + kRows, samples.size());
+    const Tensor outputs = network.forward(slice(samples.tensors()[0], 0, first, last));
+    const Tensor targets = slice(samples.tensors()[1], 0, first, last);
+    loss += mean_loss(outputs, targets, objective).item<double>() * static_cast<double>(last - first);
+    correct += count_correct(outputs, targets, objective);
   }
-  const double count = static_cast<double>(samples.count());
+  const double count = static_cast<double>(samples.size());
   return {0, loss / count, static_cast<double>(correct) / count};
 }
 
 Evaluation Trainer::evaluate() const {
-  Evaluation evaluation = training::evaluate(*network_, judged_ ? *judged_ : train_, objective_);
+  Evaluation evaluation = training::evaluate(*network_, judged_ ? *judged_ : *train_, objective_);
   evaluation.step = step();
   return evaluation;
 }

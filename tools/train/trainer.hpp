@@ -3,6 +3,7 @@
 #include <plugrad/nn/containers.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/schedules.hpp>
+#include <plugrad/training/data_loader.hpp>
 #include <tools/train/config.hpp>
 #include <tools/train/data.hpp>
 
@@ -33,7 +34,7 @@ std::shared_ptr<nn::Sequential> make_mlp(int64_t inputs, const std::vector<int64
 Tensor mean_loss(const Tensor& outputs, const Tensor& targets, Objective objective);
 
 // Returns mean loss and accuracy over all samples, with step 0. Records no graph.
-Evaluation evaluate(const nn::Module& network, const DeviceSamples& samples, Objective objective);
+Evaluation evaluate(const nn::Module& network, const TensorDataset& samples, Objective objective);
 
 // A network, its optimiser and its place in the data. Equal configurations, data and devices give equal numbers, whether a
 // run is unbroken or was resumed. Not thread-safe.
@@ -78,14 +79,13 @@ class Trainer {
   Normalisation normalisation_;
   int64_t outputs_;
   Objective objective_;
-  DeviceSamples train_;
-  std::unique_ptr<DeviceSamples> judged_;  // null: the training set
+  std::shared_ptr<const TensorDataset> train_;
+  std::unique_ptr<TensorDataset> judged_;  // null: the training set
+  DataLoader loader_;
   std::shared_ptr<nn::Sequential> network_;
   std::unique_ptr<nn::Adam> optimizer_;
   std::unique_ptr<nn::CosineAnnealingLR> schedule_;
   History history_;
-  int64_t shuffled_epoch_ = -1;
-  std::vector<int64_t> rows_;  // of that epoch
 };
 
 // What a checkpoint records about the run that wrote it.
