@@ -14,6 +14,7 @@
 #include <plugrad/nn/grad_scaler.hpp>
 #include <plugrad/nn/init.hpp>
 #include <plugrad/nn/layers.hpp>
+#include <plugrad/nn/losses.hpp>
 #include <plugrad/nn/module.hpp>
 #include <plugrad/nn/normalizations.hpp>
 #include <plugrad/nn/optimizer.hpp>
