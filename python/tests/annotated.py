@@ -5,8 +5,9 @@ from tempfile import TemporaryDirectory
 from typing import assert_type
 
 import plugrad
-from plugrad import Tensor, Value, nn, no_grad, optim, text
+from plugrad import Tensor, Value, data, nn, no_grad, optim, text
 from plugrad.linalg import SVDResult
+from plugrad.training import fit
 
 
 class Scaled(nn.Module):
@@ -89,6 +90,33 @@ def training() -> float:
     return float(loss)
 
 
+class Lines(data.Dataset):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> tuple[Tensor, float]:
+        return plugrad.ones(2) * index, 3.0 * index
+
+
+def loaders() -> float:
+    loader = data.DataLoader(Lines(6), batch_size=3, shuffle=True, num_workers=1)
+    assert_type(len(loader), int)
+    for x, y in loader:
+        assert x.shape == (3, 2) and y.dtype == plugrad.f64
+    parts = data.random_split(data.TensorDataset(plugrad.ones(4, 2), plugrad.zeros(4, 2)), [0.5, 0.5])
+    model = Scaled()
+    optimizer = optim.Adam(model.parameters())
+    history = fit(model, data.DataLoader(parts[0], 2), optimizer, loss=nn.MSELoss(), max_norm=1.0, progress=False)
+    fit(model, data.DataLoader(parts[1], 2), optimizer=optimizer, loss=nn.mse_loss, progress=False)
+    fit(model, plugrad.ones(4, 2), plugrad.zeros(4, 2), optimizer, nn.mse_loss, batch_size=2, progress=False,
+        validate=lambda: 1.0, on_epoch=lambda epoch, loss: print(epoch, loss))
+    assert_type(history.losses, list[float])
+    return history.losses[0]
+
+
 @no_grad()
 def evaluated(model: nn.Module, x: Tensor) -> Tensor:
     y: Tensor = model.eval()(x)
@@ -102,7 +130,7 @@ def main() -> None:
     functions(x)
     with TemporaryDirectory() as folder:
         files(x, Path(folder))
-    assert training() >= 0
+    assert training() >= 0 and loaders() >= 0
     assert not evaluated(Scaled(), x).requires_grad
     value = Value(2.0)
     assert_type(value * value + 1, Value)
