@@ -52,9 +52,12 @@ void bind_scaler(nb::module_& m) {
 
 void bind_amp(nb::module_& m) {
   nb::class_<Autocast>(m, "_Autocast")
-      .def("__init__", [](Autocast* self, const DTypeLike& dtype, bool enabled, const std::string& device, bool cache) {
-        new (self) Autocast({dtype.get(DType::bf16), enabled, device, cache});
-      });
+      .def(
+          "__init__",
+          [](Autocast* self, const DTypeLike& dtype, bool enabled, const std::string& device, bool cache) {
+            new (self) Autocast({dtype.get(DType::bf16), enabled, device, cache});
+          },
+          nb::arg("dtype").none(), nb::arg("enabled"), nb::arg("device"), nb::arg("cache"));
   m.def("is_autocast_enabled", &autocast_enabled, "Whether this thread is inside `with autocast():`.");
   m.def(
       "get_autocast_dtype", [] { return DTypeObject{autocast_dtype()}; },

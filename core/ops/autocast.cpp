@@ -1,12 +1,9 @@
 #include <core/ops/autocast.hpp>
 
-#include <core/tensor/impl.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
 namespace plugrad {
 namespace {
-bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
-
 // A parameter is converted once. Its conversion cannot serve again after a pass has spent its node, or once the parameter
 // was written.
 Tensor narrowed_parameter(Autocast::State& state, const Tensor& x) {
@@ -23,7 +20,7 @@ Tensor narrowed_parameter(Autocast::State& state, const Tensor& x) {
 
 Tensor narrowed(const Tensor& x) {
   Autocast::State& state = autocast_state();
-  if (!x.defined() || x.dtype() == state.options.dtype || !(x.dtype() == DType::f32 || is_half(x.dtype())) ||
+  if (!x.defined() || x.dtype() == state.options.dtype || !(x.dtype() == DType::f32 || is_half(dtype_of(x))) ||
       !state.covers(x))
     return x;
   const bool parameter = recording() && x.requires_grad() && x.is_leaf();
@@ -31,7 +28,7 @@ Tensor narrowed(const Tensor& x) {
 }
 
 Tensor widened(const Tensor& x) {
-  if (!x.defined() || !is_half(x.dtype()) || !autocast_state().covers(x)) return x;
+  if (!x.defined() || !is_half(dtype_of(x)) || !autocast_state().covers(x)) return x;
   return cast(x, DType::f32);
 }
 

@@ -2,6 +2,7 @@
 //   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
 #pragma once
 #include <core/autograd/autocast.hpp>
+#include <core/tensor/impl.hpp>
 
 namespace plugrad {
 
@@ -9,6 +10,10 @@ namespace plugrad {
 // a device that the region leaves alone.
 Tensor narrowed(const Tensor& x);
 Tensor widened(const Tensor& x);
+
+inline bool is_half(uint8_t dtype) { return dtype == PLUGRAD_F16 || dtype == PLUGRAD_BF16; }
+// Whether the region widens x. In a function of one tensor it costs less than to look for a region first.
+inline bool widens(const Tensor& x) { return x.defined() && is_half(dtype_of(x)) && autocasting(); }
 
 namespace detail {
 inline bool is_f64(const Tensor& x) { return x.defined() && x.dtype() == DType::f64; }

@@ -52,14 +52,14 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(exp, x);
+  if (widens(x)) [[unlikely]] return in_f32(exp, x);
   static constexpr auto kRule =
       rule("exp", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, y); }));
   return differentiable(kRule, floating(Op::EXP, x), x);
 }
 
 Tensor log(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(log, x);
+  if (widens(x)) [[unlikely]] return in_f32(log, x);
   static constexpr auto kRule =
       rule("log", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, x); }));
   return differentiable(kRule, floating(Op::LOG, x), x);
