@@ -2,6 +2,7 @@
 
 #include <core/autograd/anomaly.hpp>
 #include <core/autograd/checkpoint.hpp>
+#include <core/autograd/memory.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
 
@@ -69,6 +70,7 @@ Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
   if (mode & kRetaining) node.flags |= Node::kRetains;
   if (mode & (kDetecting | kDetectingForward)) detect_forward(node, out, operands);
   if (mode & kCheckpointing && !(mode & kRetaining)) list_in_checkpoint(node, operands);
+  if (mode & kTracking) track(node, operands);
 }
 
 namespace {

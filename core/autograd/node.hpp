@@ -14,6 +14,7 @@ namespace plugrad {
 class Saved;
 struct Hooks;
 struct Place;
+struct WatchedNode;
 constexpr int kOperands = 3;  // More::next holds a larger number
 
 // What a gradient may use besides the output's gradient.
@@ -64,6 +65,7 @@ struct More {
   std::shared_ptr<Hooks> hooks;
   std::string origin;               // what detect_anomaly says of a recorded op
   std::unique_ptr<Place> place;     // of a node whose saved values a checkpoint restores
+  std::unique_ptr<WatchedNode> watched;  // of a node that memory_snapshot looks at
   More();
   ~More();
 };
@@ -142,8 +144,9 @@ enum Mode : uint32_t {
   kDetectingForward = 8,    // the same for results of recorded ops
   kCheckpointing = 16,      // a checkpoint keeps no saved values: see checkpoint.hpp
   kAutocasting = 32,        // ops choose the dtype that they compute in: see autocast.hpp
+  kTracking = kTrackedMode,  // record_memory may be on: see memory.hpp
 };
-constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing;
+constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
 inline bool recording() { return local().mode & kRecording; }
 
 // Throws Error (invalid) if x may not be written in place: a leaf that requires a gradient, while recording, or an expanded

@@ -6,6 +6,7 @@
 #include <core/autograd/rule.hpp>
 #include <core/autograd/sum.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/profiling.hpp>
 
 #include <algorithm>
 
@@ -16,21 +17,27 @@ ForkMutex leaf_mutex;  // guards the gradients of leaves, which may belong to se
 // Inside a checkpoint, the function may compute gradients: what a pass records then belongs to the checkpoint as well.
 class PassMode {
  public:
-  explicit PassMode(bool record) : before_(local().mode) {
+  explicit PassMode(bool record) : before_(local().mode), gradient_(std::exchange(local().gradient_of, "backward")) {
     local().mode = (before_ & kCheckpointing) | (record ? static_cast<uint32_t>(kRecording) : 0);
   }
-  ~PassMode() { local().mode = before_; }
+  ~PassMode() {
+    local().mode = before_;
+    local().gradient_of = gradient_;
+  }
   PassMode(const PassMode&) = delete;
   PassMode& operator=(const PassMode&) = delete;
 
  private:
   uint32_t before_;
+  const char* gradient_;  // for profilers
 };
+
+bool is_observed() { return modes.load(std::memory_order_relaxed) & kObserved; }
 
 }  // namespace
 
 Pass::Pass(BackwardOptions options) : options_(options), detecting_(local().mode & kDetecting) {
-  watched_ = options.create_graph || detecting_ ? Node::kWatched : 0;
+  watched_ = options.create_graph || detecting_ || is_observed() ? Node::kWatched : 0;
   static std::atomic<uint32_t> last{0};
   do id_ = ++last;
   while (!id_);
@@ -182,6 +189,7 @@ Tensor Pass::watched_gradient(Node& node, size_t i, const Tensor& grad) {
 }
 
 void Pass::propagate_watched(Node& node, Tensor grad) {
+  const profiling::GradientOf observed(node.rule->name);
   notice(node, grad);
   if (node.flags & Node::kPart) return pass_to_call(node, std::move(grad));
   std::vector<Tensor> of_call;
@@ -218,6 +226,7 @@ std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
 }
 
 void Pass::run() {
+  const profiling::Scope observed(EventKind::gradient, "backward", nullptr);
   traverse();
   const PassMode mode(options_.create_graph);
   for (auto& [root, seed] : roots_) arrive(*root, std::move(seed));

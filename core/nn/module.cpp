@@ -3,6 +3,7 @@
 #include <core/runtime/platform.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/profiler.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -91,15 +92,22 @@ std::vector<Tensor> Module::all_tensors() const {
 
 std::string Module::detail() const { return ""; }
 
-std::string Module::text() const {
-  std::string name = platform::type_name(typeid(*this));
+namespace {
+// "Linear"
+std::string class_name(const Module& module) {
+  std::string name = platform::type_name(typeid(module));
   if (const size_t scope = name.rfind("::"); scope != std::string::npos) name.erase(0, scope + 2);
+  return name;
+}
+}  // namespace
+
+std::string Module::text() const {
   std::string inner = detail();
   for (const NamedModule& child : named_children()) {
     const bool numbered = std::ranges::all_of(child.name, [](unsigned char c) { return std::isdigit(c) != 0; });
     inner += (inner.empty() ? "" : ", ") + (numbered ? "" : child.name + "=") + child.module->text();
   }
-  return name + "(" + inner + ")";
+  return class_name(*this) + "(" + inner + ")";
 }
 
 // --- Changes of all members.
@@ -206,6 +214,7 @@ Tensor Module::forward(const Tensor&) const {
 }
 
 Tensor Module::operator()(const Tensor& x) const {
+  const ProfileRange range([this] { return class_name(*this); });
   if (!hooks_) return forward(x);
   const ForwardHooks hooks = *hooks_;  // a hook may remove itself
   Tensor in = x;

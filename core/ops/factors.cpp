@@ -87,7 +87,9 @@ double epsilon(DType dtype) {
 
 Factors::Factors(const char* name, const Tensor& operand)
     : name_(name), home_(operand.device()), device_(&linear::device_for(home_.state(), name)),
-      table_(linear::find(device_.state())) {}
+      table_(linear::find(device_.state())), event_(EventKind::op, name, &home_.state()) {
+  if (device_ != home_) event_.set_how(How::host);
+}
 
 Tensor Factors::take(const Tensor& x) const { return contiguous(to(x.detach(), device_)); }
 Tensor Factors::give(const Tensor& x) const { return to(x, home_); }

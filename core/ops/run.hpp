@@ -76,7 +76,7 @@ Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype);
 
 // Whether a gradient may use its fused kernel, which cannot be differentiated again.
 inline bool may_fuse() { return !recording(); }
-inline void count_decomposition(const Tensor& x) { ++device_of(x).decompositions; }
+inline void count_decomposition(const Tensor& x) { plugrad::count_decomposition(device_of(x)); }
 
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value);
 

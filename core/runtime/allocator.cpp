@@ -3,6 +3,7 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/profiling.hpp>
 #include <core/runtime/stream.hpp>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ void Allocator::poll() const {
 // --- Segments.
 
 plugrad_buffer* Allocator::buffer(uint64_t size) {
+  const profiling::Scope allocating(EventKind::allocation, "allocate", &device_, size);
   plugrad_buffer* made = nullptr;
   if (!own_memory()) {
     const plugrad_status status = device_.table.alloc(device_.handle, size, &made);
@@ -63,6 +65,7 @@ Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
 void Allocator::give_back(Block& whole) noexcept {
   const std::unique_ptr<Block> block(&whole);
   const std::unique_ptr<Segment> segment(block->segment);
+  const profiling::Scope releasing(EventKind::allocation, "release", &device_, segment->bytes);
   segment->pool->remove(whole);
   if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
   if (!own_memory()) device_.table.free(device_.handle, block->buffer);
@@ -147,6 +150,7 @@ Storage* Allocator::hand_out(Block& block, uint64_t size) {
   if (own_memory()) platform::permit_access(bytes_of(block), size);
   stats_.active += size;
   stats_.peak = std::max(stats_.peak, stats_.active);
+  sampled_peak_ = std::max(sampled_peak_, stats_.active);
   block.refs.store(1, std::memory_order_relaxed);
   block.foreign.reset();
   block.owner = block.writer = device_.compute ? device_.compute->id : 0;
@@ -166,6 +170,7 @@ void Allocator::throw_full(uint64_t bytes) const {
 
 Storage* Allocator::take(uint64_t bytes, bool upload) {
   device_.require_open();
+  if (profiling::is_on()) [[unlikely]] profiling::join();
   const uint64_t size = block_bytes(bytes);
   BlockPool& pool = pool_for(size);
   std::unique_lock lock(mutex_);
@@ -173,6 +178,7 @@ Storage* Allocator::take(uint64_t bytes, bool upload) {
   if (Block* block = extend(pool, size)) return hand_out(*block, size);
   if (device_.compute && stats_.reserved > stats_.active) {  // the free blocks may still be in flight
     lock.unlock();
+    const profiling::Scope waiting(EventKind::wait, "wait for memory", &device_);
     streams::drain(*device_.compute);
     streams::drain(*device_.copies);
     lock.lock();
@@ -205,6 +211,7 @@ void Allocator::give(Storage* storage) noexcept {
 
 uint64_t Allocator::trim() {
   if (device_.compute && streams::closed()) return 0;
+  if (profiling::is_on()) profiling::join();
   const std::lock_guard lock(mutex_);
   return release(~0ull);
 }
@@ -223,6 +230,11 @@ MemoryStats Allocator::stats() {
 void Allocator::reset_peak() {
   const std::lock_guard lock(mutex_);
   stats_.peak = stats_.active;
+}
+
+std::pair<uint64_t, uint64_t> Allocator::sample() {
+  const std::lock_guard lock(mutex_);
+  return {stats_.active, std::exchange(sampled_peak_, stats_.active)};
 }
 
 }  // namespace plugrad

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace plugrad {
@@ -34,6 +35,8 @@ class Allocator {
   // Counts small blocks by their chunks; small_blocks.hpp knows which small blocks are free.
   MemoryStats stats();
   void reset_peak();
+  // The active bytes, and the most since the last call, for profilers.
+  std::pair<uint64_t, uint64_t> sample();
   void set_limit(uint64_t bytes) { limit_ = bytes; }
   std::mutex& mutex() { return mutex_; }
 
@@ -58,6 +61,7 @@ class Allocator {
   std::array<BlockPool, 2> pools_{BlockPool(2 << 20, (1 << 20) - 1), BlockPool(20 << 20, ~0ull)};
   std::vector<Storage*> chunks_;  // keeps them reachable for leak checkers
   MemoryStats stats_{};
+  uint64_t sampled_peak_ = 0;
   uint64_t limit_ = ~0ull;
 };
 

@@ -2,6 +2,7 @@
 #include <core/runtime/import.hpp>
 #include <core/runtime/ledger.hpp>
 #include <core/runtime/native.hpp>
+#include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <plugrad/runtime/device.hpp>
@@ -11,6 +12,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 namespace plugrad {
 namespace {
@@ -40,13 +42,26 @@ uint64_t memory_limit(const std::string& name, const OptionList& options) {
 }
 }  // namespace
 
-KernelTable* DeviceState::new_table() {
+namespace {
+KernelTable* zeroed_table() {
   void* zeros = std::calloc(1, sizeof(KernelTable));  // pages are allocated on first touch
   if (!zeros) throw Error(Code::out_of_memory, "[device] out of host memory for the kernel table");
+  return static_cast<KernelTable*>(zeros);
+}
+// For all devices, and never written.
+KernelTable* empty_table() {
+  static KernelTable* const table = zeroed_table();
+  return table;
+}
+}  // namespace
+
+KernelTable* DeviceState::new_table() {
   auto& kept = made_tables_[tables_made_++];
-  kept.reset(static_cast<KernelTable*>(zeros));
+  kept.reset(zeroed_table());
   return kept.get();
 }
+
+std::span<std::atomic<KernelTable*>> DeviceState::unobserved_tables() { return std::span(tables_).first(kObserved / 2); }
 
 DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index,
                          uint32_t number, const OptionList& options)
@@ -55,7 +70,8 @@ DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backen
       plugin(std::move(file)),
       ordinal(number),
       name(negotiated.name + (":" + std::to_string(index))) {
-  for (auto& each : tables_) each = new_table();
+  for (auto& each : unobserved_tables()) each = new_table();
+  for (auto& each : std::span(tables_).subspan(kObserved / 2)) each = empty_table();
   open(index, options);
 }
 
@@ -96,11 +112,11 @@ void DeviceState::require_open() const {
 // Every op looks into the tables first; if they are empty, it reaches require_open.
 void DeviceState::detach() {
   if (detached.exchange(true)) return;
-  for (auto& each : tables_) each = new_table();
+  for (auto& each : unobserved_tables()) each = new_table();
 }
 
 const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uint16_t layout) {
-  const uint32_t flags = modes.load(std::memory_order_relaxed);
+  const uint32_t flags = kernel_modes();
   plugrad_signature question{};
   question.struct_size = sizeof question;
   question.opcode = op.opcode;
@@ -139,6 +155,7 @@ int32_t Device::dlpack_type() const { return state_->info.dlpack_type; }
 
 void Device::sync() const {
   if (!state_->compute) return;
+  const profiling::Scope waiting(EventKind::wait, "synchronize", state_);
   streams::sync(*state_->compute);
   streams::sync(*state_->copies);
 }

@@ -10,12 +10,16 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 namespace plugrad {
 
-// Modes that are part of a kernel's signature: PLUGRAD_DETERMINISTIC | PLUGRAD_TF32.
+// The modes that are part of a kernel's signature, and kObserved: a profiler or record_memory sees all ops, so that none
+// takes the fast path.
+constexpr uint32_t kKernelModes = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32, kObserved = 8;
 inline constinit std::atomic<uint32_t> modes{0};
+inline uint32_t kernel_modes() { return modes.load(std::memory_order_relaxed) & kKernelModes; }
 
 // A cache of a device's kernels by opcode, dtype and layout class. CAST has two dtypes, so each source dtype has a row.
 class KernelTable {
@@ -41,8 +45,8 @@ class DeviceState {
               uint32_t ordinal, const OptionList& options);
   DeviceState(const DeviceState&) = delete;
 
-  // Returns the cached kernel that needs neither a stream nor a workspace, or null. key: the dtype of the op's key operand;
-  // slot: see KernelTable.
+  // Returns the cached kernel that needs neither a stream nor a workspace, or null; always null if flags has kObserved.
+  // key: the dtype of the op's key operand; slot: see KernelTable.
   const plugrad_kernel* direct(uint32_t slot, uint8_t key, uint16_t layout, uint32_t flags) const {
     return tables_[flags >> 1]
         .load(std::memory_order_relaxed)
@@ -84,6 +88,7 @@ class DeviceState {
   void open(uint32_t index, const OptionList& options);
 
   KernelTable* new_table();
+  std::span<std::atomic<KernelTable*>> unobserved_tables();
 
   struct Freer {
     void operator()(KernelTable* table) const { std::free(table); }
@@ -91,7 +96,7 @@ class DeviceState {
   std::array<std::unique_ptr<KernelTable, Freer>, 8>
       made_tables_;  // four, and four more once detached, when other threads may still read the old ones
   std::atomic<uint32_t> tables_made_{0};
-  std::array<std::atomic<KernelTable*>, 4> tables_;
+  std::array<std::atomic<KernelTable*>, 8> tables_;  // by modes / 2; those with kObserved are one table that stays empty
 };
 
 // Keeps the handle of a plugin's device or stream reachable, even one that the core refuses; the ABI has no call that

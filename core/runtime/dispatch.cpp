@@ -2,10 +2,14 @@
 
 #include <core/runtime/bounce.hpp>
 #include <core/runtime/dense_copies.hpp>
+#include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
+#include <core/runtime/tracking.hpp>
 #include <core/runtime/wider.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
+
+#include <optional>
 
 namespace plugrad {
 namespace {
@@ -64,12 +68,37 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
   throw_status(status, op_label(call.opcode), why);
 }
 
-bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
-  device.require_open();
+namespace {
+// How the device itself ran an op, or nothing if it did not.
+std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t layout) {
   local().short_of_memory = false;
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);
-  if (kernel && run_or_decline(device, kernel, call)) return true;
-  return run_on_copies(device, call, layout) || run_wider(device, call);
+  if (kernel && run_or_decline(device, kernel, call)) return How::native;
+  if (run_on_copies(device, call, layout)) return How::dense_copies;
+  if (run_wider(device, call)) return How::wider;
+  return {};
+}
+
+// The same, with what a profiler and record_memory want to know.
+[[gnu::noinline, gnu::cold]] bool run_observed(DeviceState& device, const OpCall& call, uint16_t layout) {
+  profiling::Scope scope(device, call);
+  const std::optional<How> how = run_rungs(device, call, layout);
+  if (!how) {
+    scope.drop();
+    local().declined = call.opcode;
+    return false;
+  }
+  scope.set_how(*how);
+  scope.complete(device.compute);
+  if (tracking::is_on()) tracking::note(call);
+  return true;
+}
+}  // namespace
+
+bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
+  device.require_open();
+  if (modes.load(std::memory_order_relaxed) & kObserved) [[unlikely]] return run_observed(device, call, layout);
+  return run_rungs(device, call, layout).has_value();
 }
 
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
@@ -83,6 +112,11 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
   throw_status(status, op_label(call.opcode), why);
 }
 
+void count_decomposition(DeviceState& device) {
+  ++device.decompositions;
+  if (profiling::is_on()) profiling::note_decomposition(device, local().declined);
+}
+
 void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source);
@@ -90,7 +124,11 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   ++device.bounces;
   if (fallback() == Fallback::warn)
     log(LogLevel::warning, op_label(call.opcode) + " cannot run on " + device.name + ": running it on " + host->name);
+  profiling::Scope scope(device, call);
+  scope.set_how(How::host);
   if (!bounce(*host, call)) throw_unsupported(device, call);
+  scope.complete(device.copies);
+  if (tracking::is_on()) tracking::note(call);
 }
 
 }  // namespace plugrad

@@ -30,7 +30,7 @@ struct OpCall {
             attributes,
             outputs,
             inputs,
-            modes.load(std::memory_order_relaxed),
+            kernel_modes(),
             nullptr,
             0,
             0};
@@ -62,6 +62,8 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
 bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
 // The last rung: runs the op in host memory if the policy allows, else throws Error (unsupported) or (out_of_memory).
 void run_elsewhere(DeviceState& device, const OpCall& call);
+// Counts that the op which the device last declined on this thread is composed of other ops.
+void count_decomposition(DeviceState& device);
 
 // Runs an op by the device's kernel for these layouts, or else by the device's other rungs. Returns false if it has none.
 // Throws Error if the op fails. The first output's storage determines the device.

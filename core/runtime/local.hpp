@@ -8,10 +8,15 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace plugrad {
+
+namespace profiling {
+class Log;
+}
 
 constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects, which moves between thread and depot whole
 
@@ -51,6 +56,7 @@ template <size_t kSize> class Pool {
 
 constexpr size_t kObjectBytes = 192;
 constexpr uint32_t kFirstMode = 1;
+constexpr uint32_t kTrackedMode = 1u << 16;  // set by an op that record_memory saw; higher layers clear it
 
 // Objects to release after the one being released, so that nothing recurses on the depth of a graph. The code that releases
 // them links them.
@@ -70,6 +76,12 @@ struct Local {
   void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
   const void* anomaly = nullptr;
   void* autocast = nullptr;
+  // Of a profiler, or record_memory.
+  std::shared_ptr<profiling::Log> log;   // of this thread in the session of that id, or an older one
+  uint64_t session = 0;
+  const char* gradient_of = nullptr;     // the op whose gradient this thread computes
+  const std::string* range = nullptr;    // the name of the innermost range
+  uint32_t declined = 0;                 // the last op that a device had no kernel for
 
   Local();
   ~Local();

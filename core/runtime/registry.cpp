@@ -68,15 +68,22 @@ Registry& Registry::get() {
   return registry;
 }
 
+namespace {
+std::array<std::mutex*, 6> last_mutexes() {
+  return {&census_mutex(),   &depot_mutex(),    &log_mutex(),
+          &recorder_mutex(), &observed_mutex(), &tracking_mutex()};
+}
+}  // namespace
+
 void Registry::hold() {
   mutex_.lock();
   ForkMutex::for_each([](std::mutex& each) { each.lock(); });
   for (DeviceState& each : devices_) each.allocator.mutex().lock();
-  for (std::mutex* each : {&census_mutex(), &depot_mutex(), &log_mutex()}) each->lock();
+  for (std::mutex* each : last_mutexes()) each->lock();
 }
 
 void Registry::release(bool in_child) {
-  for (std::mutex* each : {&log_mutex(), &depot_mutex(), &census_mutex()}) each->unlock();
+  for (std::mutex* each : last_mutexes()) each->unlock();
   for (DeviceState& each : devices_) each.allocator.mutex().unlock();
   ForkMutex::for_each([](std::mutex& each) { each.unlock(); });
   if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread that the child does not have

@@ -1,6 +1,7 @@
 #include <core/runtime/small_blocks.hpp>
 
 #include <core/runtime/import.hpp>
+#include <core/runtime/tracking.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -66,9 +67,11 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
 }
 
 void destroy_slow(Storage* storage) noexcept {
+  if (storage->tracked) [[unlikely]] tracking::forget(*storage);
   if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
-  if (storage->device->compute && !settle(storage)) return;
+  if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it
+  else if (!settle(storage)) return;
   Magazine<Storage>& magazine = local().storages[storage->list];
   if (magazine.full()) magazine.make_room(capacity(class_of(storage->list)), depot(storage->list));
   magazine.push(storage);

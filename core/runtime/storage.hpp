@@ -29,6 +29,7 @@ struct Storage : Counted {
   uint32_t drop = kStorageLists;  // `list`, or the magazine that is always full: see small_blocks.hpp
   bool large = false;       // a Block of the allocator
   bool imported = false;    // another library owns the memory: see import.hpp
+  std::atomic<bool> tracked{false};  // its origin is recorded: see tracking.hpp
 
   // For devices with streams. The home of a storage is the compute stream. Of the home's uses only writes are recorded; its
   // reads are tracked through the home's latest number. Uses by other streams are recorded exactly.

@@ -1,6 +1,8 @@
 #include <core/runtime/transfer.hpp>
 
 #include <core/runtime/local.hpp>
+#include <core/runtime/profiling.hpp>
+#include <core/runtime/tracking.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -56,33 +58,43 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
   device.require_open();
   if (!bytes) return;
   ++device.uploads;
+  if (tracking::is_on()) tracking::note_copy(to);
+  profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
   if (by_hand(device)) std::memcpy(address(to, offset), from, bytes);
   else
     require_supported(copy(device, "upload", at(to, offset), at(from, PLUGRAD_HOST, device), bytes, &to, nullptr,
                            covers(to, offset, bytes)),
                       device, "upload");
+  scope.complete(device.copies);
 }
 
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!bytes) return;
   ++device.downloads;
+  profiling::Scope scope(EventKind::copy, "download", &device, bytes);
   if (by_hand(device)) {
     std::memcpy(to, address(from, offset), bytes);
     return;
   }
   require_supported(copy(device, "download", at(to, PLUGRAD_HOST, device), at(from, offset), bytes, nullptr, &from, true),
                     device, "download");
-  if (device.compute) streams::verify(from);
+  if (!device.compute) return;
+  const profiling::Scope waiting(EventKind::wait, "wait for data", &device);
+  streams::verify(from);
+  scope.complete(device.copies);
 }
 
 void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offset, uint64_t bytes) {
   DeviceState& target = *to.device;
   target.require_open();
   if (!bytes) return;
+  if (tracking::is_on()) tracking::note_copy(to);
+  profiling::Scope scope(EventKind::copy, "copy", &target, bytes);
   const bool whole = covers(to, to_offset, bytes);
   if (target.same_plugin(*from.device) && target.table.copy)
-    if (copy(target, "copy", at(to, to_offset), at(from, from_offset), bytes, &to, &from, whole) == PLUGRAD_OK) return;
+    if (copy(target, "copy", at(to, to_offset), at(from, from_offset), bytes, &to, &from, whole) == PLUGRAD_OK)
+      return scope.complete(target.copies);
   if (by_hand(target) && by_hand(*from.device)) {
     std::memcpy(address(to, to_offset), address(from, from_offset), bytes);
     return;
@@ -94,6 +106,7 @@ void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offse
     download(staging.get(), from, from_offset + done, part);
     upload(to, to_offset + done, staging.get(), part);
   }
+  scope.complete(target.copies);
 }
 
 Pinned pin(DeviceState& device, uint64_t bytes) {
@@ -121,21 +134,26 @@ void unpin(Pinned& p) noexcept {
 void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
   DeviceState& device = *to.device;
   if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes, bytes);
+  profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
   if (from.writer && from.writer != device.copies) settle(from);
   require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device), bytes, &to, nullptr,
                          covers(to, offset, bytes), &from.read), device, "upload");
+  scope.complete(device.copies);
 }
 
 void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!device.table.pin || !device.compute) return download(to.bytes, from, offset, bytes);
+  profiling::Scope scope(EventKind::copy, "download", &device, bytes);
   require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from,
                          true, &to.written),
                     device, "download");
   to.writer = device.copies;
+  scope.complete(device.copies);
 }
 
 void settle(Pinned& p) {
+  const profiling::Scope waiting(EventKind::wait, "wait for data", p.device);
   if (p.writer) streams::verify(*p.writer, p.written);
   while (p.read && streams::poll(*p.device->copies) < p.read) std::this_thread::yield();
 }
