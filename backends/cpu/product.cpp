@@ -24,6 +24,7 @@ template <class T> class Product : Contraction<T> {
       transpose();
       few_ = true;
     }
+    if (is_cheaper_swapped()) transpose();
     scratch_ = !few_ && (c_.column != 1 || (m_ > 1 && c_.row < n_));
     if (!is_multiplied_in_place()) plan_panels();
   }
@@ -58,6 +59,13 @@ template <class T> class Product : Contraction<T> {
   // A few rows times a matrix that is transposed in memory, as in the decoding of text.
   bool is_few_vectors() const {
     return m_ > 1 && m_ <= kFewVectors && n_ > kFewVectors && a_.column == 1 && a_.row != 1 && b_.row == 1 && b_.column != 1;
+  }
+
+  // The right operand is copied to panels. If it is transposed in memory, and the left one and the output are much smaller,
+  // it costs less to copy these.
+  bool is_cheaper_swapped() const {
+    return !few_ && m_ > 1 && a_.column == 1 && b_.row == 1 && b_.column != 1 && k_ * n_ * kSize > kStackBytes &&
+           k_ * n_ > 2 * (m_ * k_ + 2 * m_ * n_);
   }
 
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches.

@@ -101,6 +101,16 @@ const Tensor& Saved::checked(int i) const {
   return value;
 }
 
+// Results of ops may be added to, while leaves hold theirs in the pass. A gradient that others hold, or whose computation is
+// recorded, must keep its value.
+Tensor* Saved::sum() const {
+  Node& operand = *node_.edges()[position_];
+  if (!operand.rule || recording() || !operand.sum.defined()) return nullptr;
+  const bool alone = operand.sum.impl().refs.load(std::memory_order_acquire) == 1 &&
+                     storage_of(operand.sum)->refs.load(std::memory_order_acquire) == 1;
+  return alone && operand.sum.is_contiguous() ? &operand.sum : nullptr;
+}
+
 Tensor Saved::output() const {
   const Tensor& value = checked(node_.operands);
   if (!recording()) return value;

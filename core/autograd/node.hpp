@@ -27,10 +27,11 @@ enum Use : unsigned {
   kDType = 32,    // of the same operand
   kPosition = 64,  // of the same operand among all
   kPayload = 128,  // what the rule keeps besides tensors
+  kSum = 256,      // of the operand's gradients so far, where the gradient may be added to it in place; else null
 };
 constexpr unsigned kInputs = kInput0 | kInput1 | kInput2, kSavedTensors = kInputs | kOutput;
 
-// Computes the gradient of one operand from the output's. An undefined result means zero.
+// Computes the gradient of one operand from the output's. An undefined result means zero, or that it was added to kSum.
 struct Vjp {
   Tensor (*apply)(const Tensor& grad, const Saved& saved) = nullptr;
   unsigned uses = 0;  // Uses of this operand's gradient alone
@@ -127,6 +128,7 @@ class Saved {
   Shape shape() const { return Shape(std::span<const int64_t>(wanted().shape, wanted().rank)); }
   DType dtype() const { return static_cast<DType>(wanted().dtype); }
   size_t position() const { return position_; }
+  Tensor* sum() const;
   template <class T> const T& payload() const { return static_cast<const PayloadOf<T>&>(*node_.payload).value; }
 
  private:
@@ -144,7 +146,7 @@ enum Mode : uint32_t {
   kDetectingForward = 8,    // the same for results of recorded ops
   kCheckpointing = 16,      // a checkpoint keeps no saved values: see checkpoint.hpp
   kAutocasting = 32,        // ops choose the dtype that they compute in: see autocast.hpp
-  kTracking = kTrackedMode,  // record_memory may be on: see memory.hpp
+  kTracking = kTrackedMode,   // record_memory may be on: see memory.hpp
 };
 constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
 inline bool recording() { return local().mode & kRecording; }

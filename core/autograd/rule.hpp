@@ -32,6 +32,7 @@ template <Use kUse, class Kept> [[gnu::always_inline]] inline decltype(auto) use
   else if constexpr (kUse == kShape) return saved.shape();
   else if constexpr (kUse == kDType) return saved.dtype();
   else if constexpr (kUse == kPosition) return saved.position();
+  else if constexpr (kUse == kSum) return saved.sum();
   else return saved.template payload<Kept>();
 }
 

@@ -10,6 +10,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <limits>
 
 namespace plugrad {
@@ -71,6 +72,26 @@ bool align(AttentionOperands& o) {
   return true;
 }
 
+// An uninitialised tensor of this shape, whose axes lie in memory in the order of those of `like`. Heads that a model split
+// off a row lie beside each other, and what it does next, to join them, then copies nothing.
+Tensor empty_in_order_of(const Tensor& like, const Shape& shape) {
+  const plugrad_view& v = view_of(like);
+  Shape order, back = shape;
+  for (int i = 0; i < v.rank; ++i) {
+    if (v.strides[i] <= 0 && v.shape[i] > 1) return empty(shape, like.dtype(), like.device());
+    order.push_back(i);
+  }
+  // An axis of extent 1 may lie anywhere.
+  const auto distance = [&v](int64_t i) { return v.shape[i] > 1 ? v.strides[i] : std::numeric_limits<int64_t>::max(); };
+  std::stable_sort(order.begin(), order.end() - 1, [&](int64_t i, int64_t j) { return distance(i) > distance(j); });
+  Shape inside;
+  for (size_t i = 0; i < order.size(); ++i) {
+    inside.push_back(shape[static_cast<size_t>(order[i])]);
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return permute(empty(inside, like.dtype(), like.device()), back);
+}
+
 plugrad_attention attributes_of(const AttentionOperands& o) {
   return {sizeof(plugrad_attention), o.causal ? 1u : 0u, o.scale};
 }
@@ -95,7 +116,7 @@ class AttentionCall final : public Function {
  private:
   std::vector<Tensor> fused(const Tensor& grad, const std::vector<Tensor>& x) const {
     std::vector<Tensor> out;
-    for (int i = 0; i < 3; ++i) out.push_back(empty_like(device_of(x[i]), view_of(x[i]), dtype_of(x[i])));
+    for (int i = 0; i < 3; ++i) out.push_back(empty_in_order_of(x[i], x[i].shape()));
     const plugrad_attention attributes = attributes_of(operands_);
     if (try_run(Op::ATTENTION_BACKWARD, {out[0], out[1], out[2]}, {grad, x[0], x[1], x[2], x[3], x[4], x[5]}, attributes))
       return out;
@@ -139,7 +160,7 @@ Tensor fused_attention(const AttentionOperands& operands) {
   const bool grouped = o.shares_heads && o.key.size(-3) != o.query.size(-3);
   if (!align(o)) return {};
   const Shape shape = with(batch_of(o.query), o.query.size(-2), o.value.size(-1));
-  Tensor out = empty(shape, o.query.dtype(), o.query.device());
+  Tensor out = empty_in_order_of(o.query, shape);
   const Tensor lse = empty(with(batch_of(o.query), o.query.size(-2), 1), o.query.dtype(), o.query.device());
   const plugrad_attention attributes = attributes_of(o);
   if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};

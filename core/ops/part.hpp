@@ -1,5 +1,6 @@
 // Strided parts of tensors, by normalised positions, and the reverse. Slices and their gradients use them.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <plugrad/tensor/tensor.hpp>
 
 namespace plugrad {
@@ -10,6 +11,8 @@ struct Part {
   int64_t start, count, step;
 };
 
+// The view of a part. The caller sets its layout.
+plugrad_view sliced(const plugrad_view& x, const Part& part);
 // Returns the part as a view.
 Tensor strided_part(const Tensor& x, const Part& part);
 // Returns zeros of shape `whole` with x copied into the part.

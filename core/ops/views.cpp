@@ -140,35 +140,7 @@ Part python_range(int axis, int64_t extent, int64_t start, int64_t end, int64_t 
   const int64_t count = distance > 0 ? static_cast<int64_t>(static_cast<uint64_t>(distance - 1) / by) + 1 : 0;
   return {axis, start, count, count > 1 ? step : 1};  // an unused step may be huge and overflow strides
 }
-
-plugrad_view sliced(const plugrad_view& x, const Part& part) {
-  plugrad_view v = x;
-  if (part.count)
-    v.offset += static_cast<uint64_t>(part.start * v.strides[part.axis] * static_cast<int64_t>(dtype_size(v.dtype)));
-  v.shape[part.axis] = part.count;
-  v.strides[part.axis] *= part.step;
-  return v;
-}
 }  // namespace
-
-Tensor place(const Tensor& x, const Shape& whole, const Part& where) {
-  static constexpr auto kRule =
-      rule("place", gradient<kPayload>([](const Tensor& grad, const Part& part) { return strided_part(grad, part); }));
-  DeviceState& device = device_of(x);
-  Tensor out = filled(device, dense_view(whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
-  plugrad_view part = sliced(view_of(out), where);
-  set_layout(part, device.info.alignment);
-  if (part.count) run(Op::COPY, {operand(out, part)}, {x});
-  return differentiable(kRule, where, std::move(out), x);
-}
-
-Tensor strided_part(const Tensor& x, const Part& part) {
-  static constexpr auto kRule =
-      rule("slice", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& whole, const Part& taken) {
-             return place(grad, whole, taken);
-           }));
-  return differentiable(kRule, part, viewed(x, sliced(view_of(x), part)), x);
-}
 
 Tensor slice(const Tensor& x, int axis, int64_t start, int64_t end, int64_t step) {
   require_defined(x, "slice");

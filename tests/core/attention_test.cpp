@@ -98,6 +98,20 @@ TEST(Attention, LongRowsAndTheirGradientsEqualThoseOfPlainOps) {
   }
 }
 
+// Heads that were split off rows are joined again without a copy, and so are their gradients.
+TEST(Attention, ResultsLieInTheOrderOfTheQuery) {
+  const Tensor rows = of(DType::f32, spread(2 * 5 * 12, -1, 1), {2, 5, 12}).requires_grad_();
+  const Tensor heads = transpose(unflatten(rows, -1, {3, 4}), 1, 2);
+  const Tensor out = scaled_dot_product_attention(heads, heads, heads);
+  const Tensor dense = contiguous(heads.detach());
+  const Tensor expected = scaled_dot_product_attention(dense, dense, dense);
+  EXPECT_EQ(out.shape(), (Shape{2, 3, 5, 4}));
+  EXPECT_EQ(elements(out), elements(expected));
+  if (out.device().counters().decompositions) return;  // not a device with a kernel of its own
+  EXPECT_TRUE(transpose(out, 1, 2).is_contiguous());
+  EXPECT_TRUE(expected.is_contiguous());
+}
+
 // One new query beside the filled part of a buffer of keys, as in the decoding of text.
 TEST(Attention, AQueryReadsTheFilledPartOfABuffer) {
   const Tensor query = of(DType::f64, spread(6 * 4, -1, 1), {1, 6, 1, 4}), keys = counting({1, 2, 400, 4}) * 0.001;

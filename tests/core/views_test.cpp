@@ -241,6 +241,27 @@ TEST(Views, CatAndStackErrors) {
   EXPECT_TRUE(throws(Code::invalid, {"[cat]", "undefined"}, [&] { cat({a, Tensor()}); }));
 }
 
+// Their gradients are added to one tensor in place, which the pass must not do to a tensor that others hold.
+TEST(Views, GradientsOfSlicesOfOneTensorMeet) {
+  const Tensor leaf = counting({2, 6}).requires_grad_();
+  const auto gradient = [&](GradOptions options) {
+    const Tensor y = leaf * 1, z = y + y;
+    const Tensor total = sum(slice(y, 1, 0, 4) * 2) + sum(slice(y, 1, 2, 6) * 3) + sum(select(y, 0, 1)) +
+                         sum(slice(z, 1, 5, -7, -2) * 10) + sum(z);
+    return elements(grad({total}, {leaf}, options)[0]);
+  };
+  const std::vector<double> expected = {4, 24, 7, 27, 5, 25, 5, 25, 8, 28, 6, 26};
+  EXPECT_EQ(gradient({}), expected);
+  EXPECT_EQ(gradient({.retain_graph = true}), expected);
+  EXPECT_EQ(gradient({.create_graph = true}), expected);
+  // A sum that is one tensor for two operands stays what it is for the other one.
+  const Tensor a = counting({4}).requires_grad_(), u = a * 1, v = a * 1;
+  const Tensor both = u + v;
+  const auto grads = grad({sum(both * 2) + sum(slice(u, 0, 0, 2) * 5)}, {u, v}, {.retain_graph = true});
+  EXPECT_EQ(elements(grads[0]), (std::vector<double>{7, 7, 2, 2}));
+  EXPECT_EQ(elements(grads[1]), (std::vector<double>{2, 2, 2, 2}));
+}
+
 TEST(Views, RankEight) {
   const Shape shape = {2, 1, 2, 1, 2, 3, 1, 2};
   const Tensor x = counting(shape), y = permute(x, {7, 6, 5, 4, 3, 2, 1, 0});
