@@ -14,6 +14,8 @@ Rows extreme_rows();
 Rows argmax_rows();
 Rows softmax_rows();
 Rows cross_entropy_rows();
+Rows row_norm_rows();
+Rows batch_norm_rows();
 Rows random_rows();
 Rows matmul_rows();
 Rows indexing_rows();

@@ -1,0 +1,148 @@
+// Reductions of channels, which several blocks may share: of x (n, c, s) over n and s, or of a matrix's columns (s is 1).
+#pragma once
+#include <backends/cuda/accumulator.hpp>
+#include <backends/cuda/elementwise.hpp>
+#include <backends/cuda/reduction.hpp>
+#include <backends/cuda/team.hpp>
+
+namespace plugrad::cuda {
+
+// Each team of threads reduces a channel; the channels of one block's teams form a group. Where there are too few groups to
+// fill the device, channels are cut into segments, and the block that finishes last combines them in their order.
+struct Channels {
+  uint64_t count, plane, length;  // channels; elements of a channel in one image and in all
+  WideDivider by_plane;
+  Team team;
+  uint64_t segment;
+  uint32_t segments, tasks;
+
+  Channels(int64_t images, int64_t channels, int64_t elements, int multiprocessors)
+      : count(static_cast<uint64_t>(channels)), plane(static_cast<uint64_t>(elements)),
+        length(static_cast<uint64_t>(images) * plane), by_plane(plane),
+        team(choose_team(count, length, plane > 1, kTogether)) {
+    constexpr uint64_t kBlocksEach = 4;
+    const uint64_t groups = (count + team.teams() - 1) / team.teams();
+    const uint64_t wanted =
+        groups > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups;
+    const uint64_t cuts = std::max<uint64_t>(1, std::min(wanted, length / (team.size() * kTogether)));
+    segment = (length + cuts - 1) / cuts;
+    segments = static_cast<uint32_t>((length + segment - 1) / segment);
+    tasks = static_cast<uint32_t>(groups * segments);
+  }
+  // Intermediate results that the last block combines.
+  uint64_t partials() const { return segments > 1 ? static_cast<uint64_t>(tasks) * team.teams() : 0; }
+
+  static constexpr int kTogether = 8;  // elements that a thread reads at once
+
+  // The place of element i of a channel.
+  __device__ __forceinline__ uint64_t at(uint64_t channel, uint64_t i) const {
+    if (plane == 1) return i * count + channel;
+    const uint64_t image = by_plane.quotient(i);
+    return (image * count + channel) * plane + (i - image * plane);
+  }
+};
+
+// A reducer R has: Sums, 0 for no elements; Term, what it reads of an element; channel(c), its state for a channel;
+// read(state, i, at), of element i of a channel, at a place; sum(terms, n), of the first n terms; Combine, a function of two
+// Sums; finish(c, sums).
+template <class R>
+__device__ __forceinline__ typename R::Sums sum_segment(const Channels& channels, const R& r, uint64_t channel,
+                                                        uint64_t begin, uint64_t end) {
+  constexpr int kTogether = Channels::kTogether;
+  typename R::Sums sums{};
+  const uint64_t step = channels.team.size();
+  const auto state = r.channel(channel);
+  for (uint64_t i = begin + channels.team.member(); i < end; i += step * kTogether) {
+    typename R::Term terms[kTogether];
+    int n = 0;
+#pragma unroll
+    for (int u = 0; u < kTogether; ++u) {
+      const uint64_t element = i + static_cast<uint64_t>(u) * step;
+      if (element >= end) continue;
+      terms[u] = r.read(state, element, channels.at(channel, element));
+      n = u + 1;
+    }
+    sums = typename R::Combine()(sums, R::sum(terms, n));
+  }
+  return sums;
+}
+
+template <class R>
+__global__ void __launch_bounds__(kBlock)
+    channel_kernel(const __grid_constant__ Channels channels, const R r, typename R::Sums* partials, uint32_t* counters) {
+  __shared__ typename R::Sums shared[kBlock];
+  const Team& team = channels.team;
+  for (uint32_t task = blockIdx.x; task < channels.tasks; task += gridDim.x) {
+    const uint32_t group = task / channels.segments;
+    const uint64_t channel = static_cast<uint64_t>(group) * team.teams() + team.team(),
+                   begin = (task - group * channels.segments) * channels.segment;
+    const uint64_t end = begin + channels.segment < channels.length ? begin + channels.segment : channels.length;
+    const bool is_there = channel < channels.count, writes = is_there && team.member() == 0;
+    typename R::Sums sums{};
+    if (is_there) sums = sum_segment(channels, r, channel, begin, end);
+    sums = team.reduce<typename R::Combine>(sums, shared);
+    if (channels.segments > 1) {
+      if (writes) partials[static_cast<uint64_t>(task) * team.teams() + team.team()] = sums;
+      if (!arrives_last(counters + group, channels.segments)) continue;
+      sums = {};
+      for (uint64_t s = team.member(); is_there && s < channels.segments; s += team.size())
+        sums = typename R::Combine()(sums, partials[(group * uint64_t{channels.segments} + s) * team.teams() + team.team()]);
+      sums = team.reduce<typename R::Combine>(sums, shared);
+    }
+    if (writes) r.finish(channel, sums);
+  }
+}
+
+// workspace: room for the partials.
+template <class R>
+void reduce_channels(const Submission& submission, const Channels& channels, const R& r, char* workspace) {
+  static Occupancy occupancy;
+  const auto kernel = channel_kernel<R>;
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, channels.tasks, occupancy), kBlock, 0, submission.handle(), channels, r,
+                 reinterpret_cast<typename R::Sums*>(workspace), submission.stream().counters());
+  submission.launched();
+}
+
+// How x becomes normal: ((x - centre) - rest) scale. The rest is what the centre lost by rounding.
+template <class A> struct Normal {
+  A centre, rest, scale;
+  __device__ __forceinline__ A of(A x) const { return ((x - centre) - rest) * scale; }
+};
+
+// Sums of grad, and of grad times normal x.
+template <class A> struct GradientSums { A grad, product; };
+struct AddGradients {
+  template <class A> __device__ GradientSums<A> operator()(const GradientSums<A>& a, const GradientSums<A>& b) const {
+    return {a.grad + b.grad, a.product + b.product};
+  }
+};
+
+// The reducer of these sums. S has channel(c), and normal(state, i) of element i of a channel, a Normal.
+template <class T, class S> struct GradientReducer {
+  using A = AccumulatorOf<T>;
+  using Sums = GradientSums<A>;
+  using Term = GradientSums<A>;
+  using Combine = AddGradients;
+  const T *grad, *x;
+  S statistics;
+  T *products, *grads;  // grads: null if not wanted
+
+  __device__ auto channel(uint64_t c) const { return statistics.channel(c); }
+  template <class State> __device__ __forceinline__ Term read(const State& state, uint64_t i, uint64_t at) const {
+    const A g = static_cast<A>(grad[at]);
+    return {g, g * statistics.normal(state, i).of(static_cast<A>(x[at]))};
+  }
+  __device__ __forceinline__ static Sums sum(const Term (&terms)[Channels::kTogether], int n) {
+    Sums all{};
+#pragma unroll
+    for (int u = 0; u < Channels::kTogether; ++u)
+      if (u < n) all = AddGradients()(all, terms[u]);
+    return all;
+  }
+  __device__ void finish(uint64_t c, const Sums& sums) const {
+    products[c] = static_cast<T>(sums.product);
+    if (grads) grads[c] = static_cast<T>(sums.grad);
+  }
+};
+
+}  // namespace plugrad::cuda
