@@ -1,4 +1,5 @@
-// Gather and scatter-add. A kernel reports an index out of range and skips its element.
+// Gather, scatter-add, and the gradient of max-pooling, which is a scatter-add of planes. A kernel reports an index out of
+// range and skips its element.
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
@@ -154,17 +155,30 @@ template <class T> void gather(const Call& call, const Submission& submission) {
   });
 }
 
-template <class T> void scatter_add_any_order(const Call& call, const Submission& submission) {
-  const int axis = call.attributes<plugrad_axis>().axis;
-  const plugrad_view out = without_axis(call.out(), axis);
-  const bool index_leads = is_immediate(call.in(1));  // an immediate has no shape
-  const plugrad_view* const views[] = {&call.in(index_leads ? 0 : 1), &call.in(index_leads ? 1 : 0), &out};
+// Adds `source` to the elements of `out` that `index` selects along an axis.
+struct Scatter {
+  plugrad_view out, index, source;
+  int axis;
+
+  explicit Scatter(const Call& call)
+      : out(call.out()), index(call.in(0)), source(call.in(1)), axis(call.attributes<plugrad_axis>().axis) {}
+  Scatter(const plugrad_view& to, const plugrad_view& at, const plugrad_view& from, int along)
+      : out(to), index(at), source(from), axis(along) {}
+};
+
+template <class T> void scatter_any_order(const Scatter& scatter, const Submission& submission) {
+  const plugrad_view out = without_axis(scatter.out, scatter.axis);
+  const bool index_leads = is_immediate(scatter.source);  // an immediate has no shape
+  const plugrad_view &first = index_leads ? scatter.index : scatter.source,
+                     &second = index_leads ? scatter.source : scatter.index;
+  const plugrad_view* const views[] = {&first, &second, &out};
   Box box(views, 3);
   if (index_leads) {
     std::swap(box.operand[0], box.operand[1]);
     std::swap(box.stride[0], box.stride[1]);
   }
-  box.cut([&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis_of(call.out(), axis)); });
+  const Axis axis = axis_of(scatter.out, scatter.axis);
+  box.cut([&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis); });
 }
 
 // --- Scatter-add in a fixed order of additions, for deterministic results.
@@ -251,9 +265,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-template <class T> Lines<T> lines_of(const Call& call) {
-  const int axis = call.attributes<plugrad_axis>().axis;
-  const plugrad_view &out = call.out(), &index = call.in(0), &source = call.in(1);
+template <class T> Lines<T> lines_of(const Scatter& scatter) {
+  const auto& [out, index, source, axis] = scatter;
   const plugrad_view& shape = is_immediate(source) ? index : source;
   const auto stride = [](const plugrad_view& view, int d) { return is_immediate(view) ? 0 : stride_of(view, d); };
   Lines<T> lines{{},           shape.shape[axis],     stride(index, axis), stride(source, axis), axis_of(out, axis),
@@ -264,11 +277,11 @@ template <class T> Lines<T> lines_of(const Call& call) {
   return lines;
 }
 
-template <class T> void scatter_add_in_order(const Call& call, const Submission& submission) {
+template <class T> void scatter_in_order(const Scatter& scatter, const Submission& submission) {
   static Occupancy of_lines, of_blocks;
   constexpr int64_t kShort = 64;
   constexpr uint64_t kMany = 16384;
-  const Lines<T> lines = lines_of<T>(call);
+  const Lines<T> lines = lines_of<T>(scatter);
   if (lines.length <= kShort || lines.walk.count >= kMany) {
     const auto kernel = scatter_lines_kernel<T>;
     PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, (lines.walk.count + kBlock - 1) / kBlock, of_lines), kBlock, 0,
@@ -282,20 +295,63 @@ template <class T> void scatter_add_in_order(const Call& call, const Submission&
 }
 
 // Integer sums do not depend on the order.
-template <class T> void scatter_add(const Call& call, const Submission& submission) {
+template <class T> void scatter(const Scatter& scatter, const Submission& submission) {
   if (std::is_floating_point_v<T> && submission.is_deterministic())
-    scatter_add_in_order<T>(call, submission);
+    scatter_in_order<T>(scatter, submission);
   else
-    scatter_add_any_order<T>(call, submission);
+    scatter_any_order<T>(scatter, submission);
+}
+
+template <class T> void scatter_add(const Call& call, const Submission& submission) {
+  scatter<T>(Scatter(call), submission);
+}
+
+// --- Sums that begin at zero.
+
+template <class T> struct Zero {
+  static constexpr int kOutputs = 1;
+  static constexpr bool kInOut = false;
+  __device__ __forceinline__ void operator()(T& out) const { out = 0; }
+};
+
+template <class T> void clear(const plugrad_view& out, const Submission& submission) {
+  const plugrad_view* const views[] = {&out};
+  map_box<Zero<Bits<T>>, Bits<T>>(submission, Box(views, 1), {});
+}
+
+template <class T> void scatter_sum(const Call& call, const Submission& submission) {
+  clear<T>(call.out(), submission);
+  scatter<T>(Scatter(call), submission);
+}
+
+// A dense view of (a, b, ..) as a matrix of a b rows.
+plugrad_view planes_of(const plugrad_view& view) {
+  plugrad_view planes = view;
+  planes.rank = 2;
+  planes.shape[0] = view.shape[0] * view.shape[1];
+  planes.shape[1] = planes.strides[0] = view.count / planes.shape[0];
+  planes.strides[1] = 1;
+  return planes;
+}
+
+template <class T> void max_pool_backward(const Call& call, const Submission& submission) {
+  clear<T>(call.out(), submission);
+  scatter<T>(Scatter(planes_of(call.out()), planes_of(call.in(1)), planes_of(call.in(0)), 1), submission);
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Types<T...>) {
   return {kernel<submit<gather<Bits<T>>>>(PLUGRAD_OP_GATHER, element_dtype<T>, kMemoryOnly)...};
 }
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
-  return {kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...};
+template <class... T> constexpr auto scatters(Types<T...>) {
+  return join(std::array{kernel<submit<scatter_add<T>>>(PLUGRAD_OP_SCATTER_ADD, element_dtype<T>)...},
+              std::array{kernel<submit<scatter_sum<T>>>(PLUGRAD_OP_SCATTER_SUM, element_dtype<T>)...});
 }
-constexpr auto kRows = join(gathers(kStored), scatters(kComputable), scatters(kIntegers));  // no 16-bit atomic addition
+template <class... T> constexpr std::array<KernelRow, sizeof...(T)> pools(Types<T...>) {
+  constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
+  return {kernel<submit<max_pool_backward<T>>>(PLUGRAD_OP_MAX_POOL_BACKWARD, element_dtype<T>, kDense)...};
+}
+constexpr auto kRows =
+    join(gathers(kStored), scatters(kComputable), scatters(kIntegers), pools(kComputable));  // no 16-bit atomic addition
 
 }  // namespace
 
