@@ -16,6 +16,7 @@ Rows softmax_rows();
 Rows cross_entropy_rows();
 Rows row_norm_rows();
 Rows batch_norm_rows();
+Rows cumsum_rows();
 Rows random_rows();
 Rows matmul_rows();
 Rows indexing_rows();

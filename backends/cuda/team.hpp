@@ -18,6 +18,9 @@ template <class T> __device__ __forceinline__ T exchange(const T& mine, int lane
   return theirs;
 }
 
+// What a scan returns: the combined value of the members before this one, and of all; T(0) without any.
+template <class T> struct Prefix { T before, all; };
+
 struct Team {
   uint32_t bits;            // 1 << bits threads
   uint32_t are_neighbours;  // members are adjacent threads; otherwise adjacent threads belong to different teams
@@ -33,6 +36,22 @@ struct Team {
   // Returns the members' combined value to each of them. All threads of the block take part; shared has kBlock elements.
   template <class Combine, class T> __device__ T reduce(const T& mine, T* shared) const {
     return are_neighbours ? reduce_neighbours<Combine>(mine, shared) : reduce_columns<Combine>(mine, shared);
+  }
+
+  // Combines the members' values in their order. All threads of the block take part; shared has kBlock elements.
+  template <class Combine, class T> __device__ Prefix<T> scan(const T& mine, T* shared) const {
+    const uint32_t step = are_neighbours ? 1 : teams(), first = threadIdx.x - member() * step;
+    T all = mine;
+    __syncthreads();  // a thread may still read an earlier result
+    shared[threadIdx.x] = mine;
+    for (uint32_t apart = 1; apart < size(); apart *= 2) {
+      __syncthreads();
+      if (member() >= apart) all = Combine()(shared[threadIdx.x - apart * step], all);
+      __syncthreads();
+      shared[threadIdx.x] = all;
+    }
+    __syncthreads();
+    return {member() ? shared[threadIdx.x - step] : T(0), shared[first + (size() - 1) * step]};
   }
 
  private:
