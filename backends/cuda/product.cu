@@ -1,64 +1,15 @@
 // Our own kernel for matrix products of any layout, with tiles in shared memory. It runs without cuBLAS, and for layouts
 // that cuBLAS does not accept.
 #include <backends/cuda/matmul.hpp>
-
-#include <cmath>
+#include <backends/cuda/tile.hpp>
 
 namespace plugrad::cuda {
 namespace {
-
-constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a block computes kTile x kTile results, a thread kEach x kEach
-constexpr int kAcross = kTile / kEach;
-static_assert(kAcross * kAcross == kBlock);
-constexpr int kFlush = 16;  // tiles along k that are summed separately before they join the total, for accuracy
 
 struct Tiles {
   Product p;
   uint64_t across, of_one, all;  // tiles per row, per matrix, in the batch
 };
-
-// Loads one operand's tile: kDepth along k, kTile along the other axis. Adjacent threads follow the contiguous axis.
-template <class W, class T>
-__device__ void load_tile(W (&tile)[kDepth][kTile + 4], const T* from, int64_t first, int64_t extent, int64_t stride,
-                          int64_t first_k, int64_t k, int64_t k_stride) {
-  const bool along_k = k_stride == 1;
-#pragma unroll
-  for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock) {
-    const int depth = along_k ? i % kDepth : i / kTile, place = along_k ? i / kDepth : i % kTile;
-    const bool is_there = first + place < extent && first_k + depth < k;
-    tile[depth][place] = is_there ? widened(from[(first + place) * stride + (first_k + depth) * k_stride]) : W(0);
-  }
-}
-
-template <class T> struct Results { T at[kEach][kEach]; };
-
-template <class T>
-__device__ void add_products(const T (&a)[kDepth][kTile + 4], const T (&b)[kDepth][kTile + 4], Results<T>& sums) {
-  const int y = threadIdx.x / kAcross * kEach, x = threadIdx.x % kAcross * kEach;
-#pragma unroll
-  for (int depth = 0; depth < kDepth; ++depth) {
-    T row[kEach], column[kEach];
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      row[i] = a[depth][y + i];
-      column[i] = b[depth][x + i];
-    }
-#pragma unroll
-    for (int i = 0; i < kEach; ++i)
-#pragma unroll
-      for (int j = 0; j < kEach; ++j) sums.at[i][j] = std::fma(row[i], column[j], sums.at[i][j]);
-  }
-}
-
-template <class T> __device__ void flush(Results<T>& sums, Results<T>& totals) {
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      totals.at[i][j] += sums.at[i][j];
-      sums.at[i][j] = 0;
-    }
-}
 
 template <class T, class W>
 __device__ void store(const Product& p, T* c, int64_t row, int64_t column, const Results<W>& totals) {
@@ -74,7 +25,7 @@ __device__ void store(const Product& p, T* c, int64_t row, int64_t column, const
 
 template <class T> __global__ void __launch_bounds__(kBlock) product_kernel(const __grid_constant__ Tiles t) {
   using W = ComputeType<T>;
-  __shared__ W a[kDepth][kTile + 4], b[kDepth][kTile + 4];
+  __shared__ Tile<W> a, b;
   const Product& p = t.p;
   for (uint64_t i = blockIdx.x; i < t.all; i += gridDim.x) {
     const uint64_t matrix = i / t.of_one, inside = i - matrix * t.of_one;
@@ -94,12 +45,9 @@ template <class T> __global__ void __launch_bounds__(kBlock) product_kernel(cons
       if (++filled % kFlush == 0) flush(sums, totals);
     }
     flush(sums, totals);
-    store(p, reinterpret_cast<T*>(p.c.base) + reach.at[0], row + threadIdx.x / kAcross * kEach,
-          column + threadIdx.x % kAcross * kEach, totals);
+    store(p, reinterpret_cast<T*>(p.c.base) + reach.at[0], row + first_row(), column + first_column(), totals);
   }
 }
-
-uint64_t tiles_of(int64_t extent) { return (static_cast<uint64_t>(extent) + kTile - 1) / kTile; }
 
 }  // namespace
 

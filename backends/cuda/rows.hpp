@@ -19,6 +19,8 @@ Rows batch_norm_rows();
 Rows cumsum_rows();
 Rows random_rows();
 Rows matmul_rows();
+Rows attention_rows();
+Rows attention_backward_rows();
 Rows indexing_rows();
 Rows pooling_rows();
 
