@@ -21,6 +21,7 @@ Rows random_rows();
 Rows matmul_rows();
 Rows attention_rows();
 Rows attention_backward_rows();
+Rows convolution_rows();
 Rows indexing_rows();
 Rows pooling_rows();
 
