@@ -17,6 +17,7 @@ Rows cross_entropy_rows();
 Rows row_norm_rows();
 Rows batch_norm_rows();
 Rows cumsum_rows();
+Rows topk_rows();
 Rows random_rows();
 Rows matmul_rows();
 Rows attention_rows();
