@@ -6,6 +6,7 @@
 namespace plugrad::python {
 void bind_linalg(nb::module_& m);      // of linalg.cpp
 void bind_files(nb::module_& m);       // of files.cpp
+void bind_profilers(nb::module_& m);   // of profiler.cpp
 void bind_tokenizers(nb::module_& m);  // of tokenizers.cpp
 }  // namespace plugrad::python
 
@@ -41,5 +42,6 @@ NB_MODULE(_plugrad, m) {
   bind_files(m);
   bind_tokenizers(m);
   bind_linalg(m);
+  bind_profilers(m);
   polish_calls(m);
 }

@@ -107,10 +107,15 @@ std::string place(const ProfileEvent& event, int64_t at, const char* phase) {
          ",\"tid\":" + std::to_string(event.thread) + ",\"ts\":" + microseconds(at);
 }
 
+std::string name_of(const ProfileEvent& event) {
+  const bool of_node = event.kind == EventKind::gradient && !event.gradient.empty();
+  return of_node ? "gradient of " + event.name : event.name;
+}
+
 // An op that the core decomposed takes no time: it is an instant of its thread.
 std::string line_of(const ProfileEvent& event) {
   const bool instant = event.how == How::decomposed;
-  return "{\"name\":" + quoted(event.name) + ",\"cat\":\"" + category(event) + "\"," +
+  return "{\"name\":" + quoted(name_of(event)) + ",\"cat\":\"" + category(event) + "\"," +
          place(event, event.begin, instant ? "i" : "X") +
          (instant ? ",\"s\":\"t\"" : ",\"dur\":" + microseconds(event.duration)) + ",\"args\":" + arguments(event) + "}";
 }

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import assert_type
 
 import plugrad
-from plugrad import Tensor, Value, data, nn, no_grad, optim, text
+from plugrad import Tensor, Value, data, nn, no_grad, optim, profiler, text
 from plugrad.linalg import SVDResult
 from plugrad.training import fit
 
@@ -44,6 +44,17 @@ def elements(x: Tensor) -> None:
     assert_type(len(x), int)
     assert_type(x.requires_grad, bool)
     assert_type(x.shape[0], int)
+
+
+def profiled(x: Tensor) -> None:
+    with profiler.profile() as p, profiler.range("both"):
+        (x * x).exp()
+    assert_type(p.events()[0].duration, int)
+    assert_type(p.rows(sort="bytes")[0].name, str)
+    assert_type(p.table(rows=3), str)
+    profiler.record_memory()
+    assert_type(profiler.memory_snapshot().entries[0].kind, str)
+    profiler.record_memory(False)
 
 
 def functions(x: Tensor) -> None:
@@ -128,6 +139,7 @@ def main() -> None:
     operators(x)
     elements(x.clone())
     functions(x)
+    profiled(x)
     with TemporaryDirectory() as folder:
         files(x, Path(folder))
     assert training() >= 0 and loaders() >= 0

@@ -1,0 +1,159 @@
+"""Where time and memory go.
+
+>>> from plugrad import Tensor, profiler
+>>> x = Tensor([1.0, 2.0])
+>>> with profiler.profile() as p:
+...     with profiler.range("both"):
+...         y = (x * x).exp()
+>>> [event.name for event in p.events()]
+['both', 'mul', 'exp']
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+from . import _plugrad
+from ._plugrad import (MemoryEntry as MemoryEntry, MemorySnapshot as MemorySnapshot, ProfileEvent as ProfileEvent,
+                       ProfileOperand as ProfileOperand, ProfileRow as ProfileRow)
+from .nn import Module
+
+Sort: TypeAlias = Literal["time", "bytes", "calls", "fallbacks"]
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def _where() -> str:
+    """The line of the program that called the package; empty on a thread of another language."""
+    frame = sys._getframe().f_back
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class range(ContextDecorator):
+    """Names a part of the program on this thread: `with range("forward"):`, or `@range("forward")` above a function.
+
+    It is an event around those inside, and a line of the table. Ranges nest. One does nothing unless a profiler or
+    record_memory records.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"[profiler] the name of a range is a str, not {type(name).__name__}")
+        self._name = name
+        self._entered: list[Any] = []  # an instance may be entered again inside itself
+
+    def __enter__(self) -> Self:
+        self._entered.append(_plugrad._ProfileRange(self._name))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.pop()
+
+    def _recreate_cm(self) -> Self:
+        return type(self)(self._name)  # decorated functions may run on several threads
+
+
+def _in_a_range(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Module.__call__ while a profiler records."""
+    def called(self: Module, *arguments: Any, **named: Any) -> Any:
+        with range(type(self).__name__):
+            return call(self, *arguments, **named)
+    return called
+
+
+class profile:
+    """Records what all threads run inside `with profile() as p:`. p keeps the events afterwards. One at a time may record.
+
+    trace: a file for chrome://tracing or ui.perfetto.dev, which the end of the block writes; OSError now if it cannot be
+    written. synchronize: on a device with streams, such as a GPU, complete each op before the next one, so that its time is
+    that of the device's work; without it the times are those of the calls. limit: events beyond this number are dropped and
+    counted; one takes some 500 bytes. memory: record origins of memory as well, as record_memory does.
+
+    Each call of a module is a range of its class's name.
+    """
+
+    def __init__(self, trace: str | os.PathLike[str] | None = None, synchronize: bool = True, limit: int = 1_000_000,
+                 memory: bool = False) -> None:
+        self._given = trace, synchronize, limit, memory
+        self._profiler: Any = None
+        self._call: Any = None
+
+    def __enter__(self) -> Self:
+        if self._profiler is not None:
+            raise ValueError("[profiler] this profile has recorded already: make another one")
+        trace, synchronize, limit, memory = self._given
+        self._profiler = _plugrad._Profiler(trace, synchronize, limit, False)
+        self._memory = memory and not _plugrad._records_memory()
+        if self._memory:
+            record_memory()
+        self._call = Module.__call__
+        setattr(Module, "__call__", _in_a_range(self._call))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the recording and writes the trace. Does nothing if it was called before; the end of the block calls it."""
+        recorded = self._recorded()
+        if self._call is not None:
+            setattr(Module, "__call__", self._call)
+            self._call = None
+            if self._memory:
+                record_memory(False)
+        recorded.stop()
+
+    def _recorded(self) -> Any:
+        if self._profiler is None:
+            raise ValueError("[profiler] nothing was recorded: use it as `with profile() as p:`")
+        return self._profiler
+
+    def events(self) -> list[ProfileEvent]:
+        """All events so far, sorted by thread and begin."""
+        events: list[ProfileEvent] = self._recorded().events()
+        return events
+
+    @property
+    def dropped(self) -> int:
+        """How many events the limit dropped."""
+        return int(self._recorded().dropped())
+
+    def rows(self, sort: Sort = "time", rows: int = 20, shapes: bool = False) -> list[ProfileRow]:
+        """Sums of events of the same name, device, way of running and direction; ranges come last.
+
+        sort: the largest first, by time without that of events inside. rows: at most so many, and so many ranges. shapes:
+        whether calls with other shapes are another row.
+        """
+        found: list[ProfileRow] = self._recorded().rows(sort, rows, shapes)
+        return found
+
+    def table(self, sort: Sort = "time", rows: int = 20, shapes: bool = False) -> str:
+        """The same as aligned text with a header and a line of totals."""
+        return str(self._recorded().table(sort, rows, shapes))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes all events so far in Chrome's trace event format."""
+        self._recorded().save(path)
+
+
+def record_memory(on: bool = True, stack: bool = True) -> None:
+    """Switches on or off that all threads record where memory comes from, for memory_snapshot. Forgets what was recorded
+    before. It slows ops down while it is on. stack: whether entries name a line of the program."""
+    _plugrad._record_memory(on, _where if stack else None)
+
+
+def memory_snapshot(device: _plugrad.Device | str | None = None, module: Module | None = None) -> MemorySnapshot:
+    """Who holds the memory of a device: parameters, gradients, what recorded ops saved for their gradients, and the rest.
+
+    module: its parameters, their gradients and its buffers get their names. Raises ValueError unless record_memory is on. No
+    other thread may compute gradients meanwhile.
+    """
+    named = [] if module is None else [*module.named_parameters(), *module.named_buffers()]
+    given = _plugrad.default_device() if device is None else device
+    snapshot: MemorySnapshot = _plugrad._memory_snapshot(given, named)
+    return snapshot
