@@ -7,6 +7,7 @@
 #include <plugrad/autograd/draw.hpp>
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/autograd/hooks.hpp>
+#include <plugrad/autograd/memory.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>
@@ -73,6 +74,7 @@
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
+#include <plugrad/runtime/profiler.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/tensor/dlpack.hpp>
 #include <plugrad/tensor/tensor.hpp>
