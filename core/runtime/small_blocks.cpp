@@ -61,6 +61,7 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
     s.list = list;
     s.drop = device.compute ? kStorageLists : list;
     s.owner = s.writer = device.compute ? device.compute->id : 0;
+    s.freed = chunk->freed;  // a first use by another stream waits for what the home still does with the chunk
     magazine.push(&s);
   }
   storages.release();  // they live until the process ends

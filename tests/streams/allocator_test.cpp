@@ -169,6 +169,25 @@ TEST_F(Shelved, SmallBlocksAreCountedTruly) {
 using Async = Timeline;
 INSTANTIATE_TEST_SUITE_P(Blocks, Async, testing::Values(kLargeBytes), size_name);
 
+// The chunk of the small blocks is a large block that compute still reads when it is cut.
+TEST_P(Async, AnUploadIntoASmallBlockWaitsForTheReadsOfItsChunk) {
+  DeviceState& fresh = fresh_devices().first;
+  Ref<Storage> a = test::make(fresh, bytes);
+  const Ref<Storage> b = test::make(fresh, bytes);
+  const uint64_t place = a->offset;
+  upload(*a, 1);
+  streams::sync(*fresh.copies);
+  hold(fresh, kCompute);
+  add(*b, *a, *a);
+  a = {};
+  const Ref<Storage> small = test::make(fresh, kSmallBytes, true);
+  ASSERT_LT(small->offset - place, bytes);
+  upload(*small, 5);
+  hold(fresh, 0);
+  EXPECT_EQ(get(*b), 2);
+  EXPECT_EQ(get(*small), 5);
+}
+
 TEST_P(Async, BlocksInFlightAreJoinedForTheirHome) {
   d.allocator.trim();
   hold(d, kCompute);
