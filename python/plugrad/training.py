@@ -137,7 +137,7 @@ class _MeanLoss:
 
     def mean(self) -> float:
         self._read()
-        return self._total / self._rows
+        return self._total / self._rows if self._rows else float("nan")
 
     def _read(self) -> None:
         for loss, rows in self._pending:

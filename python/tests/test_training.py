@@ -1,5 +1,6 @@
 """The training loop: its losses, which are those of C++, and when it ends."""
 import json
+import math
 
 import plugrad
 import pytest
@@ -61,6 +62,8 @@ def test_batches_of_any_iterable(capsys):
     history = training.fit(lambda x, y: (x + y) / 2, Stream(), optim.SGD([weight], 0.0), loss=loss, epochs=2)
     assert history.losses == [4, 4] and seen == [2, 1, 2, 1]  # the mean over samples, not over batches
     assert "] 2 " in capsys.readouterr().err
+    empty = training.fit(lambda batch: weight.sum(), [[rows[:0]]], optim.SGD([weight], 0.0), loss=None, progress=False)
+    assert math.isnan(empty.losses[0])
 
 
 def test_callbacks():
