@@ -65,12 +65,16 @@ class Subset(Dataset):
         return batch
 
 
+def _getitem(dataset: Any) -> Any:
+    return getattr(type(dataset), "__getitem__", None)
+
+
 def reader_of_rows(dataset: Any) -> Any:
     """The method `rows` if it gives what the samples one by one do: of a TensorDataset or parts of one."""
     inner = dataset
-    while type(inner).__getitem__ is Subset.__getitem__:
+    while _getitem(inner) is Subset.__getitem__:
         inner = inner.dataset
-    return dataset.rows if type(inner).__getitem__ is TensorDataset.__getitem__ else None
+    return dataset.rows if _getitem(inner) is TensorDataset.__getitem__ else None
 
 
 def _counts(total: int, lengths: Sequence[int | float]) -> list[int]:

@@ -34,16 +34,20 @@ class _Loading:
     def __init__(self, dataset: Any, collate: Callable[[Any], Any] | None, batched: bool) -> None:
         self._dataset, self._batched = dataset, batched
         self._collate = collate or (default_collate if batched else default_convert)
-        self._rows = reader_of_rows(dataset) if batched and collate is None and hasattr(dataset, "__getitem__") else None
+        self._rows = reader_of_rows(dataset) if batched and collate is None else None
 
     def batch(self, numbers: Any) -> Any:
         """The batch of these samples, or, without batches, the sample of this number."""
         if self._rows is not None:
             return self._rows(numbers)
-        return self._collate([self._sample(i) for i in numbers] if self._batched else self._sample(numbers))
+        return self._collate(self._samples(numbers) if self._batched else self._sample(numbers))
 
     def collated(self, samples: Any) -> Any:
         return self._collate(samples)
+
+    def _samples(self, numbers: Any) -> Any:
+        many = getattr(self._dataset, "__getitems__", None)
+        return many(numbers) if many else [self._sample(i) for i in numbers]
 
     def _sample(self, number: int) -> Any:
         try:
@@ -91,7 +95,8 @@ def _ahead(pool: Executor, tasks: Iterator[Callable[[], Any]], ahead: int) -> It
 class DataLoader:
     """Batches of a data set, in order or shuffled, with the names of PyTorch's.
 
-    dataset: has `__len__` and `__getitem__`, as lists and TensorDatasets do, or is an iterable of samples.
+    dataset: has `__len__` and `__getitem__`, as lists and TensorDatasets do, or is an iterable of samples. If it has
+    `__getitems__` too, that takes the numbers of a batch and returns a list of samples.
     batch_size: None yields single samples, with tensors in place of arrays.
     shuffle: a new order in each epoch, which depends on `seed` and the epoch alone; C++'s DataLoader has the same one.
     sampler: the numbers of the samples of an epoch in their order; batch_sampler: lists of them, one for each batch.

@@ -200,6 +200,14 @@ def test_samplers_and_single_samples(workers):
     assert list(joined) == [[0, 1], [2]]
 
 
+def test_samples_of_a_batch_in_one_call():
+    class Together(Squares):
+        def __getitems__(self, indices):
+            return [{"number": 10 * i} for i in indices]
+    assert numbers(DataLoader(Together(3), 2)) == [[0, 10], [20]]
+    assert [each["number"] for each in DataLoader(Together(3), None)] == [0, 1, 2]
+
+
 class Damaged(Squares):
     def __getitem__(self, i):
         if i == 7:
