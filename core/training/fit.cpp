@@ -60,11 +60,23 @@ std::vector<Tensor> parameters_of(const nn::Optimizer& optimizer) {
   return all;
 }
 
+Tensor forward(const LossOfBatch& loss_of, const Batch& batch, const FitOptions& options) {
+  std::optional<Autocast> region;
+  if (options.autocast) region.emplace(*options.autocast);
+  return loss_of(batch);
+}
+
 void make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& options) {
+  nn::GradScaler unscaled({.enabled = false});
+  nn::GradScaler& scaler = options.scaler ? *options.scaler : unscaled;
   optimizer.zero_grad();
-  loss.backward();
-  if (options.max_norm) clip_grad_norm_(parameters_of(optimizer), *options.max_norm);
-  optimizer.step();
+  scaler.scale(loss).backward();
+  if (options.max_norm) {
+    scaler.unscale_(optimizer);
+    clip_grad_norm_(parameters_of(optimizer), *options.max_norm);
+  }
+  scaler.step(optimizer);
+  scaler.update();
   if (options.scheduler) options.scheduler->step();
 }
 
@@ -86,7 +98,7 @@ std::optional<double> train_epoch(const LossOfBatch& loss_of, Batches&& batches,
   Progress bar(count, "epoch " + epoch, options.progress);
   int64_t done = 0;
   for (const Batch& batch : batches) {
-    const Tensor loss = loss_of(batch);
+    const Tensor loss = forward(loss_of, batch, options);
     make_step(loss, optimizer, options);
     losses.add(loss, rows_of(batch));
     bar.update([&losses] { return loss_text(losses.mean()); });

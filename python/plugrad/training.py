@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TextIO, overload
 
@@ -162,16 +163,21 @@ class _Loop:
     optimizer: Any
     scheduler: Any
     max_norm: float | None
+    autocast: AbstractContextManager[Any]
+    scaler: _plugrad.GradScaler
     stop: Callable[[], bool] | None
     history: History
 
     def step(self, batch: Any) -> Tensor:
-        loss = self.loss_of(batch)
+        with self.autocast:
+            loss = self.loss_of(batch)
         self.optimizer.zero_grad()
-        loss.backward()
+        self.scaler.scale(loss).backward()
         if self.max_norm is not None:
+            self.scaler.unscale_(self.optimizer)
             clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], self.max_norm)
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         if self.scheduler is not None:
             self.scheduler.step()
         return loss
@@ -255,17 +261,20 @@ def _check(epochs: int, optimizer: Any, max_norm: float | None) -> None:
 def fit(model: Callable[..., Any], inputs: Tensor, targets: Tensor, optimizer: Any,
         loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., batch_size: int | None = ...,
         shuffle: bool = ..., seed: int = ..., progress: bool = ..., on_epoch: Callable[[int, float], object] | None = ...,
-        scheduler: Any = ..., *, max_norm: float | None = ..., validate: Callable[[], float] | None = ...,
+        scheduler: Any = ..., *, max_norm: float | None = ..., autocast: AbstractContextManager[Any] | None = ...,
+        scaler: _plugrad.GradScaler | None = ..., validate: Callable[[], float] | None = ...,
         stop: Callable[[], bool] | None = ...) -> History: ...
 @overload
 def fit(model: Callable[..., Any], loader: Iterable[Any], optimizer: Any, /, *,
         loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
         on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
+        autocast: AbstractContextManager[Any] | None = ..., scaler: _plugrad.GradScaler | None = ...,
         validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
 @overload
 def fit(model: Callable[..., Any], loader: Iterable[Any], /, *, optimizer: Any,
         loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
         on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
+        autocast: AbstractContextManager[Any] | None = ..., scaler: _plugrad.GradScaler | None = ...,
         validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
 
 
@@ -273,6 +282,7 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
         loss: Callable[[Any, Any], Tensor] | None = cross_entropy, epochs: int = 1, batch_size: int | None = None,
         shuffle: bool = True, seed: int = 0, progress: bool = True,
         on_epoch: Callable[[int, float], object] | None = None, scheduler: Any = None, *, max_norm: float | None = None,
+        autocast: AbstractContextManager[Any] | None = None, scaler: _plugrad.GradScaler | None = None,
         validate: Callable[[], float] | None = None, stop: Callable[[], bool] | None = None) -> History:
     """Trains on a loader, `fit(model, loader, optimizer)`, or on rows, `fit(model, inputs, targets, optimizer)`.
 
@@ -281,6 +291,7 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
     a batch has all rows, in their order. Shuffled epochs are those of C++'s `fit` and of `plugrad train` for the same seed.
     loss: a function of (model(inputs), targets) that returns one element; with None, `model(batch)` is the loss itself.
     max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer.
+    autocast: plugrad.autocast(...), inside which model and loss run. scaler: a GradScaler, which then makes the steps.
     validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
     mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.
     Raises ValueError for numbers out of range, for inputs and targets of different lengths, and for an epoch without
@@ -290,7 +301,8 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
         targets, optimizer = None, targets
     loader = _batches_of(inputs, targets, batch_size, shuffle, seed)
     _check(epochs, optimizer, max_norm)
-    loop = _Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, stop, History())
+    loop = _Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, autocast or nullcontext(),
+                 scaler or _plugrad.GradScaler(enabled=False), stop, History())
     try:
         _train(loop, loader, epochs, progress, validate, on_epoch)
     except KeyboardInterrupt:

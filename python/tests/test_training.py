@@ -98,6 +98,38 @@ def test_limits_gradients():
     assert weight.tolist() == pytest.approx([-3, -4], rel=1e-5)
 
 
+def test_mixed_precision():
+    inputs, labels = data.moons(60, seed=4)
+    dtypes = []
+
+    def loss(output, target):
+        dtypes.append(str(output.dtype))
+        return nn.cross_entropy(output, target)
+
+    def losses(**more):
+        model, optimizer = started()
+        history = training.fit(model, inputs, labels, optimizer, loss, 3, batch_size=16, seed=3, progress=False, **more)
+        return history.losses, [p.tolist() for p in model.parameters()]
+    plain = losses(max_norm=0.5)
+    for dtype in ("bf16", "f16"):
+        dtypes.clear()
+        scaler = plugrad.amp.GradScaler(init_scale=1024.0, growth_interval=12)
+        mixed = losses(max_norm=0.5, autocast=plugrad.autocast(dtype=dtype), scaler=scaler)
+        assert set(dtypes) == {dtype} and mixed[0] == pytest.approx(plain[0], rel=0.02) and mixed[0] != plain[0]
+        assert scaler.get_scale() == 2048  # after twelve steps
+    assert not plugrad.amp.is_autocast_enabled()
+    assert losses(scaler=plugrad.amp.GradScaler(init_scale=2.0 ** 10)) == losses()  # a power of two rounds nothing
+
+
+def test_a_scaler_leaves_out_steps_of_infinite_gradients():
+    weight = plugrad.tensor([1.0], requires_grad=True)
+    scaler = plugrad.amp.GradScaler(init_scale=4.0)
+    rows = TensorDataset(plugrad.tensor([[1.0], [float("inf")], [2.0]]))
+    training.fit(lambda batch: (batch[0] * weight).sum(), DataLoader(rows), optim.SGD([weight], 0.5), loss=None,
+                 scaler=scaler, progress=False)
+    assert weight.tolist() == [1 - 0.5 - 1] and scaler.get_scale() == 2
+
+
 @pytest.mark.parametrize("more, text", [
     ({"epochs": -1}, "epochs -1"), ({"batch_size": 0}, "batch_size 0"), ({"max_norm": 0}, "max_norm 0"),
     ({"max_norm": float("nan")}, "max_norm nan")])

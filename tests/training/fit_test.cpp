@@ -126,6 +126,40 @@ TEST(Fit, LimitsTheGradients) {
   EXPECT_TRUE(test::close(elements(weight), {-3, -4}, 1e-6));
 }
 
+TEST(Fit, RunsInMixedPrecision) {
+  const Points points = points_of(60);
+  std::vector<DType> dtypes;
+  FitOptions options{.epochs = 3, .max_norm = 0.5, .progress = false, .batch_size = 16, .seed = 3};
+  options.loss = [&](const Tensor& output, const Tensor& labels) {
+    dtypes.push_back(output.dtype());
+    return cross_entropy(output, labels);
+  };
+  Started plain, mixed;
+  const Numbers losses = fit(*plain.model, points.inputs, points.labels, *plain.optimizer, options).losses;
+  EXPECT_EQ(dtypes, std::vector<DType>(12, DType::f32));
+  nn::GradScaler scaler({.init_scale = 1024, .growth_interval = 12});
+  options.autocast = AutocastOptions{.dtype = DType::f16};
+  options.scaler = &scaler;
+  dtypes.clear();
+  const Numbers close = fit(*mixed.model, points.inputs, points.labels, *mixed.optimizer, options).losses;
+  EXPECT_EQ(dtypes, std::vector<DType>(12, DType::f16));
+  EXPECT_TRUE(test::close(close, losses, 0.01));
+  EXPECT_NE(close, losses);
+  EXPECT_EQ(scaler.get_scale(), 2048);  // after twelve steps
+  EXPECT_FALSE(autocast_enabled());
+}
+
+TEST(Fit, AScalerLeavesOutStepsOfInfiniteGradients) {
+  Tensor weight = ones({1}).requires_grad_();
+  nn::SGD optimizer({weight}, 0.5);
+  nn::GradScaler scaler({.init_scale = 4});
+  DataLoader loader(TensorDataset({Tensor::from<float>({1, INFINITY, 2}, {3, 1})}));
+  const auto loss = [&](const Batch& batch) { return sum(batch[0] * weight); };
+  fit(loss, loader, optimizer, {.scaler = &scaler, .progress = false});
+  EXPECT_EQ(elements(weight), (Numbers{1 - 0.5 - 1}));
+  EXPECT_EQ(scaler.get_scale(), 2);
+}
+
 TEST(Fit, RefusesWhatMakesNoTraining) {
   const Points points = points_of(6);
   Started net;

@@ -6,6 +6,8 @@
 //   DataLoader loader(TensorDataset({images, labels}), {.batch_size = 64, .shuffle = true});
 //   const History history = fit(model, loader, optimizer, {.epochs = 5, .max_norm = 1});
 #pragma once
+#include <plugrad/autograd/autocast.hpp>
+#include <plugrad/nn/grad_scaler.hpp>
 #include <plugrad/nn/optimizer.hpp>
 #include <plugrad/nn/schedules.hpp>
 #include <plugrad/training/data_loader.hpp>
@@ -30,6 +32,9 @@ struct FitOptions {
   std::function<Tensor(const Tensor& output, const Tensor& target)> loss = {};
   nn::LRScheduler* scheduler = nullptr;   // its step() is called after each step of the optimiser
   std::optional<double> max_norm = {};    // the gradients of a step are limited to this norm: see clip_grad_norm_
+  // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs one.
+  std::optional<AutocastOptions> autocast = {};
+  nn::GradScaler* scaler = nullptr;
   std::function<double()> validate = {};  // called after each epoch, unrecorded; see History
   std::function<void(int64_t epoch, double loss)> on_epoch = {};  // called after validate
   std::function<bool()> stop = {};        // called after each step; true ends the training
