@@ -1,12 +1,14 @@
 """Data sets: samples by number."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from . import _plugrad
 from ._plugrad import Tensor
 
-__all__ = ["Dataset", "Subset", "TensorDataset", "random_split"]
+__all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]
 
 
 class Dataset:
@@ -18,6 +20,18 @@ class Dataset:
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"[{type(self).__name__}] a data set needs __getitem__, which returns a sample")
+
+
+    def __add__(self, other: Any) -> "ConcatDataset":
+        """The samples of this data set, and then those of the other one."""
+        return ConcatDataset([self, other])
+
+
+class IterableDataset:
+    """A data set without numbers of samples: a class with `__iter__`. Any other iterable is as good to a DataLoader."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"[{type(self).__name__}] an iterable data set needs __iter__, which yields samples")
 
 
 class TensorDataset(Dataset):
@@ -63,6 +77,26 @@ class Subset(Dataset):
         """The samples of these numbers as one batch; of a TensorDataset."""
         batch: list[Tensor] = self.dataset.rows([self.indices[i] for i in numbers])
         return batch
+
+
+class ConcatDataset(Dataset):
+    """The samples of several data sets, one data set after another. Negative numbers count from the end."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
+        if not self.datasets:
+            raise ValueError("[ConcatDataset] no data sets were given")
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Any:
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"[ConcatDataset] sample {index} is out of range for {len(self)} samples")
+        at = bisect_right(self.cumulative_sizes, place)
+        return self.datasets[at][place - (self.cumulative_sizes[at - 1] if at else 0)]
 
 
 def _getitem(dataset: Any) -> Any:

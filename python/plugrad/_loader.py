@@ -15,17 +15,11 @@ from . import _plugrad
 from ._collation import default_collate, default_convert
 from ._datasets import reader_of_rows
 from ._modes import set_grad_enabled
+from ._samplers import chunks
 
 __all__ = ["DataLoader"]
 
 _END = object()
-
-
-def _chunks(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        if len(chunk) == size or not drop_last:
-            yield chunk
 
 
 class _Loading:
@@ -193,7 +187,7 @@ class DataLoader:
         if order is None:
             count = len(self.dataset)
             order = _plugrad._shuffled_rows(count, self.seed, epoch) if self.shuffle else range(count)
-        return iter(order) if self.batch_size is None else _chunks(order, self.batch_size, self.drop_last)
+        return iter(order) if self.batch_size is None else chunks(order, self.batch_size, self.drop_last)
 
     def _in_threads(self, numbers: Iterator[Any]) -> Iterator[Any]:
         record = _plugrad.grad_enabled()
@@ -220,7 +214,7 @@ class DataLoader:
     def _read(self) -> Iterator[Any]:
         """The batches of an iterable."""
         samples = iter(self.dataset)
-        groups = samples if self.batch_size is None else _chunks(samples, self.batch_size, self.drop_last)
+        groups = samples if self.batch_size is None else chunks(samples, self.batch_size, self.drop_last)
         batches = map(self._loading.collated, groups)
         if self.num_workers == 0:
             yield from batches

@@ -5,13 +5,16 @@ from typing import Any
 
 from . import _plugrad
 from ._collation import default_collate as default_collate, default_convert as default_convert
-from ._datasets import (Dataset as Dataset, Subset as Subset, TensorDataset as TensorDataset,
-                        random_split as random_split)
+from ._datasets import (ConcatDataset as ConcatDataset, Dataset as Dataset, IterableDataset as IterableDataset,
+                        Subset as Subset, TensorDataset as TensorDataset, random_split as random_split)
 from ._loader import DataLoader as DataLoader
 from ._plugrad import Tensor
+from ._samplers import (BatchSampler as BatchSampler, RandomSampler as RandomSampler,
+                        SequentialSampler as SequentialSampler, WeightedRandomSampler as WeightedRandomSampler)
 
-__all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "cifar10", "cifar100", "default_collate", "default_convert",
-           "fashion_mnist", "moons", "random_split", "read_idx", "read_image", "rows"]
+__all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
+           "SequentialSampler", "Subset", "TensorDataset", "WeightedRandomSampler", "cifar10", "cifar100",
+           "default_collate", "default_convert", "fashion_mnist", "moons", "random_split", "read_idx", "read_image", "rows"]
 
 
 def fashion_mnist(directory: Any = None,

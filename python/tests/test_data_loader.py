@@ -173,6 +173,43 @@ def test_parts_of_a_data_set():
             random_split(rows, lengths)
 
 
+def test_joined_data_sets():
+    joined = TensorDataset(plugrad.arange(3)) + TensorDataset(plugrad.arange(0)) + [(7,), (8,)]
+    assert len(joined) == 5 and [int(joined[i][0]) for i in (0, 2, 3, -1, -5)] == [0, 2, 7, 8, 0]
+    for out in (5, -6):
+        with pytest.raises(IndexError, match=f"sample {out} is out of range for 5"):
+            joined[out]
+    with pytest.raises(ValueError, match="no data sets"):
+        data.ConcatDataset([])
+
+
+def test_samplers():
+    squares = Squares(6)
+    ordered = data.SequentialSampler(squares)
+    assert list(ordered) == list(range(6)) and len(ordered) == 6
+    shuffled, again = data.RandomSampler(squares, seed=3), data.RandomSampler(squares, num_samples=2, seed=3)
+    orders = [list(shuffled) for _ in range(3)]
+    assert [list(again) for _ in range(3)] == [order[:2] for order in orders] and len(again) == 2
+    assert all(sorted(order) == list(range(6)) for order in orders) and orders[0] != orders[1]
+    loader = DataLoader(squares, 6, shuffle=True, seed=3)
+    assert orders == [batch for _ in range(3) for batch in numbers(loader)]
+    plugrad.manual_seed(1)
+    drawn = list(data.RandomSampler(squares, replacement=True, num_samples=1000))
+    assert set(drawn) == set(range(6)) and len(drawn) == 1000
+    weighted = data.WeightedRandomSampler([0.0, 3.0, 1.0], 4000)
+    counts = collections.Counter(weighted)
+    assert set(counts) == {1, 2} and len(weighted) == 4000 and abs(counts[1] - 3000) < 150
+    assert sorted(data.WeightedRandomSampler(plugrad.tensor([1.0, 2.0, 0.0]), 2, replacement=False)) == [0, 1]
+    grouped = data.BatchSampler(ordered, 4)
+    assert list(grouped) == list(grouped) == [[0, 1, 2, 3], [4, 5]] and len(grouped) == 2
+    assert list(data.BatchSampler(ordered, 4, drop_last=True)) == [[0, 1, 2, 3]]
+    assert numbers(DataLoader(squares, batch_sampler=data.BatchSampler(range(5, 0, -1), 2))) == [[5, 4], [3, 2], [1]]
+    for wrong in (lambda: data.RandomSampler(squares, num_samples=7), lambda: data.RandomSampler(squares, num_samples=0),
+                  lambda: data.WeightedRandomSampler([1.0], 0), lambda: data.BatchSampler(ordered, 0)):
+        with pytest.raises(ValueError, match="Sampler"):
+            wrong()
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_iterables_are_read_in_their_order(workers):
     def lines():
@@ -304,4 +341,9 @@ def test_data_sets_need_their_methods():
         len(Nothing())
     with pytest.raises(NotImplementedError, match="Nothing.*__getitem__"):
         Nothing()[0]
+
+    class Endless(data.IterableDataset):
+        pass
+    with pytest.raises(NotImplementedError, match="Endless.*__iter__"):
+        next(iter(DataLoader(Endless())))
     assert list(DataLoader(Squares(2), pin_memory=True, persistent_workers=True, shuffle=None))[0]["number"].tolist() == [0]

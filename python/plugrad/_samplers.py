@@ -1,0 +1,95 @@
+"""Orders in which a DataLoader visits the samples of a data set."""
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import islice
+from typing import Any
+
+from . import _plugrad
+from ._plugrad import Tensor
+
+__all__ = ["BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "chunks"]
+
+
+def chunks(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
+    """Lists of `size` items each; the last one may be smaller, unless it is left out."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        if len(chunk) == size or not drop_last:
+            yield chunk
+
+
+class SequentialSampler:
+    """The samples of a data set one after another."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+
+class RandomSampler:
+    """The samples of a data set in a new order in each loop, the n-th of which depends on the seed and n alone.
+
+    num_samples: how many; by default all. replacement: draws each of them among all samples, so that some come several times
+    and others never; that takes random numbers from the default device's generator, and the seed has no effect. Raises
+    ValueError for a num_samples below 1, and, without replacement, above the number of samples.
+    """
+
+    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
+                 seed: int = 0) -> None:
+        self.data_source, self.replacement, self.seed, self._loops = data_source, replacement, seed, 0
+        self.num_samples = len(data_source) if num_samples is None else num_samples
+        too_few = num_samples is not None and num_samples < 1
+        if too_few or not replacement and self.num_samples > len(data_source):
+            raise ValueError(f"[RandomSampler] num_samples {num_samples} is out of range for {len(data_source)} samples")
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        if self.replacement:
+            drawn: list[int] = _plugrad.randint(0, len(self.data_source), (self.num_samples,)).tolist()
+            return iter(drawn)
+        loop, self._loops = self._loops, self._loops + 1
+        return iter(_plugrad._shuffled_rows(len(self.data_source), self.seed, loop)[:self.num_samples])
+
+
+class WeightedRandomSampler:
+    """num_samples draws of samples, with chances in proportion to their weights: for classes of different sizes.
+
+    Each loop draws anew from the default device's generator. Raises ValueError for weights that are negative or not finite,
+    and, without replacement, for more draws than positive weights.
+    """
+
+    def __init__(self, weights: Sequence[float] | Tensor, num_samples: int, replacement: bool = True) -> None:
+        if num_samples < 1:
+            raise ValueError(f"[WeightedRandomSampler] num_samples {num_samples} is too small: at least 1 expected")
+        self.weights = weights if isinstance(weights, Tensor) else Tensor(weights, dtype="f32", requires_grad=False)
+        self.num_samples, self.replacement = num_samples, replacement
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        drawn: list[int] = _plugrad.multinomial(self.weights, self.num_samples, self.replacement).tolist()
+        return iter(drawn)
+
+
+class BatchSampler:
+    """Lists of the numbers that a sampler gives, one for each batch."""
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool = False) -> None:
+        if batch_size < 1:
+            raise ValueError(f"[BatchSampler] batch_size {batch_size} is too small: at least 1 expected")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __len__(self) -> int:
+        count = len(self.sampler)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return chunks(self.sampler, self.batch_size, self.drop_last)
