@@ -169,9 +169,15 @@ TEST_F(Shelved, SmallBlocksAreCountedTruly) {
 using Async = Timeline;
 INSTANTIATE_TEST_SUITE_P(Blocks, Async, testing::Values(kLargeBytes), size_name);
 
+// Two devices, each for one test alone, with a little memory of their own. One process has room for few streams.
+const Pair& own_devices() {
+  static const Pair pair = fresh_devices({{"memory", std::to_string(4 * kMega)}});
+  return pair;
+}
+
 // The chunk of the small blocks is a large block that compute still reads when it is cut.
 TEST_P(Async, AnUploadIntoASmallBlockWaitsForTheReadsOfItsChunk) {
-  DeviceState& fresh = fresh_devices().first;
+  DeviceState& fresh = own_devices().second;
   Ref<Storage> a = test::make(fresh, bytes);
   const Ref<Storage> b = test::make(fresh, bytes);
   const uint64_t place = a->offset;
@@ -325,8 +331,7 @@ TEST(Polling, FindsOutWhatBecameIdleSince) {
 }
 
 TEST(Limits, HoldForADeviceWithMemoryOfItsOwn) {
-  const Pair full = fresh_devices({{"memory", std::to_string(4 * kMega)}});
-  DeviceState& d = full.first;
+  DeviceState& d = own_devices().first;
   const Ref<Storage> a = make(d, 3 * kMega);
   const uint64_t allocs = sim().allocs(d.handle);
   sim().arm(d.handle, PLUGRAD_SIM_OUT_OF_MEMORY, 1);  // stays armed: the core does not call alloc
