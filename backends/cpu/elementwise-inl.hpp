@@ -15,6 +15,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
+// to = x, rounded. Compilers do not vectorise loops that assign whole objects, such as halves.
+template <class R, class X> HWY_INLINE void store(R& to, X x) {
+  if constexpr (requires { to.bits; }) to.bits = static_cast<R>(x).bits;
+  else to = static_cast<R>(x);
+}
+
 // The pragma states what ops.def guarantees: an output equals an input element by element, or they do not overlap. The case
 // of one element is a separate function, since vector code needs an aligned stack frame.
 
@@ -23,7 +29,7 @@ template <class F, class R, class A> struct Unary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A* a = reinterpret_cast<const A*>(p[1]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i])));
+    for (int64_t i = 0; i < n; ++i) store(out[i], F()(widened(a[i])));
   }
   static constexpr Elementwise kKind{1, 1, 0, 1, {sizeof(R), sizeof(A)}, {dense}};
 
@@ -51,19 +57,19 @@ template <class F, class R, class A> struct Binary {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i]), widened(b[i])));
+    for (int64_t i = 0; i < n; ++i) store(out[i], F()(widened(a[i]), widened(b[i])));
   }
   static void left(char* const* p, int64_t n, const void*) {  // the left operand is one element
     R* out = reinterpret_cast<R*>(p[0]);
     const A a = *reinterpret_cast<const A*>(p[1]), *b = reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a), widened(b[i])));
+    for (int64_t i = 0; i < n; ++i) store(out[i], F()(widened(a), widened(b[i])));
   }
   static void right(char* const* p, int64_t n, const void*) {
     R* out = reinterpret_cast<R*>(p[0]);
     const A *a = reinterpret_cast<const A*>(p[1]), b = *reinterpret_cast<const A*>(p[2]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(widened(a[i]), widened(b)));
+    for (int64_t i = 0; i < n; ++i) store(out[i], F()(widened(a[i]), widened(b)));
   }
   static constexpr Elementwise kKind{1, 2, 0, 1, {sizeof(R), sizeof(A), sizeof(A)}, {dense, left, right}};
 
