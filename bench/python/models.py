@@ -7,10 +7,8 @@ The same code computes each model in both libraries, with random weights, on whi
 optimisers and its inference mode. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token
 after 128 to 160 others.
 """
-import argparse
 import math
-import os
-import sys
+from functools import partial
 
 import turns
 
@@ -131,7 +129,7 @@ def training_row(t, model, optimizer_of, *data):
     return step
 
 
-def decoding_row(t, dtype, llama):
+def decoding_row(t, llama):
     token, at = t.indices(llama.WORDS, 1, 1), [128]
 
     def step():
@@ -146,32 +144,28 @@ def rows_of(t):
         "nanoGPT, training, 12x64": training_row(t, gpt, t.adamw, t.indices(65, 12, 64), t.indices(65, 12, 64)),
     }
     for dtype in ("f32", "bf16"):
-        make = Net(lambda *shape, dtype=dtype: t.weight(dtype, *shape))
-        for n, length in ((1, 32), (32, 128)):
-            ids, mask = t.indices(30000, n, length), t.ones(n, length)
-            run = lambda ids=ids, mask=mask, make=make: minilm(t, make, ids, mask)  # noqa: E731
-            rows[f"MiniLM {n}x{length}, {dtype}"] = t.quietly(run)
-        part = t.within(dtype)
-        llama = Llama(part, Net(lambda *shape, dtype=dtype: t.weight(dtype, *shape)))
-        prompt = t.indices(llama.WORDS, 1, 512)
-        rows[f"SmolLM2, prefill 512, {dtype}"] = t.quietly(lambda llama=llama, prompt=prompt: t.argmax(llama(prompt, 0)))
-        rows[f"SmolLM2, decode, {dtype}"] = decoding_row(t, dtype, llama)
+        rows.update(reading_rows(type(t)(dtype), dtype))
+    return rows
+
+
+def reading_rows(t, dtype):
+    rows, net, llama = {}, Net(t.weight), Llama(t, Net(t.weight))
+    for n, length in ((1, 32), (32, 128)):
+        ids, mask = t.indices(30000, n, length), t.ones(n, length)
+        rows[f"MiniLM {n}x{length}, {dtype}"] = t.quietly(partial(minilm, t, net, ids, mask))
+    prompt = t.indices(llama.WORDS, 1, 512)
+    rows[f"SmolLM2, prefill 512, {dtype}"] = t.quietly(lambda: t.argmax(llama(prompt, 0)))
+    rows[f"SmolLM2, decode, {dtype}"] = decoding_row(t, llama)
     return rows
 
 
 # --- The libraries.
 
 class Library:
-    DTYPES: dict = {}
+    """A library whose weights, zeros and tensors have one dtype."""
 
-    def within(self, dtype):
-        """The library with another dtype of zeros and tensors."""
-        other = type(self)()
-        other.dtype = self.DTYPES[dtype]
-        return other
-
-    def weight(self, dtype, *shape):
-        return (self.lib.randn(shape) * 0.02).to(dtype=self.DTYPES[dtype])
+    def weight(self, *shape):
+        return (self.lib.randn(shape) * 0.02).to(dtype=self.dtype)
 
     def parameter(self, *shape):
         made = self.lib.randn(shape) * 0.02 if len(shape) > 1 else self.lib.ones(shape)
@@ -197,10 +191,9 @@ class Library:
 
 
 class Torch(Library):
-    def __init__(self):
+    def __init__(self, dtype="f32"):
         import torch
-        self.lib, self.F, self.dtype = torch, torch.nn.functional, torch.float32
-        self.DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+        self.lib, self.F, self.dtype = torch, torch.nn.functional, {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
 
     def adam(self, parameters):
         return self.lib.optim.Adam(parameters, 1e-3, fused=True)
@@ -220,10 +213,9 @@ class Torch(Library):
 
 
 class Plugrad(Library):
-    def __init__(self):
+    def __init__(self, dtype="f32"):
         import plugrad
-        self.lib, self.F, self.dtype = plugrad, plugrad.nn.functional, "f32"
-        self.DTYPES = {"f32": "f32", "bf16": "bf16"}
+        self.lib, self.F, self.dtype = plugrad, plugrad.nn.functional, dtype
 
     def adam(self, parameters):
         return self.lib.optim.Adam(parameters, 1e-3)
@@ -243,7 +235,6 @@ class Plugrad(Library):
 
 def torch_rows():
     import torch
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(1)
     return rows_of(Torch())
 
@@ -254,19 +245,5 @@ def plugrad_rows():
     return rows_of(Plugrad())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", default="")
-    turns.add_options(parser)
-    options = parser.parse_args()
-    if options.serve:
-        return turns.serve({"plugrad": plugrad_rows, "PyTorch": torch_rows}[options.serve], options.serve, turns.WALL)
-    peer = os.path.join(options.peers, "bin/python")
-    libraries = [turns.Library(name, python, __file__, options.threads)
-                 for name, python in (("plugrad", sys.executable), ("PyTorch", peer))]
-    turns.report(libraries, options, f"{options.threads} threads, elapsed time", options.only)
-
-
 if __name__ == "__main__":
-    main()
+    turns.beside_torch(__doc__, __file__, plugrad_rows, torch_rows)

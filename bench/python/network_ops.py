@@ -6,10 +6,6 @@
 plugrad runs in this interpreter, PyTorch in that of --peers (bench/install_peers.sh); each has a process of its own, with
 glibc set to keep large allocations. A row with "forward + backward" sums the result and computes all gradients.
 """
-import argparse
-import os
-import sys
-
 import turns
 
 CHANNELS = {"conv 32x1x28x28 -> 32": (32, 1, 32, 28), "conv 32x32x14x14 -> 64": (32, 32, 64, 14),
@@ -96,7 +92,6 @@ def plugrad_rows():
 
 def torch_rows():
     import torch
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(1)
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
 
@@ -117,19 +112,5 @@ def torch_rows():
     return rows
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", default="")
-    turns.add_options(parser)
-    options = parser.parse_args()
-    if options.serve:
-        return turns.serve({"plugrad": plugrad_rows, "PyTorch": torch_rows}[options.serve], options.serve, turns.WALL)
-    peer = os.path.join(options.peers, "bin/python")
-    libraries = [turns.Library(name, python, __file__, options.threads)
-                 for name, python in (("plugrad", sys.executable), ("PyTorch", peer))]
-    turns.report(libraries, options, f"{options.threads} threads, elapsed time", options.only)
-
-
 if __name__ == "__main__":
-    main()
+    turns.beside_torch(__doc__, __file__, plugrad_rows, torch_rows)

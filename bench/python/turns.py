@@ -1,4 +1,5 @@
 """Times the same rows in several libraries: each has a process of its own, and they take turns, row by row."""
+import argparse
 import json
 import os
 import platform
@@ -124,3 +125,18 @@ def report(libraries, options, how, only=""):
     if options.out:
         Path(options.out).parent.mkdir(parents=True, exist_ok=True)
         Path(options.out).write_text("\n".join(lines) + "\n")
+
+
+def beside_torch(description, script, plugrad_rows, torch_rows):
+    """The program of a script that compares with PyTorch. The functions return rows; each runs in its library's process."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="", metavar="REGEX")
+    add_options(parser)
+    options = parser.parse_args()
+    if options.serve:
+        return serve({"plugrad": plugrad_rows, "PyTorch": torch_rows}[options.serve], options.serve, WALL)
+    peer = Path(options.peers) / "bin/python"
+    libraries = [Library(name, python, script, options.threads)
+                 for name, python in (("plugrad", sys.executable), ("PyTorch", peer))]
+    report(libraries, options, f"{options.threads} threads, elapsed time", options.only)
