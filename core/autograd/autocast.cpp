@@ -9,15 +9,14 @@ Autocast::Autocast(AutocastOptions options) : outer_(local().autocast), before_(
     throw Error(Code::invalid,
                 std::string("[autocast] the dtype is ") + dtype_name(options.dtype) + ": expected bf16 or f16");
   const auto* outer = static_cast<State*>(outer_);
-  state_ = new State{std::move(options), outer ? outer->cache : std::make_shared<State::Cache>()};
-  local().autocast = state_;
+  state_.reset(new State{std::move(options), outer ? outer->cache : std::make_shared<State::Cache>()});
+  local().autocast = state_.get();
   local().mode = state_->options.enabled ? before_ | kAutocasting : before_ & ~uint32_t(kAutocasting);
 }
 
 Autocast::~Autocast() {
   local().autocast = outer_;
   local().mode = (local().mode & ~uint32_t(kAutocasting)) | (before_ & kAutocasting);
-  delete state_;
 }
 
 bool Autocast::State::covers(const Tensor& x) const {

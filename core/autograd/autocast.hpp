@@ -16,7 +16,7 @@ struct Autocast::State {
   using Cache = std::unordered_map<const void*, Converted>;
 
   AutocastOptions options;
-  std::shared_ptr<Cache> cache;  // of the outermost region, by the parameter's storage
+  std::shared_ptr<Cache> cache;  // of the outermost region, by parameter
 
   bool covers(const Tensor& x) const;
 };

@@ -2,8 +2,8 @@
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
+#include <memory>
 #include <string>
-#include <vector>
 
 namespace plugrad {
 
@@ -36,7 +36,7 @@ class PLUGRAD_API Autocast {
   struct State;
 
  private:
-  State* state_;
+  std::unique_ptr<State> state_;
   void* outer_;
   uint32_t before_;
 };
