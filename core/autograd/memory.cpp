@@ -2,12 +2,14 @@
 
 #include <core/autograd/call.hpp>
 #include <core/runtime/aligned.hpp>
+#include <core/runtime/fork.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/memory.hpp>
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -15,7 +17,10 @@
 namespace plugrad {
 namespace {
 
+ForkMutex watch_mutex;  // threads that record ops may share leaves
+
 void watch(Node& node) {
+  const std::lock_guard lock(watch_mutex);
   if (!node.extra().watched) node.more->watched = std::make_unique<WatchedNode>(node);
 }
 

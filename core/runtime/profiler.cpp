@@ -1,6 +1,7 @@
 #include <plugrad/runtime/profiler.hpp>
 
 #include <core/runtime/profiling.hpp>
+#include <core/runtime/registry.hpp>
 #include <core/runtime/tracking.hpp>
 #include <plugrad/runtime/log.hpp>
 
@@ -21,6 +22,7 @@ Profiler::Profiler(ProfilerOptions options) {
   if (!options.limit) throw Error(Code::invalid, "[profiler] limit is 0: choose how many events to keep");
   require_writable(options.trace);
   session_ = profiling::start(options);
+  for (DeviceState* each : Registry::get().opened()) each->allocator.sample();  // forgets the peaks of earlier work
   memory_ = options.memory && !tracking::is_on();
   if (memory_) tracking::start({});
 }

@@ -151,7 +151,7 @@ def memory_snapshot(device: _plugrad.Device | str | None = None, module: Module 
     """Who holds the memory of a device: parameters, gradients, what recorded ops saved for their gradients, and the rest.
 
     module: its parameters, their gradients and its buffers get their names. Raises ValueError unless record_memory is on. No
-    other thread may compute gradients meanwhile.
+    other thread may record ops or compute gradients meanwhile.
     """
     named = [] if module is None else [*module.named_parameters(), *module.named_buffers()]
     given = _plugrad.default_device() if device is None else device

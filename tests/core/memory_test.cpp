@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 namespace plugrad::test {
 namespace {
@@ -56,6 +57,21 @@ TEST(Memory, ASnapshotNamesParametersGradientsAndSavedValues) {
   EXPECT_EQ(gradient->name, "weight.grad");
   EXPECT_FALSE(gradient->gradient.empty());
   EXPECT_FALSE(find(snapshot, {50, 70}, MemoryKind::saved)) << "the pass released it";
+}
+
+TEST(Memory, ThreadsMayShareParameters) {
+  const nn::Linear layer(3, 2);
+  const Tensor x = rand({4, 3});
+  const Recorded recorded;
+  const auto work = [&] {
+    for (int i = 0; i < 200; ++i) sum(layer(x)).backward();
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  const MemorySnapshot snapshot = memory_snapshot(default_device());
+  EXPECT_TRUE(find(snapshot, {2, 3}, MemoryKind::parameter)) << snapshot.table();
+  EXPECT_EQ(sum_of(snapshot), snapshot.total);
 }
 
 TEST(Memory, DroppedMemoryLeavesTheSnapshot) {

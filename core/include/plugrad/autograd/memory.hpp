@@ -49,8 +49,8 @@ struct PLUGRAD_API MemorySnapshot {
 };
 
 // What a device's memory in use consists of. names: tensors whose names the entries shall have, such as
-// Module::named_parameters(). Requires that no other thread computes gradients meanwhile. Throws Error (invalid) unless
-// record_memory is on.
+// Module::named_parameters(). Requires that no other thread records ops or computes gradients meanwhile. Throws Error
+// (invalid) unless record_memory is on.
 PLUGRAD_API MemorySnapshot memory_snapshot(Device device, const std::vector<std::pair<std::string, Tensor>>& names = {});
 
 }  // namespace plugrad
