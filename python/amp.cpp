@@ -4,8 +4,11 @@
 namespace plugrad::python {
 namespace {
 
+constexpr const char* kState[] = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"};
+
 nb::dict state_of(const nn::GradScaler& scaler) {
   nb::dict state;
+  if (!scaler.options().enabled) return state;
   state["scale"] = scaler.get_scale();
   state["growth_factor"] = scaler.options().growth_factor;
   state["backoff_factor"] = scaler.options().backoff_factor;
@@ -15,11 +18,18 @@ nb::dict state_of(const nn::GradScaler& scaler) {
 }
 
 void load_state(nn::GradScaler& scaler, const nb::dict& state) {
-  for (const char* name : {"scale", "_growth_tracker"})
+  if (!scaler.options().enabled) return;
+  for (const char* name : kState)
     if (!state.contains(name))
-      throw nb::key_error(
-          (std::string("[GradScaler] the state has no '") + name + "': pass what state_dict() returned").c_str());
-  scaler.load_state(nb::cast<double>(state["scale"]), nb::cast<int64_t>(state["_growth_tracker"]));
+      throw nb::key_error((std::string("[GradScaler] the state has no '") + name +
+                           "': pass what state_dict() of a scaler that is enabled returned")
+                              .c_str());
+  nn::GradScaler loaded({.init_scale = nb::cast<double>(state["scale"]),
+                         .growth_factor = nb::cast<double>(state["growth_factor"]),
+                         .backoff_factor = nb::cast<double>(state["backoff_factor"]),
+                         .growth_interval = nb::cast<int64_t>(state["growth_interval"])});
+  loaded.load_state(loaded.get_scale(), nb::cast<int64_t>(state["_growth_tracker"]));
+  scaler = std::move(loaded);
 }
 
 void bind_scaler(nb::module_& m) {
@@ -45,8 +55,9 @@ void bind_scaler(nb::module_& m) {
       .def("get_scale", &GradScaler::get_scale, "The factor; 1 if the scaler is not enabled.")
       .def(
           "is_enabled", [](const GradScaler& self) { return self.options().enabled; }, "Whether it does anything.")
-      .def("state_dict", state_of, "Returns what a checkpoint needs.")
-      .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores what state_dict returned.");
+      .def("state_dict", state_of, "Returns what a checkpoint needs; an empty dict if the scaler is not enabled.")
+      .def("load_state_dict", load_state, nb::arg("state_dict"),
+           "Restores what state_dict returned; nothing if the scaler is not enabled.");
 }
 }  // namespace
 

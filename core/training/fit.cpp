@@ -75,9 +75,9 @@ void make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& o
     scaler.unscale_(optimizer);
     clip_grad_norm_(parameters_of(optimizer), *options.max_norm);
   }
-  scaler.step(optimizer);
+  const bool stepped = scaler.step(optimizer);
   scaler.update();
-  if (options.scheduler) options.scheduler->step();
+  if (stepped && options.scheduler) options.scheduler->step();
 }
 
 std::string loss_text(double loss) {

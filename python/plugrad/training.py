@@ -52,7 +52,11 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self.close()
+        except Exception:  # the text's function failed, perhaps for the reason that ends the block
+            self._text = ""
+            self.close()
 
     def _line(self) -> str:
         share = min(self._done / self._total, 1.0)
@@ -176,9 +180,9 @@ class _Loop:
         if self.max_norm is not None:
             self.scaler.unscale_(self.optimizer)
             clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], self.max_norm)
-        self.scaler.step(self.optimizer)
+        stepped = self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.scheduler is not None:
+        if stepped and self.scheduler is not None:
             self.scheduler.step()
         return loss
 
@@ -222,6 +226,8 @@ def _batches_of(inputs: Any, targets: Any, batch_size: int | None, shuffle: bool
     if batch_size is None:
         return [(inputs, targets)] if len(inputs) else []
     return DataLoader(TensorDataset(inputs, targets), batch_size, shuffle, seed=seed)
+
+
 def _steps(loader: Any) -> int:
     """How many batches an epoch has; 0 if the loader does not know."""
     try:
@@ -290,7 +296,8 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
     than one, the model gets all of them. batch_size, shuffle and seed: of the loader made of two tensors; without batch_size
     a batch has all rows, in their order. Shuffled epochs are those of C++'s `fit` and of `plugrad train` for the same seed.
     loss: a function of (model(inputs), targets) that returns one element; with None, `model(batch)` is the loss itself.
-    max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer.
+    max_norm: limits the norm of each step's gradients. scheduler: its step() is called after each step of the optimizer, but
+    not after one that the scaler left out.
     autocast: plugrad.autocast(...), inside which model and loss run. scaler: a GradScaler, which then makes the steps.
     validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
     mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.

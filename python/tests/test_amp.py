@@ -63,10 +63,12 @@ def test_a_scaler_skips_infinite_steps_and_keeps_its_state() -> None:
         assert scaler.step(optimizer) is stepped
         scaler.update()
     assert x.tolist() == [-1] and scaler.get_scale() == 2
-    other = plugrad.amp.GradScaler()
+    other, off = plugrad.amp.GradScaler(growth_factor=3.0, growth_interval=7), plugrad.amp.GradScaler(enabled=False)
     other.load_state_dict(scaler.state_dict())
-    assert other.state_dict() == scaler.state_dict()
-    with pytest.raises(KeyError, match="_growth_tracker"):
+    assert other.state_dict() == scaler.state_dict() and other.state_dict()["growth_interval"] == 2000
+    off.load_state_dict(scaler.state_dict())
+    assert off.state_dict() == {} and off.get_scale() == 1
+    with pytest.raises(KeyError, match="growth_factor"):
         other.load_state_dict({"scale": 1.0})
     with pytest.raises(ValueError, match="without a step"):
         scaler.update()

@@ -1,4 +1,5 @@
 """The training loop: its losses, which are those of C++, and when it ends."""
+import io
 import json
 import math
 
@@ -125,9 +126,22 @@ def test_a_scaler_leaves_out_steps_of_infinite_gradients():
     weight = plugrad.tensor([1.0], requires_grad=True)
     scaler = plugrad.amp.GradScaler(init_scale=4.0)
     rows = TensorDataset(plugrad.tensor([[1.0], [float("inf")], [2.0]]))
-    training.fit(lambda batch: (batch[0] * weight).sum(), DataLoader(rows), optim.SGD([weight], 0.5), loss=None,
+    optimizer = optim.SGD([weight], 0.5)
+    halved = lr_scheduler.StepLR(optimizer, 1, 0.5)
+    training.fit(lambda batch: (batch[0] * weight).sum(), DataLoader(rows), optimizer, loss=None, scheduler=halved,
                  scaler=scaler, progress=False)
-    assert weight.tolist() == [1 - 0.5 - 1] and scaler.get_scale() == 2
+    assert weight.tolist() == [1 - 0.5 * 1 - 0.25 * 2] and scaler.get_scale() == 2 and halved.last_epoch == 2
+
+
+def test_a_failing_text_of_a_progress_bar_leaves_the_blocks_exception():
+    def text():
+        raise RuntimeError("the device was lost")
+    file = io.StringIO()
+    with pytest.raises(KeyError, match="the cause"):
+        with training.Progress(2, "epoch", file=file) as bar:
+            bar.update(text)
+            raise KeyError("the cause")
+    assert "1/2" in file.getvalue()
 
 
 @pytest.mark.parametrize("more, text", [

@@ -155,9 +155,11 @@ TEST(Fit, AScalerLeavesOutStepsOfInfiniteGradients) {
   nn::GradScaler scaler({.init_scale = 4});
   DataLoader loader(TensorDataset({Tensor::from<float>({1, INFINITY, 2}, {3, 1})}));
   const auto loss = [&](const Batch& batch) { return sum(batch[0] * weight); };
-  fit(loss, loader, optimizer, {.scaler = &scaler, .progress = false});
-  EXPECT_EQ(elements(weight), (Numbers{1 - 0.5 - 1}));
+  nn::StepLR halved(optimizer, 1, 0.5);
+  fit(loss, loader, optimizer, {.scheduler = &halved, .scaler = &scaler, .progress = false});
+  EXPECT_EQ(elements(weight), (Numbers{1 - 0.5 * 1 - 0.25 * 2}));
   EXPECT_EQ(scaler.get_scale(), 2);
+  EXPECT_EQ(halved.last_epoch(), 2);
 }
 
 TEST(Fit, RefusesWhatMakesNoTraining) {

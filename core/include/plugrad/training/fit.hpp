@@ -30,7 +30,8 @@ struct FitOptions {
   // The loss of a model's output under the targets; one element. By default cross_entropy. The loss that is a function of a
   // batch ignores it.
   std::function<Tensor(const Tensor& output, const Tensor& target)> loss = {};
-  nn::LRScheduler* scheduler = nullptr;   // its step() is called after each step of the optimiser
+  // Its step() is called after each step of the optimiser, but not after one that the scaler left out.
+  nn::LRScheduler* scheduler = nullptr;
   std::optional<double> max_norm = {};    // the gradients of a step are limited to this norm: see clip_grad_norm_
   // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs one.
   std::optional<AutocastOptions> autocast = {};
