@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares whole models with PyTorch in one run: rounds in turns, medians, and the spread.
 
-    bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 5] [--out FILE]
+    bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-The same code computes each model in both libraries, with random weights, on which no time depends. PyTorch has its fused
+The same code computes each model in both libraries, but for rotary positions, for which plugrad has a function. The weights
+are random: no time depends on them. PyTorch has its fused
 optimisers and its inference mode. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token
 after 128 to 160 others.
 """

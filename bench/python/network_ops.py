@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the ops of neural networks with PyTorch in one run: rounds in turns, medians, and the spread.
 
-    bench/python/network_ops.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 7] [--out FILE]
+    bench/python/network_ops.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
 plugrad runs in this interpreter, PyTorch in that of --peers (bench/install_peers.sh); each has a process of its own, with
 glibc set to keep large allocations. A row with "forward + backward" sums the result and computes all gradients.

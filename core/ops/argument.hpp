@@ -44,6 +44,17 @@ inline Shape normal_axes(const Shape& axes, int rank, const char* name) {
   return all;
 }
 
+namespace detail {
+inline constexpr uint32_t kHalves = [] {
+  uint32_t bits = 0;
+  for (const DTypeInfo& each : kDTypes)
+    if (is_floating(each.dtype) && each.accumulator != each.dtype) bits |= 1u << each.dtype;
+  return bits;
+}();
+}  // namespace detail
+// Whether a dtype is floating and kernels sum it in a wider one: bf16 and f16.
+constexpr bool is_half(uint8_t dtype) { return detail::is_among(dtype, detail::kHalves); }
+
 // x, or x as f32 if its dtype is f16 or bf16: the sums and quotients of several ops are then not rounded one by one.
 Tensor at_least_f32(const Tensor& x);
 // f of that, in x's dtype.

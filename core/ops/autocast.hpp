@@ -2,7 +2,7 @@
 //   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
 #pragma once
 #include <core/autograd/autocast.hpp>
-#include <core/tensor/impl.hpp>
+#include <core/ops/argument.hpp>
 
 namespace plugrad {
 
@@ -11,7 +11,6 @@ namespace plugrad {
 Tensor narrowed(const Tensor& x);
 Tensor widened(const Tensor& x);
 
-inline bool is_half(uint8_t dtype) { return dtype == PLUGRAD_F16 || dtype == PLUGRAD_BF16; }
 // Whether the region widens x. In a function of one tensor it costs less than to look for a region first.
 inline bool widens(const Tensor& x) { return x.defined() && is_half(dtype_of(x)) && autocasting(); }
 

@@ -156,7 +156,7 @@ Tensor fused_attention(const AttentionOperands& operands) {
   AttentionOperands o = operands;
   if (!o.query.count() || !o.key.count() || !o.value.count()) return {};
   if (recording() && o.mask.defined() && o.mask.requires_grad()) return {};
-  if (is_recorded(o) && dtype_size(dtype_of(o.query)) < 4) return attention_in_f32(o);
+  if (is_recorded(o) && is_half(dtype_of(o.query))) return attention_in_f32(o);
   const bool grouped = o.shares_heads && o.key.size(-3) != o.query.size(-3);
   if (!align(o)) return {};
   const Shape shape = with(batch_of(o.query), o.query.size(-2), o.value.size(-1));

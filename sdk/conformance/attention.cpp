@@ -62,6 +62,9 @@ Place place_of(const Shape& query, const Shape& key, int64_t batch) {
   return place;
 }
 
+// Halves are summed in f32 and rounded once.
+uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
+
 // A problem's numbers as long double, and the scores of one row with what rounding may change them by.
 class Attention {
  public:
@@ -99,7 +102,9 @@ class Attention {
   }
   // What the error of a score, and the sums behind it, may change a weight by, relative to it.
   long double relative_error(uint8_t dtype, const Row& row) const {
-    return 4 * (16 * limits_of(dtype).epsilon + sum_factor(dtype, e)) * row.magnitude + 2 * sum_factor(dtype, s);
+    const uint8_t sums = summed_in(dtype);
+    const long double rounded = sums == dtype ? 0 : 4 * limits_of(dtype).epsilon;
+    return 4 * (16 * limits_of(sums).epsilon + sum_factor(sums, e)) * row.magnitude + 2 * sum_factor(sums, s) + rounded;
   }
 
   int64_t l, s, e, v, batches;
@@ -169,7 +174,8 @@ void attention_reference(const Question& question, const Problem& problem, Expec
       const Attention::Row row = a.row(b, i);
       const Softmax soft = softmax(row.scores);
       const long double error = a.relative_error(dtype, row);
-      lse.push_back({soft.lse, error});
+      const long double rounded = std::isfinite(soft.lse) ? limits_of(dtype).epsilon * std::fabs(soft.lse) : 0;
+      lse.push_back({soft.lse, error + rounded});
       for (int64_t c = 0; c < a.v; ++c) {
         Total total;
         for (int64_t j = 0; j < a.s; ++j) {
@@ -203,13 +209,14 @@ std::vector<Problem> attention_backward_problems(const Question& question, Rando
 void attention_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
   const Attention a(problem, 1);
   const uint8_t dtype = question.out();
+  const uint8_t sums = summed_in(dtype);
   const Array &grad = problem.inputs[0], &out = problem.inputs[5], &lse = problem.inputs[6];
   std::vector<Total> query(problem.outputs[0].count()), key(problem.outputs[1].count()), value(problem.outputs[2].count());
   for (int64_t row = 0; row < a.batches * a.l; ++row) {
     const int64_t b = row / a.l, matrix = a.place(b).key;
     const Attention::Row scores = a.row(b, row % a.l);
     const long double error = a.relative_error(dtype, scores) + 16 * limits_of(dtype).epsilon * std::fabs(lse.get(row)) +
-                              4 * sum_factor(dtype, a.v) + 4 * sum_factor(dtype, a.l * a.batches);
+                              4 * sum_factor(sums, a.v) + 4 * sum_factor(sums, a.l * a.batches);
     for (int64_t j = 0; j < a.s; ++j) {
       if (scores.scores[j] == -HUGE_VALL || lse.get(row) == -HUGE_VALL) continue;
       const long double weight = std::exp(scores.scores[j] - lse.get(row));

@@ -143,6 +143,16 @@ TEST(Attention, GradientOfAQueryWithoutKeys) {
   EXPECT_TRUE(std::isfinite(gradient[2]) && gradient[2] != 0);
 }
 
+// NaN and +inf may lie in any of the blocks of keys that a kernel takes at a time.
+TEST(Attention, AScoreThatIsNoNumberMakesItsRowNaN) {
+  const Tensor query = counting({4, 2}), key = counting({300, 2});
+  std::vector<double> mask(4 * 300, 0);
+  mask[3] = NAN, mask[300 + 299] = INFINITY, mask[600 + 140] = NAN;
+  const auto found = elements(scaled_dot_product_attention(query, key, key, f64(mask, {4, 300})));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(std::isnan(found[i])) << i;
+  EXPECT_TRUE(std::isfinite(found[6]) && std::isfinite(found[7]));
+}
+
 TEST(Attention, RotatesPairs) {
   const Tensor x = f64({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4}), cos = f64({1, 0}), sin = f64({0, 1});
   EXPECT_TRUE(close(rotary_embedding(x, cos, sin), {2, 4}, {1, -4, 3, 2, 5, -8, 7, 6}));
