@@ -128,7 +128,7 @@ def scattered(x, dim, index, src):
     return out
 
 
-JOIN = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+JOIN = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
 def reductions(reduce):
@@ -151,7 +151,7 @@ def reduced(x, dim, index, src, reduce, include_self=True):
     elif identity is None:
         identity = (np.iinfo(x.dtype).min if reduce == "amax" else np.iinfo(x.dtype).max)
     out = x.copy() if include_self else np.where(counts > 0, np.asarray(identity, x.dtype), x)
-    JOIN[reduce].at(out, at, src)
+    getattr(np, JOIN[reduce]).at(out, at, src)
     if reduce != "mean":
         return out
     counts = counts + 1 if include_self else np.maximum(counts, 1)
