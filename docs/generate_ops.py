@@ -17,7 +17,9 @@ from pathlib import Path
 
 KINDS = {"floating": {"f64", "f32", "f16", "bf16"}, "integers": {"i64", "i32", "i16", "i8", "u8"}, "bool": {"bool"}}
 # The op of ops.def behind a function of another name.
-OPS = {"clone": "COPY", "contiguous": "COPY", "full": "FILL", "arange": "IOTA", "rand": "UNIFORM", "randn": "NORMAL",
+OPS = {"scaled_dot_product_attention": "ATTENTION", "group_norm": "BATCH_NORM", "instance_norm": "BATCH_NORM",
+       "linear": "MATMUL_ADD",
+       "clone": "COPY", "contiguous": "COPY", "full": "FILL", "arange": "IOTA", "rand": "UNIFORM", "randn": "NORMAL",
        "gt": "LT", "ge": "LE", "floor_divide": "QUOTIENT",
        **{f"conv{n}d": "CONVOLUTION" for n in (1, 2, 3)},
        **{f"conv_transpose{n}d": "CONVOLUTION_INPUT_GRAD" for n in (1, 2, 3)},

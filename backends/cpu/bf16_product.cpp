@@ -25,7 +25,7 @@ class Session {
 
 class Bf16Product : Contraction<BFloat16> {
  public:
-  explicit Bf16Product(const Call& call) : Contraction(call), accumulates_(call.accumulates()) {
+  explicit Bf16Product(const Call& call) : Contraction(call), adds_(call.accumulates() || has_addend_) {
     fold_batch();
     if (is_better_transposed()) {
       transpose();
@@ -94,6 +94,8 @@ class Bf16Product : Contraction<BFloat16> {
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.depth,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Session session(kernels);
+      const Matrix<BFloat16> c = c_.at(offset(c_, chunk.batch + batch) + row * c_.row + (chunk.column + column) * c_.column);
+      if (has_addend_ && chunk.k == 0) copy_addend(chunk.batch + batch, row, chunk.column + column, m, n, c);
       const BFloat16* b = panels + (packs_ == 1 ? 0 : batch) * depth_ * width_ + column * depth_;
       for (int64_t r = 0; r < m; r += kBlock)
         multiply_strip(kernels, chunk, chunk.batch + batch, row + r, std::min(kBlock, m - r), column, n, b,
@@ -116,7 +118,7 @@ class Bf16Product : Contraction<BFloat16> {
     };
     const auto round = [&](int64_t j) {
       const Matrix<BFloat16> to{out.data + j * out.column, out.row, out.column};
-      if (last) kernels.round(rows, std::min(kBlock, columns - j), block(j), to, accumulates_);
+      if (last) kernels.round(rows, std::min(kBlock, columns - j), block(j), to, adds_);
     };
     for (int64_t j = 0; j < columns; j += kBlock) {  // rounds a block while the processor still multiplies the next one
       const int64_t some = std::min(kBlock, columns - j);
@@ -137,7 +139,7 @@ class Bf16Product : Contraction<BFloat16> {
     return {packed, kTileDepth, kTileSize, tile};
   }
 
-  bool accumulates_;
+  bool adds_;  // to the output
   int64_t depth_, slices_;         // of a slice of k; how many there are
   int64_t width_, packs_, group_;  // columns, right operands and batches at a time
 };
@@ -152,6 +154,7 @@ template <auto kernels> void append(RowList& rows) {
   constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
   rows.push_back(
       with_workspace<workspace>(kernel<multiply<kernels>>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, kMemory, kFlags)));
+  rows.push_back(with_workspace<workspace>(kernel<multiply<kernels>>(PLUGRAD_OP_MATMUL_ADD, PLUGRAD_BF16, kMemory)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/product.hpp>
+#include <backends/cpu/tile.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -44,24 +45,28 @@ inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t 
   return {rows, columns, ceil_div(m, rows), ceil_div(n, columns)};
 }
 
-// The operands of a MATMUL: c (m x n) = a (m x k) b (k x n) for each of the batches.
+// The operands of a MATMUL: c (m x n) = a (m x k) b (k x n) for each of the batches; of a MATMUL_ADD, which adds addend_.
 template <class T> class Contraction {
  protected:
   explicit Contraction(const Call& call)
-      : a_(operand<const T>(call.in(0))), b_(operand<const T>(call.in(1))), c_(operand<T>(call.out())) {
-    const plugrad_view &a = call.in(0), &out = call.out();
+      : has_addend_(call.op().inputs == 3),
+        a_(operand<const T>(call.in(0))),
+        b_(operand<const T>(call.in(1))),
+        addend_(operand<const T>(call.in(has_addend_ ? 2 : 0))),
+        c_(operand<T>(call.out())) {
+    const plugrad_view &a = call.in(0), &out = call.out(), &addend = call.in(has_addend_ ? 2 : 0);
     m_ = out.shape[out.rank - 2];
     n_ = out.shape[out.rank - 1];
     k_ = a.shape[a.rank - 1];
     for (int d = 0; d < out.rank - 2; ++d)
-      append_batch(out.shape[d], step_of(a, d), step_of(call.in(1), d), step_of(out, d));
+      append_batch(out.shape[d], step_of(a, d), step_of(call.in(1), d), step_of(addend, d), step_of(out, d));
   }
 
   // (a b)^T = b^T a^T
   void transpose() {
     std::swap(m_, n_);
     std::swap(a_, b_);
-    for (auto* o : {&a_, &b_}) std::swap(o->row, o->column);
+    for (auto* o : {&a_, &b_, &addend_}) std::swap(o->row, o->column);
     std::swap(c_.row, c_.column);
   }
 
@@ -69,10 +74,11 @@ template <class T> class Contraction {
   void fold_batch() {
     while (rank_ > 0) {
       const int d = rank_ - 1;
-      const bool even = m_ == 1 || (a_.batch[d] == m_ * a_.row && c_.batch[d] == m_ * c_.row);
-      if (b_.batch[d] != 0 || !even) return;
+      const auto is_even = [&](const auto& o) { return m_ == 1 || o.batch[d] == m_ * o.row; };
+      if (b_.batch[d] != 0 || !is_even(a_) || !is_even(c_) || (has_addend_ && !is_even(addend_))) return;
       if (m_ == 1) {
         a_.row = a_.batch[d];
+        addend_.row = addend_.batch[d];
         c_.row = c_.batch[d];
       }
       m_ *= batch_[d];
@@ -85,6 +91,13 @@ template <class T> class Contraction {
     int64_t sum = 0;
     for (int d = rank_ - 1; d >= 0; batch /= batch_[d--]) sum += batch % batch_[d] * o.batch[d];
     return sum;
+  }
+  // Copies the addend of m x n elements of a batch to `to`.
+  void copy_addend(int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n, Matrix<T> to) const {
+    constexpr int kSize = sizeof(T);
+    T* from = const_cast<T*>(addend_.data) + offset(addend_, batch) + row * addend_.row + column * addend_.column;
+    copy_tile({reinterpret_cast<char*>(to.data), to.row * kSize, to.column * kSize},
+              {reinterpret_cast<char*>(from), addend_.row * kSize, addend_.column * kSize}, m, n, kSize);
   }
   template <class U> bool is_shared(const Operand<U>& o) const {
     return std::all_of(o.batch, o.batch + rank_, [](int64_t s) { return s == 0; });
@@ -105,7 +118,8 @@ template <class T> class Contraction {
   int64_t m_, n_, k_;
   int rank_ = 0;
   int64_t batch_[PLUGRAD_MAX_RANK], batches_ = 1;
-  Operand<const T> a_, b_;
+  bool has_addend_;
+  Operand<const T> a_, b_, addend_;  // addend_ is valid if has_addend_
   Operand<T> c_;
 
  private:
@@ -114,11 +128,12 @@ template <class T> class Contraction {
     return {data<U>(v), step_of(v, v.rank - 2), step_of(v, v.rank - 1), {}};
   }
 
-  void append_batch(int64_t extent, int64_t a, int64_t b, int64_t c) {
+  void append_batch(int64_t extent, int64_t a, int64_t b, int64_t addend, int64_t c) {
     if (extent == 1) return;
     batch_[rank_] = extent;
     a_.batch[rank_] = a;
     b_.batch[rank_] = b;
+    addend_.batch[rank_] = addend;
     c_.batch[rank_++] = c;
     batches_ *= extent;
   }

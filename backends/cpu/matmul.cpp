@@ -143,13 +143,28 @@ template <class T> struct Kernel {
       }
   }
 
+  // The elements of whole vectors that hold a column of a strip.
+  static constexpr int64_t kMostLanes = HWY_MAX_BYTES / kSize;
+  template <int rows> static constexpr int64_t kColumn = (rows + kMostLanes - 1) / kMostLanes * kMostLanes;
+
+  // Processors with masked loads read no element beyond the rows.
+  template <int rows> static HWY_INLINE void copy_column(T* to, const T* from) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    const D d;
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < rows; r += kMostLanes)
+      hn::StoreU(hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(rows - r)), d, from + r), d, to + r);
+#else
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) to[r] = from[r];
+#endif
+  }
+
   // Copies the rows of a strip side by side, since a cache may map their original addresses to one set.
   template <int rows> static HWY_INLINE Matrix<const T> pack_rows(int64_t k, Matrix<const T> a, T* packed) {
     if (a.row == 1) {
-      for (int64_t i = 0; i < k; ++i)
-#pragma GCC unroll 16
-        for (int r = 0; r < rows; ++r) packed[i * rows + r] = a.data[i * a.column + r];
-      return {packed, 1, rows};
+      for (int64_t i = 0; i < k; ++i) copy_column<rows>(packed + i * kColumn<rows>, a.data + i * a.column);
+      return {packed, 1, kColumn<rows>};
     }
     copy_tile({reinterpret_cast<char*>(packed), k * kSize, kSize}, tile_of(a), rows, k, kSize);
     return {packed, k, 1};
@@ -158,7 +173,7 @@ template <class T> struct Kernel {
   // The strip whose rows begin at `left` and `c`. These pointers are no members of s: a member that was just written would
   // be read together with its neighbour, and the processor would wait for the write.
   template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c) {
-    HWY_ALIGN T packed[rows * kDepth<T>];
+    HWY_ALIGN T packed[kColumn<rows> * kDepth<T>];
     const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
     Matrix<const T> a{left, s.a.row, s.a.column};
     if (s.pack) a = pack_rows<rows>(s.k, a, packed);
@@ -363,12 +378,20 @@ template <class T> struct Kernel {
   }
   static void general(const Call& call) { run_product<T>(call, kernels()); }
 
+  static void copy_addend(int64_t m, int64_t n, const plugrad_view& from, T* to) {
+    copy_tile({reinterpret_cast<char*>(to), n * kSize, kSize},
+              {reinterpret_cast<char*>(data<T>(from)), from.strides[0] * kSize, from.strides[1] * kSize}, m, n, kSize);
+  }
+
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &c = *op->views[0], &a = *op->views[1], &b = *op->views[2];
     if (c.rank != 2 || !is_dense(a) || !is_dense(b) || !is_dense(c)) return run_kernel<general>(self, stream, op);
     const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
     if (m * k > kSmall || m * n > kSmall || k * n > kSmall) return run_kernel<general>(self, stream, op);
-    multiply(m, n, k, {data<T>(a), k, 1}, {data<T>(b), n, 1}, {data<T>(c), n, 1}, op->flags & PLUGRAD_ACCUMULATE);
+    const bool has_addend = op->inputs == 3;
+    if (has_addend) copy_addend(m, n, *op->views[3], data<T>(c));
+    multiply(m, n, k, {data<T>(a), k, 1}, {data<T>(b), n, 1}, {data<T>(c), n, 1},
+             has_addend || op->flags & PLUGRAD_ACCUMULATE);
     return PLUGRAD_OK;
   }
   static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
@@ -384,17 +407,18 @@ template <class T> struct NarrowKernel {
   }
 };
 
-template <class T> constexpr KernelRow row() {
+template <class T> constexpr KernelRow row(uint32_t opcode, uint32_t flags) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
-  constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
   if constexpr (std::is_same_v<T, ComputeType<T>>)
-    return with_workspace<product_workspace<T>>(
-        kernel_row(PLUGRAD_OP_MATMUL, element_dtype<T>, Kernel<T>::run, kMemory, kFlags));
+    return with_workspace<product_workspace<T>>(kernel_row(opcode, element_dtype<T>, Kernel<T>::run, kMemory, flags));
   else
     return with_workspace<WideProduct<T>::workspace>(
-        kernel_row(PLUGRAD_OP_MATMUL, element_dtype<T>, NarrowKernel<T>::run, kMemory, kFlags));
+        kernel_row(opcode, element_dtype<T>, NarrowKernel<T>::run, kMemory, flags));
 }
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) { return {row<T>()...}; }
+template <class... T> constexpr auto rows(Types<T...>) {
+  return join(std::array{row<T>(PLUGRAD_OP_MATMUL, kPlainFlags | PLUGRAD_ACCUMULATE)...},
+              std::array{row<T>(PLUGRAD_OP_MATMUL_ADD, kPlainFlags)...});
+}
 constexpr auto kProductRows = rows(kFloating);
 
 }  // namespace

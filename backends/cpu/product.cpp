@@ -1,7 +1,6 @@
 #include <backends/cpu/product.hpp>
 
 #include <backends/cpu/contraction.hpp>
-#include <backends/cpu/tile.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -45,7 +44,8 @@ template <class T> class Product : Contraction<T> {
  private:
   using Base = Contraction<T>;
   using Base::a_, Base::b_, Base::c_, Base::m_, Base::n_, Base::k_, Base::rank_, Base::batch_, Base::batches_;
-  using Base::offset, Base::transpose, Base::fold_batch, Base::is_shared, Base::for_tiles;
+  using Base::has_addend_, Base::offset, Base::transpose, Base::fold_batch, Base::is_shared, Base::for_tiles;
+  using Base::copy_addend;
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
 
@@ -68,10 +68,13 @@ template <class T> class Product : Contraction<T> {
            k_ * n_ > 2 * (m_ * k_ + 2 * m_ * n_);
   }
 
-  // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches.
+  // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches, which map rows that
+  // are a multiple of 512 bytes apart to few sets.
   bool is_multiplied_in_place() const {
-    if (few_ || n_ == 1 || (b_.column != 1 && k_ * n_ * kSize <= kStackBytes)) return true;
-    return b_.column == 1 && (m_ <= 32 || k_ * n_ * kSize <= kPlaceBytes);
+    const int64_t bytes = k_ * n_ * kSize;
+    const bool small = bytes <= kStackBytes, collides = b_.row * kSize % 512 == 0;
+    if (few_ || n_ == 1 || (b_.column != 1 && small)) return true;
+    return b_.column == 1 && (small || m_ <= 32 || (!collides && bytes <= kPlaceBytes));
   }
 
   // Panels hold all of b if it fits kPanelBytes, else some of its batches, or some slices or columns of one batch.
@@ -129,11 +132,13 @@ template <class T> class Product : Contraction<T> {
     for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
-      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, accumulates_);
+      const bool add = accumulates_ || has_addend_;
+      if (has_addend_) copy_addend(batch, row, column, m, n, c);
+      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, add);
       alignas(64) T packed[kStackBytes / kSize];
       copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
                 {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
-      kernels.multiply(m, n, k_, a, {packed, n, 1}, c, accumulates_);
+      kernels.multiply(m, n, k_, a, {packed, n, 1}, c, add);
     });
   }
 
@@ -172,11 +177,12 @@ template <class T> class Product : Contraction<T> {
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const int64_t pack = packs_ == 1 ? 0 : batch;
       const Matrix<T> c = target(chunk.batch + batch, row, chunk.column + column);
+      if (has_addend_ && chunk.slice == 0) copy_addend(chunk.batch + batch, row, chunk.column + column, m, n, c);
       for (int64_t i = 0; i < chunk.slices; ++i) {
         const int64_t slice = chunk.slice + i;
         const T* first = panels + (pack * chunk.slices + i) * depth_ * width_ + column * depth_;
         kernels.multiply_panels(m, n, slice_depth(slice), left(chunk.batch + batch, row, slice * depth_),
-                                {first, depth_ * kernels.columns}, c, accumulates_ || slice > 0);
+                                {first, depth_ * kernels.columns}, c, accumulates_ || has_addend_ || slice > 0);
       }
     });
   }
@@ -195,7 +201,7 @@ template <class T> void run_product(const Call& call, const ProductKernels<T>& k
 template <class T> uint64_t product_workspace(const Call& call) {
   const plugrad_view &c = call.out(), &b = call.in(1);
   const bool dense = is_dense(c) && is_dense(call.in(0)) && is_dense(b);
-  if (dense && c.rank == 2 && b.count * static_cast<int64_t>(sizeof(T)) <= kPlaceBytes) return 0;  // the usual case, early
+  if (dense && c.rank == 2 && b.count * static_cast<int64_t>(sizeof(T)) <= kStackBytes) return 0;  // the usual case, early
   return Product<T>(call).workspace();
 }
 

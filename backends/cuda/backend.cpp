@@ -182,7 +182,8 @@ namespace {
 const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) noexcept {
   const plugrad_kernel* kernel = resolve_row(device, signature);
   try {
-    if (kernel && signature->opcode == PLUGRAD_OP_MATMUL) backend_of<CudaBackend>(device).open_blas();
+    const bool product = signature->opcode == PLUGRAD_OP_MATMUL || signature->opcode == PLUGRAD_OP_MATMUL_ADD;
+    if (kernel && product) backend_of<CudaBackend>(device).open_blas();
   } catch (...) {
     return kernel;  // products use our own kernel
   }

@@ -1,4 +1,6 @@
 // Fill, copy, cast and iota.
+#include <backends/cuda/copies.hpp>
+
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -65,13 +67,17 @@ template <class T> void transpose(const Submission& submission, const Box& box, 
   submission.launched();
 }
 
-template <class T> void copy(const Call& call, const Submission& submission) {
-  Box(call.op().views, 2).cut([&](const Box& part) {
+template <class T> void copy_views(const plugrad_view* const* views, const Submission& submission) {
+  Box(views, 2).cut([&](const Box& part) {
     if (const int axis = turned_axis(part))
       transpose<T>(submission, part, axis);
     else
       map_box<Pure<Identity>, T, T>(submission, part, {});
   });
+}
+
+template <class T> void copy(const Call& call, const Submission& submission) {
+  copy_views<T>(call.op().views, submission);
 }
 
 // --- Iota.
@@ -118,6 +124,15 @@ struct CastMaker {
 constexpr auto kRowsOfCopies = join(fills(kStored), copies(kStored), conversion_rows<CastMaker>(), iotas(kNumbers));
 
 }  // namespace
+
+void copy_floating(const plugrad_view& out, const plugrad_view& in, const Submission& submission) {
+  const plugrad_view* views[] = {&out, &in};
+  switch (element_size(out.dtype)) {
+    case 2: return copy_views<uint16_t>(views, submission);
+    case 4: return copy_views<uint32_t>(views, submission);
+    default: return copy_views<uint64_t>(views, submission);
+  }
+}
 
 Rows copy_rows() { return kRowsOfCopies; }
 

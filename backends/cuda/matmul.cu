@@ -1,6 +1,7 @@
 // Plans a matrix product: chooses the cuBLAS calls that compute it, or our own kernel.
 #include <backends/cuda/matmul.hpp>
 
+#include <backends/cuda/copies.hpp>
 #include <backends/cuda/rows.hpp>
 
 #include <array>
@@ -139,18 +140,21 @@ bool multiply_by_blas(const Submission& submission, const Product& p, uint8_t dt
 
 template <class T> void matmul(const Call& call, const Submission& submission) {
   const Product product(call);
+  if (call.op().inputs == 3) copy_floating(call.out(), call.in(2), submission);
   const bool tf32 = (call.op().flags & PLUGRAD_TF32) || submission.backend().tf32();
   if (!multiply_by_blas(submission, product, element_dtype<T>, tf32)) multiply_by_tiles<T>(submission, product);
 }
 
-template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
-  return {kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemoryOnly, kPlainFlags | PLUGRAD_ACCUMULATE)...};
+template <class... T> constexpr auto rows(Types<T...>) {
+  constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
+  return join(std::array{kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemoryOnly, kFlags)...},
+              std::array{kernel<submit<matmul<T>>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemoryOnly)...});
 }
 constexpr auto kRows = rows(kFloating);
 
 }  // namespace
 
-Product::Product(const Call& call) : adds(call.accumulates()) {
+Product::Product(const Call& call) : adds(call.accumulates() || call.op().inputs == 3) {
   const plugrad_view &left = call.in(0), &right = call.in(1), &out = call.out();
   m = out.shape[out.rank - 2];
   n = out.shape[out.rank - 1];

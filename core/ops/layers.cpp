@@ -1,5 +1,6 @@
 #include <plugrad/ops/layers.hpp>
 
+#include <core/ops/affine.hpp>
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -8,14 +9,14 @@
 
 namespace plugrad {
 namespace {
-// x (.., k) times a matrix (k, n), as one product of two matrices.
-Tensor rows_times(const Tensor& x, const Tensor& matrix) {
-  if (x.rank() <= 2) return matmul(x, matrix);
+// x (.., k) times the transpose of a matrix (n, k), plus a bias that may be undefined, as one product of two matrices.
+Tensor rows_times(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (x.rank() == 2) return affine(x, weight, bias);
   Shape shape = x.shape();
   int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank(); ++i) rows *= x.size(i);
-  shape[shape.size() - 1] = matrix.size(1);
-  return reshape(matmul(reshape(x, {rows, x.size(-1)}), matrix), shape);
+  shape[shape.size() - 1] = weight.size(0);
+  return reshape(affine(reshape(x, {rows, x.size(-1)}), weight, bias), shape);
 }
 }  // namespace
 
@@ -26,12 +27,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!x.rank() || weight.rank() < 1 || weight.rank() > 2 || x.size(-1) != weight.size(-1))
     refuse("linear",
            "x is " + x.shape().text() + " and weight " + weight.shape().text() + ": expected (.., k) and (n, k) or (k)");
-  const Tensor out = weight.rank() == 2 ? rows_times(x, transpose(weight)) : matmul(x, weight);
-  if (!bias.defined()) return out;
-  if (bias.rank() > 1 || (bias.rank() && (!out.rank() || bias.size(0) != out.size(-1))))
+  const bool matrix = weight.rank() == 2;
+  const int64_t rows = matrix ? weight.size(0) : 1;
+  if (bias.defined() && (bias.rank() > 1 || (bias.rank() && (!matrix || bias.size(0) != rows))))
     refuse("linear", "bias is " + bias.shape().text() + " and weight " + weight.shape().text() +
                          ": expected a bias of one element for each row of weight");
-  return add(out, bias);
+  if (matrix) return rows_times(x, weight, bias);
+  return bias.defined() ? add(matmul(x, weight), bias) : matmul(x, weight);
 }
 
 }  // namespace plugrad

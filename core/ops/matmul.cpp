@@ -1,7 +1,9 @@
 #include <plugrad/ops/matmul.hpp>
 
+#include <core/ops/affine.hpp>
 #include <core/ops/autocast.hpp>
 #include <core/ops/run.hpp>
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/views.hpp>
 
@@ -37,11 +39,14 @@ Tensor integer_product(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-Tensor product(const Tensor& a, const Tensor& b) {
+// What a and b make: the view of a dense product, and the operands with the batch extents of both.
+struct Plan {
+  plugrad_view out, left, right;
+};
+Plan plan_of(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
   if (x.shape[x.rank - 1] != y.shape[y.rank - 2]) refuse(a, b, "inner sizes differ");
-  DeviceState& device = device_of(a);
-  const uint64_t alignment = device.info.alignment;
+  const uint64_t alignment = device_of(a).info.alignment;
   Shape batch;
   if (x.rank > 2 || y.rank > 2) {
     try {
@@ -53,13 +58,16 @@ Tensor product(const Tensor& a, const Tensor& b) {
   Shape shape = batch;
   shape.push_back(x.shape[x.rank - 2]);
   shape.push_back(y.shape[y.rank - 1]);
-  const plugrad_view like = dense_view(shape, dtype_of(a), alignment);
-  if (!x.shape[x.rank - 1]) return filled(device, like, dtype_of(a), 0);
-  if (!is_floating(dtype_of(a)) && like.count) return integer_product(a, b);
-  Tensor out = empty_like(device, like, dtype_of(a));
-  if (!like.count) return out;
-  const plugrad_view left = batched(x, batch, alignment), right = batched(y, batch, alignment);
-  run(Op::MATMUL, {out}, {operand(a, left), operand(b, right)});
+  return {dense_view(shape, dtype_of(a), alignment), batched(x, batch, alignment), batched(y, batch, alignment)};
+}
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  const Plan plan = plan_of(a, b);
+  DeviceState& device = device_of(a);
+  if (!a.size(-1)) return filled(device, plan.out, dtype_of(a), 0);
+  if (!is_floating(dtype_of(a)) && plan.out.count) return integer_product(a, b);
+  Tensor out = empty_like(device, plan.out, dtype_of(a));
+  if (plan.out.count) run(Op::MATMUL, {out}, {operand(a, plan.left), operand(b, plan.right)});
   return out;
 }
 
@@ -71,7 +79,42 @@ Tensor matrices(const Tensor& a, const Tensor& b) {
       gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return matrices(transpose(left), grad); }));
   return differentiable(kRule, product(a, b), a, b);
 }
+
+// a b + c, unrecorded; c broadcasts to the product.
+Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c) {
+  const Plan plan = plan_of(a, b);
+  if (plan.out.count && a.size(-1)) {
+    DeviceState& device = device_of(a);
+    const Tensor out = empty_like(device, plan.out, dtype_of(a));
+    const plugrad_view added = broadcast_to(view_of(c), plan.out, device.info.alignment);
+    if (try_run(Op::MATMUL_ADD, {out}, {operand(a, plan.left), operand(b, plan.right), operand(c, added)})) return out;
+    count_decomposition(a);
+  }
+  return add(product(a, b), c);
+}
+
+Tensor affine_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const NoGrad unrecorded;
+  const Tensor turned = transpose(weight);
+  return bias.defined() ? product_plus(x, turned, bias) : product(x, turned);
+}
 }  // namespace
+
+Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  static constexpr auto kOfX =
+      gradient<kInput1>([](const Tensor& grad, const Tensor& rows) { return matrices(grad, rows); });
+  static constexpr auto kOfWeight =
+      gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return matrices(transpose(grad), left); });
+  static constexpr auto kOfBias = gradient<>([](const Tensor& grad) { return grad; });
+  static constexpr auto kRule = rule("linear", kOfX, kOfWeight);
+  static constexpr auto kRuleWithBias = rule("linear", kOfX, kOfWeight, kOfBias);
+  if (!is_together(x, weight) || (bias.defined() && !is_together(x, bias))) {
+    const Tensor out = matmul(x, transpose(weight));
+    return bias.defined() ? add(out, bias) : out;
+  }
+  const Tensor out = affine_product(x, weight, bias);
+  return bias.defined() ? differentiable(kRuleWithBias, out, x, weight, bias) : differentiable(kRule, out, x, weight);
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);

@@ -72,6 +72,8 @@ std::vector<Problem> matmul_problems(const Question& question, Random& random) {
       for (const Shape& shape : {with(p.batch, p.m, p.k), with(p.batch, p.k, p.n)})
         problem.inputs.push_back(kind == 0 ? random_array(question.out(), shape, {-2, 2}, random)
                                            : sprinkled_array(question.out(), shape, {-2, 2}, 15, random));
+      if (question.op->inputs == 3)
+        problem.inputs.push_back(random_array(question.out(), problem.outputs[0].shape(), {-2, 2}, random));
       list.push_back(std::move(problem));
     }
   }
@@ -91,6 +93,7 @@ void matmul_reference(const Question& question, const Problem& problem, Expectat
       sum.add_product(left, right);
       flushing.add_product(left, right);
     }
+    if (question.op->inputs == 3) sum.add(problem.inputs[2].get(i));
     if (question.accumulates()) sum.add(static_cast<double>(problem.outputs[0].get(i)));
     Expected& e = expected[0].elements[i] = sum.expected(question.out());
     if (question.out() == PLUGRAD_BF16) flushing.widen(e);

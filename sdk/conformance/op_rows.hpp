@@ -93,6 +93,7 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_MIN, reduction_problems, extreme_reference},
     {PLUGRAD_OP_ARGMAX, reduction_problems, argmax_reference},
     {PLUGRAD_OP_MATMUL, matmul_problems, matmul_reference},
+    {PLUGRAD_OP_MATMUL_ADD, matmul_problems, matmul_reference},
     {PLUGRAD_OP_ATTENTION, attention_problems, attention_reference},
     {PLUGRAD_OP_ATTENTION_BACKWARD, attention_backward_problems, attention_backward_reference},
     {PLUGRAD_OP_GATHER, gather_problems, gather_reference},

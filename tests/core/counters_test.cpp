@@ -73,6 +73,7 @@ TEST_F(Counters, EachOpOfAListIsOneKernel) {
       {PLUGRAD_OP_MUL, [&] { x * 2; }},
       {PLUGRAD_OP_SUM, [&] { sum(x, {0}); }},
       {PLUGRAD_OP_MATMUL, [&] { matmul(x, x); }},
+      {PLUGRAD_OP_MATMUL_ADD, [&] { linear(x, x, select(x, 0, 0)); }},
       {PLUGRAD_OP_LT, [&] { gt(x, 2); }},
       {PLUGRAD_OP_CAST, [&] { cast(x, DType::f32); }},
       {PLUGRAD_OP_GATHER, [&] { gather(x, 0, index); }},

@@ -240,6 +240,7 @@ std::string function_of(const OpInfo& op) {
   std::string name = op.name;
   if (name.starts_with("CONVOLUTION")) return "conv2d";
   if (name.starts_with("MAX_POOL")) return "max_pool2d";
+  if (name == "MATMUL_ADD") return "linear";
   if (name.starts_with("ATTENTION")) return "scaled_dot_product_attention";
   if (name.ends_with("_BACKWARD")) name.resize(name.size() - std::string_view("_BACKWARD").size());
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -18,6 +18,21 @@ TEST(Layers, LinearTransposesTheWeight) {
   EXPECT_TRUE(throws(Code::invalid, {"[linear]", "i64"}, [&] { linear(i64({1, 0, 2}), weight); }));
 }
 
+// The sizes reach each way in which a kernel may cut a product.
+TEST(Layers, TheBiasIsAddedInAnyShapeOfProduct) {
+  manual_seed(8);
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const int64_t rows : {1, 3, 40, 300})
+      for (const auto& [k, n] : {std::pair<int64_t, int64_t>{5, 7}, {70, 1}, {130, 200}, {1600, 70}}) {
+        const Tensor x = cast(randn({rows, k}), dtype), weight = cast(randn({n, k}), dtype), bias = cast(randn({n}), dtype);
+        const Tensor wide = matmul(cast(x, DType::f64), transpose(cast(weight, DType::f64))) + cast(bias, DType::f64);
+        const double off = dtype == DType::bf16 ? 1.0 : 1e-3;
+        EXPECT_TRUE(close(cast(linear(x, weight, bias), DType::f64), {rows, n}, elements(wide), off));
+        const Tensor turned = transpose(clone(transpose(weight)));
+        EXPECT_TRUE(close(cast(linear(x, turned, bias), DType::f64), {rows, n}, elements(wide), off));
+      }
+}
+
 TEST(Layers, EmbeddingPicksRowsAndAddsTheirGradients) {
   const Tensor weight = counting({4, 2}).requires_grad_();
   const Tensor picked = embedding(weight, i64({3, 0, 3, 1, 3, 0}, {2, 3}));
