@@ -101,10 +101,13 @@ using SoftmaxOf = std::conditional_t<std::is_same_v<E, ComputeType<E>>, Softmax<
 
 struct SoftmaxLine {
   int64_t length;
-  bool streamed;
-  explicit SoftmaxLine(const Call& call)
-      : length(call.out().rank ? call.out().shape[call.attributes<plugrad_axis>().axis] : 1),
-        streamed(is_streamed(call.out())) {}
+  bool streamed;  // only lines that are written where they lie, not those that a buffer collects
+  explicit SoftmaxLine(const Call& call) : length(1), streamed(false) {
+    if (!call.out().rank) return;
+    const int64_t axis = call.attributes<plugrad_axis>().axis;
+    length = call.out().shape[axis];
+    streamed = call.out().strides[axis] == 1 && is_streamed(call.out());
+  }
 };
 template <class E> struct SoftmaxForward {
   static Lines plan(const Call& call) { return LogSoftmax<E>::plan(call); }
