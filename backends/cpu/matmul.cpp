@@ -4,6 +4,7 @@
 #include <hwy/foreach_target.h>
 
 #include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/narrow_dots-inl.hpp>
 #include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/tile.hpp>
@@ -398,8 +399,16 @@ template <class T> struct Kernel {
 };
 
 template <class T> struct NarrowKernel {
+  static uint64_t workspace(const Call& call) {
+    const NarrowDots<T> few(call);
+    return few.serves() ? few.workspace() : WideProduct<T>::workspace(call);
+  }
+  static void dots(const Call& call) {
+    NarrowDots<T>(call).run(threads_of(call), reinterpret_cast<float*>(call.workspace()));
+  }
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const Call call(self, stream, op);
+    if (NarrowDots<T>(call).serves()) return run_kernel<dots>(self, stream, op);
     WideProduct<T> wide(call);
     const plugrad_status status = Kernel<ComputeType<T>>::run(self, stream, wide.op());
     if (status == PLUGRAD_OK) wide.round_result();
@@ -412,7 +421,7 @@ template <class T> constexpr KernelRow row(uint32_t opcode, uint32_t flags) {
   if constexpr (std::is_same_v<T, ComputeType<T>>)
     return with_workspace<product_workspace<T>>(kernel_row(opcode, element_dtype<T>, Kernel<T>::run, kMemory, flags));
   else
-    return with_workspace<WideProduct<T>::workspace>(
+    return with_workspace<NarrowKernel<T>::workspace>(
         kernel_row(opcode, element_dtype<T>, NarrowKernel<T>::run, kMemory, flags));
 }
 template <class... T> constexpr auto rows(Types<T...>) {
