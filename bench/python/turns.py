@@ -14,6 +14,8 @@ from pathlib import Path
 PROCESSOR, WALL = time.process_time, time.perf_counter
 # glibc keeps large allocations, which saves PyTorch a page fault per page.
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_TOP_PAD_": "268435456"}
+# Seconds before a library's turn, in which the threads of the one before stop spinning.
+REST = 0.1
 # These make a BLAS slower where they name another processor.
 REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
@@ -53,6 +55,7 @@ class Library:
         self.version, self.rows = json.loads(first) if first else ("", [])
 
     def measure(self, row):
+        time.sleep(REST)
         self.child.stdin.write(row + "\n")
         self.child.stdin.flush()
         return json.loads(self.child.stdout.readline())
@@ -65,7 +68,7 @@ def serve(make_rows, name, clock):
         rows = make_rows()
     except ImportError:
         return
-    version = metadata.version({"PyTorch": "torch"}.get(name, name.lower()))
+    version = metadata.version({"PyTorch": "torch", "llama.cpp": "llama-cpp-python"}.get(name, name.lower()))
     print(json.dumps([f"{name} {version}", list(rows)]), flush=True)
     for line in sys.stdin:
         print(json.dumps(seconds(rows[line.strip()], clock)), flush=True)
@@ -127,16 +130,17 @@ def report(libraries, options, how, only=""):
         Path(options.out).write_text("\n".join(lines) + "\n")
 
 
-def beside_torch(description, script, plugrad_rows, torch_rows):
-    """The program of a script that compares with PyTorch. The functions return rows; each runs in its library's process."""
+def beside_torch(description, script, plugrad_rows, torch_rows, **more_rows):
+    """The program of a script that compares with PyTorch, and with other peers by name. The functions return rows; each runs
+    in its library's process."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="", metavar="REGEX")
     add_options(parser)
     options = parser.parse_args()
+    makers = {"plugrad": plugrad_rows, "PyTorch": torch_rows, **more_rows}
     if options.serve:
-        return serve({"plugrad": plugrad_rows, "PyTorch": torch_rows}[options.serve], options.serve, WALL)
+        return serve(makers[options.serve], options.serve, WALL)
     peer = Path(options.peers) / "bin/python"
-    libraries = [Library(name, python, script, options.threads)
-                 for name, python in (("plugrad", sys.executable), ("PyTorch", peer))]
+    libraries = [Library(name, sys.executable if name == "plugrad" else peer, script, options.threads) for name in makers]
     report(libraries, options, f"{options.threads} threads, elapsed time", options.only)
