@@ -1,9 +1,10 @@
 #!/bin/bash
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
 # PyTorch, whose libtorch bench/peer_torch.cpp links, and NumPy, which PyTorch needs. 3 GB on x86-64, where the package
-# contains CUDA. With the argument `blas` it installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL
-# and oneDNN (3 GB). With the argument `llama` it builds llama.cpp, which takes half an hour of a processor, and converts the
-# weights of SmolLM2 to f32 and bf16 in build-peers/llama, for bench/python/models.py. Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
+# contains CUDA. Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
+# install_peers.sh blas installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
+# install_peers.sh llama builds llama.cpp, which takes half an hour of a processor, and converts SmolLM2's weights to f32
+# and bf16 in build-peers/llama, for bench/python/models.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build-peers/venv
