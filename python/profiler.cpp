@@ -74,18 +74,17 @@ void bind_rows(nb::module_& m) {
       });
 }
 
-void make_profiler(Profiler* self, const nb::object& trace, bool synchronize, int64_t limit, bool memory) {
+void make_profiler(Profiler* self, const nb::object& trace, bool synchronize, int64_t limit) {
   if (limit < 0)
     throw Error(Code::invalid, "[profiler] limit is " + std::to_string(limit) + ": choose how many events to keep");
   new (self) Profiler({.trace = trace.is_none() ? std::string() : path_of(trace),
                        .synchronize = synchronize,
-                       .limit = static_cast<uint64_t>(limit),
-                       .memory = memory});
+                       .limit = static_cast<uint64_t>(limit)});
 }
 
 void bind_profiler(nb::module_& m) {
   nb::class_<Profiler>(m, "_Profiler")
-      .def("__init__", make_profiler, nb::arg("trace").none(), nb::arg("synchronize"), nb::arg("limit"), nb::arg("memory"))
+      .def("__init__", make_profiler, nb::arg("trace").none(), nb::arg("synchronize"), nb::arg("limit"))
       .def("stop", [](Profiler& p) { unlocked([&p] { p.stop(); }); })
       .def("events", &Profiler::events)
       .def("dropped", &Profiler::dropped)

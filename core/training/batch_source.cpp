@@ -9,11 +9,12 @@
 
 namespace plugrad {
 
-int64_t Epoch::Plan::batches() const {
-  const auto samples = static_cast<int64_t>(order.size());
+int64_t batches_of(int64_t samples, const DataLoaderOptions& options) {
   const int64_t whole = samples / options.batch_size;
   return options.drop_last || samples % options.batch_size == 0 ? whole : whole + 1;
 }
+
+int64_t Epoch::Plan::batches() const { return batches_of(static_cast<int64_t>(order.size()), options); }
 
 Batch Epoch::Plan::load(int64_t number) const {
   const int64_t first = number * options.batch_size, left = static_cast<int64_t>(order.size()) - first;

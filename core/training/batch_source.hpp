@@ -10,6 +10,9 @@
 
 namespace plugrad {
 
+// How many batches so many samples make.
+int64_t batches_of(int64_t samples, const DataLoaderOptions& options);
+
 // What an epoch consists of.
 struct Epoch::Plan {
   std::shared_ptr<const Dataset> dataset;

@@ -51,10 +51,7 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, DataLoaderOptions
   check_at_least(1, "prefetch_factor", options_.prefetch_factor);
 }
 
-int64_t DataLoader::size() const {
-  const int64_t samples = dataset_->size(), whole = samples / options_.batch_size;
-  return options_.drop_last || samples % options_.batch_size == 0 ? whole : whole + 1;
-}
+int64_t DataLoader::size() const { return batches_of(dataset_->size(), options_); }
 
 Epoch DataLoader::epoch(int64_t number) const {
   check_at_least(0, "epoch", number);

@@ -87,7 +87,7 @@ class profile:
         if self._profiler is not None:
             raise ValueError("[profiler] this profile has recorded already: make another one")
         trace, synchronize, limit, memory = self._given
-        self._profiler = _plugrad._Profiler(trace, synchronize, limit, False)
+        self._profiler = _plugrad._Profiler(trace, synchronize, limit)
         self._memory = memory and not _plugrad._records_memory()
         if self._memory:
             record_memory()
