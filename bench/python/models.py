@@ -3,10 +3,10 @@
 
     bench/python/models.py [--threads 1] [--only REGEX] [--peers build-peers/venv] [--rounds 9] [--out FILE]
 
-The same code computes each model in both libraries, but for rotary positions, for which plugrad has a function. The weights
-are random: no time depends on them. PyTorch has its fused
-optimisers and its inference mode. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token
-after 128 to 160 others.
+The same code computes each model in plugrad and PyTorch, but for rotary positions, for which plugrad has a function. The
+weights are random: no time depends on them. PyTorch has its fused optimisers and its inference mode. llama.cpp runs its own
+code on the published weights. Training rows are one step, "prefill" reads 512 tokens, and "decode" writes one token after
+128 to 160 others.
 """
 import math
 import os

@@ -51,10 +51,12 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self.close()
-        except Exception:  # the text's function failed, perhaps for the reason that ends the block
+        except Exception:  # of the text's function: it must not hide what ended the block
+            if kind is None:
+                raise
             self._text = ""
             self.close()
 

@@ -142,6 +142,8 @@ def test_a_failing_text_of_a_progress_bar_leaves_the_blocks_exception():
             bar.update(text)
             raise KeyError("the cause")
     assert "1/2" in file.getvalue()
+    with pytest.raises(RuntimeError, match="was lost"), training.Progress(2, file=file) as bar:
+        bar.update(text)
 
 
 @pytest.mark.parametrize("more, text", [
