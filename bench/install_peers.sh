@@ -7,6 +7,13 @@
 # and bf16 in build-peers/llama, for bench/python/models.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case "${1:-}" in
+  '' | blas | llama) ;;
+  *)
+    echo "install_peers.sh: there is no argument '$1'; the arguments are: blas llama" >&2
+    exit 2
+    ;;
+esac
 venv=build-peers/venv
 python=${PYTHON:-/usr/bin/python3}
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
