@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 namespace plugrad::io {
 namespace {
@@ -25,12 +24,6 @@ const char* type_name(uint8_t type) {
   }
 }
 
-std::string hex(const std::array<uint8_t, 4>& magic) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
-  return text;
-}
-
 int read_rank(ByteSource& source) {
   std::array<uint8_t, 4> magic{};
   if (source.read(magic.data(), 4) != 4) source.fail("is cut short: it ends inside its header");
@@ -39,7 +32,7 @@ int read_rank(ByteSource& source) {
     source.fail(std::string("holds ") + type_name(magic[2]) + ", expected unsigned bytes (type 08)");
   }
   if (!idx || magic[2] != kUnsignedByte || magic[3] == 0) {
-    source.fail("is not an IDX file of unsigned bytes: it begins with " + hex(magic) + ", expected 00 00 08 and the rank");
+    source.fail("is not an IDX file of unsigned bytes: it does not begin with 00 00 08 and the rank");
   }
   if (magic[3] > PLUGRAD_MAX_RANK) source.fail("has " + std::to_string(magic[3]) + " dimensions; at most 8 are supported");
   return magic[3];
@@ -61,50 +54,65 @@ std::vector<int64_t> read_extents(ByteSource& source, uint64_t& count) {
 
 std::string shape_text(const std::vector<int64_t>& extents) { return Shape(extents).text(); }
 
-}  // namespace
+// A file whose header has been read.
+class IdxFile {
+ public:
+  explicit IdxFile(const std::string& path)
+      : source_(path, Packing::gzip_or_plain, "expected an IDX file, plain or .gz"),
+        extents_(read_extents(source_, count_)) {}
+  const std::vector<int64_t>& extents() const { return extents_; }
+  std::vector<uint8_t> elements();
+  [[noreturn]] void fail(const std::string& what) const { source_.fail(what); }
 
-IdxArray read_idx(const std::string& path) {
-  ByteSource source(path, Packing::gzip_or_plain, "expected an IDX file, plain or .gz");
-  IdxArray array;
-  uint64_t count = 0;
-  array.extents = read_extents(source, count);
+ private:
+  uint64_t count_ = 0;
+  ByteSource source_;
+  std::vector<int64_t> extents_;
+};
+
+std::vector<uint8_t> IdxFile::elements() {
   constexpr uint64_t kStep = uint64_t{1} << 24;
-  while (array.elements.size() < count) {
-    const size_t before = array.elements.size();
-    const size_t part = static_cast<size_t>(std::min(count - before, kStep));
-    array.elements.resize(before + part);
-    const size_t got = source.read(array.elements.data() + before, part);
+  std::vector<uint8_t> all;
+  while (all.size() < count_) {
+    const size_t before = all.size();
+    const size_t part = static_cast<size_t>(std::min(count_ - before, kStep));
+    all.resize(before + part);
+    const size_t got = source_.read(all.data() + before, part);
     if (got < part) {
-      source.fail("is cut short: its header promises " + std::to_string(count) + " elements " + shape_text(array.extents) +
-                  ", but it has " + std::to_string(before + got));
+      fail("is cut short: its header promises " + std::to_string(count_) + " elements " + shape_text(extents_) +
+           ", but it has " + std::to_string(before + got));
     }
   }
   uint8_t beyond = 0;
-  if (source.read(&beyond, 1) != 0) {
-    source.fail("has bytes after the " + std::to_string(count) + " elements " + shape_text(array.extents) +
-                " that its header promises");
+  if (source_.read(&beyond, 1) != 0) {
+    fail("has bytes after the " + std::to_string(count_) + " elements " + shape_text(extents_) +
+         " that its header promises");
   }
-  return array;
+  return all;
 }
 
+}  // namespace
+
+IdxArray read_idx(const std::string& path) {
+  IdxFile file(path);
+  return {file.extents(), file.elements()};
+}
+
+// A few bytes may unpack to gigabytes, so both headers are compared first, and the labels are read before the images.
 LabelledImages read_labelled_images(const std::string& images, const std::string& labels) {
-  IdxArray pixels = read_idx(images);
-  IdxArray classes = read_idx(labels);
-  const auto fail = [](const std::string& path, const std::string& what) {
-    throw Error(Code::io_error, "[" + path + "] " + what);
-  };
-  if (pixels.extents.size() != 3) {
-    fail(images, "holds an array of shape " + shape_text(pixels.extents) + ", expected images (n, rows, columns)");
+  IdxFile pixels(images), classes(labels);
+  const std::vector<int64_t>& shape = pixels.extents();
+  if (shape.size() != 3)
+    pixels.fail("holds an array of shape " + shape_text(shape) + ", expected images (n, rows, columns)");
+  if (classes.extents().size() != 1)
+    classes.fail("holds an array of shape " + shape_text(classes.extents()) + ", expected labels (n)");
+  if (shape[0] != classes.extents()[0]) {
+    classes.fail("holds " + std::to_string(classes.extents()[0]) + " labels, but " + images + " holds " +
+                 std::to_string(shape[0]) + " images");
   }
-  if (classes.extents.size() != 1) {
-    fail(labels, "holds an array of shape " + shape_text(classes.extents) + ", expected labels (n)");
-  }
-  if (pixels.extents[0] != classes.extents[0]) {
-    fail(labels, "holds " + std::to_string(classes.extents[0]) + " labels, but " + images + " holds " +
-                     std::to_string(pixels.extents[0]) + " images");
-  }
-  if (pixels.elements.empty()) fail(images, "holds no image: its shape is " + shape_text(pixels.extents));
-  return {pixels.extents[0], pixels.extents[1], pixels.extents[2], std::move(pixels.elements), std::move(classes.elements)};
+  if (std::ranges::count(shape, 0)) pixels.fail("holds no image: its shape is " + shape_text(shape));
+  std::vector<uint8_t> all_labels = classes.elements();
+  return {shape[0], shape[1], shape[2], pixels.elements(), std::move(all_labels)};
 }
 
 }  // namespace plugrad::io

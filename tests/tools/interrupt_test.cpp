@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 namespace plugrad::test {
@@ -20,7 +21,7 @@ Words endless_moons(const std::string& out) {
 
 TEST(Interrupt, CtrlCSavesAndSaysHowToGoOn) {
   const Scratch scratch;
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     const std::string out = scratch.path("my run " + std::to_string(signal)), checkpoint = out + "/checkpoint.safetensors";
     Process process(endless_moons(out));
     process.wait_until([&] { return std::filesystem::exists(checkpoint); });
@@ -50,6 +51,32 @@ TEST(Interrupt, TheInterruptedRunGoesOnAsIfNothingHadHappened) {
   ASSERT_EQ(train({"--resume", checkpoint, "--steps", last}).status, 0);
   ASSERT_EQ(train({"--data", "moons", "--epochs", "1000000", "--steps", last, "--out", scratch.path("whole")}).status, 0);
   EXPECT_EQ(read_file(checkpoint), read_file(scratch.path("whole/checkpoint.safetensors")));
+}
+
+TEST(Interrupt, AClosedPipeSaves) {
+  const Scratch scratch;
+  const std::string out = scratch.path("run");
+  const std::string command = "'" PLUGRAD_PROGRAM "' train --data moons --device reference --epochs 1000000 --out '" + out +
+                              "' 2>&1 | head -n 3 >'" + scratch.path("head") + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string results = out + "/results.json";
+  for (int i = 0; i < 600 && !std::filesystem::exists(results); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(nlohmann::json::parse(read_file(results)).at("interrupted"), true);
+  EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint.safetensors"));
+}
+
+TEST(Interrupt, ASignalThatTheProcessIgnoresStaysIgnored) {
+  const Scratch scratch;
+  std::signal(SIGHUP, SIG_IGN);  // as nohup does
+  Process process(endless_moons(scratch.path("run")));
+  std::signal(SIGHUP, SIG_DFL);
+  process.wait_until([&] { return std::filesystem::exists(scratch.path("run/checkpoint.safetensors")); });
+  process.signal(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(process.running());
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait().status, 128 + SIGTERM);
 }
 
 // With plain loops a step of this network takes many seconds, so the signals arrive during a step.

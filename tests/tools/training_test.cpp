@@ -116,6 +116,27 @@ TEST(Trainer, PixelsAreNormalised) {
   EXPECT_EQ(training::normalisation_of(samples).deviation, 1);
 }
 
+TEST(Trainer, AnEpochIsEvaluatedOnceAndApartFromItsSteps) {
+  const Scratch scratch;
+  const TrainingConfig config = small_moons();
+  const Data data = training::load_data(config);
+  Trainer trainer(config, data, default_device());
+  trainer.try_evaluation();
+  trainer.evaluate_epoch();
+  EXPECT_TRUE(trainer.history().evaluations.empty());
+  trainer.run_epoch_steps(1000);
+  EXPECT_EQ(trainer.step(), trainer.steps_per_epoch());
+  EXPECT_TRUE(trainer.history().evaluations.empty());
+  trainer.save(scratch.path("saved"));
+  trainer.evaluate_epoch();
+  trainer.evaluate_epoch();
+  ASSERT_EQ(trainer.history().evaluations.size(), 1u);
+  Trainer resumed(config, data, default_device());
+  resumed.load(scratch.path("saved"));
+  resumed.evaluate_epoch();
+  EXPECT_EQ(resumed.history().evaluations[0].loss, trainer.history().evaluations[0].loss);
+}
+
 TEST(Trainer, SizesThatMakeNoNetworkAreRefused) {
   const Data data = training::load_data(small_moons());
   TrainingConfig no_epoch = small_moons(), no_batch = small_moons(), no_width = small_moons(), no_rate = small_moons();
@@ -123,7 +144,9 @@ TEST(Trainer, SizesThatMakeNoNetworkAreRefused) {
   no_batch.batch = -1;
   no_width.hidden = {4, 0};
   no_rate.rate = std::nan("");
-  for (const TrainingConfig& config : {no_epoch, no_batch, no_width, no_rate}) {
+  TrainingConfig endless = small_moons(), huge = small_moons();
+  endless.epochs = huge.batch = INT64_MAX;
+  for (const TrainingConfig& config : {no_epoch, no_batch, no_width, no_rate, endless, huge}) {
     EXPECT_THROW(Trainer(config, data, default_device()), Error);
   }
 }

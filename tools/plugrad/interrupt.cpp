@@ -8,9 +8,8 @@ volatile std::sig_atomic_t pending_signal = 0;
 
 extern "C" void note_signal(int signal) {
   pending_signal = signal;
-  // The second signal ends the process, whichever of the two it is.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  // A second signal ends the process, whichever it is; but not another write to a closed pipe, while the program saves.
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, SIG_DFL);
 }
 
 }  // namespace
@@ -20,13 +19,14 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &old_interrupt_);
-  sigaction(SIGTERM, &action, &old_terminate_);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &old_interrupt_, nullptr);
-  sigaction(SIGTERM, &old_terminate_, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 int InterruptGuard::pending() { return pending_signal; }

@@ -1,10 +1,12 @@
 // Turns Ctrl-C into a flag, so that the program can save its work.
 #pragma once
+#include <array>
 #include <csignal>
 
 namespace plugrad::tool {
 
-// During its lifetime the first SIGINT or SIGTERM only sets a flag. The second one ends the process as usual.
+// During its lifetime the first SIGINT, SIGTERM, SIGHUP or SIGPIPE only sets a flag; a signal that the process ignored, as
+// nohup arranges, stays ignored. A second SIGINT, SIGTERM or SIGHUP ends the process as usual.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,8 +17,8 @@ class InterruptGuard {
   static int pending();
 
  private:
-  struct sigaction old_interrupt_ {
-  }, old_terminate_{};
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 }  // namespace plugrad::tool

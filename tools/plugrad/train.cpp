@@ -55,6 +55,7 @@ class Session {
   int run() {
     const InterruptGuard guard;
     announce();
+    if (trainer_.step() < last_step_) trainer_.try_evaluation();
     train();
     finish();
     if (request_.json) std::cout << results_json(trainer_, summary_);
@@ -99,12 +100,15 @@ class Session {
     Progress progress(trainer_, last_step_);
     const int64_t first_sample = trainer_.samples_seen();
     double saved_at = 0;
+    trainer_.evaluate_epoch();  // a run that was interrupted after it had saved an epoch
     while (trainer_.step() < last_step_ && !InterruptGuard::pending()) {
       trainer_.run_epoch_steps(std::min(kStepsPerLook, until_checkpoint()), [] { return InterruptGuard::pending() != 0; });
       progress.update();
-      if (trainer_.step() == last_step_ || !checkpoint_due(progress.seconds() - saved_at)) continue;
-      trainer_.save(path("checkpoint.safetensors"));
-      saved_at = progress.seconds();
+      if (trainer_.step() == last_step_ || checkpoint_due(progress.seconds() - saved_at)) {
+        trainer_.save(path("checkpoint.safetensors"));
+        saved_at = progress.seconds();
+      }
+      trainer_.evaluate_epoch();
     }
     progress.clear();
     summary_.interrupted = trainer_.step() < last_step_;
@@ -147,7 +151,8 @@ int train_command(const Arguments& arguments) {
     print_help(
         {"plugrad train [--data NAME] [--device NAME] [options]",
          "Trains a network of linear layers with ReLU between them, by Adam with a cosine schedule. Progress goes to\n"
-         "stderr. Ctrl-C saves and prints how to continue; a second one ends at once.",
+         "stderr. Ctrl-C saves and prints how to continue; a second one ends at once. So do SIGTERM, SIGHUP and a closed "
+         "pipe.",
          kExamples},
         options);
     return 0;

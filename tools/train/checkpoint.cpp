@@ -24,12 +24,18 @@ const std::string& metadata_text(const std::string& path, const io::Metadata& me
   return entry->second;
 }
 
+// A value from a file, for a message: not all of it if it is long.
+std::string shown(const std::string& text) {
+  constexpr size_t kMost = 60;
+  return "'" + text.substr(0, kMost) + (text.size() > kMost ? "...'" : "'");
+}
+
 template <class T> T metadata_number(const std::string& path, const io::Metadata& metadata, const std::string& key) {
   const std::string& text = metadata_text(path, metadata, key);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < T{0}) {
-    fail(path, "is not a checkpoint of plugrad train: its " + key + " is '" + text + "'");
+    fail(path, "is not a checkpoint of plugrad train: its " + key + " is " + shown(text));
   }
   return value;
 }
@@ -42,7 +48,7 @@ std::string exact_text(double value) {
 
 void check_format(const std::string& path, const io::Metadata& metadata) {
   const std::string& format = metadata_text(path, metadata, "format");
-  if (format != kFormat) fail(path, "has the format '" + format + "', expected '" + kFormat + "'");
+  if (format != kFormat) fail(path, "has the format " + shown(format) + ", expected '" + kFormat + "'");
 }
 
 std::vector<nn::NamedTensor> prefixed(const std::string& prefix, std::vector<nn::NamedTensor> tensors) {
@@ -50,32 +56,36 @@ std::vector<nn::NamedTensor> prefixed(const std::string& prefix, std::vector<nn:
   return tensors;
 }
 
-std::string kind(const Tensor& tensor) { return std::string(dtype_name(tensor.dtype())) + " " + tensor.shape().text(); }
+std::string kind(DType dtype, const Shape& shape) { return std::string(dtype_name(dtype)) + " " + shape.text(); }
 
-// Throws unless the file has each wanted tensor in its shape, and no others with that prefix.
-void check_tensors(const std::string& path, const io::Safetensors& file, const std::vector<nn::NamedTensor>& wanted,
+// Throws unless the file has each wanted tensor in its shape, and no others with that prefix. Reads none of them.
+void check_tensors(const std::string& path, const io::SafetensorsFile& file, const std::vector<nn::NamedTensor>& wanted,
                    const std::string& prefix) {
   std::set<std::string> names;
+  const auto& entries = file.header().tensors;
   for (const auto& [name, tensor] : wanted) {
     names.insert(name);
-    const auto found = file.tensors.find(name);
-    if (found == file.tensors.end())
-      fail(path, "belongs to a different model: it has no tensor " + name + ", expected " + kind(tensor));
-    if (kind(found->second) != kind(tensor)) {
-      fail(path,
-           "belongs to a different model: tensor " + name + " is " + kind(found->second) + ", expected " + kind(tensor));
-    }
+    const auto found = entries.find(name);
+    const std::string expected = kind(tensor.dtype(), tensor.shape());
+    if (found == entries.end())
+      fail(path, "belongs to a different model: it has no tensor " + name + ", expected " + expected);
+    if (const std::string given = kind(found->second.dtype, found->second.shape); given != expected)
+      fail(path, "belongs to a different model: tensor " + name + " is " + given + ", expected " + expected);
   }
-  for (const auto& [name, tensor] : file.tensors) {
+  for (const auto& [name, entry] : entries) {
     if (name.starts_with(prefix) && !names.contains(name)) {
-      fail(path, "belongs to a different model: this one has no tensor " + name + ", " + kind(tensor));
+      fail(path,
+           "belongs to a different model: this one has no tensor " + shown(name) + ", " + kind(entry.dtype, entry.shape));
     }
   }
 }
 
-void copy_into(const std::vector<nn::NamedTensor>& targets, const io::Safetensors& file) {
+// Reads all before it changes any.
+void copy_into(const std::vector<nn::NamedTensor>& targets, const io::SafetensorsFile& file, Device device) {
   const NoGrad unrecorded;
-  for (nn::NamedTensor target : targets) target.tensor.copy_(file.tensors.at(target.name));
+  std::vector<Tensor> values;
+  for (const nn::NamedTensor& target : targets) values.push_back(file.get(target.name, device));
+  for (size_t i = 0; i < targets.size(); ++i) Tensor(targets[i].tensor).copy_(values[i]);
 }
 
 std::vector<double> flatten(const std::vector<Evaluation>& evaluations) {
@@ -86,15 +96,16 @@ std::vector<double> flatten(const std::vector<Evaluation>& evaluations) {
   return values;
 }
 
-History read_history(const std::string& path, const io::Safetensors& file, int64_t step) {
-  const auto losses = file.tensors.find("history.losses"), evaluations = file.tensors.find("history.evaluations");
-  if (losses == file.tensors.end() || evaluations == file.tensors.end() || losses->second.dtype() != DType::f32 ||
-      losses->second.shape() != Shape{step} || evaluations->second.dtype() != DType::f64 ||
-      evaluations->second.rank() != 2 || evaluations->second.size(1) != kEvaluationColumns) {
+History read_history(const std::string& path, const io::SafetensorsFile& file, int64_t step, Device device) {
+  const auto& entries = file.header().tensors;
+  const auto losses = entries.find("history.losses"), evaluations = entries.find("history.evaluations");
+  if (losses == entries.end() || evaluations == entries.end() || losses->second.dtype != DType::f32 ||
+      losses->second.shape != Shape{step} || evaluations->second.dtype != DType::f64 ||
+      evaluations->second.shape.rank() != 2 || evaluations->second.shape[1] != kEvaluationColumns) {
     fail(path, "is not a checkpoint of plugrad train: its history does not have " + std::to_string(step) + " steps");
   }
-  History history{losses->second.to_vector<float>(), {}};
-  const std::vector<double> rows = evaluations->second.to_vector<double>();
+  History history{file.get("history.losses", device).to_vector<float>(), {}};
+  const std::vector<double> rows = file.get("history.evaluations", device).to_vector<double>();
   for (size_t i = 0; i < rows.size(); i += kEvaluationColumns) {
     history.evaluations.push_back({static_cast<int64_t>(rows[i]), rows[i + 1], rows[i + 2]});
   }
@@ -127,34 +138,35 @@ void Trainer::save(const std::string& path) const {
 }
 
 void Trainer::load(const std::string& path) {
-  const io::Safetensors file = io::read_safetensors(path, device_);
-  check_format(path, file.metadata);
+  const io::SafetensorsFile file(path);
+  const io::Metadata& metadata = file.header().metadata;
+  check_format(path, metadata);
   const auto parameters = prefixed("model.", network_->named_parameters());
   check_tensors(path, file, parameters, "model.");
   check_tensors(path, file, prefixed("optimizer.", optimizer_->state()), "optimizer.");
-  const auto samples = metadata_number<int64_t>(path, file.metadata, "samples");
+  const auto samples = metadata_number<int64_t>(path, metadata, "samples");
   if (samples != train_->size()) {
     fail(path,
          "was trained on " + std::to_string(samples) + " samples, but this data set has " + std::to_string(train_->size()));
   }
-  const auto steps = metadata_number<int64_t>(path, file.metadata, "step");
-  const GeneratorState generator{metadata_number<uint64_t>(path, file.metadata, "generator_seed"),
-                                 metadata_number<uint64_t>(path, file.metadata, "generator_offset")};
-  History history = read_history(path, file, steps);
+  const auto steps = metadata_number<int64_t>(path, metadata, "step");
+  const GeneratorState generator{metadata_number<uint64_t>(path, metadata, "generator_seed"),
+                                 metadata_number<uint64_t>(path, metadata, "generator_offset")};
+  History history = read_history(path, file, steps, device_);
   std::vector<nn::NamedTensor> state = optimizer_->state();
-  for (nn::NamedTensor& entry : state) entry.tensor = file.tensors.at("optimizer." + entry.name);
+  for (nn::NamedTensor& entry : state) entry.tensor = file.get("optimizer." + entry.name, device_);
+  copy_into(parameters, file, device_);
   optimizer_->load_state(state, steps);
   schedule_->set_epoch(steps);
-  copy_into(parameters, file);
   set_generator_state(device_, generator);
   history_ = std::move(history);
 }
 
 void load_network(const std::string& path, const nn::Sequential& network, Device device) {
-  const io::Safetensors file = io::read_safetensors(path, device);
+  const io::SafetensorsFile file(path);
   const auto parameters = prefixed("model.", network.named_parameters());
   check_tensors(path, file, parameters, "model.");
-  copy_into(parameters, file);
+  copy_into(parameters, file, device);
 }
 
 CheckpointOrigin read_origin(const std::string& path) {

@@ -24,6 +24,11 @@ const TrainingConfig& checked(const TrainingConfig& config) {
   if (config.epochs < 1 || config.batch < 1 || !(config.rate > 0) || !widths) {
     throw Error(Code::invalid, "[train] epochs, batch, rate and the widths of hidden layers must be above 0");
   }
+  constexpr int64_t kMost = 1'000'000'000;
+  if (config.epochs > kMost || config.batch > kMost) {
+    throw Error(Code::invalid, "[train] " + std::to_string(config.epochs) + " epochs in batches of " +
+                                   std::to_string(config.batch) + ": at most 1000000000 of each are possible");
+  }
   return config;
 }
 
@@ -65,8 +70,7 @@ Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
       objective_(data.objective),
       train_(std::make_shared<const TensorDataset>(on_device(data.train, normalisation_, data.objective, device))),
       loader_(train_, {.batch_size = config_.batch, .shuffle = true, .seed = config_.seed}) {
-  if (data.has_test)
-    judged_ = std::make_unique<TensorDataset>(on_device(data.test, normalisation_, data.objective, device));
+  if (data.has_test) judged_ = std::make_unique<TensorDataset>(on_device(data.test, normalisation_, data.objective, device));
   set_generator_state(device_, {config_.seed, 0});
   network_ = make_mlp(data.train.features, config_.hidden, outputs_, device_);
   optimizer_ = std::make_unique<nn::Adam>(network_->parameters(), config_.rate);
@@ -75,9 +79,7 @@ Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
 
 int64_t Trainer::steps_per_epoch() const { return loader_.size(); }
 
-int64_t Trainer::samples_seen() const {
-  return epoch() * train_->size() + step() % steps_per_epoch() * config_.batch;
-}
+int64_t Trainer::samples_seen() const { return epoch() * train_->size() + step() % steps_per_epoch() * config_.batch; }
 
 int64_t Trainer::parameter_count() const {
   int64_t count = 0;
@@ -116,8 +118,13 @@ std::vector<float> Trainer::run_epoch_steps(int64_t count, const std::function<b
     if (stop && stop()) break;
   }
   flush(pending, losses);
-  if (!losses.empty() && step() == last) history_.evaluations.push_back(evaluate());
   return losses;
+}
+
+void Trainer::evaluate_epoch() {
+  const bool ended = step() > 0 && step() % steps_per_epoch() == 0;
+  const bool known = !history_.evaluations.empty() && history_.evaluations.back().step == step();
+  if (ended && !known) history_.evaluations.push_back(evaluate());
 }
 
 std::vector<float> Trainer::run_steps(int64_t count) {
@@ -125,6 +132,7 @@ std::vector<float> Trainer::run_steps(int64_t count) {
   while (count > static_cast<int64_t>(losses.size()) && step() < total_steps()) {
     const std::vector<float> more = run_epoch_steps(count - static_cast<int64_t>(losses.size()));
     losses.insert(losses.end(), more.begin(), more.end());
+    evaluate_epoch();
   }
   return losses;
 }
@@ -143,6 +151,13 @@ Evaluation evaluate(const nn::Module& network, const TensorDataset& samples, Obj
   }
   const double count = static_cast<double>(samples.size());
   return {0, loss / count, static_cast<double>(correct) / count};
+}
+
+void Trainer::try_evaluation() const {
+  const TensorDataset& all = judged_ ? *judged_ : *train_;
+  std::vector<Tensor> few;
+  for (const Tensor& each : all.tensors()) few.push_back(slice(each, 0, 0, std::min(config_.batch, all.size())));
+  training::evaluate(*network_, TensorDataset(few), objective_);
 }
 
 Evaluation Trainer::evaluate() const {

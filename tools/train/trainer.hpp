@@ -41,16 +41,21 @@ Evaluation evaluate(const nn::Module& network, const TensorDataset& samples, Obj
 class Trainer {
  public:
   // Seeds the device's generator. Keeps no reference to data. Throws Error (invalid) for sizes that cannot
-  // form a network.
+  // form a network, and for epochs or batches above 10^9.
   Trainer(TrainingConfig config, const Data& data, Device device);
 
-  // Makes up to count steps and returns their losses. Ends early at the end of an epoch, where it evaluates the network, and
-  // when stop() returns true after a step. Waits for the device only now and then.
+  // Makes up to count steps and returns their losses. Ends early at the end of an epoch, and when stop() returns true after
+  // a step. Waits for the device only now and then.
   std::vector<float> run_epoch_steps(int64_t count, const std::function<bool()>& stop = {});
-  // Makes count steps, or all that are left of the run.
+  // At the end of an epoch, evaluates the network for the history, once. Apart from the steps, so that a program can save
+  // these first.
+  void evaluate_epoch();
+  // Makes count steps, or all that are left of the run, and evaluates each epoch that they complete.
   std::vector<float> run_steps(int64_t count);
   // Returns mean loss and accuracy on the test set, or on the training set if there is no test set.
   Evaluation evaluate() const;
+  // Evaluates a few samples and forgets the result: a device that cannot evaluate says so before the first epoch.
+  void try_evaluation() const;
 
   int64_t step() const { return optimizer_->steps(); }
   int64_t steps_per_epoch() const;
