@@ -1,7 +1,10 @@
 #include <backends/cpu/bf16_product.hpp>
 
 #include <backends/cpu/contraction.hpp>
+#include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
+
+#include <hwy/highway.h>
 
 #include <algorithm>
 
@@ -144,22 +147,41 @@ class Bf16Product : Contraction<BFloat16> {
   int64_t width_, packs_, group_;  // columns, right operands and batches at a time
 };
 
-template <auto kernels> void multiply(const Call& call) {
-  Bf16Product(call).run(*kernels(), threads_of(call), call.workspace());
-}
-uint64_t workspace(const Call& call) { return Bf16Product(call).workspace(); }
-
-template <auto kernels> void append(RowList& rows) {
+template <class Product> void append(RowList& rows) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
+  constexpr auto workspace = Product::workspace;
   rows.push_back(
-      with_workspace<workspace>(kernel<multiply<kernels>>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, kMemory, kFlags)));
-  rows.push_back(with_workspace<workspace>(kernel<multiply<kernels>>(PLUGRAD_OP_MATMUL_ADD, PLUGRAD_BF16, kMemory)));
+      with_workspace<workspace>(kernel<Product::multiply>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, kMemory, kFlags)));
+  rows.push_back(with_workspace<workspace>(kernel<Product::multiply>(PLUGRAD_OP_MATMUL_ADD, PLUGRAD_BF16, kMemory)));
 }
+
+struct TileProduct {
+  static uint64_t workspace(const Call& call) { return Bf16Product(call).workspace(); }
+  static void multiply(const Call& call) {
+    Bf16Product(call).run(*tile_kernels(), threads_of(call), call.workspace());
+  }
+};
+
+#if defined(__x86_64__)
+// A block of 16 x 16 sums for a few vectors would compute mostly what nobody needs.
+struct PairProduct {
+  static const FewVectors& few() { return few_vectors<HWY_AVX3, BFloat16>(); }
+  static uint64_t workspace(const Call& call) {
+    return few().serves(call) ? few().workspace(call) : Bf16Product(call).workspace();
+  }
+  static void multiply(const Call& call) {
+    if (few().serves(call)) few().multiply(call);
+    else Bf16Product(call).run(*pair_kernels(), threads_of(call), call.workspace());
+  }
+};
+#endif
 
 }  // namespace
 
-void append_tile_products(RowList& rows) { append<tile_kernels>(rows); }
-void append_pair_products(RowList& rows) { append<pair_kernels>(rows); }
+void append_tile_products(RowList& rows) { append<TileProduct>(rows); }
+#if defined(__x86_64__)
+void append_pair_products(RowList& rows) { append<PairProduct>(rows); }
+#endif
 
 }  // namespace plugrad::cpu

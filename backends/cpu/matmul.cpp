@@ -398,14 +398,20 @@ template <class T> struct Kernel {
   static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
 };
 
+template <class T> const FewVectors& few_vectors_of() {
+  static constexpr FewVectors kFew{
+      [](const Call& call) { return NarrowDots<T>(call).serves(); },
+      [](const Call& call) { return NarrowDots<T>(call).workspace(); },
+      [](const Call& call) { NarrowDots<T>(call).run(threads_of(call), reinterpret_cast<float*>(call.workspace())); }};
+  return kFew;
+}
+
 template <class T> struct NarrowKernel {
   static uint64_t workspace(const Call& call) {
-    const NarrowDots<T> few(call);
-    return few.serves() ? few.workspace() : WideProduct<T>::workspace(call);
+    const FewVectors& few = few_vectors_of<T>();
+    return few.serves(call) ? few.workspace(call) : WideProduct<T>::workspace(call);
   }
-  static void dots(const Call& call) {
-    NarrowDots<T>(call).run(threads_of(call), reinterpret_cast<float*>(call.workspace()));
-  }
+  static void dots(const Call& call) { few_vectors_of<T>().multiply(call); }
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const Call call(self, stream, op);
     if (NarrowDots<T>(call).serves()) return run_kernel<dots>(self, stream, op);
@@ -436,6 +442,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace plugrad::cpu {
 template <> void append_matmul<HWY_TARGET>(RowList& rows) { append(rows, HWY_NAMESPACE::kProductRows); }
+template <> const FewVectors& few_vectors<HWY_TARGET, BFloat16>() { return HWY_NAMESPACE::few_vectors_of<BFloat16>(); }
 template <> const ProductKernels<float>& product_kernels<HWY_TARGET, float>() {
   return HWY_NAMESPACE::Kernel<float>::kernels();
 }

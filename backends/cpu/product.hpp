@@ -36,6 +36,14 @@ template <class T> struct ProductKernels {
 // Those of a Highway target.
 template <int64_t target, class T> const ProductKernels<T>& product_kernels();
 
+// Products of a matrix of halves and a few vectors; see narrow_dots-inl.hpp.
+struct FewVectors {
+  bool (*serves)(const Call& call);
+  uint64_t (*workspace)(const Call& call);  // bytes
+  void (*multiply)(const Call& call);
+};
+template <int64_t target, class T> const FewVectors& few_vectors();
+
 template <class T> void run_product(const Call& call, const ProductKernels<T>& kernels);
 template <class T> uint64_t product_workspace(const Call& call);
 
