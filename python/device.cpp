@@ -159,7 +159,8 @@ void bind_actions(nb::class_<Device>& c) {
 }
 
 void bind_records(nb::module_& m) {
-  nb::class_<PluginRecord>(m, "PluginRecord", "What became of one file that looked like a plugin.")
+  nb::class_<PluginRecord>(
+      m, "PluginRecord", "What became of one file that looked like a plugin, or of a directory that could not be searched.")
       .def_ro("path", &PluginRecord::path)
       .def_prop_ro(
           "stage", [](const PluginRecord& r) { return stage_name(r.stage); },
@@ -168,6 +169,7 @@ void bind_records(nb::module_& m) {
       .def_ro("name", &PluginRecord::name, "The backend's name, once known.")
       .def_ro("version", &PluginRecord::version)
       .def_ro("devices", &PluginRecord::devices, "How many devices the plugin has.")
+      .def_ro("notes", &PluginRecord::notes, "What it changed in the process, which the core put back; else empty.")
       .def_prop_ro("is_ready", [](const PluginRecord& r) { return r.stage == Stage::ready; })
       .def("__repr__", [](const PluginRecord& r) {
         return "PluginRecord(" + (r.name.empty() ? r.path : r.name + " " + r.version) + ", " + stage_name(r.stage) +
@@ -202,6 +204,18 @@ void bind_plugins(nb::module_& m) {
       nb::arg("path"),
       "Loads one plugin file now. Raises ValueError or NotImplementedError with the stage that failed and the loader's "
       "message.");
+  m.def(
+      "quarantined_plugins",
+      [] {
+        std::vector<std::pair<std::string, std::string>> all;
+        for (const QuarantinedPlugin& each : quarantined_plugins()) all.emplace_back(each.path, each.reason);
+        return all;
+      },
+      "The path and the reason of each plugin file that crashed, hung or ended the process in which it was tried.");
+  m.def(
+      "clear_quarantine", [](const nb::object& path) { return clear_quarantine(path.is_none() ? "" : absolute(path)); },
+      nb::arg("path") = nb::none(),
+      "Lets the next search try a quarantined file again, or all of them. Returns how many there were.");
   m.def(
       "add_plugin_directory", [](const nb::object& path) { add_plugin_directory(absolute(path)); }, nb::arg("path"),
       "Searches this directory before all others. Raises ValueError once devices were asked for.");

@@ -1,6 +1,7 @@
 #include <core/runtime/allocator.hpp>
 
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/profiling.hpp>
@@ -32,13 +33,28 @@ void Allocator::poll() const {
 
 // --- Segments.
 
+// What is cheap to see: a plugin that hands out such memory would corrupt other tensors later.
+void Allocator::require_usable(const plugrad_buffer* made, uint64_t size) const {
+  if (!made) throw_breach(device_.name, "alloc returned OK and no buffer");
+  if (!device_.host_memory()) return;
+  const auto from = reinterpret_cast<uintptr_t>(made);
+  if (from % device_.info.alignment)
+    throw_breach(device_.name,
+                 "alloc returned a buffer that is not aligned to " + std::to_string(device_.info.alignment) + " bytes");
+  const auto next = buffers_.lower_bound(from);
+  const bool before = next != buffers_.begin() && std::prev(next)->first + std::prev(next)->second > from;
+  if (before || (next != buffers_.end() && next->first - from < size))
+    throw_breach(device_.name, "alloc returned memory that overlaps a buffer in use");
+}
+
 plugrad_buffer* Allocator::buffer(uint64_t size) {
   const profiling::Scope allocating(EventKind::allocation, "allocate", &device_, size);
   plugrad_buffer* made = nullptr;
   if (!own_memory()) {
-    const plugrad_status status = device_.table.alloc(device_.handle, size, &made);
+    const plugrad_status status = contained(device_.table.alloc, device_.handle, size, &made);
     if (status == PLUGRAD_OUT_OF_MEMORY) return nullptr;
     device_.check(status, "alloc");
+    require_usable(made, size);
     return made;
   }
   void* pages = size >= kHugeFrom ? platform::allocate_pages(size)
@@ -56,6 +72,7 @@ Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
   block->bytes = segment->bytes = bytes;
   block->device = &device_;
   block->large = true;
+  if (device_.host_memory() && !own_memory()) buffers_[reinterpret_cast<uintptr_t>(block->buffer)] = bytes;
   pool.add(*segment.release(), *block);
   stats_.reserved += bytes;
   ++stats_.segments;
@@ -67,8 +84,10 @@ void Allocator::give_back(Block& whole) noexcept {
   const std::unique_ptr<Segment> segment(block->segment);
   const profiling::Scope releasing(EventKind::allocation, "release", &device_, segment->bytes);
   segment->pool->remove(whole);
+  buffers_.erase(reinterpret_cast<uintptr_t>(whole.buffer));
   if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
-  if (!own_memory()) device_.table.free(device_.handle, block->buffer);
+  if (!own_memory())
+    contained_quietly(device_.name, "free", device_.table.free, device_.handle, block->buffer);
   else if (segment->bytes >= kHugeFrom) platform::free_pages(block->buffer, segment->bytes);
   else std::free(block->buffer);
   stats_.reserved -= segment->bytes;

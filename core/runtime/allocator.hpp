@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -54,9 +55,11 @@ class Allocator {
   void poll() const;
   bool own_memory() const;  // the core allocates this device's host memory
   plugrad_buffer* buffer(uint64_t size);
+  void require_usable(const plugrad_buffer* made, uint64_t size) const;
   [[noreturn]] void throw_full(uint64_t bytes) const;
 
   DeviceState& device_;
+  std::map<uintptr_t, uint64_t> buffers_;  // the plugin's, by address, where the host can read addresses
   std::mutex mutex_;  // makes the plugin's alloc and free [device-serial]
   std::array<BlockPool, 2> pools_{BlockPool(2 << 20, (1 << 20) - 1), BlockPool(20 << 20, ~0ull)};
   std::vector<Storage*> chunks_;  // keeps them reachable for leak checkers

@@ -1,15 +1,22 @@
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/import.hpp>
 #include <core/runtime/ledger.hpp>
 #include <core/runtime/native.hpp>
+#include <core/runtime/op_table.hpp>
+#include <core/runtime/printable.hpp>
+#include <core/runtime/process_state.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <plugrad/runtime/device.hpp>
+#include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <cfenv>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -18,10 +25,10 @@ namespace plugrad {
 namespace {
 const plugrad_kernel kNone = {sizeof(plugrad_kernel), 0, nullptr, nullptr};  // cached result: the device has no such kernel
 
+constexpr uint64_t kLargestAlignment = 1 << 30;
+
 void require_entries(const plugrad_backend& t, const std::string& name, uint32_t capabilities) {
-  const auto refuse = [&](const char* why) {
-    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: " + why);
-  };
+  const auto refuse = [&](const char* why) { throw_breach(name, why); };
   if (!t.alloc != !t.free) refuse("one of alloc and free is null");
   if (!(capabilities & PLUGRAD_HOST_MEM) && (!t.alloc || !t.copy)) refuse("alloc or copy is null, but it is not HOST_MEM");
   const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
@@ -32,9 +39,9 @@ void require_entries(const plugrad_backend& t, const std::string& name, uint32_t
 uint64_t memory_limit(const std::string& name, const OptionList& options) {
   for (const auto& [key, value] : options) {
     if (key != "memory") continue;
-    char* end = nullptr;
-    const uint64_t bytes = std::strtoull(value.c_str(), &end, 10);
-    if (value.empty() || *end || value[0] == '-')
+    uint64_t bytes = 0;
+    const char* const last = value.data() + value.size();
+    if (const auto [end, error] = std::from_chars(value.data(), last, bytes); error != std::errc() || end != last)
       throw Error(Code::invalid, "[" + name + "] option memory='" + value + "': a number of bytes expected");
     return bytes;
   }
@@ -85,19 +92,50 @@ void DeviceState::open(uint32_t index, const OptionList& options) {
   for (const auto& [key, value] : options) items.push_back({sizeof(plugrad_option), 0, key.c_str(), value.c_str()});
   const plugrad_options given{sizeof given, static_cast<uint32_t>(items.size()), sizeof(plugrad_option), items.data()};
   info.struct_size = sizeof info;
-  check(table.open(plugrad::host(), index, &given, &handle, &info), "open");
-  keep_reachable(handle);
-  streams::guard_exit();
+  call_open(index, given);
   require_entries(table, name, info.capabilities);
-  if (!info.alignment || !std::has_single_bit(info.alignment))
-    throw Error(Code::invalid, "[" + name + "] its plugin breaks the contract: alignment " + std::to_string(info.alignment) +
-                                   " is not a power of two");
-  description.assign(info.name, strnlen(info.name, sizeof info.name));
-  identity.assign(info.identity, strnlen(info.identity, sizeof info.identity));
+  if (!std::has_single_bit(info.alignment) || info.alignment > kLargestAlignment)
+    throw_breach(name, "alignment " + std::to_string(info.alignment) + " is not a power of two up to " +
+                           std::to_string(kLargestAlignment));
+  description = printable({info.name, strnlen(info.name, sizeof info.name)});
+  identity = printable({info.identity, strnlen(info.identity, sizeof info.identity)});
   allocator.set_limit(memory_limit(name, options));
   if (!(info.capabilities & PLUGRAD_ASYNC)) return;
   native = native::find(table, name);
   streams::create(*this);
+}
+
+void DeviceState::call_open(uint32_t index, const plugrad_options& given) {
+  ProcessState before;
+  const plugrad_status status = contained(table.open, plugrad::host(), index, &given, &handle, &info);
+  if (const std::string changed = before.restore(); !changed.empty())
+    log(LogLevel::warning, "[" + name + "] open changed " + changed + " of the process, which the core put back");
+  keep_reachable(handle);
+  streams::guard_exit();
+  check(status, "open");
+  if (!handle) throw_breach(name, "open returned OK and no device");
+}
+
+// Asks the plugin. What it loads for its first kernels must not change how this thread computes.
+const plugrad_kernel* DeviceState::resolve(const plugrad_signature& question) {
+  std::fenv_t arithmetic;
+  std::fegetenv(&arithmetic);
+  const plugrad_kernel* found = contained_value(name, "resolve", [&] { return table.resolve(handle, &question); });
+  std::fesetenv(&arithmetic);
+  streams::guard_exit();
+  if (found && (found->struct_size < sizeof(plugrad_kernel) || !found->run))
+    throw_breach(name, "the kernel that resolve returned for " + op_label(question.opcode) +
+                           (found->run ? " is shorter than this revision's" : " has no function run"));
+  return found;
+}
+
+uint64_t DeviceState::workspace_bytes(const plugrad_kernel& kernel, const plugrad_op& op) const {
+  if (!kernel.workspace) return 0;
+  const uint64_t bytes = contained_value(name, "workspace", [&] { return kernel.workspace(&kernel, &op); });
+  if (bytes > kLargestBlock)
+    throw_breach(name,
+                 "the kernel of " + op_label(op.opcode) + " asks for a workspace of " + std::to_string(bytes) + " bytes");
+  return bytes;
 }
 
 void DeviceState::fail(plugrad_status status, const char* function) const {
@@ -126,14 +164,13 @@ const plugrad_kernel* DeviceState::kernel(const plugrad_op& op, uint8_t key, uin
   question.inputs = static_cast<uint8_t>(op.inputs);
   for (int i = 0; i < op.outputs + op.inputs; ++i) question.dtypes[i] = op.views[i]->dtype;
   if (op.opcode >= KernelTable::kOpcodes || key >= KernelTable::kDTypes || layout >= KernelTable::kLayouts)
-    return table.resolve(handle, &question);
+    return resolve(question);
   KernelTable& cache = *tables_[flags >> 1].load(std::memory_order_relaxed);
   const size_t place =
       KernelTable::place(KernelTable::slot(op.opcode, op.views[op.outputs + op.inputs - 1]->dtype), key, layout);
   const plugrad_kernel* found = cache.asked[place].load(std::memory_order_acquire);
   if (!found) {
-    found = table.resolve(handle, &question);
-    streams::guard_exit();
+    found = resolve(question);
     if (!found) found = &kNone;
     cache.asked[place].store(found, std::memory_order_release);
     // Once the device is detached, every op must reach require_open.
@@ -173,7 +210,7 @@ void Device::reset_peak() const { state_->allocator.reset_peak(); }
 std::pair<uint64_t, uint64_t> Device::physical_memory() const {
   uint64_t free_bytes = 0, total = 0;
   if (state_->table.memory_info)
-    state_->check(state_->table.memory_info(state_->handle, &free_bytes, &total), "memory_info");
+    state_->check(contained(state_->table.memory_info, state_->handle, &free_bytes, &total), "memory_info");
   return {free_bytes, total ? total : state_->info.memory};
 }
 

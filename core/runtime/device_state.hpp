@@ -63,6 +63,8 @@ class DeviceState {
   // Throws Error if the device accepts no new work.
   void require_open() const;
   void detach();
+  // Returns what the kernel asks for. Throws Error (internal) if that is absurd.
+  uint64_t workspace_bytes(const plugrad_kernel& kernel, const plugrad_op& op) const;
   bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
   bool same_plugin(const DeviceState& other) const { return source == other.source; }
 
@@ -86,6 +88,8 @@ class DeviceState {
  private:
   [[noreturn]] void fail(plugrad_status status, const char* function) const;
   void open(uint32_t index, const OptionList& options);
+  void call_open(uint32_t index, const plugrad_options& given);
+  const plugrad_kernel* resolve(const plugrad_signature& question);
 
   KernelTable* new_table();
   std::span<std::atomic<KernelTable*>> unobserved_tables();

@@ -2,6 +2,7 @@
 
 #include <core/runtime/bounce.hpp>
 #include <core/runtime/dense_copies.hpp>
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/tracking.hpp>
@@ -25,23 +26,30 @@ plugrad_status run_on_stream(DeviceState& device, const plugrad_kernel* kernel, 
   for (int i = 0; i < call.outputs; ++i) uses.overwrites |= static_cast<uint32_t>(writes_whole(call, i)) << i;
   return streams::submit(*device.compute, op_name(call.opcode), uses, [&](uint64_t number) {
     op.number = number;
-    return kernel->run(kernel, device.compute->handle, &op);
+    return contained(kernel->run, kernel, device.compute->handle, &op);
   });
 }
 
 plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call) {
   plugrad_op op = call.op();
   Ref<Storage> workspace;
-  if (kernel->workspace)
-    if (const uint64_t bytes = kernel->workspace(kernel, &op)) {
-      workspace = allocate(device, bytes);
-      op.workspace = workspace->buffer;
-      op.workspace_offset = workspace->offset;
-      op.workspace_bytes = bytes;
-    }
-  const plugrad_status status = device.compute ? run_on_stream(device, kernel, call, op) : kernel->run(kernel, nullptr, &op);
+  if (const uint64_t bytes = device.workspace_bytes(*kernel, op)) {
+    workspace = allocate(device, bytes);
+    op.workspace = workspace->buffer;
+    op.workspace_offset = workspace->offset;
+    op.workspace_bytes = bytes;
+  }
+  const plugrad_status status =
+      device.compute ? run_on_stream(device, kernel, call, op) : contained(kernel->run, kernel, nullptr, &op);
   if (status == PLUGRAD_OK) local().count_kernel(device.ordinal);
   return status;
+}
+
+// The plugin names the op and what is wrong with its operands; what is wrong with the plugin is said of the device.
+[[noreturn]] void throw_failed(const DeviceState& device, const OpCall& call, plugrad_status status,
+                               const std::string& why) {
+  const bool plugin = status < PLUGRAD_INVALID || status >= PLUGRAD_INTERNAL;
+  throw_status(status, op_label(call.opcode) + (plugin ? " on " + device.name : ""), why);
 }
 
 [[noreturn]] void throw_unsupported(const DeviceState& device, const OpCall& call) {
@@ -65,7 +73,7 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
   const std::string why = take_report();
   local().short_of_memory |= status == PLUGRAD_OUT_OF_MEMORY;
   if (status == PLUGRAD_UNSUPPORTED || status == PLUGRAD_OUT_OF_MEMORY) return false;
-  throw_status(status, op_label(call.opcode), why);
+  throw_failed(device, call, status, why);
 }
 
 namespace {
@@ -109,7 +117,7 @@ bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugr
     local().short_of_memory = false;
     return run_on_copies(device, call, layout) || run_wider(device, call);
   }
-  throw_status(status, op_label(call.opcode), why);
+  throw_failed(device, call, status, why);
 }
 
 void count_decomposition(DeviceState& device) {

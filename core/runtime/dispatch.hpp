@@ -1,10 +1,11 @@
 // Runs every op on every device: resolves its kernel once, then calls it; if that is not possible, takes the next rung.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/operand.hpp>
 #include <core/runtime/small_blocks.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <array>
 #include <cstdint>
@@ -79,7 +80,7 @@ template <size_t kOutputs, size_t kInputs>
   const plugrad_kernel* kernel = device.direct(KernelTable::slot(opcode, views.back()->dtype), key, layout, flags);
   if (!kernel) [[unlikely]] return run_general(device, OperandArrays(outputs, inputs).call(op, attributes), layout);
   const plugrad_op call{sizeof call, opcode, 0, views.data(), attributes.block, kOutputs, kInputs, flags, nullptr, 0, 0};
-  if (const plugrad_status status = kernel->run(kernel, nullptr, &call)) [[unlikely]]
+  if (const plugrad_status status = contained(kernel->run, kernel, nullptr, &call)) [[unlikely]]
     return run_refused(device, OperandArrays(outputs, inputs).call(op, attributes), layout, status);
   l.count_kernel(device.ordinal);
   return true;

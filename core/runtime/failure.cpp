@@ -1,4 +1,5 @@
 // Failures: recorded when a call meets them, propagated to ops that depend on them, and thrown to callers that verify.
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/ledger.hpp>
 
 #include <core/runtime/local.hpp>
@@ -56,7 +57,7 @@ class Clearing {
 std::shared_ptr<const Error> clear(StreamState& s) {
   const Clearing unsettled(s);
   plugrad_failure failure{sizeof failure, 0, 0, 0};
-  const plugrad_status status = s.device->table.sync(s.handle, &failure);
+  const plugrad_status status = contained(s.device->table.sync, s.handle, &failure);
   const std::string why = take_report();
   if (status == PLUGRAD_OK) {
     s.done = s.next.load();
@@ -149,7 +150,7 @@ bool known_clean(StreamState& s, uint64_t number) {
 // Waits for number. Records and propagates a failure that it meets.
 void await(StreamState& s, uint64_t number) {
   for (uint64_t n = 0; n < number;) {
-    if (s.device->table.completed(s.handle, &n) == PLUGRAD_OK) {
+    if (contained(s.device->table.completed, s.handle, &n) == PLUGRAD_OK) {
       if (n < number) std::this_thread::yield();
       continue;
     }

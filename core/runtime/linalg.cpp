@@ -1,5 +1,6 @@
 #include <core/runtime/linalg.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/registry.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
@@ -17,8 +18,8 @@ namespace {
 }  // namespace
 
 const plugrad_linalg* find(const DeviceState& device) {
-  if (!device.host_memory() || device.compute || !device.table.get_extension) return nullptr;
-  const void* found = device.table.get_extension(PLUGRAD_LINALG);
+  if (!device.host_memory() || device.compute) return nullptr;
+  const void* found = extension_of(device.table, PLUGRAD_LINALG);
   const auto* linalg = static_cast<const plugrad_linalg*>(found);
   if (!linalg) return nullptr;
   if (linalg->struct_size < sizeof *linalg || !linalg->lu || !linalg->swap_rows || !linalg->solve_triangular ||

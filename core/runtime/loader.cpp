@@ -1,12 +1,20 @@
 #include <core/runtime/loader.hpp>
 
-#include <core/runtime/platform.hpp>
+#include <core/runtime/foreign.hpp>
+#include <core/runtime/handshake.hpp>
+#include <core/runtime/local.hpp>
+#include <core/runtime/ownership.hpp>
+#include <core/runtime/probe.hpp>
+#include <core/runtime/process_state.hpp>
+#include <core/runtime/shared_object.hpp>
+#include <core/runtime/stream.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/log.hpp>
 
 #include <boost/dll/shared_library.hpp>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <filesystem>
 
 namespace plugrad::loader {
@@ -20,62 +28,111 @@ std::vector<dll::shared_library>& handles() {
 }
 
 [[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
-
-}  // namespace
-
-bool valid_name(const char* name) {
-  if (!name || !(*name >= 'a' && *name <= 'z')) return false;
-  return std::ranges::all_of(std::string_view(name), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
+void require(const std::string& damage, Code code = Code::invalid) {
+  if (!damage.empty()) refuse(code, damage);
 }
 
-std::vector<std::string> candidates(const std::string& directory) {
-  std::vector<std::string> found;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, none)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("libplugrad-backend-") && name.ends_with(".so")) found.push_back(entry.path());
+// Boost's text wraps the system loader's between its own and that of an error code that says nothing.
+std::string system_message(std::string text) {
+  const size_t from = text.find("failed ("), to = text.rfind("): ");
+  return from == std::string::npos || to == std::string::npos || to < from ? text : text.substr(from + 8, to - from - 8);
+}
+
+void try_first(const std::string& path, const FileIdentity& identity, PluginRecord& record) {
+  constexpr std::array kReached{Stage::file, Stage::loaded, Stage::symbol, Stage::contract, Stage::file, Stage::file};
+  const probe::Outcome outcome = probe::check(path, identity, probe::Depth::load);
+  if (outcome.sound) return;
+  record.stage = kReached[static_cast<size_t>(outcome.step)];
+  refuse(outcome.step == probe::Step::load ? Code::invalid : Code::unsupported, outcome.reason);
+}
+
+dll::shared_library open(const std::string& path) {
+  try {
+    dll::shared_library library(path, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
+    handles().push_back(library);
+    return library;
+  } catch (const std::exception& error) {
+    refuse(Code::invalid, system_message(error.what()));
   }
+}
+
+const plugrad_backend* source_in(const std::string& path, PluginRecord& record) {
+  const dll::shared_library library = open(path);
+  record.stage = Stage::loaded;
+  if (!library.has(entry_symbol())) refuse(Code::unsupported, no_entry_symbol());
+  record.stage = Stage::symbol;
+  return library.get<const plugrad_backend*(const plugrad_host*)>(entry_symbol())(host());
+}
+
+// Runs code that a file brings, and puts back what it changed in the process.
+template <class Call> auto guarded(PluginRecord& record, const Call& call) -> decltype(call()) {
+  ProcessState before;
+  const auto restore = [&] {
+    if (const std::string changed = before.restore(); !changed.empty()) {
+      record.notes = "it changed " + changed + " of the process, which the core put back";
+      log(LogLevel::warning, record.path + ": " + record.notes);
+    }
+  };
+  try {
+    auto result = call();
+    restore();
+    return result;
+  } catch (const Error&) {
+    restore();
+    throw;
+  } catch (...) {
+    report_exception();
+    restore();
+    refuse(Code::internal, take_report());
+  }
+}
+}  // namespace
+
+std::vector<std::string> candidates(const std::string& directory, std::string& why) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator each(directory, error), end; !error && each != end; each.increment(error)) {
+    const std::string name = each->path().filename();
+    if (name.starts_with("libplugrad-backend-") && name.ends_with(".so")) found.push_back(each->path());
+  }
+  why = error ? error.message() : "";
   std::ranges::sort(found);
   return found;
 }
 
-const plugrad_backend* load(const std::string& path, PluginRecord& record) {
+Loaded agree(const plugrad_backend* source) {
+  Loaded loaded{source, {}};
+  require(negotiate(source, loaded.table), Code::unsupported);
+  return loaded;
+}
+
+Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
   record.path = path;
   record.stage = Stage::found;
   if (!path.starts_with('/')) refuse(Code::invalid, "the path is not absolute");
-  const std::string damage = platform::check_shared_object(path);
-  if (!damage.empty()) refuse(Code::invalid, damage);
+  FileIdentity identity;
+  require(check_shared_object(path, identity));
+  if (chosen == Chosen::by_search) require(check_ownership(path));
   record.stage = Stage::file;
-  dll::shared_library library;
-  try {
-    library.load(path, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-  } catch (const std::exception& error) {  // its text contains the system loader's message
-    refuse(Code::invalid, error.what());
-  }
-  handles().push_back(library);
-  record.stage = Stage::loaded;
-  const std::string symbol = "plugrad_backend_v" + std::to_string(PLUGRAD_ABI_MAJOR);
-  if (!library.has(symbol))
-    refuse(Code::unsupported, "it does not export " + symbol + ": not a plugin, or for another major ABI version");
-  record.stage = Stage::symbol;
-  return library.get<const plugrad_backend*(const plugrad_host*)>(symbol)(host());
+  try_first(path, identity, record);
+  if (identity_of(path) != identity) refuse(Code::invalid, "the file changed while it was checked: try again");
+  const plugrad_backend* source = guarded(record, [&] { return source_in(path, record); });
+  return agree(source);
 }
 
-plugrad_backend negotiate(const plugrad_backend* table) {
-  if (!table) refuse(Code::unsupported, "its entry symbol returned null");
-  if (table->struct_size < sizeof(plugrad_backend)) refuse(Code::unsupported, "its table is shorter than revision 0");
-  const uint32_t shared = std::min<uint32_t>(table->revision, PLUGRAD_REVISION);
-  if (!table->layouts || table->layouts[shared] != plugrad_layouts[shared])
-    refuse(Code::unsupported, "its structs are laid out differently (it was built with revision " +
-                                  std::to_string(table->revision) + " of another ABI): rebuild it with this SDK");
-  plugrad_backend ours{};
-  std::memcpy(&ours, table, std::min<size_t>(table->struct_size, sizeof ours));
-  if (!valid_name(ours.name)) refuse(Code::invalid, "its name is not of the form [a-z][a-z0-9_-]*");
-  if (!ours.count || !ours.open || !ours.resolve) refuse(Code::invalid, "count, open or resolve is null");
-  if (!ours.version) ours.version = "";
-  return ours;
+uint32_t count(const plugrad_backend& table, PluginRecord& record) {
+  if (record.path.starts_with('/')) {
+    const probe::Outcome outcome = probe::check(record.path, identity_of(record.path), probe::Depth::count);
+    if (!outcome.sound) refuse(Code::internal, outcome.reason);
+  }
+  uint32_t devices = 0;
+  const plugrad_status status = guarded(record, [&] { return contained(table.count, host(), &devices); });
+  const std::string reason = take_report();
+  streams::guard_exit();
+  if (status) throw_status(status, record.name + ": count", reason);
+  require(check_count(devices));
+  if (!devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
+  return devices;
 }
 
 }  // namespace plugrad::loader

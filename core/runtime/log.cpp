@@ -2,6 +2,7 @@
 
 #include <core/runtime/fork.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/printable.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 
 namespace plugrad {
 namespace {
+constexpr size_t kLongestLine = 10'000;
 constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"};
 
 LogLevel initial_level() {
@@ -55,7 +57,7 @@ void log(LogLevel level, std::string_view line) {
   }
   if (sink) (*sink)(level, line);
   else
-    std::fprintf(stderr, "plugrad %s: %.*s\n", kLevels[static_cast<int>(level)], static_cast<int>(line.size()), line.data());
+    std::fprintf(stderr, "plugrad %s: %s\n", kLevels[static_cast<int>(level)], printable(line, kLongestLine).c_str());
 }
 
 }  // namespace plugrad

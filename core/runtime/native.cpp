@@ -1,5 +1,6 @@
 #include <core/runtime/native.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
 
 #include <atomic>
@@ -25,7 +26,7 @@ template <class Submit> void submit(DeviceState& device, const streams::Uses& us
 }  // namespace
 
 const plugrad_native* find(const plugrad_backend& table, const std::string& device_name) {
-  const void* found = table.get_extension ? table.get_extension(PLUGRAD_NATIVE) : nullptr;
+  const void* found = extension_of(table, PLUGRAD_NATIVE);
   const auto* native = static_cast<const plugrad_native*>(found);
   if (!native) return nullptr;
   if (native->struct_size < sizeof(plugrad_native) || !native->handle || !native->wait || !native->signal || !native->notify)
@@ -37,7 +38,7 @@ const plugrad_native* find(const plugrad_backend& table, const std::string& devi
 
 void* handle(const DeviceState& device) {
   void* native = nullptr;
-  device.check(require(device).handle(device.compute->handle, &native), "native handle of a stream");
+  device.check(contained(require(device).handle, device.compute->handle, &native), "native handle of a stream");
   return native;
 }
 
@@ -46,7 +47,7 @@ void acquire(Storage& storage, void* from) {
   const plugrad_native& native = require(device);
   Storage* const written = &storage;
   submit(device, {std::span(&written, 1), {}, ~0u},
-         [&](uint64_t number) { return native.wait(device.compute->handle, number, from); });
+         [&](uint64_t number) { return contained(native.wait, device.compute->handle, number, from); });
 }
 
 void release(Storage& storage, void* to) {
@@ -57,7 +58,7 @@ void release(Storage& storage, void* to) {
   }
   Storage* const read = &storage;
   submit(device, {{}, std::span(&read, 1), 0, true},
-         [&](uint64_t number) { return device.native->signal(device.compute->handle, number, to); });
+         [&](uint64_t number) { return contained(device.native->signal, device.compute->handle, number, to); });
 }
 
 // Both sides own the flag: the callback may still be in notify_one when the waiting thread has seen the value.
@@ -71,7 +72,7 @@ bool await(StreamState& stream, uint64_t number) {
     (*flag)->store(true);
     (*flag)->notify_one();
   };
-  if (stream.device->native->notify(stream.handle, number, tell, kept.get()) != PLUGRAD_OK) {
+  if (contained(stream.device->native->notify, stream.handle, number, +tell, static_cast<void*>(kept.get())) != PLUGRAD_OK) {
     take_report();
     return false;
   }

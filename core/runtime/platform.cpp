@@ -1,18 +1,15 @@
 #include <core/runtime/platform.hpp>
 
-#include <cerrno>
 #include <cxxabi.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <link.h>
 #include <memory>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <system_error>
-#include <unistd.h>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -23,30 +20,6 @@ struct Closer {
   void operator()(FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<FILE, Closer>;
-
-#if defined(__x86_64__)
-constexpr Elf64_Half kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr Elf64_Half kMachine = EM_AARCH64;
-#else
-#error "plugrad runs on x86-64 and aarch64"
-#endif
-
-std::string check_segments(FILE* file, const Elf64_Ehdr& header, uint64_t size) {
-  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > size ||
-      header.e_phnum * sizeof(Elf64_Phdr) > size - header.e_phoff)
-    return "truncated: its program headers lie beyond its end";
-  std::fseek(file, static_cast<long>(header.e_phoff), SEEK_SET);
-  for (int i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    if (std::fread(&segment, sizeof segment, 1, file) != 1) return "truncated: its program headers cannot be read";
-    if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
-    if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
-      return "truncated: a segment ends at byte " + std::to_string(segment.p_offset + segment.p_filesz) + " of " +
-             std::to_string(size);
-  }
-  return "";
-}
 }  // namespace
 
 // If LD_LIBRARY_PATH is relative, dladdr returns a name relative to the process's initial directory. The kernel's list of
@@ -71,23 +44,7 @@ std::string core_file() {
 
 const char* environment(const char* name) { return secure_getenv(name); }
 
-std::string check_shared_object(const std::string& path) {
-  struct stat about;
-  if (stat(path.c_str(), &about)) return std::strerror(errno);
-  if (!S_ISREG(about.st_mode)) return "not a regular file";
-  const File file(std::fopen(path.c_str(), "re"));
-  if (!file) return std::strerror(errno);
-  Elf64_Ehdr header;
-  if (std::fread(&header, sizeof header, 1, file.get()) != 1) return "too short for an ELF file";
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "not an ELF file";
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
-    return "not a 64-bit little-endian ELF file";
-  if (header.e_machine != kMachine)
-    return "built for another machine (ELF machine " + std::to_string(header.e_machine) + ", expected " +
-           std::to_string(kMachine) + ")";
-  if (header.e_type != ET_DYN) return "not a shared object (ELF type " + std::to_string(header.e_type) + ")";
-  return check_segments(file.get(), header, static_cast<uint64_t>(about.st_size));
-}
+bool has_symbol(const char* name) { return dlsym(RTLD_DEFAULT, name) != nullptr; }
 
 uint64_t libraries_loaded() {
   uint64_t adds = 0;

@@ -1,5 +1,6 @@
 #include <core/runtime/profiling.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/tracking.hpp>
 
@@ -120,7 +121,7 @@ void append(Log& log, ProfileEvent&& event) {
 void await(StreamState& stream) {
   const uint64_t last = stream.next.load(std::memory_order_acquire);
   uint64_t done = 0;
-  while (!streams::closed() && stream.device->table.completed(stream.handle, &done) == PLUGRAD_OK && done < last)
+  while (!streams::closed() && contained(stream.device->table.completed, stream.handle, &done) == PLUGRAD_OK && done < last)
     std::this_thread::yield();
 }
 }  // namespace

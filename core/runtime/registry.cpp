@@ -1,11 +1,16 @@
 #include <core/runtime/registry.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/handshake.hpp>
 #include <core/runtime/loader.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/split.hpp>
+#include <core/runtime/verdicts.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
+#include <plugrad/runtime/policy.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -22,41 +27,22 @@ void log_line(const plugrad_host*, uint32_t level, const char* message) {
 const void* host_extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log_line, host_extension};
 
-// Empty parts are parts: whoever leaves one out says so.
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-    if (text.empty()) parts.emplace_back();
-  }
-  return parts;
-}
-
-bool disabled(const std::string& name) {
-  const char* list = platform::environment("PLUGRAD_DISABLE");
-  return list && std::ranges::count(split(list, ','), name);
-}
-constexpr const char* kDisabled = "PLUGRAD_DISABLE names it";
-
 // "cuda:1" -> {"cuda", 1}; {"", 0} for anything that is no device name.
 std::pair<std::string, uint32_t> parse_device(const std::string& name) {
   const size_t colon = name.find(':');
   const std::string backend = name.substr(0, colon);
-  if (colon == std::string::npos) return {loader::valid_name(backend.c_str()) ? backend : "", 0};
+  if (colon == std::string::npos) return {valid_name(backend.c_str()) ? backend : "", 0};
   const std::string number = name.substr(colon + 1);
   const bool digits =
       !number.empty() && number.size() < 6 && std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c); });
-  if (!digits || !loader::valid_name(backend.c_str())) return {"", 0};
+  if (!digits || !valid_name(backend.c_str())) return {"", 0};
   return {backend, static_cast<uint32_t>(std::stoul(number))};
 }
 }  // namespace
 
 const char* stage_name(Stage stage) {
-  constexpr const char* kNames[] = {"found",           "file checked", "loaded",   "symbol found", "contract agreed",
-                                    "devices counted", "ready",        "shadowed", "disabled"};
+  constexpr const char* kNames[] = {"found", "file checked", "loaded",   "symbol found", "contract agreed",
+                                    "ready", "shadowed",     "disabled", "not searched"};
   return kNames[static_cast<size_t>(stage)];
 }
 
@@ -90,129 +76,27 @@ void Registry::release(bool in_child) {
   else mutex_.unlock();
 }
 
-std::vector<std::string> Registry::directories() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> all = directories_;
-  if (const char* path = platform::environment("PLUGRAD_PLUGIN_PATH"))
-    for (const std::string& each : split(path, ':')) {
-      if (each.starts_with('/')) all.push_back(each);
-      else log(LogLevel::warning, "PLUGRAD_PLUGIN_PATH: '" + each + "' is not absolute, left out");
-    }
-  const std::filesystem::path core = platform::core_file();
-  all.push_back(core.parent_path() / "plugrad" / ("plugins-v" + std::to_string(PLUGRAD_ABI_MAJOR)));
-  return all;
-}
-
-void Registry::add_directory(const std::string& directory) {
-  const std::lock_guard lock(mutex_);
-  if (!directory.starts_with('/')) throw Error(Code::invalid, "[plugins] '" + directory + "': an absolute path is expected");
-  if (searched_)
-    throw Error(Code::invalid,
-                "[plugins] '" + directory +
-                    "': the search is over; add directories before the first device is asked for, or load_plugin(path)");
-  directories_.insert(directories_.begin(), directory);
-}
-
-void Registry::search() {
-  if (std::exchange(searched_, true)) return;
-  for (const std::string& directory : directories())
-    for (const std::string& path : loader::candidates(directory)) {
-      const bool seen = std::ranges::any_of(records_, [&](const PluginRecord& r) { return r.path == path; });
-      if (!seen) records_.push_back(load_file(path));
-    }
-}
-
-PluginRecord Registry::load_file(const std::string& path) {
-  PluginRecord record;
-  record.path = path;
-  if (disabled(std::filesystem::path(path).stem().string().substr(std::string_view("libplugrad-backend-").size()))) {
-    record.stage = Stage::disabled;
-    record.reason = kDisabled;
-    return record;
-  }
-  try {
-    accept(loader::load(path, record), record, true);
-  } catch (const Error& error) {
-    record.reason = error.what();
-    log(LogLevel::info, path + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
-  }
-  return record;
-}
-
-void Registry::accept(const plugrad_backend* source, PluginRecord& record, bool searched) {
-  Plugin plugin{loader::negotiate(source), source, record.path, records_.size(), 0, 0, {}};
-  record.stage = Stage::contract;
-  record.name = plugin.table.name;
-  record.version = plugin.table.version;
-  record.revision = source->revision;
-  if (searched && disabled(record.name)) {  // whatever the file is called
-    record.stage = Stage::disabled;
-    throw Error(Code::invalid, kDisabled);
-  }
-  if (const Plugin* first = find_plugin(record.name)) {
-    record.stage = Stage::shadowed;
-    throw Error(Code::invalid, "another plugin of that name came first: " + first->origin);
-  }
-  plugins_.push_back(std::move(plugin));
-}
-
 // Asks a plugin for its devices, once. That may start a driver, which costs time and memory, and which a fork breaks: a
 // program pays only for the plugins that it uses.
 void Registry::count(Plugin& plugin) {
   if (plugin.counted_by) return;
   plugin.counted_by = platform::process();
   PluginRecord& record = records_[plugin.record];
-  const plugrad_status status = plugin.table.count(&kHost, &plugin.devices);
-  const std::string reason = take_report();
-  streams::guard_exit();
-  if (status) {
+  try {
+    plugin.devices = loader::count(plugin.table, record);
+    plugin.opened.resize(plugin.devices);
+    record.stage = Stage::ready;
+    record.devices = plugin.devices;
+  } catch (const std::exception& error) {
     plugin.devices = 0;
-    record.reason = status_text(status, record.name + ": count", reason);
-    return;
+    record.reason = error.what();
+    log(LogLevel::info, record.path + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
   }
-  plugin.opened.resize(plugin.devices);
-  record.stage = Stage::ready;
-  record.devices = plugin.devices;
-  if (!record.devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
 }
 
 void Registry::count_all() {
   search();
   for (Plugin& plugin : plugins_) count(plugin);
-}
-
-// For a plugin that the program names: whatever is wrong with it is an error at once.
-template <class Load> PluginRecord Registry::accept_named(const std::string& origin, const Load& load) {
-  const std::lock_guard lock(mutex_);
-  PluginRecord record;
-  record.path = origin;
-  Code code = Code::invalid;
-  try {
-    accept(load(record), record);
-  } catch (const Error& error) {
-    record.reason = error.what();
-    code = error.code();
-  }
-  records_.push_back(record);
-  if (record.reason.empty()) {
-    count(plugins_.back());
-    record = records_.back();
-    if (record.stage == Stage::ready) return record;
-    plugins_.pop_back();  // another of its name may do better
-    code = Code::internal;
-  }
-  throw Error(code, "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
-}
-
-PluginRecord Registry::load(const std::string& path) {
-  return accept_named(path, [&](PluginRecord& record) { return loader::load(path, record); });
-}
-
-PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& origin) {
-  return accept_named(origin, [&](PluginRecord& record) {
-    record.stage = Stage::symbol;
-    return table;
-  });
 }
 
 std::vector<PluginRecord> Registry::records() {
@@ -257,8 +141,19 @@ DeviceState& Registry::device(const std::string& name) {
   return open(*plugin, index);
 }
 
+namespace {
+// Throws Error for a variable that nothing understands, now rather than when the program first needs it.
+void check_environment() {
+  fallback();
+  const char* sync = platform::environment("PLUGRAD_SYNC");
+  if (sync && std::string_view(sync) != "0" && std::string_view(sync) != "1")
+    throw Error(Code::invalid, "PLUGRAD_SYNC='" + std::string(sync) + "': 0 or 1 expected");
+}
+}  // namespace
+
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];
+  check_environment();
   if (plugin.table.stream_create && plugin.counted_by != platform::process())
     throw Error(Code::device_lost,
                 "[" + std::string(plugin.table.name) + ":" + std::to_string(index) +
@@ -307,7 +202,7 @@ const void* Registry::extension(const std::string& backend, const char* name) {
   const std::lock_guard lock(mutex_);
   search();
   Plugin* plugin = find_plugin(backend);
-  return plugin && plugin->table.get_extension ? plugin->table.get_extension(name) : nullptr;
+  return plugin ? extension_of(plugin->table, name) : nullptr;
 }
 
 // What the plugin of that name has to say, or why there is none.
@@ -318,20 +213,6 @@ std::string Registry::why_unknown(const std::string& backend) {
     return "the last one of its plugin is " + backend + ":" + std::to_string(r.devices - 1);
   }
   return "no plugin has that name in" + where_searched();
-}
-
-// The directories, and what of them did not load.
-std::string Registry::where_searched() {
-  std::string searched;
-  for (const std::string& directory : directories()) {
-    const std::string files = std::to_string(loader::candidates(directory).size()) + " plugin files";
-    searched += (searched.empty() ? " " : ", ") + directory + " (" +
-                (std::filesystem::is_directory(directory) ? files : "no such directory") + ")";
-  }
-  for (const PluginRecord& r : records_)
-    if (r.stage != Stage::ready && !r.reason.empty())
-      searched += "; " + r.path + ", " + stage_name(r.stage) + ": " + r.reason;
-  return searched;
 }
 
 std::string Registry::all_devices() {
@@ -372,6 +253,17 @@ void add_plugin_directory(const std::string& directory) { Registry::get().add_di
 PluginRecord load_plugin(const std::string& path) { return Registry::get().load(path); }
 PluginRecord add_backend(const plugrad_backend* table, const std::string& origin) {
   return Registry::get().adopt(table, origin);
+}
+std::vector<QuarantinedPlugin> quarantined_plugins() {
+  std::vector<QuarantinedPlugin> all;
+  for (verdicts::Verdict& each : verdicts::faults()) all.push_back({std::move(each.path), std::move(each.fault)});
+  return all;
+}
+size_t clear_quarantine(const std::string& path) {
+  size_t removed = 0;
+  for (const verdicts::Verdict& each : verdicts::faults())
+    if (path.empty() || each.path == path) removed += verdicts::forget(each.path);
+  return removed;
 }
 std::vector<std::string> device_names() { return Registry::get().device_names(); }
 void set_device_options(const std::string& name, const OptionList& options) { Registry::get().set_options(name, options); }

@@ -1,8 +1,10 @@
 // The process-wide registry of plugins, their records and the opened devices. Created on first use, never destroyed.
 #pragma once
-#include <core/runtime/device_state.hpp>
-#include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/abi.h>
+#include <core/runtime/device_state.hpp>
+#include <core/runtime/loader.hpp>
+#include <plugrad/runtime/log.hpp>
+#include <plugrad/runtime/runtime.hpp>
 
 #include <deque>
 #include <map>
@@ -53,9 +55,12 @@ class Registry {
 
  private:
   void search();                                         // mutex held
+  void search_in(const std::string& directory);          // mutex held
+  void leave_out(const std::string& directory, const std::string& why, LogLevel level);  // mutex held
+  std::vector<std::string> listed();                                                     // mutex held
   PluginRecord load_file(const std::string& path);       // mutex held
   // mutex held; throws Error and sets the stage reached in record. searched: PLUGRAD_DISABLE applies
-  void accept(const plugrad_backend* table, PluginRecord& record, bool searched = false);
+  void accept(const loader::Loaded& loaded, PluginRecord& record, bool searched = false);
   template <class Load> PluginRecord accept_named(const std::string& origin, const Load& load);
   Plugin* counted_plugin(const std::string& backend);    // mutex held
   void count(Plugin& plugin);                            // mutex held

@@ -1,6 +1,8 @@
 #include <core/runtime/stream.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/ledger.hpp>
+#include <core/runtime/local.hpp>
 #include <core/runtime/native.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -35,7 +37,7 @@ void close_all_at_exit() {
     StreamState& s = *l.all[i];
     if (!s.gate.lock()) continue;
     plugrad_failure failure{sizeof failure, 0, 0, 0};
-    if (s.device->table.sync(s.handle, &failure) == PLUGRAD_DEVICE_ERROR)
+    if (contained(s.device->table.sync, s.handle, &failure) == PLUGRAD_DEVICE_ERROR)
       log(LogLevel::warning, s.device->name + ": op " + std::to_string(failure.first) + " failed, and no call reported it");
     s.gate.close();
   }
@@ -79,7 +81,7 @@ plugrad_status need(StreamState& s, StreamState& other, uint64_t number) {  // g
     return PLUGRAD_OK;
   }
   uint64_t covered = number;
-  if (const plugrad_status status = s.device->table.wait(s.handle, other.handle, &covered)) return status;
+  if (const plugrad_status status = contained(s.device->table.wait, s.handle, other.handle, &covered)) return status;
   s.waited[other.id] = covered;
   return PLUGRAD_OK;
 }
@@ -167,7 +169,7 @@ std::unique_ptr<StreamState> make(DeviceState& device, uint32_t role) {
   stream->device = &device;
   stream->role = role;
   stream->edges.reserve(kMaxEdges + 4);
-  device.check(device.table.stream_create(device.handle, role, &stream->handle), "stream_create");
+  device.check(contained(device.table.stream_create, device.handle, role, &stream->handle), "stream_create");
   keep_reachable(stream->handle);
   return stream;
 }
@@ -202,9 +204,25 @@ void guard_exit() {
 bool closed() { return ledger().closed.load(std::memory_order_relaxed); }
 void insert_waits(bool on) { ledger().waits = on; }
 
+// A stream that does not say how far it is, or says more than it can know, would stop or corrupt the program.
+[[gnu::noinline, gnu::cold]] static uint64_t give_up(StreamState& s, plugrad_status status, uint64_t number) {
+  const std::string why = take_report();
+  if (!s.device->lost.exchange(true))
+    log(LogLevel::error,
+        "[" + s.device->name + "] its plugin breaks the contract, so the device counts as lost: completed " +
+            (status == PLUGRAD_OK ? "stored " + std::to_string(number) + " after op " + std::to_string(s.next)
+             : why.empty()        ? "returned status " + std::to_string(status)
+                                  : why));
+  return s.next;
+}
+
 uint64_t poll(StreamState& s) {
   uint64_t number = 0;
-  s.device->table.completed(s.handle, &number);
+  const plugrad_status status = contained(s.device->table.completed, s.handle, &number);
+  const bool known = status == PLUGRAD_OK || status == PLUGRAD_DEVICE_ERROR || status == PLUGRAD_DEVICE_LOST;
+  // An op may complete before its submission has returned and counted it.
+  if (!known || number > s.next.load(std::memory_order_relaxed) + 1) [[unlikely]]
+    number = give_up(s, status, number);
   uint64_t before = s.done.load();
   while (before < number && !s.done.compare_exchange_weak(before, number)) {}
   return std::max(before, number);

@@ -1,5 +1,6 @@
 #include <core/runtime/transfer.hpp>
 
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/tracking.hpp>
@@ -35,12 +36,12 @@ plugrad_status copy(DeviceState& device, const char* what, const plugrad_place& 
     const streams::Uses uses{std::span(&written, written ? 1 : 0), std::span(&read, read ? 1 : 0), whole ? ~0u : 0u};
     status = streams::submit(*device.copies, what, uses, [&](uint64_t number) {
       c.number = number;
-      const plugrad_status answer = device.table.copy(device.copies->handle, &c);
+      const plugrad_status answer = contained(device.table.copy, device.copies->handle, &c);
       if (number_out && answer == PLUGRAD_OK) *number_out = number;
       return answer;
     });
   } else {
-    status = device.table.copy(nullptr, &c);
+    status = contained(device.table.copy, nullptr, &c);
   }
   if (status && status != PLUGRAD_UNSUPPORTED) throw_status(status, std::string(what) + " on " + device.name, take_report());
   return status;
@@ -114,7 +115,8 @@ Pinned pin(DeviceState& device, uint64_t bytes) {
   void* address = nullptr;
   if (device.table.pin) {
     const std::lock_guard lock(device.allocator.mutex());
-    device.check(device.table.pin(device.handle, bytes, &address), "pin");
+    device.check(contained(device.table.pin, device.handle, bytes, &address), "pin");
+    if (!address) throw_breach(device.name, "pin returned OK and no address");
   } else if (!(address = std::malloc(bytes))) {
     throw Error(Code::out_of_memory, "[pin] out of host memory: " + std::to_string(bytes) + " bytes wanted");
   }
@@ -126,7 +128,7 @@ void unpin(Pinned& p) noexcept {
   if (!p.device->table.pin) std::free(p.bytes);
   else if (p.device->table.unpin && !streams::closed()) {
     const std::lock_guard lock(p.device->allocator.mutex());
-    p.device->table.unpin(p.device->handle, p.bytes);
+    contained_quietly(p.device->name, "unpin", p.device->table.unpin, p.device->handle, static_cast<void*>(p.bytes));
   }
   p.bytes = nullptr;
 }

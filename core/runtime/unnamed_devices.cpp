@@ -1,5 +1,6 @@
 // Devices that a program uses without naming them: the default one, those that run the ops that others lack, and those where
 // memory of other libraries lies.
+#include <core/runtime/foreign.hpp>
 #include <core/runtime/registry.hpp>
 
 #include <algorithm>
@@ -14,9 +15,7 @@ std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once some
 }  // namespace
 
 DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except, const char* extension) {
-  const auto offers = [&](const Plugin& plugin) {
-    return !extension || (plugin.table.get_extension && plugin.table.get_extension(extension));
-  };
+  const auto offers = [&](const Plugin& plugin) { return !extension || extension_of(plugin.table, extension); };
   const std::lock_guard lock(mutex_);
   search();
   std::vector<Plugin*> candidates;

@@ -47,6 +47,7 @@ RULES = [
     ("sdk/conformance", PUBLIC + ["sdk/conformance"], MACHINE | {"program_options"}),
     ("core/all", PUBLIC, set()),
     ("core/runtime", SDK + ["core/runtime/*"], MACHINE | {"dll"}),
+    ("core/probe", SDK + ["core/runtime/inner"], MACHINE),
     ("core/tensor", SDK + ["core/runtime/*", "core/tensor/*"], STANDARD),
     ("core/autograd", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*"], STANDARD),
     ("core/ops", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*", "core/ops/*"], STANDARD),

@@ -1,7 +1,7 @@
 // Truncated plugins: loading one crashes the process, so the check must find all of them.
 #include <tests/runtime/prefix.hpp>
 
-#include <core/runtime/platform.hpp>
+#include <core/runtime/shared_object.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
@@ -14,6 +14,11 @@
 namespace plugrad::test {
 namespace {
 namespace fs = std::filesystem;
+
+std::string damage_of(const fs::path& file) {
+  FileIdentity ignored;
+  return check_shared_object(file, ignored);
+}
 
 // The end of the last byte that the system loader maps.
 size_t mapped_bytes(const std::string& file) {
@@ -56,7 +61,7 @@ TEST_F(Truncated, IsRefusedUnlessAllThatIsMappedIsThere) {
   for (size_t bytes = mapped; bytes < whole_.size(); bytes += rest) cuts.push_back(bytes);
   size_t refused = 0;
   for (const size_t bytes : cuts) {
-    const std::string reason = platform::check_shared_object(cut(bytes));
+    const std::string reason = damage_of(cut(bytes));
     EXPECT_EQ(reason.empty(), bytes >= mapped) << bytes << " of " << whole_.size() << ": " << reason;
     refused += !reason.empty();
   }
@@ -67,7 +72,7 @@ TEST_F(Truncated, IsAnErrorOfTheProgramThatLoadsIt) {
   const size_t mapped = mapped_bytes(whole_);
   for (size_t bytes = 0; bytes < mapped; bytes += mapped / 50) {
     const fs::path file = cut(bytes);
-    ASSERT_FALSE(platform::check_shared_object(file).empty()) << bytes;  // never load one that passes
+    ASSERT_FALSE(damage_of(file).empty()) << bytes;  // never load one that passes
     try {
       load_plugin(file);
       ADD_FAILURE() << bytes << " bytes were loaded";
@@ -84,7 +89,7 @@ TEST_F(Truncated, ProgramHeadersThatLieAreRefused) {
     std::memcpy(bytes.data() + at, &value, size);
     const fs::path file = folder_ / "libplugrad-backend-lie.so";
     write_file(file, bytes);
-    return !platform::check_shared_object(file).empty();
+    return !damage_of(file).empty();
   };
   for (const uint64_t offset : {~uint64_t(0), ~uint64_t(0) - 55, uint64_t(1) << 63, static_cast<uint64_t>(whole_.size()),
                                 static_cast<uint64_t>(whole_.size() - 1)})

@@ -63,7 +63,7 @@ TEST_F(Settings, AMemoryLimitIsOutOfMemoryAndThenRoomAgain) {
 }
 
 TEST_F(Settings, AMemoryLimitIsANumberOfBytes) {
-  for (const char* value : {"many", "", "-5", "1e9", "10MB"}) {
+  for (const char* value : {"many", "", "-5", "1e9", "10MB", "99999999999999999999"}) {
     const Outcome outcome = prefix_.probe({"options", "tiny memory=" + std::string(value), "device", "tiny"});
     EXPECT_PRED2(contains, outcome.field("error", 2), "bytes expected") << value;
   }
@@ -86,6 +86,14 @@ TEST_F(Settings, TheFallbackIsOneOfThree) {
   EXPECT_EQ(prefix_.probe({"fallback", "-"}, {{"PLUGRAD_FALLBACK", "allow"}}).field("fallback", 1), "2");
   const std::string message = prefix_.probe({"fallback", "-"}, {{"PLUGRAD_FALLBACK", "perhaps"}}).field("error", 2);
   for (const char* part : {"PLUGRAD_FALLBACK", "'perhaps'", "error, warn or allow"}) EXPECT_PRED2(contains, message, part);
+}
+
+TEST_F(Settings, OfTheEnvironmentAreCheckedWhenTheFirstDeviceOpens) {
+  EXPECT_PRED2(contains, prefix_.probe({"device", "tiny"}, {{"PLUGRAD_FALLBACK", "perhaps"}}).field("error", 2),
+               "PLUGRAD_FALLBACK='perhaps'");
+  EXPECT_PRED2(contains, prefix_.probe({"device", "tiny"}, {{"PLUGRAD_SYNC", "yes"}}).field("error", 2),
+               "PLUGRAD_SYNC='yes': 0 or 1 expected");
+  EXPECT_EQ(prefix_.probe({"device", "tiny"}, {{"PLUGRAD_SYNC", "0"}}).field("device", 1), "tiny:0");
 }
 
 TEST_F(Settings, TheLogGoesToStandardErrorFromItsLevelOn) {

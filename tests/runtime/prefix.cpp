@@ -16,7 +16,8 @@ constexpr unsigned kPatience = 60;  // seconds until a hanging program is killed
 std::vector<std::string> merged_environment(const Environment& given) {
   std::vector<std::string> all;
   for (char** each = environ; *each; ++each)
-    if (!std::string_view(*each).starts_with("PLUGRAD_")) all.emplace_back(*each);
+    if (const std::string_view v(*each); !v.starts_with("PLUGRAD_") && !v.starts_with("XDG_CACHE_HOME="))
+      all.emplace_back(v);
   for (const auto& [name, value] : given) all.push_back(name + "=" + value);
   return all;
 }
@@ -72,6 +73,7 @@ Prefix::Prefix() {
   fs::create_directories(root_ / "bin");
   fs::copy_file(PLUGRAD_PROBE, root_ / "bin/probe");
   fs::copy_file(PLUGRAD_CORE, root_ / "lib" / PLUGRAD_CORE_SONAME);
+  fs::copy_file(PLUGRAD_PLUGIN_PROBE, root_ / "lib/plugrad/plugrad-probe");
 }
 
 Prefix::~Prefix() {
@@ -87,7 +89,9 @@ fs::path Prefix::directory(const std::string& name) const {
 Outcome Prefix::probe(const std::vector<std::string>& commands, const Environment& environment) const {
   std::vector<std::string> arguments{(root_ / "bin/probe").string()};
   arguments.insert(arguments.end(), commands.begin(), commands.end());
-  std::vector<std::string> variables = merged_environment(environment);
+  Environment known = environment;
+  known.emplace("XDG_CACHE_HOME", (root_ / "cache").string());
+  std::vector<std::string> variables = merged_environment(known);
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
   const fs::path out = root_ / "out", errors = root_ / "errors";
   const pid_t child = fork();

@@ -21,7 +21,8 @@ struct Outcome {
 
 using Environment = std::map<std::string, std::string>;
 
-// A temporary tree with the core library and the program probe: bin/, lib/, lib/plugrad/plugins-v0/. Removed at the end.
+// A temporary tree with the core library and the program probe: bin/, lib/, lib/plugrad/plugins-v0/, and a cache of its own.
+// Removed at the end.
 class Prefix {
  public:
   Prefix();
@@ -33,7 +34,7 @@ class Prefix {
   std::filesystem::path plugins() const { return root_ / "lib/plugrad/plugins-v0"; }
   // Creates a directory below root.
   std::filesystem::path directory(const std::string& name) const;
-  // Runs the probe with these commands for at most a minute, with no PLUGRAD_ variables except those given.
+  // Runs the program probe with these commands for at most a minute, with no PLUGRAD_ variables except those given.
   Outcome probe(const std::vector<std::string>& commands, const Environment& environment = {}) const;
 
  private:

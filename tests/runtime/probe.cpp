@@ -7,10 +7,15 @@
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cfenv>
+#include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -28,7 +33,7 @@ void print(std::initializer_list<std::string> fields) {
 
 void print_record(const char* kind, const PluginRecord& r) {
   print({kind, r.path, stage_name(r.stage), r.reason, r.name, r.version, std::to_string(r.revision),
-         std::to_string(r.devices)});
+         std::to_string(r.devices), r.notes});
 }
 
 OptionList parse_options(std::string text) {
@@ -76,6 +81,23 @@ void fork_and_compute(const std::string& name) {
   }
 }
 
+// Prints what a plugin must leave as it is.
+void print_state() {
+  volatile float denormal = 1e-39f, half = 0.5f;
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
+  struct sigaction fault, interrupt;
+  sigaction(SIGSEGV, nullptr, &fault);
+  sigaction(SIGINT, nullptr, &interrupt);
+  const mode_t files = umask(022);
+  umask(files);
+  char directory[4096] = "";
+  print({"state", std::to_string(std::fegetround()), denormal * half == 0 ? "flushes" : "keeps denormals",
+         std::to_string(sigismember(&mask, SIGTERM)), fault.sa_handler == SIG_DFL ? "default" : "handled",
+         interrupt.sa_handler == SIG_DFL ? "default" : "handled", std::to_string(files), std::setlocale(LC_ALL, nullptr),
+         getcwd(directory, sizeof directory) ? directory : "?"});
+}
+
 using Command = std::function<void(const std::string&)>;
 const std::map<std::string, Command> kCommands = {
     {"records",
@@ -98,7 +120,10 @@ const std::map<std::string, Command> kCommands = {
        print({"has", has_device(name) ? "yes" : "no"});
      }},
     {"compute", compute},
-    {"default", [](const std::string&) { print({"device", default_device().name()}); }},
+    {"default",
+     [](const std::string&) {
+       print({"device", default_device().name()});
+     }},
     {"fork", fork_and_compute},
     {"exhaust", exhaust},
     {"log",
@@ -112,6 +137,33 @@ const std::map<std::string, Command> kCommands = {
      [](const std::string& line) {
        log(LogLevel::info, line);
        log(LogLevel::warning, line);
+     }},
+    {"extension",
+     [](const std::string& backend) {
+       print({"extension", backend_extension(backend, "none/0") ? "some" : "none"});
+     }},
+    {"state", [](const std::string&) { print_state(); }},
+    {"memory",
+     [](const std::string& name) {
+       print({"memory", std::to_string(Device(name).physical_memory().second)});
+     }},
+    {"sync", [](const std::string& name) { Device(name).sync(); }},
+    {"trim",
+     [](const std::string& name) {
+       print({"trimmed", Device(name).trim() ? "some" : "none"});
+     }},
+    {"descriptors",
+     [](const std::string&) {
+       const std::filesystem::directory_iterator all("/proc/self/fd");
+       print({"descriptors", std::to_string(std::distance(begin(all), end(all)))});
+     }},
+    {"quarantine",
+     [](const std::string&) {
+       for (const QuarantinedPlugin& each : quarantined_plugins()) print({"quarantined", each.path, each.reason});
+     }},
+    {"clear",
+     [](const std::string& path) {
+       print({"cleared", std::to_string(clear_quarantine(path == "-" ? "" : path))});
      }},
     {"fallback",
      [](const std::string&) {
@@ -137,7 +189,7 @@ int main(int argc, char** argv) {
     if (command == plugrad::kCommands.end()) return 2;
     try {
       command->second(argv[i + 1]);
-    } catch (const plugrad::Error& error) {
+    } catch (const plugrad::Error& error) {  // nothing else may leave the library
       plugrad::print({"error", std::to_string(static_cast<int>(error.code())), error.what()});
     }
   }

@@ -21,7 +21,6 @@ std::vector<Device*>& devices() {
     auto* made = new std::vector<Device*>;
     if (without_device() == cudaSuccess)
       for (unsigned i = 0; i < settings().devices; ++i) made->push_back(new Device(i, settings().memory << 20));
-    catch_faults();
     return made;
   }();
   return *all;

@@ -1,5 +1,7 @@
 #include <tests/simt/memory.hpp>
 
+#include <tests/simt/execution.hpp>
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -61,6 +63,7 @@ Memory::Memory(unsigned device, uint64_t limit) : device_(device), limit_(limit)
 }
 
 void* Memory::allocate(size_t bytes) {
+  catch_faults();
   const std::lock_guard held(gate());
   const size_t size = rounded(bytes, kAlignment), pages = rounded(size, kPage);
   if (bytes > limit_ || used_ + size > limit_ || pages + kPage > static_cast<size_t>(end_ - fresh_)) return nullptr;

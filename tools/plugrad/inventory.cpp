@@ -17,9 +17,14 @@ using Json = nlohmann::ordered_json;
 bool usable(const PluginRecord& record) { return record.stage == Stage::ready && record.devices > 0; }
 
 Json to_json(const PluginRecord& record) {
-  return {{"name", record.name},        {"version", record.version},         {"devices", record.devices},
-          {"path", record.path},        {"stage", stage_name(record.stage)}, {"reason", record.reason},
-          {"revision", record.revision}};
+  return {{"name", record.name},
+          {"version", record.version},
+          {"devices", record.devices},
+          {"path", record.path},
+          {"stage", stage_name(record.stage)},
+          {"reason", record.reason},
+          {"revision", record.revision},
+          {"notes", record.notes}};
 }
 
 void print_row(const std::vector<std::string>& cells, const std::vector<size_t>& widths) {
@@ -46,12 +51,13 @@ void print_searched() {
 
 void print_verbose(const std::vector<PluginRecord>& records) {
   for (const PluginRecord& record : records) {
-    std::cout << record.path << "\n  stage    " << stage_name(record.stage) << "\n";
+    std::cout << one_line(record.path) << "\n  stage    " << stage_name(record.stage) << "\n";
     if (!record.name.empty()) {
       std::cout << "  backend  " << record.name << " " << record.version << ", revision " << record.revision << ", "
                 << record.devices << (record.devices == 1 ? " device\n" : " devices\n");
     }
     if (!record.reason.empty()) std::cout << "  reason   " << one_line(record.reason) << "\n";
+    if (!record.notes.empty()) std::cout << "  note     " << one_line(record.notes) << "\n";
   }
   if (records.empty()) std::cout << "no plugin was found\n";
   print_searched();
@@ -63,14 +69,18 @@ void print_brief(const std::vector<PluginRecord>& records) {
     if (usable(record)) rows.push_back({record.name, record.version, std::to_string(record.devices), record.path});
   }
   if (rows.size() > 1) print_table(rows);
-  const auto others = std::ranges::count_if(records, [](const PluginRecord& record) { return !usable(record); });
-  if (records.empty()) {
+  const auto directories = std::ranges::count(records, Stage::not_searched, &PluginRecord::stage);
+  const auto others = std::ranges::count_if(records, [](const PluginRecord& r) { return !usable(r); }) - directories;
+  if (rows.size() == 1 && others == 0) {
     std::cout << "no plugin was found\n";
     print_searched();
-  } else if (others > 0) {
+  }
+  if (others > 0)
     std::cout << others << (others == 1 ? " file brings" : " files bring")
               << " no device; plugrad backends --verbose says why\n";
-  }
+  if (directories > 0)
+    std::cout << directories << (directories == 1 ? " directory was" : " directories were")
+              << " not searched; plugrad backends --verbose says why\n";
 }
 
 std::vector<std::string> capability_names(const Device& device) {
@@ -100,15 +110,21 @@ std::string memory_text(const Device& device) {
 int backends_command(const Arguments& arguments) {
   po::options_description own;
   own.add_options()("verbose,v", po::bool_switch(),
-                    "every file that was considered, its last stage, and why it went no further");
+                    "every file that was considered, its last stage, and why it went no further")(
+      "clear-quarantine", po::bool_switch(), "first forget which files crashed, hung or ended the process that tried them");
   const po::options_description options = with_common(own);
   const po::variables_map values = parse_options("plugrad backends", arguments, options);
   if (values["help"].as<bool>()) {
-    print_help({"plugrad backends [--verbose] [--json]", "Lists the backends that were found as plugins.",
-                "  plugrad backends\n  plugrad backends --verbose\n"
-                "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"},
-               options);
+    print_help(
+        {"plugrad backends [--verbose] [--clear-quarantine] [--json]", "Lists the backends that were found as plugins.",
+         "  plugrad backends\n  plugrad backends --verbose\n  plugrad backends --clear-quarantine\n"
+         "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"},
+        options);
     return 0;
+  }
+  if (values["clear-quarantine"].as<bool>()) {
+    const size_t cleared = clear_quarantine();
+    std::cerr << "plugrad: " << cleared << (cleared == 1 ? " file left" : " files left") << " the quarantine\n";
   }
   const std::vector<PluginRecord> records = plugins();
   if (values["json"].as<bool>()) {

@@ -48,7 +48,10 @@ std::string one_line(std::string_view text) {
       broken = !line.empty();
     } else if (!(broken && c == ' ')) {
       if (std::exchange(broken, false)) line += line.back() == ':' ? " " : "; ";
-      line += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+      const auto byte = static_cast<unsigned char>(c);
+      const bool control = !line.empty() && line.back() == '\xc2' && byte >= 0x80 && byte < 0xa0;  // U+0080 .. U+009F
+      if (control) line.pop_back();
+      line += control || byte < 0x20 || byte == 0x7f ? '?' : c;
     }
   }
   return line;

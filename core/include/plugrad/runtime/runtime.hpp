@@ -9,18 +9,20 @@
 
 namespace plugrad {
 
-enum class Stage { found, file, loaded, symbol, contract, counted, ready, shadowed, disabled };
+enum class Stage { found, file, loaded, symbol, contract, ready, shadowed, disabled, not_searched };
 PLUGRAD_API const char* stage_name(Stage stage);
 
-// The outcome for one candidate. Every candidate has a record, including those that failed.
+// The outcome for one candidate. Every candidate has a record, including those that failed, and so has every directory that
+// could not be searched.
 struct PluginRecord {
-  std::string path;         // or "linked in"
+  std::string path;         // of the file or the directory, or "linked in"
   Stage stage;              // the last stage it reached; ready means success
   std::string reason;       // why it stopped there or has no device; quotes the system loader where that failed
   std::string name;         // the backend's name, once known
   std::string version;
   uint32_t revision = 0;
   uint32_t devices = 0;
+  std::string notes;  // what it changed in the process, which the core put back; "" if nothing
 };
 
 // The process-wide runtime is created on first use and never destroyed. Any thread may call these functions.
@@ -28,6 +30,10 @@ struct PluginRecord {
 // Searches for plugins, once: in directories added by the program, in PLUGRAD_PLUGIN_PATH (absolute elements) and in
 // plugrad/plugins-v0 beside the core library. PLUGRAD_DISABLE=name,... skips backends. Returns a record of each candidate,
 // in search order, with its number of devices.
+// A file that nobody tried before is first loaded in a process of its own (PLUGRAD_PROBE=always|cached|off; 4 ms, at most
+// PLUGRAD_PROBE_SECONDS, or 10 s, and 60 s to count devices). One that crashes, hangs or ends that process goes into
+// quarantine. A file of a search, and every directory above it, must belong to root, the user or the owner of the core
+// library, and nobody else may write there.
 PLUGRAD_API std::vector<PluginRecord> plugins();
 // The directories of the search, in order, including those that the program added.
 PLUGRAD_API std::vector<std::string> plugin_directories();
@@ -37,6 +43,16 @@ PLUGRAD_API void add_plugin_directory(const std::string& directory);
 PLUGRAD_API PluginRecord load_plugin(const std::string& path);
 // Registers a backend that is linked in (see PLUGRAD_EXPORT_BACKEND_AS, or backend_table). Throws Error as load_plugin does.
 PLUGRAD_API PluginRecord add_backend(const plugrad_backend* table, const std::string& origin = "linked in");
+// A plugin file that harmed the process in which it was tried.
+struct QuarantinedPlugin {
+  std::string path;
+  std::string reason;
+};
+// The user's quarantine, which lies in the user's cache directory and which all his programs share, sorted by path.
+PLUGRAD_API std::vector<QuarantinedPlugin> quarantined_plugins();
+// Removes a file from the quarantine, or all files if path is empty, so that the next search tries them again. Returns how
+// many it removed.
+PLUGRAD_API size_t clear_quarantine(const std::string& path = "");
 // The core's functions for plugins; programs pass it to a linked-in backend to obtain its table.
 PLUGRAD_API const plugrad_host* host();
 

@@ -1,0 +1,84 @@
+// plugrad-probe: loads a plugin in a process of its own, before the core loads it. It tells the core through a pipe how far
+// it came; whatever the plugin does to this process is a finding. It finds faults, and it is no sandbox.
+#include <core/runtime/handshake.hpp>
+#include <core/runtime/probe_record.hpp>
+
+#include <dlfcn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" int __lsan_is_turned_off() { return 1; }  // a plugin's leaks are conformance's business
+#endif
+
+namespace plugrad::probe {
+namespace {
+
+int core = -1;  // our end of the pipe
+uint64_t nonce = 0;
+
+void tell(Step step, const std::string& refusal = "") {
+  Record record{nonce, step, !refusal.empty(), {}};
+  refusal.copy(record.reason, sizeof record.reason - 1);
+  if (write(core, &record, sizeof record) != sizeof record) _exit(1);
+}
+// Leaves the record in the buffer of a stream. The C library writes it at the end of exit, after all destructors.
+void tell_at_last(Step step) {
+  static char buffer[4 * sizeof(Record)];
+  const Record record{nonce, step, 0, {}};
+  FILE* stream = fdopen(core, "w");
+  if (!stream || std::setvbuf(stream, buffer, _IOFBF, sizeof buffer)) _exit(1);
+  if (std::fwrite(&record, sizeof record, 1, stream) != 1) _exit(1);
+}
+[[noreturn]] void refuse(Step step, const std::string& why) {
+  tell(step, why);
+  _exit(0);
+}
+
+void report(const plugrad_host*, plugrad_status, const char*) {}
+void log(const plugrad_host*, uint32_t, const char*) {}
+const void* extension(const plugrad_host*, const char*) { return nullptr; }
+const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log, extension};
+
+void probe(const char* path, Depth depth) {
+  tell(Step::load);
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) refuse(Step::load, dlerror());
+  tell(Step::symbol);
+  const auto entry = reinterpret_cast<plugrad_backend_entry>(dlsym(library, entry_symbol().c_str()));
+  if (!entry) refuse(Step::symbol, no_entry_symbol());
+  tell(Step::entry);
+  plugrad_backend table;
+  if (const std::string why = negotiate(entry(&kHost), table); !why.empty()) refuse(Step::entry, why);
+  if (std::strlen(table.version) > 1'000'000) refuse(Step::entry, "its version is longer than a million characters");
+  if (depth == Depth::load) return;
+  tell(Step::count);
+  uint32_t devices = 0;
+  table.count(&kHost, &devices);  // an orderly failure is the core's to report, which calls count as well
+}
+
+}  // namespace
+}  // namespace plugrad::probe
+
+int main(int count, char** words) {
+  using namespace plugrad::probe;
+  if (count != 5) {
+    std::fputs("plugrad-probe: the core library runs this program; see docs/plugins.md\n", stderr);
+    return 2;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_dump{0, 0};
+  setrlimit(RLIMIT_CORE, &no_dump);
+  core = std::atoi(words[1]);
+  nonce = std::strtoull(words[2], nullptr, 10);
+  probe(words[4], static_cast<Depth>(std::atoi(words[3])));
+  tell(Step::exit);
+  tell_at_last(Step::done);
+  std::exit(0);
+}

@@ -1,0 +1,47 @@
+#include <core/runtime/handshake.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace plugrad {
+namespace {
+constexpr size_t kLongestName = 63;
+constexpr uint32_t kMostDevices = 1024;
+}  // namespace
+
+bool valid_name(const char* name) {
+  if (!name || !(*name >= 'a' && *name <= 'z')) return false;
+  const size_t length = strnlen(name, kLongestName + 1);
+  return length <= kLongestName && std::ranges::all_of(std::string_view(name, length), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+         });
+}
+
+std::string entry_symbol() { return "plugrad_backend_v" + std::to_string(PLUGRAD_ABI_MAJOR); }
+
+std::string no_entry_symbol() {
+  return "it does not export " + entry_symbol() + ": not a plugin, or for another major ABI version";
+}
+
+std::string negotiate(const plugrad_backend* table, plugrad_backend& ours) {
+  if (!table) return "its entry symbol returned null";
+  if (table->struct_size < sizeof(plugrad_backend)) return "its table is shorter than revision 0";
+  const uint32_t shared = std::min<uint32_t>(table->revision, PLUGRAD_REVISION);
+  if (!table->layouts || table->layouts[shared] != plugrad_layouts[shared])
+    return "its structs are laid out differently (it was built with revision " + std::to_string(table->revision) +
+           " of another ABI): rebuild it with this SDK";
+  ours = {};
+  std::memcpy(&ours, table, std::min<size_t>(table->struct_size, sizeof ours));
+  if (!valid_name(ours.name)) return "its name is not of the form [a-z][a-z0-9_-]*";
+  if (!ours.count || !ours.open || !ours.resolve) return "count, open or resolve is null";
+  if (!ours.version) ours.version = "";
+  return "";
+}
+
+std::string check_count(uint32_t devices) {
+  if (devices <= kMostDevices) return "";
+  return "it counts " + std::to_string(devices) + " devices, and a plugin may have " + std::to_string(kMostDevices);
+}
+
+}  // namespace plugrad

@@ -1,0 +1,12 @@
+// Text of a plugin, a file or the environment, for people.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace plugrad {
+
+// Returns at most `most` bytes of the text, in which a terminal finds no control sequence: control characters except line
+// breaks and tabs are replaced by "?".
+std::string printable(std::string_view text, size_t most = 200);
+
+}  // namespace plugrad

@@ -1,0 +1,21 @@
+// Loads a plugin in a process of its own first, so that a damaged file cannot end or stop this one.
+#pragma once
+#include <core/runtime/probe_record.hpp>
+#include <core/runtime/shared_object.hpp>
+
+#include <string>
+
+namespace plugrad::probe {
+
+struct Outcome {
+  bool sound = true;       // the core may go on
+  Step step = Step::done;  // where it is not sound, the step that failed
+  std::string reason;      // why it is not sound
+};
+
+// Loads the plugin in a child process as far as depth says, unless PLUGRAD_PROBE=off, or this very file passed before and
+// PLUGRAD_PROBE is not "always". A file that crashed, hung or ended the process stays in quarantine: it is refused without
+// a new attempt until it changes or somebody clears the quarantine. Where no child can be started, only "always" refuses.
+Outcome check(const std::string& path, const FileIdentity& identity, Depth depth);
+
+}  // namespace plugrad::probe

@@ -1,0 +1,128 @@
+#include <core/runtime/process_state.hpp>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstring>
+
+namespace plugrad {
+namespace {
+
+uint32_t arithmetic_mode() {
+#if defined(__x86_64__)
+  return __builtin_ia32_stmxcsr() & ~0x3fu;  // without the flags of past exceptions
+#else
+  uint64_t mode;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return static_cast<uint32_t>(mode);
+#endif
+}
+
+// Reading the mask by umask itself would change it for other threads.
+mode_t current_umask() {
+  if (FILE* file = std::fopen("/proc/self/status", "re")) {
+    char line[256];
+    unsigned mask = 0;
+    bool found = false;
+    while (!found && std::fgets(line, sizeof line, file)) found = std::sscanf(line, "Umask: %o", &mask) == 1;
+    std::fclose(file);
+    if (found) return mask;
+  }
+  const mode_t mask = umask(077);
+  umask(mask);
+  return mask;
+}
+
+bool same_directory(int before) {
+  struct stat then, now;
+  return fstat(before, &then) || stat(".", &now) || (then.st_dev == now.st_dev && then.st_ino == now.st_ino);
+}
+
+bool same_handler(const struct sigaction& a, const struct sigaction& b) {
+  const bool same = a.sa_flags & SA_SIGINFO ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
+  return same && a.sa_flags == b.sa_flags;
+}
+
+void add(std::string& changed, const std::string& what) { changed += (changed.empty() ? "" : ", ") + what; }
+
+}  // namespace
+
+ProcessState::ProcessState()
+    : mode_(arithmetic_mode()),
+      umask_(current_umask()),
+      directory_(open(".", O_PATH | O_CLOEXEC)),
+      locale_(std::setlocale(LC_ALL, nullptr)),
+      thread_locale_(uselocale(locale_t{})) {
+  std::fegetenv(&arithmetic_);
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask_);
+  for (int i = 1; i < kSignals; ++i)
+    if (sigaction(i, nullptr, &handlers_[static_cast<size_t>(i)])) handlers_[static_cast<size_t>(i)].sa_flags = -1;
+}
+
+ProcessState::~ProcessState() {
+  if (directory_ >= 0) close(directory_);
+}
+
+void ProcessState::restore_arithmetic(std::string& changed) noexcept {
+  const bool rounds = std::fegetround() != [this] {
+    std::fenv_t now;
+    std::fegetenv(&now);
+    std::fesetenv(&arithmetic_);
+    const int before = std::fegetround();
+    std::fesetenv(&now);
+    return before;
+  }();
+  const bool other = arithmetic_mode() != mode_;
+  if (rounds || other) add(changed, rounds ? "the rounding mode" : "the floating-point mode");
+  std::fesetenv(&arithmetic_);
+}
+
+void ProcessState::restore_signals(std::string& changed) noexcept {
+  for (int i = 1; i < kSignals; ++i) {
+    const struct sigaction& before = handlers_[static_cast<size_t>(i)];
+    struct sigaction now;
+    if (before.sa_flags == -1 || sigaction(i, nullptr, &now) || same_handler(before, now)) continue;
+    sigaction(i, &before, nullptr);
+    const char* name = sigabbrev_np(i);
+    add(changed, "the handler of " + (name ? "SIG" + std::string(name) : "signal " + std::to_string(i)));
+  }
+  sigset_t now;
+  pthread_sigmask(SIG_SETMASK, &mask_, &now);
+  for (int i = 1; i < kSignals; ++i)
+    if (sigismember(&now, i) != sigismember(&mask_, i)) return add(changed, "the signal mask");
+}
+
+void ProcessState::restore_files(std::string& changed) noexcept {
+  if (current_umask() != umask_) {
+    umask(umask_);
+    add(changed, "the umask");
+  }
+  if (directory_ >= 0 && !same_directory(directory_) && fchdir(directory_) == 0) add(changed, "the current directory");
+}
+
+void ProcessState::restore_locale(std::string& changed) noexcept {
+  bool same = locale_ == std::setlocale(LC_ALL, nullptr);
+  if (!(std::locale() == cpp_locale_)) {
+    std::locale::global(cpp_locale_);
+    same = false;
+  }
+  if (!same) std::setlocale(LC_ALL, locale_.c_str());
+  if (uselocale(locale_t{}) != thread_locale_) {
+    uselocale(thread_locale_);
+    same = false;
+  }
+  if (!same) add(changed, "the locale");
+}
+
+std::string ProcessState::restore() noexcept {
+  std::string changed;
+  restore_arithmetic(changed);
+  restore_signals(changed);
+  restore_files(changed);
+  restore_locale(changed);
+  return changed;
+}
+
+}  // namespace plugrad
