@@ -5,7 +5,7 @@
 #include <core/runtime/native.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/printable.hpp>
-#include <core/runtime/process_state.hpp>
+#include <process/process_state.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>

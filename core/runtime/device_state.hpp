@@ -103,6 +103,10 @@ class DeviceState {
   std::array<std::atomic<KernelTable*>, 8> tables_;  // by modes / 2; those with kObserved are one table that stays empty
 };
 
+// Throws Error for a variable of the environment with a value that nothing understands, when a device opens rather than when
+// the program first needs it.
+void check_environment();
+
 // Keeps the handle of a plugin's device or stream reachable, even one that the core refuses; the ABI has no call that
 // releases it. The caller holds the registry's mutex.
 void keep_reachable(void* handle);

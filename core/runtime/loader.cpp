@@ -5,8 +5,8 @@
 #include <core/runtime/local.hpp>
 #include <core/runtime/ownership.hpp>
 #include <core/runtime/probe.hpp>
-#include <core/runtime/process_state.hpp>
-#include <core/runtime/shared_object.hpp>
+#include <process/process_state.hpp>
+#include <process/shared_object.hpp>
 #include <core/runtime/stream.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/log.hpp>

@@ -44,8 +44,6 @@ std::string core_file() {
 
 const char* environment(const char* name) { return secure_getenv(name); }
 
-bool has_symbol(const char* name) { return dlsym(RTLD_DEFAULT, name) != nullptr; }
-
 uint64_t libraries_loaded() {
   uint64_t adds = 0;
   dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) { return *static_cast<uint64_t*>(out) = info->dlpi_adds, 1; },

@@ -10,8 +10,6 @@ namespace plugrad::platform {
 std::string core_file();
 // An environment variable, or null; always null in a program with raised privileges.
 const char* environment(const char* name);
-// Whether the program or one of its libraries defines the symbol.
-bool has_symbol(const char* name);
 // The number of shared objects that were ever loaded.
 uint64_t libraries_loaded();
 // Calls a function with the thread's argument when a thread ends, after the destructors of its thread_local objects, which

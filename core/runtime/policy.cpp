@@ -7,16 +7,17 @@
 
 namespace plugrad {
 namespace {
+Fallback fallback_of_environment() {
+  const char* text = platform::environment("PLUGRAD_FALLBACK");
+  const std::string_view wanted = text ? text : "error";
+  if (wanted == "warn") return Fallback::warn;
+  if (wanted == "allow") return Fallback::allow;
+  if (wanted != "error")
+    throw Error(Code::invalid, "PLUGRAD_FALLBACK='" + std::string(wanted) + "': error, warn or allow expected");
+  return Fallback::error;
+}
 std::atomic<Fallback>& policy() {
-  static std::atomic<Fallback>& p = *new std::atomic<Fallback>([] {
-    const char* text = platform::environment("PLUGRAD_FALLBACK");
-    const std::string_view wanted = text ? text : "error";
-    if (wanted == "warn") return Fallback::warn;
-    if (wanted == "allow") return Fallback::allow;
-    if (wanted != "error")
-      throw Error(Code::invalid, "PLUGRAD_FALLBACK='" + std::string(wanted) + "': error, warn or allow expected");
-    return Fallback::error;
-  }());
+  static std::atomic<Fallback>& p = *new std::atomic<Fallback>(fallback_of_environment());
   return p;
 }
 void set_mode(uint32_t bit, bool on) {
@@ -24,6 +25,13 @@ void set_mode(uint32_t bit, bool on) {
   else modes &= ~bit;
 }
 }  // namespace
+
+void check_environment() {
+  fallback_of_environment();
+  const char* sync = platform::environment("PLUGRAD_SYNC");
+  if (sync && std::string_view(sync) != "0" && std::string_view(sync) != "1")
+    throw Error(Code::invalid, "PLUGRAD_SYNC='" + std::string(sync) + "': 0 or 1 expected");
+}
 
 void set_fallback(Fallback wanted) { policy() = wanted; }
 Fallback fallback() { return policy(); }

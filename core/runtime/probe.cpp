@@ -1,18 +1,20 @@
 #include <core/runtime/probe.hpp>
 
-#include <core/runtime/child.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/verdicts.hpp>
 #include <plugrad/runtime/log.hpp>
+#include <process/child.hpp>
 
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace plugrad::probe {
@@ -72,44 +74,64 @@ std::string quoted(std::string text) {
   return text;
 }
 
-std::string how_it_ended(const Child::Ending& ending, seconds limit) {
-  if (ending.timed_out) return "did not finish within " + std::to_string(limit.count()) + " s";
-  if (!ending.status) return "ended the process";
-  if (WIFEXITED(*ending.status)) return "ended the process with status " + std::to_string(WEXITSTATUS(*ending.status));
-  const char* name = sigabbrev_np(WTERMSIG(*ending.status));
-  return "crashed with " + (name ? "SIG" + std::string(name) : "signal " + std::to_string(WTERMSIG(*ending.status)));
-}
-
 struct Found {
   Outcome outcome;
   bool fault = false;  // crashed, hung or ended the process
   bool probed = true;  // false: no child could be started
 };
 
+struct Heard {
+  Record last;  // the last record that knows the nonce
+  bool timed_out = false;
+  std::optional<int> status;
+  std::string errors;
+};
+
+void listen(std::string& bytes, Record& last) {
+  for (; bytes.size() >= sizeof(Record); bytes.erase(0, sizeof(Record))) {
+    Record record;
+    std::memcpy(&record, bytes.data(), sizeof record);
+    if (record.nonce == last.nonce && record.step >= last.step && record.step <= Step::done && !last.refused) last = record;
+  }
+  last.reason[sizeof last.reason - 1] = 0;
+}
+
+// Waits for the end of the child, for the time of its deadline at most.
+Heard heard(Child& child, uint64_t nonce, seconds limit) {
+  Heard all{{nonce, Step::load, 0, {}}, false, {}, {}};
+  std::array<std::string, 3> texts;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  // The streams close when the child ends, unless a child of its own keeps them: so we also ask from time to time.
+  for (bool over = false; !over;) {
+    const size_t before = texts[0].size() + texts[2].size();
+    child.read(std::chrono::milliseconds(child.is_open(Child::Stream::records) ? 50 : 1), texts);
+    texts[1].clear();
+    if (texts[0].size() + texts[2].size() == before) over = child.ended(all.status);
+    all.timed_out = !over && std::chrono::steady_clock::now() >= end;
+    over |= all.timed_out;
+  }
+  listen(texts[0], all.last);
+  all.errors = std::move(texts[2]);
+  return all;
+}
+
 Found run(const std::string& path, Depth depth) {
   const std::string program = std::filesystem::path(platform::core_file()).parent_path() / "plugrad" / "plugrad-probe";
   const uint64_t nonce = random_number();
   const seconds limit = deadline(depth);
   Child child;
-  if (const std::string why = child.start({program, std::to_string(Child::kPipe), std::to_string(nonce),
+  if (const std::string why = child.start({program, std::to_string(Child::kRecords), std::to_string(nonce),
                                            std::to_string(static_cast<uint32_t>(depth)), path});
       !why.empty())
     return {{false, Step::load, "cannot start " + program + ": " + why}, false, false};
-  Record last{nonce, Step::load, 0, {}};
-  const Child::Ending ending = child.run(limit, sizeof(Record), [&](const char* bytes) {
-    Record record;
-    std::memcpy(&record, bytes, sizeof record);
-    if (record.nonce == nonce && record.step >= last.step && record.step <= Step::done && !last.refused) last = record;
-  });
-  last.reason[sizeof last.reason - 1] = 0;
-  if (last.refused) return {{false, last.step, last.reason}, false, true};
-  const bool clean = !ending.timed_out && (!ending.status || (WIFEXITED(*ending.status) && !WEXITSTATUS(*ending.status)));
-  if (last.step == Step::done && clean) return {};
-  const std::string said = quoted(ending.errors);
-  return {{false, last.step,
-           "it " + how_it_ended(ending, limit) + " " + what_ran(last.step) + (said.empty() ? "" : ": " + said)},
-          true,
-          true};
+  const Heard all = heard(child, nonce, limit);
+  if (all.last.refused) return {{false, all.last.step, all.last.reason}, false, true};
+  if (all.last.step == Step::done && !all.timed_out && !all.status.value_or(0)) return {};
+  const std::string how =
+      all.timed_out ? "did not finish within " + std::to_string(limit.count()) + " s" : text_of_ending(all.status);
+  const std::string said = quoted(all.errors);
+  return {
+      {false, all.last.step, "it " + how + " " + what_ran(all.last.step) + (said.empty() ? "" : ": " + said)}, true, true};
 }
 
 Outcome quarantined(Step step, const std::string& fault) {

@@ -1,7 +1,7 @@
 // Loads a plugin in a process of its own first, so that a damaged file cannot end or stop this one.
 #pragma once
 #include <core/runtime/probe_record.hpp>
-#include <core/runtime/shared_object.hpp>
+#include <process/shared_object.hpp>
 
 #include <string>
 

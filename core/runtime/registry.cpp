@@ -10,7 +10,6 @@
 #include <core/runtime/verdicts.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/log.hpp>
-#include <plugrad/runtime/policy.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -140,16 +139,6 @@ DeviceState& Registry::device(const std::string& name) {
   if (!plugin || index >= plugin->devices) throw_unknown(name);
   return open(*plugin, index);
 }
-
-namespace {
-// Throws Error for a variable that nothing understands, now rather than when the program first needs it.
-void check_environment() {
-  fallback();
-  const char* sync = platform::environment("PLUGRAD_SYNC");
-  if (sync && std::string_view(sync) != "0" && std::string_view(sync) != "1")
-    throw Error(Code::invalid, "PLUGRAD_SYNC='" + std::string(sync) + "': 0 or 1 expected");
-}
-}  // namespace
 
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];

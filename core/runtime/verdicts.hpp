@@ -1,6 +1,6 @@
 // What earlier probes found, kept in the user's cache directory: $XDG_CACHE_HOME/plugrad, or ~/.cache/plugrad.
 #pragma once
-#include <core/runtime/shared_object.hpp>
+#include <process/shared_object.hpp>
 
 #include <string>
 #include <vector>

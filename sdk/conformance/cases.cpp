@@ -20,6 +20,8 @@ void run_case(const Case& one, Session& session, Tally& tally) {
     one.function(session, tally);
   } catch (const Breach& breach) {
     tally.fail(breach.what());
+  } catch (...) {
+    tally.fail("a function of the plugin threw " + exception_text());
   }
 }
 

@@ -1,13 +1,23 @@
 #include <sdk/conformance/host.hpp>
 
-#include <cstdio>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
 
 namespace plugrad::conformance {
 namespace {
 
-struct VerboseHost : plugrad_host {
-  bool verbose;
+// Never destroyed: a plugin may log while the process ends.
+struct LogListener {
+  std::mutex mutex;
+  std::function<void(const std::string&)> function;
 };
+LogListener& log_listener() {
+  static LogListener& listener = *new LogListener;
+  return listener;
+}
 
 void take_report(const plugrad_host*, plugrad_status status, const char* message) {
   Reports& reports = thread_reports();
@@ -16,9 +26,9 @@ void take_report(const plugrad_host*, plugrad_status status, const char* message
   reports.message = message ? message : "";
 }
 
-void take_log(const plugrad_host* host, uint32_t level, const char* message) {
-  if (static_cast<const VerboseHost*>(host)->verbose)
-    std::fprintf(stderr, "log %u: %s\n", level, message ? message : "(null)");
+void take_log(const plugrad_host*, uint32_t level, const char* message) {
+  const std::scoped_lock lock(log_listener().mutex);
+  if (log_listener().function) log_listener().function(std::to_string(level) + ": " + (message ? message : "(null)"));
 }
 
 const void* no_extension(const plugrad_host*, const char*) { return nullptr; }
@@ -30,12 +40,15 @@ Reports& thread_reports() {
   return reports;
 }
 
-const plugrad_host* make_host(bool verbose) {
-  static const VerboseHost quiet{
-      {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, take_report, take_log, no_extension}, false};
-  static const VerboseHost loud{
-      {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, take_report, take_log, no_extension}, true};
-  return verbose ? &loud : &quiet;
+const plugrad_host* make_host() {
+  static const plugrad_host host{sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts,
+                                 take_report,          take_log,         no_extension};
+  return &host;
+}
+
+void on_log(std::function<void(const std::string&)> listener) {
+  const std::scoped_lock lock(log_listener().mutex);
+  log_listener().function = std::move(listener);
 }
 
 const char* status_name(plugrad_status status) {
@@ -49,6 +62,19 @@ const char* status_name(plugrad_status status) {
     case PLUGRAD_DEVICE_LOST: return "DEVICE_LOST";
     case PLUGRAD_INTERNAL: return "INTERNAL";
     default: return "a status that does not exist";
+  }
+}
+
+std::string exception_text() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return std::string("an exception: ") + error.what();
+  } catch (...) {
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    const std::unique_ptr<char, void (*)(void*)> name(
+        type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr, std::free);
+    return std::string("a value of type ") + (name ? name.get() : "unknown");
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <plugrad/sdk/abi.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -21,8 +22,10 @@ struct Reports {
 };
 Reports& thread_reports();
 
-// A host of revision 0 that lives as long as the process. With verbose it prints the plugin's log to standard error.
-const plugrad_host* make_host(bool verbose);
+// A host of revision 0 that lives as long as the process.
+const plugrad_host* make_host();
+// Sets the function that gets the lines of the plugin's log, from any thread; an empty one drops them.
+void on_log(std::function<void(const std::string&)> listener);
 
 const char* status_name(plugrad_status status);
 
@@ -38,10 +41,19 @@ void begin_call();
 // Throws Breach if status is not OK and this thread reported nothing since begin_call.
 Outcome end_call(const char* what, plugrad_status status);
 
-// Calls function. Throws Breach if it returns a status other than OK without reporting a message first.
+// Describes the exception that is being handled.
+std::string exception_text();
+
+// Calls function. Throws Breach if it throws, or returns a status other than OK without reporting a message first.
 template <class F> Outcome attempt(const char* what, F function) {
   begin_call();
-  return end_call(what, function());
+  plugrad_status status;
+  try {
+    status = function();
+  } catch (...) {
+    throw Breach(std::string(what) + " threw " + exception_text());
+  }
+  return end_call(what, status);
 }
 
 }  // namespace plugrad::conformance

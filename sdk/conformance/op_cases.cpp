@@ -108,6 +108,10 @@ std::vector<Trial> trials_of(const Session& session, const Question& question, C
 void check_op(Session& session, Tally& tally, const OpInfo& op) {
   Queue queue = session.device.make_queue();
   for (const Question& plain : questions(op, kAll, kAll)) {
+    const bool wanted = session.settings.dtypes.empty() || std::ranges::any_of(plain.dtypes, [&](uint8_t dtype) {
+      return std::ranges::count(session.settings.dtypes, dtype) > 0;
+    });
+    if (!wanted) continue;
     for (const uint32_t flags : flags_of(plain)) {
       Question question = plain;
       question.flags = flags;
@@ -169,6 +173,9 @@ Cell check_cell(Session& session, Tally& tally, const Question& question, Column
   } catch (const Breach& breach) {
     tally.fail(title + ": " + breach.what());
   }
+  tally.decline(static_cast<uint64_t>(declined));
+  if (declined == total && column == Column::dense)
+    tally.fail(title + ": resolve returns a kernel, but run declines all " + std::to_string(total) + " problems");
   if (tally.failures()) return Cell::failed;
   if (!tally.cases()) return Cell::blank;
   return declined == total ? Cell::declined : Cell::ok;

@@ -1,5 +1,7 @@
 #include <sdk/conformance/plugin.hpp>
 
+#include <sdk/conformance/host.hpp>
+
 #include <dlfcn.h>
 #include <elf.h>
 
@@ -42,7 +44,12 @@ void require_agreement(const plugrad_backend* table, const std::string& source) 
 }
 
 Plugin first_call(plugrad_backend_entry entry, const std::string& source, const plugrad_host* host) {
-  Plugin plugin{source, entry, entry(host), {}, {}};
+  Plugin plugin{source, entry, nullptr, {}, {}};
+  try {
+    plugin.table = entry(host);
+  } catch (...) {
+    throw Breach("the entry function threw " + exception_text());
+  }
   require_agreement(plugin.table, source);
   plugin.first_seen = *plugin.table;
   return plugin;

@@ -22,7 +22,7 @@ struct Plugin {
   std::vector<std::string> exports;  // what the file exports; empty for a linked plugin
 };
 
-// Loads the file and never unloads it. Throws Unloadable.
+// Loads the file and never unloads it. Throws Unloadable, and Breach if its entry function throws.
 Plugin load_plugin(const std::string& path, const plugrad_host* host);
 // Does the same for a linked entry. Throws Unloadable.
 Plugin linked_plugin(plugrad_backend_entry entry, const std::string& source, const plugrad_host* host);

@@ -1,10 +1,16 @@
 // plugrad-conform: checks one plugin file against the contract.
-#include <sdk/conformance/running.hpp>
-#include <sdk/conformance/summary.hpp>
+#include <sdk/conformance/supervisor.hpp>
+#include <sdk/conformance/worker.hpp>
 
 #include <boost/program_options.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <sstream>
 
 namespace {
 
@@ -20,21 +26,37 @@ claims, in every dtype and class of layouts, against references in higher precis
 
 )";
 constexpr const char* kExamples = R"(
+The plugin runs in a process of its own. If it crashes, hangs, throws or ends that process, the case that ran fails, and the
+others run in another process. What the plugin prints, and what it changes in the process, is a failure as well.
+
 examples:
   plugrad-conform lib/plugrad/plugins-v0/libplugrad-backend-cpu.so
-  plugrad-conform --only EXP ./libplugrad-backend-mynpu.so      one op while you work on it
-  plugrad-conform --only memory. ./libplugrad-backend-mynpu.so  all cases whose name begins so
-  plugrad-conform --option threads=1 --device 1 --json FILE
+  plugrad-conform --only EXP,MATMUL --dtype f32 ./libplugrad-backend-mynpu.so   what you work on
+  plugrad-conform --only memory. ./libplugrad-backend-mynpu.so   all cases whose name begins so
+  plugrad-conform --option threads=1 --device 1 --jobs 4 --junit report.xml FILE
+  gdb --args plugrad-conform --in-process --only EXP FILE   in a debugger
 
 exit status: 0 all good, or no device and a reason; 1 failures; 2 bad usage, or a file that cannot be used
 )";
 
 struct Request {
-  std::string file;
+  std::string file, junit, skip;
+  std::vector<std::string> only;
   conformance::Settings settings;
-  bool json = false, help = false, list = false, kernels = false;
+  unsigned jobs = 1, deadline = 300;
+  bool json = false, help = false, list = false, kernels = false, in_process = false, worker = false;
   po::options_description shown{"options"};
 };
+
+std::vector<std::string> listed(const std::vector<std::string>& texts) {
+  std::vector<std::string> items;
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    for (std::string item; std::getline(in, item, ',');)
+      if (!item.empty()) items.push_back(item);
+  }
+  return items;
+}
 
 conformance::OptionList key_values(const std::vector<std::string>& texts) {
   conformance::OptionList list;
@@ -46,23 +68,40 @@ conformance::OptionList key_values(const std::vector<std::string>& texts) {
   return list;
 }
 
-Request parsed(int argc, char** argv) {
-  Request request;
-  std::vector<std::string> options;
+std::vector<uint8_t> dtypes_of(const std::vector<std::string>& labels) {
+  std::vector<uint8_t> dtypes;
+  for (const std::string& label : labels) {
+    const auto found = std::ranges::find_if(plugrad::kDTypes, [&](const auto& each) { return label == each.label; });
+    if (found == std::end(plugrad::kDTypes)) throw po::error("--dtype " + label + ": there is no such dtype");
+    dtypes.push_back(found->dtype);
+  }
+  return dtypes;
+}
+
+void parse(int argc, char** argv, Request& request) {
+  std::vector<std::string> options, only, dtypes;
   conformance::Settings& s = request.settings;
   request.shown.add_options()("help,h", po::bool_switch(&request.help), "show this help")(
       "list", po::bool_switch(&request.list), "list the cases")(
       "kernels", po::bool_switch(&request.kernels), "list the dtypes for which the plugin has a kernel, op by op")(
-      "json", po::bool_switch(&request.json), "print JSON")(
-      "only", po::value(&s.only)->value_name("NAME"),
-      "one op (EXP), one case (memory.alloc), or all with this prefix (stream.)")(
+      "json", po::bool_switch(&request.json), "print JSON")("junit", po::value(&request.junit)->value_name("FILE"),
+                                                            "also write JUnit's XML to this file")(
+      "only", po::value(&only)->value_name("NAME,..."),
+      "ops (EXP), cases (memory.alloc), or all cases with a prefix (stream.)")(
+      "dtype", po::value(&dtypes)->value_name("NAME,..."), "of the ops' cases only those with these dtypes (f32,bf16)")(
+      "skip", po::value(&request.skip)->value_name("FILE"),
+      "names of cases that are known to fail, one in each line; one that does not fail is a failure")(
       "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
       "device", po::value(&s.device)->value_name("N"), "the number of the device (0)")(
       "option", po::value(&options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
-      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
+      "jobs", po::value(&request.jobs)->value_name("N"), "processes at a time (1)")(
+      "deadline", po::value(&request.deadline)->value_name("SECONDS"),
+      "how long a check may take until it counts as hanging (300)")("require-tier0", po::bool_switch(&s.require_tier0),
+                                                                    "fail on missing ops of tier 0")(
+      "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
   po::options_description all;
-  all.add(request.shown).add_options()("file", po::value(&request.file));
+  all.add(request.shown).add_options()("file", po::value(&request.file))("worker", po::bool_switch(&request.worker));
   po::positional_options_description positional;
   positional.add("file", 1);
   po::variables_map values;
@@ -70,98 +109,189 @@ Request parsed(int argc, char** argv) {
   po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
   po::notify(values);
   s.options = key_values(options);
+  s.dtypes = dtypes_of(listed(dtypes));
+  request.only = listed(only);
+  if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
+  if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
-  return request;
 }
 
-bool selected(const conformance::Case& one, const std::string& only) {
-  return only.empty() || one.name == only || one.name == "op." + only || (only.back() == '.' && one.name.starts_with(only));
+bool matches(const std::string& name, const std::string& wanted) {
+  return name == wanted || name == "op." + wanted || (wanted.back() == '.' && name.starts_with(wanted));
 }
 
-void write(const conformance::Summary& summary, bool json) {
-  if (json)
+// The numbers of the cases to run. Throws for a name that no case has.
+std::vector<size_t> selected(const std::vector<std::string>& only) {
+  const auto& all = conformance::all_cases();
+  for (const std::string& wanted : only)
+    if (std::ranges::none_of(all, [&](const conformance::Case& one) { return matches(one.name, wanted); }))
+      throw po::error("--only " + wanted + ": no case has that name; --list shows them");
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (only.empty() || std::ranges::any_of(only, [&](const std::string& wanted) { return matches(all[i].name, wanted); }))
+      numbers.push_back(i);
+  return numbers;
+}
+
+std::string quoted_for_shell(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,+:";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The command that runs one case again, without the case's name.
+std::string again(const Request& request) {
+  std::string command = "plugrad-conform " + quoted_for_shell(request.file);
+  const conformance::Settings& s = request.settings;
+  if (s.seed != 1) command += " --seed " + std::to_string(s.seed);
+  if (s.device) command += " --device " + std::to_string(s.device);
+  for (const auto& [key, value] : s.options) command += " --option " + quoted_for_shell(key + "=" + value);
+  return command;
+}
+
+// Runs all in this process.
+conformance::Summary run_here(const Request& request, const std::vector<size_t>& cases) {
+  conformance::Summary summary;
+  conformance::Message last{};
+  conformance::Worker worker(request.file, request.settings, [&](const conformance::Message& message) {
+    if (message.kind == conformance::Say::log && request.settings.verbose) std::cerr << "log: " << message.fields[0] << "\n";
+    if (message.kind != conformance::Say::log && message.kind != conformance::Say::running &&
+        message.kind != conformance::Say::changed)
+      last = message;
+  });
+  if (last.kind == conformance::Say::unusable) throw conformance::Unloadable(last.fields.at(0));
+  if (last.kind == conformance::Say::breach) throw conformance::Breach(last.fields.at(0));
+  summary.backend = last.fields.at(0);
+  summary.version = last.fields.at(1);
+  (worker.is_ready() ? summary.device : summary.no_device) = last.fields.at(2);
+  for (const size_t number : worker.is_ready() ? cases : std::vector<size_t>()) {
+    worker.run(conformance::all_cases()[number]);
+    conformance::Result result = conformance::result_in(last);
+    std::ranges::move(result.matrix, std::back_inserter(summary.matrix));
+    summary.found.push_back({conformance::all_cases()[number].name, std::move(result), false});
+  }
+  if (!worker.is_ready()) return summary;
+  worker.tell_missing();
+  summary.missing_of_tier0 = last.fields;
+  return summary;
+}
+
+// The names in a file, without comments.
+std::vector<std::string> names_in(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw po::error("--skip " + path + ": cannot be read");
+  std::vector<std::string> names;
+  for (std::string line; std::getline(in, line);) {
+    line = line.substr(0, line.find('#'));
+    const size_t end = line.find_last_not_of(" \t\r");
+    if (end != line.npos) names.push_back(line.substr(line.find_first_not_of(" \t"), end + 1));
+  }
+  return names;
+}
+
+// Marks the failures that the user expects. What is expected and does not fail is a failure itself.
+void expect_failures(conformance::Summary& summary, const std::vector<std::string>& names) {
+  std::vector<std::string> stale;
+  for (const std::string& name : names) {
+    bool ran = false, fails = false;
+    for (conformance::Found& found : summary.found) {
+      if (!matches(found.name, name)) continue;
+      ran = true;
+      found.expected = found.result.failures > 0;
+      fails |= found.expected;
+    }
+    if (ran && !fails) stale.push_back(name + " does not fail any more: remove it from the file of --skip");
+  }
+  if (!stale.empty()) summary.found.push_back({"skip", {1, stale.size(), 0, stale, {}, {}}, false});
+}
+
+void require_tier0(conformance::Summary& summary) {
+  const std::vector<std::string>& missing = summary.missing_of_tier0;
+  conformance::Result result{1, missing.size(), 0, {}, {}, {}};
+  for (const std::string& question : missing) result.lines.push_back(question + " is missing");
+  summary.found.push_back({"tier0", std::move(result), false});
+}
+
+conformance::Plan plan_of(const Request& request, const std::vector<std::string>& words) {
+  conformance::Plan plan;
+  plan.worker = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  plan.worker.insert(plan.worker.end(), words.begin(), words.end());
+  plan.worker.emplace_back("--worker");
+  plan.deadline = std::chrono::seconds(request.deadline);
+  plan.jobs = request.jobs;
+  plan.verbose = request.settings.verbose;
+  plan.progress = isatty(STDERR_FILENO);
+  return plan;
+}
+
+void write(const conformance::Summary& summary, const Request& request) {
+  if (!request.junit.empty()) {
+    std::ofstream out(request.junit);
+    write_junit(out, summary);
+    if (!out.flush()) throw std::runtime_error("--junit " + request.junit + ": cannot be written");
+  }
+  if (request.json)
     write_json(std::cout, summary);
   else
     write_text(std::cout, summary);
-  std::cout.flush();  // leak checkers and a plugin's own threads may end the process before its regular flush
+  if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
 }
 
-void run_cases(conformance::Session& session, conformance::Summary& summary) {
-  const conformance::Settings& settings = session.settings;
-  for (const conformance::Case& one : conformance::all_cases()) {
-    if (!selected(one, settings.only)) continue;
-    conformance::Found& found = summary.found.emplace_back(one.name, settings.verbose ? 1000 : 20);
-    run_case(one, session, found.tally);
+int check(const Request& request, const std::vector<std::string>& words) {
+  conformance::Plan plan = plan_of(request, words);
+  plan.cases = selected(request.only);
+  if (request.kernels) {
+    std::cout << listed_kernels(plan);
+    return kGood;
   }
-  if (!summary.whole) return;
-  summary.missing_of_tier0 = missing_of_tier0(session);
-  if (!settings.require_tier0) return;
-  conformance::Found& found = summary.found.emplace_back("tier0", 1000);
-  for (const std::string& question : summary.missing_of_tier0) found.tally.fail(question + " is missing");
+  const std::vector<std::string> expected = request.skip.empty() ? std::vector<std::string>() : names_in(request.skip);
+  const bool whole = request.only.empty() && request.settings.dtypes.empty();
+  conformance::Summary summary = request.in_process ? run_here(request, plan.cases) : supervised(plan, whole);
+  summary.whole = whole;
+  summary.plugin = request.file;
+  summary.command = again(request);
+  if (whole && request.settings.require_tier0 && !summary.device.empty()) require_tier0(summary);
+  expect_failures(summary, expected);
+  write(summary, request);
+  return summary.failures() ? kFailed : kGood;
 }
 
-int check(const Request& request) {
-  const conformance::Settings& settings = request.settings;
-  const plugrad_host* host = conformance::make_host(settings.verbose);
-  const conformance::Plugin plugin = conformance::load_plugin(request.file, host);
-  const plugrad_backend& table = *plugin.table;
+// What went wrong before the first case, in the form that was asked for.
+int fail(const Request& request, const std::string& why) {
   conformance::Summary summary;
   summary.plugin = request.file;
-  summary.backend = table.name ? table.name : "";
-  summary.version = table.version ? table.version : "";
-  summary.whole = settings.only.empty();
-  if (!table.count || !table.open || !table.resolve)
-    throw conformance::Unloadable(request.file + ": count, open or resolve is null in the table");
-  const conformance::Counted counted = count_devices(plugin, host);
-  if (!counted.outcome.ok()) throw conformance::Breach("count returned " + counted.outcome.text());
-  if (counted.devices == 0) {
-    if (counted.reason.empty())
-      throw conformance::Breach("count returned 0 devices without a reason: report one with PLUGRAD_OK");
-    summary.no_device = counted.reason;
-    write(summary, request.json);
-    return kGood;
-  }
-  if (settings.device >= counted.devices)
-    throw conformance::Unloadable("--device " + std::to_string(settings.device) + ": the plugin has " +
-                                  std::to_string(counted.devices) + " devices, numbered from 0");
-  conformance::Device device(plugin.table, host, settings.device, settings.options);
-  conformance::Session session{plugin, host, settings, counted.devices, device};
-  summary.session = &session;
-  summary.device = std::string(device.info().name) + (device.host_memory() ? ", host memory" : "") +
-                   (device.async() ? ", streams" : "") + ", alignment " + std::to_string(device.info().alignment);
-  conformance::report_crashes();
-  if (request.kernels) {
-    write_kernels(std::cout, session);
-    return kGood;
-  }
-  run_cases(session, summary);
-  write(summary, request.json);
-  return summary.failures() ? kFailed : kGood;
+  summary.device = "not opened";
+  summary.command = again(request);
+  summary.whole = false;
+  summary.found.push_back({"process.load", {1, 1, 0, {why}, {}, {}}, false});
+  write(summary, request);
+  return kFailed;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  Request request;
   try {
-    const Request request = parsed(argc, argv);
+    parse(argc, argv, request);
     if (request.help) {
       std::cout << kUsage << request.shown << kExamples;
       return kGood;
     }
-    const std::string& only = request.settings.only;
-    bool any = false;
-    for (const conformance::Case& one : conformance::all_cases()) any = any || selected(one, only);
-    if (!any) throw po::error("--only " + only + ": no case has that name; --list shows them");
-    if (!request.list) return check(request);
-    for (const conformance::Case& one : conformance::all_cases())
-      if (selected(one, only)) std::cout << one.name << "\n";
+    if (request.worker) {
+      conformance::serve(request.file, request.settings);
+      return kGood;
+    }
+    if (!request.list) return check(request, {argv + 1, argv + argc});
+    for (const size_t number : selected(request.only)) std::cout << conformance::all_cases()[number].name << "\n";
     return kGood;
   } catch (const po::error& error) {
     std::cerr << "plugrad-conform: " << error.what() << "; see --help\n";
     return kUnusable;
   } catch (const conformance::Breach& breach) {
-    std::cout << "FAIL " << breach.what() << "\n";
-    return kFailed;
+    return fail(request, breach.what());
   } catch (const std::exception& error) {
     std::cerr << "plugrad-conform: " << error.what() << "\n";
     return kUnusable;

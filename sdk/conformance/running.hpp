@@ -1,13 +1,13 @@
-// Remembers the running check, so that the program can name it if the plugin crashes.
+// The check that runs, for whoever has to name it when the plugin crashes or hangs.
 #pragma once
+#include <functional>
 #include <string>
 
 namespace plugrad::conformance {
 
-// Stores the name of the check that starts now. One thread at a time.
+// Says that a check starts now. One thread at a time.
 void note_running(const std::string& what);
-// From now on, a signal that would end the process silently first prints a line that names the running check, and ends the
-// process with status 1. Sanitizers keep their own reports.
-void report_crashes();
+// Sets the function that note_running calls; an empty one ends that.
+void on_running(std::function<void(const std::string&)> listener);
 
 }  // namespace plugrad::conformance

@@ -14,7 +14,7 @@ struct Settings {
   uint64_t seed = 1;
   uint32_t device = 0;
   OptionList options;
-  std::string only;  // a case, or an op
+  std::vector<uint8_t> dtypes;  // of ops' cases only those with one of these; all if empty
   bool require_tier0 = false, verbose = false;
 };
 

@@ -75,53 +75,74 @@ std::string json_row(const MatrixRow& row) {
 }
 
 std::string json_case(const Found& found) {
-  return "\n    {\"name\": " + quoted(found.name) + ", \"cases\": " + std::to_string(found.tally.cases()) +
-         ", \"failures\": " + std::to_string(found.tally.failures()) +
-         ", \"lines\": " + json_list(found.tally.lines(), quoted) +
-         ", \"skipped\": " + json_list(found.tally.skips(), quoted) + "}";
+  const Result& result = found.result;
+  return "\n    {\"name\": " + quoted(found.name) + ", \"cases\": " + std::to_string(result.cases) +
+         ", \"failures\": " + std::to_string(result.failures) + ", \"expected\": " + (found.expected ? "true" : "false") +
+         ", \"declined\": " + std::to_string(result.declined) + ", \"lines\": " + json_list(result.lines, quoted) +
+         ", \"skipped\": " + json_list(result.skips, quoted) + "}";
 }
 
 void write_case(std::ostream& out, const Found& found) {
-  const Tally& tally = found.tally;
-  const bool silent = found.name.starts_with("op.") && !tally.cases() && !tally.failures();
+  const Result& result = found.result;
+  const bool silent = found.name.starts_with("op.") && !result.cases && !result.failures;
   if (silent) return;
-  out << std::left << std::setw(28) << found.name << std::right << std::setw(8) << tally.cases() << " cases  ";
-  out << (tally.failures() ? "FAIL" : tally.cases() ? "ok" : "skipped");
-  for (const std::string& reason : tally.skips()) out << ": " << reason;
+  out << std::left << std::setw(28) << found.name << std::right << std::setw(8) << result.cases << " cases  ";
+  out << (found.expected ? "fails as expected" : result.failures ? "FAIL" : result.cases ? "ok" : "skipped");
+  if (result.declined) out << ", " << result.declined << " declined at run";
+  for (const std::string& reason : result.skips) out << ": " << reason;
   out << "\n";
 }
 
 void write_failures(std::ostream& out, const Summary& summary) {
   for (const Found& found : summary.found) {
-    for (const std::string& line : found.tally.lines()) out << "FAIL " << found.name << ": " << line << "\n";
-    const uint64_t more = found.tally.failures() - found.tally.lines().size();
+    if (found.expected || !found.result.failures) continue;
+    for (const std::string& line : found.result.lines) out << "FAIL " << found.name << ": " << line << "\n";
+    const uint64_t more = found.result.failures - found.result.lines.size();
     if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
+    if (!found.name.starts_with("process.")) out << "  again: " << summary.command << " --only " << found.name << "\n";
   }
+}
+
+std::string xml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
+  }
+  return escaped;
 }
 
 }  // namespace
 
 uint64_t Summary::cases() const {
   uint64_t sum = 0;
-  for (const Found& one : found) sum += one.tally.cases();
+  for (const Found& one : found) sum += one.result.cases;
   return sum;
 }
 
 uint64_t Summary::failures() const {
   uint64_t sum = 0;
-  for (const Found& one : found) sum += one.tally.failures();
+  for (const Found& one : found) sum += one.expected ? 0 : one.result.failures;
   return sum;
 }
 
 void write_text(std::ostream& out, const Summary& summary) {
   out << summary.plugin << ": backend '" << summary.backend << "' " << summary.version << "\n";
-  if (!summary.session) {
+  if (summary.device.empty()) {
     out << "loads, but has no device: " << summary.no_device << "\n";
     return;
   }
   out << "device: " << summary.device << "\n\n";
   for (const Found& found : summary.found) write_case(out, found);
-  write_matrix(out, summary.session->matrix);
+  write_matrix(out, summary.matrix);
   if (summary.whole) {
     const std::vector<std::string>& missing = summary.missing_of_tier0;
     out << "tier 0: " << (missing.empty() ? "complete" : std::to_string(missing.size()) + " missing:") << "\n";
@@ -134,14 +155,34 @@ void write_text(std::ostream& out, const Summary& summary) {
 void write_json(std::ostream& out, const Summary& summary) {
   out << "{\n  \"plugin\": " << quoted(summary.plugin) << ",\n  \"backend\": " << quoted(summary.backend)
       << ",\n  \"version\": " << quoted(summary.version) << ",\n";
-  if (!summary.session) {
+  if (summary.device.empty()) {
     out << "  \"device\": null,\n  \"reason\": " << quoted(summary.no_device) << ",\n";
   } else {
     out << "  \"device\": " << quoted(summary.device) << ",\n  \"checks\": " << json_list(summary.found, json_case)
-        << ",\n  \"matrix\": " << json_list(summary.session->matrix, json_row)
+        << ",\n  \"matrix\": " << json_list(summary.matrix, json_row)
         << ",\n  \"missing_of_tier0\": " << json_list(summary.missing_of_tier0, quoted) << ",\n";
   }
   out << "  \"cases\": " << summary.cases() << ",\n  \"failures\": " << summary.failures() << "\n}\n";
+}
+
+void write_junit(std::ostream& out, const Summary& summary) {
+  const auto failed = std::ranges::count_if(summary.found, [](const Found& f) { return f.result.failures && !f.expected; });
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"plugrad-conform " << xml(summary.backend)
+      << "\" tests=\"" << summary.found.size() << "\" failures=\"" << failed << "\">\n";
+  for (const Found& found : summary.found) {
+    const Result& result = found.result;
+    out << "  <testcase classname=\"" << xml(summary.backend) << "\" name=\"" << xml(found.name) << "\">";
+    if (result.failures && !found.expected) {
+      out << "<failure message=\"" << result.failures << " failures\">";
+      for (const std::string& line : result.lines) out << xml(line) << "\n";
+      out << "</failure>";
+    } else if (found.expected || !result.cases) {
+      out << "<skipped message=\""
+          << (found.expected ? "fails as expected" : xml(result.skips.empty() ? "not claimed" : result.skips[0])) << "\"/>";
+    }
+    out << "</testcase>\n";
+  }
+  out << "</testsuite>\n";
 }
 
 }  // namespace plugrad::conformance

@@ -1,6 +1,6 @@
-// The results of a run, as text and as JSON.
+// The results of a run, as text, as JSON and as JUnit's XML.
 #pragma once
-#include <sdk/conformance/session.hpp>
+#include <sdk/conformance/result.hpp>
 
 #include <deque>
 #include <ostream>
@@ -9,23 +9,26 @@ namespace plugrad::conformance {
 
 struct Found {
   std::string name;
-  Tally tally;
-  Found(std::string case_name, size_t lines_kept) : name(std::move(case_name)), tally(lines_kept) {}
+  Result result;
+  bool expected = false;  // it fails as the user said it would
 };
 
 struct Summary {
   std::string plugin, backend, version, device;
-  std::string no_device;  // the reason why there is no device
-  const Session* session = nullptr;
+  std::string no_device;    // the reason why there is no device
+  std::string command;      // runs one case again, with the case's name at its end
   std::deque<Found> found;  // one per case that ran
+  std::vector<MatrixRow> matrix;
   std::vector<std::string> missing_of_tier0;
   bool whole = true;  // whether all cases ran
 
   uint64_t cases() const;
-  uint64_t failures() const;
+  uint64_t failures() const;  // those that the user expects do not count
 };
 
 void write_text(std::ostream& out, const Summary& summary);
 void write_json(std::ostream& out, const Summary& summary);
+// As JUnit's XML, which CI systems read: one test case for each case.
+void write_junit(std::ostream& out, const Summary& summary);
 
 }  // namespace plugrad::conformance

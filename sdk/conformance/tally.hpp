@@ -26,10 +26,16 @@ class Tally {
     const std::scoped_lock lock(mutex_);
     note(line);
   }
+  // Counts problems that run declined, although resolve returned a kernel.
+  void decline(uint64_t problems) {
+    const std::scoped_lock lock(mutex_);
+    declined_ += problems;
+  }
   // Adds the results of another tally.
   void absorb(const Tally& other) {
     const std::scoped_lock lock(mutex_);
     cases_ += other.cases_;
+    declined_ += other.declined_;
     for (const std::string& line : other.lines_) note(line);
     failures_ += other.failures_ - other.lines_.size();
     skips_.insert(skips_.end(), other.skips_.begin(), other.skips_.end());
@@ -43,6 +49,7 @@ class Tally {
   // Read these only after other threads have stopped counting.
   uint64_t cases() const { return cases_; }
   uint64_t failures() const { return failures_; }
+  uint64_t declined() const { return declined_; }
   const std::vector<std::string>& lines() const { return lines_; }
   const std::vector<std::string>& skips() const { return skips_; }
 
@@ -52,7 +59,7 @@ class Tally {
   }
   std::mutex mutex_;
   size_t lines_kept_;
-  uint64_t cases_ = 0, failures_ = 0;
+  uint64_t cases_ = 0, failures_ = 0, declined_ = 0;
   std::vector<std::string> lines_, skips_;
 };
 

@@ -35,6 +35,7 @@ enum class Bug {
   foreign_hash,
   bad_name,
   crashes,
+  declines,
 };
 constexpr const char* kBugNames[] = {"sound",
                                      "wrong_exp",
@@ -59,9 +60,10 @@ constexpr const char* kBugNames[] = {"sound",
                                      "silent_no_device",
                                      "foreign_hash",
                                      "bad_name",
-                                     "crashes"};
+                                     "crashes",
+                                     "declines"};
 
-static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::crashes) + 1);
+static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::declines) + 1);
 
 Bug chosen() {
   const char* name = std::getenv("PLUGRAD_BUG");
@@ -91,6 +93,7 @@ template <class T, auto Function> void unary(const Call& call) {
   if (kBug == Bug::past_end && call.out().layout == 0) data<T>(call.out())[call.out().count] = T(1);
 }
 template <auto Function> void binary(const Call& call) {
+  if (kBug == Bug::declines) throw BackendError(PLUGRAD_UNSUPPORTED, "not today");
   for (int64_t i = 0; i < call.out().count; ++i)
     at<float>(call.out(), i) = Function(value_at<float>(call.in(0), i), value_at<float>(call.in(1), i));
   if (kBug == Bug::changes_input && !is_immediate(call.in(1))) at<float>(call.in(1), 0) += 1;

@@ -42,7 +42,7 @@ class LinkedCase : public testing::Test {
   LinkedCase(const Linked& linked, const Case& one) : linked_(linked), case_(one) {}
 
   void TestBody() override {
-    const plugrad_host* host = make_host(false);
+    const plugrad_host* host = make_host();
     const Plugin plugin = linked_plugin(linked_.entry, linked_.name, host);
     const Counted counted = count_devices(plugin, host);
     ASSERT_TRUE(counted.outcome.ok()) << counted.outcome.text();

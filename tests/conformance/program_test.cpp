@@ -30,6 +30,16 @@ Said with_bug(const std::string& bug, std::vector<std::string> arguments, const 
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Expects one line with the reason, and status 2.
+void expect_refused(const std::vector<std::string>& arguments, const std::string& reason) {
+  std::vector<std::string> line = {kProgram};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  const Said said = run_program(line);
+  EXPECT_EQ(said.status, 2) << said.text;
+  EXPECT_TRUE(contains(said.text, reason)) << "expected: " << reason << "\n" << said.text;
+  EXPECT_EQ(std::count(said.text.begin(), said.text.end(), '\n'), 1) << said.text;
+}
+
 struct Planted {
   const char* bug;
   const char* only;  // the case that finds it, so that the others need not run
@@ -66,9 +76,147 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"unknown_dtype", "contract.unknown_questions", "resolve returned a kernel for dtype 200"},
         Planted{"keeps_attributes", "GATHER", "GATHER f32,f32,i64 [dense]"},
         Planted{"silent_no_device", "contract.table", "0 devices without a reason"},
-        Planted{"crashes", "EXP", "FAIL op.EXP f32,f32 [dense]: the process was ended by SIGSEGV"},
+        Planted{"crashes", "EXP", "FAIL op.EXP: the process crashed with SIGSEGV in op.EXP f32,f32 [dense]"},
         Planted{"bad_name", "contract.name", "the name 'Faulty One' does not match"}),
     [](const auto& row) { return std::string(row.param.bug); });
+
+// --- What the process that runs a plugin must survive.
+
+struct Harm {
+  const char* what;  // PLUGRAD_HOSTILE
+  const char* only;
+  const char* line;
+};
+
+void PrintTo(const Harm& harm, std::ostream* out) { *out << harm.what; }
+
+class Hostile : public testing::TestWithParam<Harm> {};
+
+TEST_P(Hostile, IsAFailureThatNamesTheCaseAndNeverTheEnd) {
+  if (plugrad::conformance::kSanitized) GTEST_SKIP() << "sanitizers report crashes themselves";
+  const Said said = run_program({"env", "PLUGRAD_HOSTILE=" + std::string(GetParam().what), kProgram, "--deadline", "2",
+                                 "--only", GetParam().only, PLUGRAD_HOSTILE_PLUGIN});
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_TRUE(contains(said.text, GetParam().line)) << "expected: " << GetParam().line << "\n" << said.text;
+  EXPECT_TRUE(contains(said.text, " failures\n")) << said.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conform, Hostile,
+    testing::Values(Harm{"abort@constructor", "contract.table", "process crashed with SIGABRT in loading"},
+                    Harm{"exit0@constructor", "contract.table", "process ended the process with status 0 in loading"},
+                    Harm{"sleep@constructor", "contract.table", "gave no sign of life for 2 s in loading"},
+                    Harm{"throw_int@entry", "contract.table", "the entry function threw a value of type int"},
+                    Harm{"throw_error@entry", "contract.table", "the entry function threw an exception: the machine"},
+                    Harm{"exit0@entry", "contract.table", "with status 0 in loading"},
+                    Harm{"segfault@count", "contract.table", "crashed with SIGSEGV in count"},
+                    Harm{"throw_error@count", "contract.table", "count threw an exception: the machine is on fire"},
+                    Harm{"exit3@count", "contract.table", "with status 3 in count"},
+                    Harm{"deaf_loop@count", "contract.table", "gave no sign of life for 2 s in count"},
+                    Harm{"abort@open", "contract.table", "crashed with SIGABRT in open"},
+                    Harm{"exit0@open", "contract.table", "with status 0 in open"},
+                    Harm{"throw_int@open", "contract.table", "open threw a value of type int"},
+                    Harm{"throw_error@alloc", "memory.alloc", "alloc threw an exception"},
+                    Harm{"segfault@alloc", "memory.alloc", "FAIL memory.alloc: the process crashed with SIGSEGV"},
+                    Harm{"exit0@run", "ADD", "FAIL op.ADD: the process ended the process with status 0 in op.ADD"},
+                    Harm{"_exit0@run", "ADD", "FAIL op.ADD: the process ended the process with status 0 in op.ADD"},
+                    Harm{"quick_exit@run", "ADD", "with status 0 in op.ADD"},
+                    Harm{"abort@run", "ADD", "crashed with SIGABRT in op.ADD f32,f32,f32 [dense]"},
+                    Harm{"overflow@run", "ADD", "crashed with SIGSEGV in op.ADD f32,f32,f32 [dense]"},
+                    Harm{"kill@run", "ADD", "crashed with SIGKILL in op.ADD"},
+                    Harm{"terminate@run", "ADD", "crashed with SIGTERM in op.ADD"},
+                    Harm{"crash_later@run", "ADD", "crashed with SIGABRT"},
+                    Harm{"throw_int@run", "ADD", "run threw a value of type int"},
+                    Harm{"throw_error@run", "ADD", "run threw an exception: the machine is on fire"},
+                    Harm{"throw_error@resolve", "ADD", "threw an exception: the machine is on fire"},
+                    Harm{"throw_int@workspace", "ADD", "threw a value of type int"},
+                    Harm{"sleep@run", "ADD", "FAIL op.ADD: the process gave no sign of life for 2 s in op.ADD"},
+                    Harm{"loop@run", "ADD", "gave no sign of life for 2 s in op.ADD"},
+                    Harm{"deaf_loop@run", "ADD", "gave no sign of life for 2 s in op.ADD"},
+                    Harm{"stop@run", "ADD", "gave no sign of life for 2 s in op.ADD"},
+                    Harm{"flood_stdout@run", "ADD", "FAIL process.output: op.ADD: the plugin printed 'xxxx"},
+                    Harm{"flood_stderr@run", "ADD", "FAIL process.output: op.ADD: the plugin printed 'xxxx"},
+                    Harm{"handler@run", "ADD", "FAIL process.state: op.ADD: the plugin changed the handler of SIGSEGV"},
+                    Harm{"interrupt@run", "ADD", "the plugin changed the handler of SIGINT"},
+                    Harm{"rounding@run", "ADD", "the plugin changed the rounding mode"},
+                    Harm{"flush@run", "ADD", "the plugin changed the floating-point mode"},
+                    Harm{"mask@run", "ADD", "the plugin changed the signal mask"},
+                    Harm{"umask@run", "ADD", "the plugin changed the umask"},
+                    Harm{"locale@run", "ADD", "the plugin changed the locale"},
+                    Harm{"directory@run", "ADD", "the plugin changed the current directory"},
+                    Harm{"abort@destructor", "contract.table", "FAIL process.end: the process crashed with SIGABRT in exit"},
+                    Harm{"sleep@destructor", "contract.table", "FAIL process.end: the process gave no sign of life"}),
+    [](const auto& row) {
+      std::string name = row.param.what;
+      std::ranges::replace(name, '@', '_');
+      return name;
+    });
+
+TEST(Conform, GoesOnAfterACrash) {
+  if (plugrad::conformance::kSanitized) GTEST_SKIP() << "sanitizers report crashes themselves";
+  for (const char* jobs : {"1", "3"}) {
+    const Said said = with_bug("crashes", {"--only", "EXP,ADD,MAXIMUM", "--json", "--jobs", jobs});
+    EXPECT_EQ(said.status, 1) << said.text;
+    EXPECT_TRUE(contains(said.text, R"("name": "op.EXP", "cases": 1, "failures": 1)")) << said.text;
+    EXPECT_TRUE(contains(said.text, R"("op": "ADD")")) << said.text;
+    EXPECT_TRUE(contains(said.text, R"("op": "MAXIMUM")")) << said.text;
+  }
+}
+
+TEST(Conform, RunsCasesInSeveralProcesses) {
+  const Said one = with_bug("sound", {}), three = with_bug("sound", {"--jobs", "3"});
+  EXPECT_EQ(three.status, 0) << three.text;
+  EXPECT_EQ(one.text, three.text);
+}
+
+TEST(Conform, RunsInItsOwnProcessForADebugger) {
+  const Said said = with_bug("wrong_exp", {"--in-process", "--only", "EXP"});
+  EXPECT_EQ(said.status, 1);
+  EXPECT_TRUE(contains(said.text, "FAIL op.EXP: EXP f32,f32 [dense]")) << said.text;
+}
+
+TEST(Conform, PrintsTheCommandThatShowsAFailureAgain) {
+  const Said said = with_bug("wrong_exp", {"--only", "EXP", "--seed", "7"});
+  EXPECT_TRUE(contains(said.text, "again: plugrad-conform " + kFaulty + " --seed 7 --only op.EXP\n")) << said.text;
+}
+
+TEST(Conform, TakesCasesByDtype) {
+  const Said said = with_bug("sound", {"--only", "EXP,ADD", "--dtype", "f64"});
+  EXPECT_EQ(said.status, 0) << said.text;
+  EXPECT_FALSE(contains(said.text, "f32,f32")) << said.text;
+  expect_refused({"--dtype", "f33", kFaulty}, "--dtype f33: there is no such dtype");
+}
+
+TEST(Conform, WritesJUnit) {
+  const std::string file = (fs::temp_directory_path() / ("conform-" + std::to_string(getpid()) + ".xml")).string();
+  with_bug("wrong_exp", {"--only", "EXP,ADD,MATMUL", "--junit", file});
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  fs::remove(file);
+  EXPECT_TRUE(contains(text, "tests=\"6\" failures=\"1\"")) << text;
+  EXPECT_TRUE(contains(text, "name=\"op.EXP\"><failure message=")) << text;
+  EXPECT_TRUE(contains(text, "name=\"op.ADD\"></testcase>")) << text;
+  EXPECT_TRUE(contains(text, "name=\"op.MATMUL\"><skipped")) << text;
+}
+
+TEST(Conform, KnowsFailuresThatAreExpected) {
+  const std::string file = (fs::temp_directory_path() / ("conform-" + std::to_string(getpid()) + ".txt")).string();
+  std::ofstream(file) << "# known\nop.EXP   # wrong in the last bits\n";
+  const Said known = with_bug("wrong_exp", {"--only", "EXP,ADD", "--skip", file});
+  EXPECT_EQ(known.status, 0) << known.text;
+  EXPECT_TRUE(contains(known.text, "fails as expected")) << known.text;
+  const Said stale = with_bug("sound", {"--only", "EXP,ADD", "--skip", file});
+  EXPECT_EQ(stale.status, 1) << stale.text;
+  EXPECT_TRUE(contains(stale.text, "op.EXP does not fail any more")) << stale.text;
+  fs::remove(file);
+  expect_refused({"--skip", file, kFaulty}, "cannot be read");
+}
+
+TEST(Conform, FindsAKernelThatDeclinesAll) {
+  const Said said = with_bug("declines", {"--only", "ADD"});
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_TRUE(contains(said.text, "resolve returns a kernel, but run declines all")) << said.text;
+}
 
 class PlantedStreamBug : public testing::TestWithParam<Planted> {};
 
@@ -153,16 +301,6 @@ TEST(Conform, ShowsHelpWithExamples) {
   const Said said = run_program({kProgram, "--help"});
   EXPECT_EQ(said.status, 0);
   EXPECT_TRUE(contains(said.text, "examples:") && contains(said.text, "--require-tier0")) << said.text;
-}
-
-// Expects one line with the reason, and status 2.
-void expect_refused(const std::vector<std::string>& arguments, const std::string& reason) {
-  std::vector<std::string> line = {kProgram};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  const Said said = run_program(line);
-  EXPECT_EQ(said.status, 2) << said.text;
-  EXPECT_TRUE(contains(said.text, reason)) << "expected: " << reason << "\n" << said.text;
-  EXPECT_EQ(std::count(said.text.begin(), said.text.end(), '\n'), 1) << said.text;
 }
 
 TEST(Conform, RefusesBadUsage) {

@@ -38,15 +38,16 @@ STANDARD = {"c", "c++"}
 MACHINE = STANDARD | {"system"}
 SDK = ["sdk/include"]
 PUBLIC = SDK + ["core/*/public"]
-TESTED = PUBLIC + ["tests", "tests/*", "tools", "sdk/conformance", "backends/*/public", "plugins/*/public"]
+TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "backends/*/public", "plugins/*/public"]
 
 # A folder, the folders of ours that it may include, and the external headers. The first row that matches a file counts.
 # X/public is an include directory of X, X/inner the rest of X. {0} and {1} are what the row's stars matched.
 RULES = [
     ("sdk/include", SDK, STANDARD),
-    ("sdk/conformance", PUBLIC + ["sdk/conformance"], MACHINE | {"program_options"}),
+    ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options"}),
     ("core/all", PUBLIC, set()),
-    ("core/runtime", SDK + ["core/runtime/*"], MACHINE | {"dll"}),
+    ("process", ["process"], MACHINE),
+    ("core/runtime", SDK + ["core/runtime/*", "process"], MACHINE | {"dll"}),
     ("core/probe", SDK + ["core/runtime/inner"], MACHINE),
     ("core/tensor", SDK + ["core/runtime/*", "core/tensor/*"], STANDARD),
     ("core/autograd", SDK + ["core/runtime/*", "core/tensor/*", "core/autograd/*"], STANDARD),
@@ -90,7 +91,7 @@ def place(path):
         return f"core/{parts[3]}/public"
     if parts[0] in ("core", "backends", "plugins") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}/" + ("public" if parts[2] == "include" else "inner")
-    if parts[0] in ("tools", "bench", "python") or parts[0] == "tests" and len(parts) == 2:
+    if parts[0] in ("tools", "bench", "python", "process") or parts[0] == "tests" and len(parts) == 2:
         return parts[0]
     if parts[0] in ("sdk", "tests", "examples") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}"
@@ -134,7 +135,8 @@ def check_include(root, roots, file, rule, name, quoted):
         folder = place(target)
         allowed = folder is not None and any(fnmatchcase(folder, p) for p in ours)
         return None if allowed else f"is {folder or target}; allowed of ours: {', '.join(ours)}"
-    if name.startswith(("plugrad/", "core/", "backends/", "plugins/", "sdk/", "tests/", "tools/", "bench/", "python/")):
+    if name.startswith(("plugrad/", "process/", "core/", "backends/", "plugins/", "sdk/", "tests/", "tools/", "bench/",
+                        "python/")):
         return "there is no such file"
     kind = outside_kind(name)
     return None if kind in outside else f"is from outside ({kind or 'unknown'}); allowed: {', '.join(sorted(outside))}"

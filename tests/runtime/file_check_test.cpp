@@ -1,7 +1,7 @@
 // Truncated plugins: loading one crashes the process, so the check must find all of them.
 #include <tests/runtime/prefix.hpp>
 
-#include <core/runtime/shared_object.hpp>
+#include <process/shared_object.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
 

@@ -212,8 +212,9 @@ const plugrad_kernel* resolve(plugrad_device*, const plugrad_signature* question
   static const bool wants_memory = wanted().ends_with("@workspace") || wanted().starts_with("workspace_");
   static const plugrad_kernel kernel{breaks("kernel_short") ? 0u : static_cast<uint32_t>(sizeof kernel), 0,
                                      breaks("null_run") ? nullptr : run, wants_memory ? workspace : nullptr};
+  const uint16_t served = question->opcode == PLUGRAD_OP_FILL ? PLUGRAD_IMMEDIATE : 0;
   const bool known = question->opcode == PLUGRAD_OP_FILL || question->opcode == PLUGRAD_OP_ADD;
-  return known && question->dtypes[0] == PLUGRAD_F32 && !(question->layout & ~PLUGRAD_IMMEDIATE) ? &kernel : nullptr;
+  return known && question->dtypes[0] == PLUGRAD_F32 && !(question->layout & ~served) ? &kernel : nullptr;
 }
 
 const void* get_extension(const char*) {

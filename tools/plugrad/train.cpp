@@ -103,12 +103,12 @@ class Session {
     trainer_.evaluate_epoch();  // a run that was interrupted after it had saved an epoch
     while (trainer_.step() < last_step_ && !InterruptGuard::pending()) {
       trainer_.run_epoch_steps(std::min(kStepsPerLook, until_checkpoint()), [] { return InterruptGuard::pending() != 0; });
-      progress.update();
       if (trainer_.step() == last_step_ || checkpoint_due(progress.seconds() - saved_at)) {
         trainer_.save(path("checkpoint.safetensors"));
         saved_at = progress.seconds();
       }
       trainer_.evaluate_epoch();
+      progress.update();
     }
     progress.clear();
     summary_.interrupted = trainer_.step() < last_step_;

@@ -1,7 +1,6 @@
-#include <core/runtime/shared_object.hpp>
+#include <process/shared_object.hpp>
 
-#include <core/runtime/platform.hpp>
-
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -248,7 +247,7 @@ std::string check_sanitizers(const Dynamic& dynamic) {
   const std::string_view all(names->data(), names->size());
   for (const Sanitizer& each : kSanitizers) {
     const bool wanted = all.find('\0' + std::string(each.symbol) + '\0') != std::string_view::npos;
-    if (wanted && !platform::has_symbol(each.symbol))
+    if (wanted && !dlsym(RTLD_DEFAULT, each.symbol))
       return std::string("built with the ") + each.name +
              ", but this program is not: build both with -fsanitize=" + each.flag + ", or neither";
   }

@@ -1,4 +1,4 @@
-#include <core/runtime/process_state.hpp>
+#include <process/process_state.hpp>
 
 #include <fcntl.h>
 #include <pthread.h>
