@@ -1,6 +1,7 @@
 #include <plugrad/io/moons.hpp>
 
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -18,7 +19,7 @@ double uniform(std::mt19937_64& engine) { return (static_cast<double>(engine() >
 Moons make_moons(int64_t count, double noise, uint64_t seed) {
   if (count < 0 || !(noise >= 0)) {
     throw Error(Code::invalid, "[make_moons] expected count and noise of at least 0, got " + std::to_string(count) +
-                                   " and " + std::to_string(noise));
+                                   " and " + number_text(noise));
   }
   std::mt19937_64 engine(seed);
   Moons moons;

@@ -5,6 +5,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/transform.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 
 void require_factor(double scale) {
   if (!(scale > 0) || !std::isfinite(scale))
-    refuse("the factor is " + std::to_string(scale) + ": expected a positive, finite number");
+    refuse("the factor is " + number_text(scale) + ": expected a positive, finite number");
 }
 
 // 0 if all elements are finite, else NaN.
@@ -35,9 +36,9 @@ void unscale(Tensor grad, double scale, Tensor& traces) {
 GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(options.init_scale) {
   require_factor(scale_);
   if (!(options_.growth_factor > 1) || !std::isfinite(options_.growth_factor))
-    refuse("growth_factor is " + std::to_string(options_.growth_factor) + ": expected more than 1");
+    refuse("growth_factor is " + number_text(options_.growth_factor) + ": expected more than 1");
   if (!(options_.backoff_factor > 0 && options_.backoff_factor < 1))
-    refuse("backoff_factor is " + std::to_string(options_.backoff_factor) + ": expected a number between 0 and 1");
+    refuse("backoff_factor is " + number_text(options_.backoff_factor) + ": expected a number between 0 and 1");
   if (options_.growth_interval < 1)
     refuse("growth_interval is " + std::to_string(options_.growth_interval) + ": expected at least 1");
 }

@@ -10,6 +10,7 @@
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -65,12 +66,12 @@ double kaiming_deviation(const char* name, const Tensor& tensor, double a, Fan m
 }  // namespace
 
 Tensor uniform_(Tensor tensor, double a, double b) {
-  if (!(a <= b)) refuse("uniform_", "a must not be above b, got " + std::to_string(a) + " and " + std::to_string(b));
+  if (!(a <= b)) refuse("uniform_", "a must not be above b, got " + number_text(a) + " and " + number_text(b));
   return written("uniform_", tensor, uniform_like(tensor, a, b));
 }
 
 Tensor normal_(Tensor tensor, double mean, double std) {
-  if (!(std >= 0)) refuse("normal_", "std must be 0 or more, got " + std::to_string(std));
+  if (!(std >= 0)) refuse("normal_", "std must be 0 or more, got " + number_text(std));
   return written("normal_", tensor, add(mul(normal_like(tensor), std), mean));
 }
 

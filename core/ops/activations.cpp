@@ -10,6 +10,7 @@
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 #include <plugrad/sdk/functions.hpp>
 
 #include <utility>
@@ -138,7 +139,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
              return where(gt(scaled, how.threshold), grad, mul(grad, sigmoid(scaled)));
            }));
   require_floating("softplus", x);
-  if (!(beta > 0)) refuse("softplus", "beta is " + std::to_string(beta) + ": it must be positive");
+  if (!(beta > 0)) refuse("softplus", "beta is " + number_text(beta) + ": it must be positive");
   const Softplus how{beta, threshold};
   return differentiable(kRule, how, computed_softplus(x, how), x);
 }
@@ -164,7 +165,7 @@ Tensor leaky_relu(const Tensor& x, double negative_slope) {
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   require_floating("hardtanh", x);
   if (!(min_val <= max_val))
-    refuse("hardtanh", "min_val " + std::to_string(min_val) + " is above max_val " + std::to_string(max_val) +
+    refuse("hardtanh", "min_val " + number_text(min_val) + " is above max_val " + number_text(max_val) +
                            ": give the smaller bound first");
   return where(le(x, min_val), min_val, where(ge(x, max_val), max_val, x));
 }

@@ -3,6 +3,7 @@
 
 #include <core/ops/run.hpp>
 #include <core/runtime/transfer.hpp>
+#include <core/tensor/checked.hpp>
 #include <plugrad/ops/factories.hpp>
 
 namespace plugrad {
@@ -114,7 +115,7 @@ Tensor cast(const Tensor& x, DType dtype) {
       rule("cast", gradient<kDType>([](const Tensor& grad, DType from) { return cast(grad, from); }));
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
-  Tensor out = empty_like(device_of(x), view_of(x), static_cast<uint8_t>(dtype));
+  Tensor out = empty_like(device_of(x), view_of(x), id_of(dtype));
   if (view_of(x).count) run(Op::CAST, {out}, {x});
   return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }

@@ -9,6 +9,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 
@@ -77,7 +78,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
   require_floating("cdist", x2);
   if (x1.rank() < 2 || x2.rank() < 2 || x1.size(-1) != x2.size(-1))
     refuse("cdist", "x1 is " + x1.shape().text() + " and x2 " + x2.shape().text() + ": expected (.., n, m) and (.., k, m)");
-  if (!(p >= 0)) refuse("cdist", "p is " + std::to_string(p) + ": expected 0 or more");
+  if (!(p >= 0)) refuse("cdist", "p is " + number_text(p) + ": expected 0 or more");
   return of_vectors("cdist", x1, x2, [&](const Tensor& a, const Tensor& b) { return row_distances(a, b, p); });
 }
 

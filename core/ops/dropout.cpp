@@ -3,6 +3,7 @@
 #include <core/ops/argument.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <cmath>
 #include <string>
@@ -11,7 +12,7 @@ namespace plugrad {
 namespace {
 void require_probability(const char* name, const Tensor& x, double p) {
   require_floating(name, x);
-  if (!(p >= 0 && p <= 1)) refuse(name, "p is " + std::to_string(p) + ": expected a probability, from 0 to 1");
+  if (!(p >= 0 && p <= 1)) refuse(name, "p is " + number_text(p) + ": expected a probability, from 0 to 1");
 }
 
 // Which elements of this shape are dropped.

@@ -1,6 +1,7 @@
 #include <plugrad/ops/factories.hpp>
 
 #include <core/ops/run.hpp>
+#include <core/tensor/checked.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/integers.hpp>
@@ -11,8 +12,8 @@
 namespace plugrad {
 
 Tensor full(const Shape& shape, Number value, DType dtype, Device device) {
-  return filled(device.state(), dense_view(shape, static_cast<uint8_t>(dtype), device.alignment()),
-                static_cast<uint8_t>(dtype), value);
+  DeviceState& state = state_of(device);
+  return filled(state, dense_view(shape, id_of(dtype), state.info.alignment), id_of(dtype), value);
 }
 Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
 Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
@@ -29,7 +30,12 @@ namespace {
 int64_t arange_count(Number start, Number end, Number step) {
   if (step.real() == 0) throw Error(Code::invalid, "[arange] step 0 never reaches the end");
   if (!start.floating() && !end.floating() && !step.floating()) {
-    const int64_t distance = end.integer() - start.integer(), by = step.integer();
+    const int64_t by = step.integer();
+    int64_t distance = 0;
+    if (__builtin_sub_overflow(end.integer(), start.integer(), &distance))
+      throw Error(Code::invalid, "[arange] from " + std::to_string(start.integer()) + " to " +
+                                     std::to_string(end.integer()) + " there are more numbers than a tensor can have");
+    if (by == -1) return std::max<int64_t>(distance == INT64_MIN ? INT64_MAX : -distance, 0);
     const int64_t count = distance / by + (distance % by != 0 && (distance < 0) == (by < 0));
     return std::max<int64_t>(count, 0);
   }
@@ -42,10 +48,10 @@ int64_t arange_count(Number start, Number end, Number step) {
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
   if (dtype == DType::boolean)
     throw Error(Code::invalid, "[arange] bool does not count: give a dtype of numbers, such as i64 or f32");
-  const Immediate first = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), start),
-                  by = number_operand(Op::IOTA, static_cast<uint8_t>(dtype), step);
-  if (std::isfinite(end.real())) number_operand(Op::IOTA, static_cast<uint8_t>(dtype), end);
-  Tensor out = empty(device.state(), {arange_count(start, end, step)}, static_cast<uint8_t>(dtype));
+  const Immediate first = number_operand(Op::IOTA, id_of(dtype), start),
+                  by = number_operand(Op::IOTA, id_of(dtype), step);
+  if (std::isfinite(end.real())) number_operand(Op::IOTA, id_of(dtype), end);
+  Tensor out = empty(state_of(device), {arange_count(start, end, step)}, id_of(dtype));
   if (out.count()) run(Op::IOTA, {out}, {first, by});
   return out;
 }
@@ -53,8 +59,8 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
 namespace {
 // start, start + step, ...: `count` numbers.
 Tensor counted(int64_t count, double start, double step, DType dtype, Device device) {
-  Tensor out = empty(device.state(), {count}, static_cast<uint8_t>(dtype));
-  const uint8_t kind = static_cast<uint8_t>(dtype);
+  Tensor out = empty(state_of(device), {count}, id_of(dtype));
+  const uint8_t kind = id_of(dtype);
   if (count) run(Op::IOTA, {out}, {immediate(kind, start, 0), immediate(kind, step, 0)});
   return out;
 }
@@ -76,7 +82,7 @@ Tensor evenly_spaced_integers(int64_t start, int64_t end, int64_t steps, DType d
 }  // namespace
 
 Tensor linspace(double start, double end, int64_t steps, DType dtype, Device device) {
-  const uint8_t kind = static_cast<uint8_t>(dtype);
+  const uint8_t kind = id_of(dtype);
   if (steps < 0 || dtype == DType::boolean)
     throw Error(Code::invalid, "[linspace] " + std::to_string(steps) + " numbers of " + dtype_name(dtype) +
                                    ": give 0 or more, and a dtype of numbers");
@@ -88,13 +94,13 @@ Tensor linspace(double start, double end, int64_t steps, DType dtype, Device dev
 }
 
 Tensor logspace(double start, double end, int64_t steps, double base, DType dtype, Device device) {
-  require_floating(Op::POW, static_cast<uint8_t>(dtype));
+  require_floating(Op::POW, id_of(dtype));
   const Tensor powers = linspace(start, end, steps, accumulator_of(dtype), device);
   return cast(pow(base, powers), dtype);
 }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
-  return empty(device.state(), shape, static_cast<uint8_t>(dtype));
+  return empty(state_of(device), shape, id_of(dtype));
 }
 Tensor empty_like(const Tensor& like) {
   require(Op::FILL, like);
@@ -104,9 +110,9 @@ Tensor empty_like(const Tensor& like) {
 namespace {
 // Draws numbers from the device's generator and advances it by the counters they use.
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
-  require_floating(op, static_cast<uint8_t>(dtype));
-  DeviceState& state = device.state();
-  Tensor out = empty(state, shape, static_cast<uint8_t>(dtype));
+  require_floating(op, id_of(dtype));
+  DeviceState& state = state_of(device);
+  Tensor out = empty(state, shape, id_of(dtype));
   if (!out.count()) return out;
   const uint64_t per_counter = accumulator_of(dtype) == DType::f32 ? 4 : 2;
   const uint64_t first = state.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);
@@ -119,7 +125,7 @@ Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
 // The largest number of a floating dtype below `end`.
 double last_below(DType dtype, double end) {
   double last = 0;
-  with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
+  with_element_type(id_of(dtype), [&]<class T>(T) {
     if constexpr (std::is_floating_point_v<T>) {
       const T nearest = static_cast<T>(end);
       last = nearest < end ? nearest : std::nextafter(nearest, -std::numeric_limits<T>::infinity());

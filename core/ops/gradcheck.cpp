@@ -7,6 +7,7 @@
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <sstream>
 
@@ -111,7 +112,7 @@ void require_close(const Compared& what, const Tensor& gradient, const Tensor& d
 
 void check(const char* name, const Partial& f, const GradcheckOptions& options) {
   const EnableGrad recorded;
-  if (!(options.eps > 0)) refuse(name, "eps is " + std::to_string(options.eps) + ": give more than 0");
+  if (!(options.eps > 0)) refuse(name, "eps is " + number_text(options.eps) + ": give more than 0");
   const Tensors x = f.varying();
   const auto jacobians = jacobian(f, x);
   for (size_t j = 0; j < x.size(); ++j) {

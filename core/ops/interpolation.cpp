@@ -6,6 +6,7 @@
 #include <plugrad/ops/pooling.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +61,7 @@ Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>&
 std::vector<double> all_factors(const std::vector<double>& factors, int axes) {
   for (const double each : factors)
     if (!(each > 0) || !std::isfinite(each))
-      refuse(kName, "a scale_factor is " + std::to_string(each) + ": give a number above 0");
+      refuse(kName, "a scale_factor is " + number_text(each) + ": give a number above 0");
   if (factors.size() > 1 && factors.size() != static_cast<size_t>(axes))
     refuse(kName, "there are " + std::to_string(factors.size()) + " scale factors and " + std::to_string(axes) +
                       " axes: give one for each");

@@ -12,6 +12,7 @@
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <cmath>
 #include <limits>
@@ -52,7 +53,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
   if (autocasting()) [[unlikely]] return in_f32(huber_loss, x, target, reduction, delta);
   require_alike("huber_loss", x, target);
-  if (!(delta > 0)) refuse("huber_loss", "delta is " + std::to_string(delta) + ": it must be positive");
+  if (!(delta > 0)) refuse("huber_loss", "delta is " + number_text(delta) + ": it must be positive");
   const Tensor difference = sub(x, target), distance = abs(difference);
   const Tensor near = mul(mul(difference, difference), 0.5), far = mul(sub(distance, delta / 2), delta);
   return reduced(where(le(distance, delta), near, far), reduction);
@@ -61,7 +62,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
   if (autocasting()) [[unlikely]] return in_f32(smooth_l1_loss, x, target, reduction, beta);
   require_alike("smooth_l1_loss", x, target);
-  if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + std::to_string(beta) + ": expected 0 or more");
+  if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + number_text(beta) + ": expected 0 or more");
   if (beta == 0) return l1_loss(x, target, reduction);
   const Tensor difference = sub(x, target), distance = abs(difference);
   const Tensor near = mul(mul(difference, difference), 0.5 / beta), far = sub(distance, beta / 2);
@@ -239,7 +240,7 @@ Tensor smooth_losses(const Tensor& logs, const Tensor& kept, const ClassOptions&
 Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const ClassOptions& options) {
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
-    refuse("cross_entropy", "label_smoothing is " + std::to_string(smoothing) + ": expected 0 to 1");
+    refuse("cross_entropy", "label_smoothing is " + number_text(smoothing) + ": expected 0 to 1");
   if (targets.dtype() == logits.dtype() && targets.shape() == logits.shape() && logits.rank())
     return entropy_of_probabilities(logits, targets, reduction, options);
   require_classes("cross_entropy", logits, targets, options.weight);

@@ -12,6 +12,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +57,7 @@ Tensor matrix_norm(const Tensor& a, double ord, const Shape& axes, bool keepdim)
   const Tensor x = matrices_of(name, with_last(a, axes, name));
   const double size = std::abs(ord);
   if (size != 1 && size != 2 && size != kInfinity)
-    refuse(name, "ord " + std::to_string(ord) + " is no norm of matrices: expected 1, 2, infinity, or one of them negated");
+    refuse(name, "ord " + number_text(ord) + " is no norm of matrices: expected 1, 2, infinity, or one of them negated");
   const Tensor values = size == 2 ? svdvals(x) : sum(abs(x), {size == 1 ? -2 : -1});
   return with_kept(ord > 0 ? max(values, {-1}) : min(values, {-1}), axes, a.rank(), keepdim);
 }

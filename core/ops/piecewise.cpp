@@ -5,6 +5,7 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <string>
 
@@ -35,7 +36,7 @@ Tensor threshold(const Tensor& x, double threshold, double value) {
 
 namespace {
 void require_distance(const char* name, double lambd) {
-  if (!(lambd >= 0)) refuse(name, "lambd is " + std::to_string(lambd) + ": expected 0 or more");
+  if (!(lambd >= 0)) refuse(name, "lambd is " + number_text(lambd) + ": expected 0 or more");
 }
 }  // namespace
 
@@ -68,7 +69,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
   require_floating("rrelu", x);
   if (!(lower <= upper))
-    refuse("rrelu", "lower " + std::to_string(lower) + " is above upper " + std::to_string(upper) + ": exchange them");
+    refuse("rrelu", "lower " + number_text(lower) + " is above upper " + number_text(upper) + ": exchange them");
   if (!training) return leaky_relu(x, (lower + upper) / 2);
   const Tensor slopes = add(mul(rand(x.shape(), accumulator_of(x.dtype()), x.device()), upper - lower), lower);
   return where(gt(x, 0), x, mul(cast(slopes, x.dtype()), x));

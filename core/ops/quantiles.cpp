@@ -12,6 +12,7 @@
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ Tensor interpolated(const Tensor& sorted, const Tensor& places, Interpolation in
 
 void require_parts(const char* name, const std::vector<double>& q) {
   for (const double each : q)
-    if (!(each >= 0 && each <= 1)) refuse(name, "q is " + std::to_string(each) + ": give a number from 0 to 1");
+    if (!(each >= 0 && each <= 1)) refuse(name, "q is " + number_text(each) + ": give a number from 0 to 1");
 }
 void require_parts(const char* name, const Tensor& q) {
   require_floating(name, q);

@@ -13,6 +13,7 @@
 #include <plugrad/ops/sets.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <cmath>
 #include <limits>
@@ -128,7 +129,7 @@ Tensor bernoulli(const Tensor& x) {
 
 Tensor bernoulli(const Tensor& x, double p) {
   require_defined(x, "bernoulli");
-  if (!(p >= 0 && p <= 1)) refuse("bernoulli", "p is " + std::to_string(p) + ": give a probability from 0 to 1");
+  if (!(p >= 0 && p <= 1)) refuse("bernoulli", "p is " + number_text(p) + ": give a probability from 0 to 1");
   const NoGrad constant;
   return cast(lt(rand(x.shape(), x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()), p), x.dtype());
 }
@@ -188,7 +189,7 @@ Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement) {
 
 namespace {
 void require_deviation(double deviation) {
-  if (!(deviation >= 0)) refuse("normal", "the deviation is " + std::to_string(deviation) + ": give 0 or more");
+  if (!(deviation >= 0)) refuse("normal", "the deviation is " + number_text(deviation) + ": give 0 or more");
 }
 void require_deviations(const Tensor& deviation) {
   require_floating("normal", deviation);
@@ -221,7 +222,7 @@ Tensor normal(double mean, double deviation, const Shape& shape, DType dtype, De
 }
 
 Tensor exponential(const Shape& shape, double lambd, DType dtype, Device device) {
-  if (!(lambd > 0)) refuse("exponential", "lambd is " + std::to_string(lambd) + ": give a positive rate");
+  if (!(lambd > 0)) refuse("exponential", "lambd is " + number_text(lambd) + ": give a positive rate");
   if (!is_floating(dtype)) refuse("exponential", std::string("dtype is ") + dtype_name(dtype) + ": give a floating one");
   const NoGrad constant;
   return cast(div(unit_exponential(shape, accumulator_of(dtype), device), lambd), dtype);

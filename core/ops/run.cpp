@@ -1,6 +1,7 @@
 #include <core/ops/run.hpp>
 
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 
@@ -61,7 +62,7 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
 Immediate number_operand(Op op, uint8_t dtype, Number value) {
   const bool integral = !is_floating(dtype);
   if (integral && value.floating() && value.real() != static_cast<double>(value.integer()))
-    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + std::to_string(value.real()) +
+    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] the number " + number_text(value.real()) +
                                    " is not whole, but the tensor is " + dtype_label(dtype) +
                                    ": cast the tensor to a floating dtype");
   if (is_boolean(dtype) && value.integer() != 0 && value.integer() != 1)

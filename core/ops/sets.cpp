@@ -13,6 +13,7 @@
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -201,9 +202,9 @@ Ends ends_of(const char* name, const Tensor& x, double low, double high, double 
     high = max(x).item<double>();
   }
   if (!std::isfinite(low) || !std::isfinite(high))
-    refuse(name, "the ends are " + std::to_string(low) + " and " + std::to_string(high) + ": give finite ones");
+    refuse(name, "the ends are " + number_text(low) + " and " + number_text(high) + ": give finite ones");
   if (high < low)
-    refuse(name, "max is " + std::to_string(high) + ", below min, " + std::to_string(low) + ": exchange them");
+    refuse(name, "max is " + number_text(high) + ", below min, " + number_text(low) + ": exchange them");
   return low == high ? Ends{low - beside, high + beside} : Ends{low, high};
 }
 }  // namespace

@@ -10,6 +10,7 @@
 #include <plugrad/ops/random.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
+#include <plugrad/runtime/numbers.hpp>
 
 #include <limits>
 #include <string>
@@ -83,7 +84,7 @@ Tensor largest_only(const Tensor& y, int axis) {
 Tensor gumbel_softmax(const Tensor& x, double tau, bool hard, int axis) {
   require_floating("gumbel_softmax", x);
   const int at = normal_axis(axis, x.rank(), "gumbel_softmax");
-  if (!(tau > 0)) refuse("gumbel_softmax", "tau is " + std::to_string(tau) + ": it must be positive");
+  if (!(tau > 0)) refuse("gumbel_softmax", "tau is " + number_text(tau) + ": it must be positive");
   const Tensor wide = at_least_f32(x), drawn = exponential(x.shape(), 1, wide.dtype(), x.device());
   const Tensor noise = neg(log(maximum(drawn, 0x1p-25)));  // of a 0 it would be infinite
   const Tensor y = cast(softmax(div(add(wide, noise), tau), at), x.dtype());

@@ -326,7 +326,10 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
   Seams seams{at, {0}};
   for (const Tensor& each : tensors) {
     require_alike(first, each, at);
-    seams.starts.push_back(seams.starts.back() + each.size(at));
+    int64_t end = 0;
+    if (__builtin_add_overflow(seams.starts.back(), each.size(at), &end))
+      refuse("cat", "the result would have more than 2^63 - 1 elements along axis " + std::to_string(at));
+    seams.starts.push_back(end);
   }
   Shape shape = first.shape();
   shape[static_cast<size_t>(at)] = seams.starts.back();

@@ -1,9 +1,10 @@
 #include <core/runtime/aligned.hpp>
 
+#include <plugrad/runtime/numbers.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <span>
 
 namespace plugrad {
@@ -13,19 +14,13 @@ size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-std::string formatted(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
-
 std::string in_units(double number, std::span<const char* const> units) {
   size_t unit = 0;
   for (; std::abs(number) >= 999.5 && unit + 1 < units.size(); ++unit) number /= 1000;
   const double size = std::abs(number);
   const bool whole = unit == 0 && number == std::floor(number);
-  const char* const format = whole || size >= 99.95 ? "%.0f" : size >= 9.995 ? "%.1f" : "%.2f";
-  return formatted(format, number) + " " + units[unit];
+  const int digits = whole || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return fixed_text(number, digits) + " " + units[unit];
 }
 }  // namespace
 
@@ -60,6 +55,6 @@ std::string bytes_text(double bytes) {
   return in_units(bytes, kUnits);
 }
 
-std::string percent_text(double part, double whole) { return formatted("%.1f%%", whole > 0 ? 100 * part / whole : 0); }
+std::string percent_text(double part, double whole) { return fixed_text(whole > 0 ? 100 * part / whole : 0, 1) + "%"; }
 
 }  // namespace plugrad

@@ -63,8 +63,9 @@ struct Attributes {
 
 // Sets count, strides and layout of a dense view from its rank, shape and offset.
 inline void set_dense(plugrad_view& v, uint64_t alignment) {
-  v.count = 1;
-  for (int i = v.rank; i-- > 0; v.count *= v.shape[i]) v.strides[i] = v.count;
+  uint64_t count = 1;  // it wraps where another extent is 0
+  for (int i = v.rank; i-- > 0; count *= static_cast<uint64_t>(v.shape[i])) v.strides[i] = static_cast<int64_t>(count);
+  v.count = static_cast<int64_t>(count);
   v.layout = static_cast<uint16_t>((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) |
                                    (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -75,11 +74,10 @@ template <class T> Decimal shortest(T value) {
   return {std::signbit(value), digits, std::stoi(all.substr(e + 1))};
 }
 
-// Formats by snprintf with kPrecision digits; removes zeros at the end, but not the point.
-std::string rounded(const char* format, double value) {
+// With kPrecision digits; removes zeros at the end, but not the point.
+std::string rounded(std::chars_format format, double value) {
   char text[512];
-  std::snprintf(text, sizeof text, format, kPrecision, value);
-  std::string all = text;
+  const std::string all(text, std::to_chars(text, text + sizeof text, value, format, kPrecision).ptr);
   const size_t end = std::min(all.find('e'), all.size());
   return all.substr(0, all.find_last_not_of('0', end - 1) + 1) + all.substr(end);
 }
@@ -105,13 +103,13 @@ std::string scientific(const Decimal& d, size_t after, size_t exponent_digits) {
 // At most 8 digits after the point.
 template <class T> std::string short_positional(T value) {
   const std::string all = positional(shortest(value));
-  return all.size() - all.find('.') - 1 <= static_cast<size_t>(kPrecision) ? all
-                                                                           : rounded("%.*f", static_cast<double>(value));
+  if (all.size() - all.find('.') - 1 <= static_cast<size_t>(kPrecision)) return all;
+  return rounded(std::chars_format::fixed, static_cast<double>(value));
 }
 template <class T> std::string short_scientific(T value, size_t after, size_t exponent_digits) {
   Decimal d = shortest(value);
   if (d.digits.size() > static_cast<size_t>(kPrecision) + 1) {
-    const std::string all = rounded("%.*e", std::abs(static_cast<double>(value)));
+    const std::string all = rounded(std::chars_format::scientific, std::abs(static_cast<double>(value)));
     const size_t e = all.find('e');
     d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
   }

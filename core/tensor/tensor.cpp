@@ -1,19 +1,35 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <core/runtime/transfer.hpp>
+#include <core/tensor/checked.hpp>
 #include <core/tensor/impl.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace plugrad {
+
+namespace {
+// Kernels rely on bools that are 0 or 1. Returns nothing if they are.
+std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count) {
+  const auto* bytes = static_cast<const unsigned char*>(elements);
+  if (std::all_of(bytes, bytes + count, [](unsigned char b) { return b <= 1; })) return {};
+  std::vector<unsigned char> fixed(bytes, bytes + count);
+  for (unsigned char& b : fixed) b = b != 0;
+  return fixed;
+}
+}  // namespace
 
 Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device) {
   if (shape.count() != static_cast<int64_t>(count))
     throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements given for shape " + shape.text() +
                                    ", which has " + std::to_string(shape.count()));
-  Tensor out = empty(device.state(), shape, static_cast<uint8_t>(dtype), true);
-  transfer::upload(*storage_of(out), 0, elements, count * static_cast<uint64_t>(item_size(dtype)));
+  Tensor out = empty(state_of(device), shape, id_of(dtype), true);
+  const std::vector<unsigned char> bools =
+      dtype == DType::boolean ? zeros_and_ones(elements, count) : std::vector<unsigned char>();
+  transfer::upload(*storage_of(out), 0, bools.empty() ? elements : bools.data(),
+                   count * static_cast<uint64_t>(item_size(dtype)));
   return out;
 }
 

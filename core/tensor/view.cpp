@@ -5,22 +5,26 @@
 namespace plugrad {
 
 void set_layout(plugrad_view& v, uint64_t alignment) {
-  int64_t dense_stride = 1, low = 0, high = 0;
+  uint64_t dense_stride = 1;  // it wraps where an extent is 0
+  int64_t low = 0, high = 0;
   uint16_t bits = 0;
-  v.count = 1;
-  for (int i = v.rank; i-- > 0; dense_stride *= v.shape[i]) {
-    v.count *= v.shape[i];
+  bool overflow = false;
+  for (int i = v.rank; i-- > 0; dense_stride *= static_cast<uint64_t>(v.shape[i])) {
     if (v.shape[i] <= 1) continue;
-    const int64_t stride = v.strides[i], reach = stride * (v.shape[i] - 1);
-    if (stride != dense_stride) bits |= PLUGRAD_STRIDED;
+    const int64_t stride = v.strides[i];
+    int64_t reach = 0;
+    overflow |= __builtin_mul_overflow(stride, v.shape[i] - 1, &reach);
+    if (stride != static_cast<int64_t>(dense_stride)) bits |= PLUGRAD_STRIDED;
     if (stride == 0) bits |= PLUGRAD_BROADCAST;
     if (stride < 0) bits |= PLUGRAD_NEGATIVE;
-    (reach < 0 ? low : high) += reach;
+    overflow |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
   }
+  v.count = static_cast<int64_t>(dense_stride);
   if (v.count == 0) {  // never reaches a kernel, so its strides do not matter
     set_dense(v, alignment);
     return;
   }
+  if (overflow) throw Error(Code::invalid, "[shape] the strides of a view reach beyond 2^63 elements");
   if (v.offset & (alignment - 1)) bits |= PLUGRAD_UNALIGNED;
   if (std::max(high, -low) > INT32_MAX || v.count > INT32_MAX) bits |= PLUGRAD_WIDE_INDEX;
   v.layout = bits;

@@ -6,10 +6,10 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/numbers.hpp>
 #include <plugrad/training/progress.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -50,7 +50,7 @@ void check(const FitOptions& options) {
   if (options.batch_size && *options.batch_size < 1)
     refuse("batch_size " + std::to_string(*options.batch_size) + " is too small: at least 1 expected");
   if (options.max_norm && !(*options.max_norm > 0))
-    refuse("max_norm " + std::to_string(*options.max_norm) + " is not positive: leave it out for gradients without limit");
+    refuse("max_norm " + number_text(*options.max_norm) + " is not positive: leave it out for gradients without limit");
 }
 
 std::vector<Tensor> parameters_of(const nn::Optimizer& optimizer) {
@@ -81,9 +81,7 @@ void make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& o
 }
 
 std::string loss_text(double loss) {
-  char text[40];
-  std::snprintf(text, sizeof text, "loss %.4f", loss);
-  return text;
+  return "loss " + fixed_text(loss, 4);
 }
 
 int64_t rows_of(const Batch& batch) { return batch.empty() || batch[0].rank() == 0 ? 1 : batch[0].size(0); }

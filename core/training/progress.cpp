@@ -1,5 +1,7 @@
 #include <plugrad/training/progress.hpp>
 
+#include <plugrad/runtime/numbers.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,9 +36,9 @@ std::string Progress::line() const {
   constexpr int64_t kWidth = 30;
   const auto full = static_cast<size_t>(kWidth * std::min(done_, total_) / total_);
   const std::string text = text_ ? text_() : "";
-  char numbers[80];
-  std::snprintf(numbers, sizeof numbers, "] %lld/%lld %.1f s", static_cast<long long>(done_), static_cast<long long>(total_),
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const std::string numbers =
+      "] " + std::to_string(done_) + "/" + std::to_string(total_) + " " + fixed_text(seconds, 1) + " s";
   return label_ + (label_.empty() ? "[" : " [") + std::string(full, '=') + std::string(kWidth - full, ' ') + numbers +
          (text.empty() ? "" : " ") + text;
 }

@@ -141,6 +141,33 @@ TEST(Errors, DtypesByName) {
                      [] { dtype_from_name("f8"); }));
 }
 
+// Extents of an empty tensor may be as large as they like; nothing may overflow, and nothing that C++ lets pass may crash.
+TEST(Errors, AbsurdArguments) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_TRUE(throws(Code::invalid, {"the device is undefined", "default_device()"},
+                     [] { zeros({1}, DType::f32, Device()); }));
+  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] { zeros({1}, static_cast<DType>(99)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] { cast(counting({2}), static_cast<DType>(99)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] {
+    const float values[] = {1, 2};
+    Tensor::from_host(values, 2, static_cast<DType>(99), {2}, default_device());
+  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[arange]", "more numbers than a tensor can have"},
+                     [] { arange(INT64_MIN, INT64_MAX, 1, DType::i64); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[cat]", "2^63 - 1"}, [] { cat({zeros({0, kHuge}), zeros({0, kHuge})}, 1); }));
+  const Tensor empty = zeros({0, kHuge, kHuge});
+  EXPECT_EQ(empty.count(), 0);
+  EXPECT_EQ(reshape(zeros({0}), {0, kHuge, kHuge, kHuge}).shape(), (Shape{0, kHuge, kHuge, kHuge}));
+  EXPECT_EQ(transpose(empty, 0, 1).shape(), (Shape{kHuge, 0, kHuge}));
+  EXPECT_EQ(arange(3, 0, -1, DType::i64).count(), 3);
+}
+
+TEST(Errors, BoolsFromTheHostAreZeroOrOne) {
+  const unsigned char bytes[] = {0, 1, 7, 255};
+  const Tensor x = Tensor::from_host(bytes, 4, DType::boolean, {4}, default_device());
+  EXPECT_EQ(sum(x).item<int64_t>(), 3);
+}
+
 TEST(Errors, AnErrorLeavesTheOperandsAlone) {
   const Tensor x = counting({2, 2});
   const Tensor w = counting({2, 2}).requires_grad_();

@@ -1,6 +1,9 @@
 // operator<< writes what NumPy 2.4 writes: print_golden.txt, made by print_golden.py.
+#include <plugrad/runtime/numbers.hpp>
 #include <tests/core/expect.hpp>
 
+#include <clocale>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -88,6 +91,25 @@ TEST(Print, CopiesOnlyWhatItShows) {
   EXPECT_EQ(device.counters().downloads - before.downloads, 2u);
   EXPECT_LE(device.memory().peak - peak, 1u << 20);
   EXPECT_LE(device.counters().kernels - before.kernels, 8u);
+}
+
+TEST(Numbers, HaveTheShortestTextThatReadsBack) {
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(number_text(-1), "-1");
+  EXPECT_EQ(number_text(1e-8), "1e-08");
+  EXPECT_EQ(number_text(INFINITY), "inf");
+  EXPECT_EQ(fixed_text(2.0 / 3, 2), "0.67");
+  EXPECT_EQ(fixed_text(1e300, 0).size(), 301u);
+}
+
+TEST(Print, TheLocaleChangesNothing) {
+  const Tensor x = f64({1.5, -2.25, 1e-9});
+  const std::string before = text_of(x);
+  if (!std::setlocale(LC_NUMERIC, "de_DE.UTF-8")) GTEST_SKIP() << "no locale with a decimal comma is installed";
+  const std::string after = text_of(x);
+  EXPECT_TRUE(throws(Code::invalid, {"p is 1.5"}, [&] { dropout(x, 1.5); }));
+  std::setlocale(LC_NUMERIC, "C");
+  EXPECT_EQ(before, after);
 }
 
 TEST(Print, RecordsNothing) {
