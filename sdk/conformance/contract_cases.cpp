@@ -52,10 +52,9 @@ void check_entries(Session& session, Tally& tally) {
               "copy is null, which only a device with HOST_MEM and without ASYNC may have");
   tally.check(!t.pin == !t.unpin, "one of pin and unpin is null; set both or neither");
   const int streams = !!t.stream_create + !!t.completed + !!t.wait + !!t.sync;
-  tally.check(streams == (async ? 4 : 0), std::to_string(streams) +
-                                              " of stream_create, completed, wait and sync are set, expected " +
-                                              (async ? "4" : "0") + " with capabilities " +
-                                              std::to_string(session.device.info().capabilities));
+  tally.check(streams == (async ? 4 : 0),
+              std::to_string(streams) + " of stream_create, completed, wait and sync are set, expected " +
+                  (async ? "4" : "0") + " with capabilities " + std::to_string(session.device.info().capabilities));
 }
 
 void check_info(Session& session, Tally& tally) {
@@ -118,6 +117,20 @@ void check_open_twice(Session& session, Tally& tally) {
   again.download(queue, &got, block.buffer(), 0, sizeof got);
   session.device.download(first, &got_other, other.buffer(), 0, sizeof got_other);
   tally.check(got == sent && got_other == sent_other, "two handles of one device share memory");
+}
+
+void check_open_beyond(Session& session, Tally& tally) {
+  for (const uint32_t index : {session.devices, session.devices + 1, ~0u}) {
+    const plugrad_options options{sizeof options, 0, sizeof(plugrad_option), nullptr};
+    plugrad_device* device = nullptr;
+    plugrad_device_info info{};
+    info.struct_size = sizeof info;
+    const Outcome outcome =
+        attempt("open", [&] { return session.plugin.table->open(session.host, index, &options, &device, &info); });
+    tally.check(!outcome.ok(),
+                "open of device " + std::to_string(index) + " returned OK; count says " + std::to_string(session.devices));
+    if (outcome.ok()) keep(device);
+  }
 }
 
 struct Oddity {
@@ -207,6 +220,7 @@ std::vector<Case> contract_cases() {
           {"contract.longer_info", check_longer_info},
           {"contract.unknown_option", check_unknown_option},
           {"contract.open_twice", check_open_twice},
+          {"contract.open_beyond", check_open_beyond},
           {"contract.unknown_questions", check_unknown_questions},
           {"contract.longer_signature", check_longer_signature},
           {"contract.extension", check_extension}};

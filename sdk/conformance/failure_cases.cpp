@@ -7,17 +7,39 @@ namespace {
 
 constexpr int64_t kCount = 100;
 
+constexpr long double kExtent = -0x1p40L;  // stands for the first index that is out of range
+
+bool scatters(uint32_t opcode) { return opcode == PLUGRAD_OP_SCATTER_ADD || opcode == PLUGRAD_OP_SCATTER_SUM; }
+
+// The extent of the axis that the indices select from.
+int64_t extent_of(const Problem& problem, uint32_t opcode) {
+  if (opcode == PLUGRAD_OP_MAX_POOL_BACKWARD) {  // places in a whole plane
+    const Shape& plane = problem.outputs[0].shape();
+    int64_t count = 1;
+    for (size_t axis = 2; axis < plane.size(); ++axis) count *= plane[axis];
+    return count;
+  }
+  if (opcode == PLUGRAD_OP_CROSS_ENTROPY) return problem.inputs[0].shape().back();
+  const Array& selected = scatters(opcode) ? problem.outputs[0] : problem.inputs[0];
+  return selected.shape()[static_cast<size_t>(problem.attributes_as<plugrad_axis>().axis)];
+}
+
 void put_index(Problem& problem, uint32_t opcode, long double value, Random& random) {
-  Array& index = problem.inputs[opcode == PLUGRAD_OP_SCATTER_ADD || opcode == PLUGRAD_OP_SCATTER_SUM ? 0 : 1];
-  index.set(random.below(index.count()), value);
+  const long double bad = value == kExtent ? static_cast<long double>(extent_of(problem, opcode)) : value;
+  Array& index = problem.inputs[scatters(opcode) ? 0 : 1];
+  index.set(random.below(index.count()), bad);
 }
 
 // One op with one bad index must fail with INDEX_ERROR and write nothing but its outputs.
-void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long double value) {
-  const Question question = question_for(opcode, PLUGRAD_F32);
+void check_bad_index(Session& session, Tally& tally, const Question& question, long double value, bool strided) {
+  const uint32_t opcode = question.op->opcode;
   const OpRow& row = row_of(opcode);
-  const std::string title = text_of(question) + " [index " + text_of(PLUGRAD_I64, value) + "]";
-  const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question, 0);
+  const std::string title = text_of(question) + " [index " +
+                            (value == kExtent ? "of the extent" : text_of(PLUGRAD_I64, value)) +
+                            (strided ? ", strided]" : "]");
+  const plugrad_kernel* kernel =
+      resolve(session.device.table(), session.device.handle(), question, strided ? PLUGRAD_STRIDED : 0);
+  if (!kernel) return;
   Queue queue = session.device.make_queue();
   Random random(session.settings.seed);
   for (Problem& problem : row.problems(question, random)) {
@@ -25,6 +47,7 @@ void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long doubl
     put_index(problem, opcode, value, random);
     Arrangement dense;
     dense.operands.resize(question.dtypes.size());
+    if (strided) dense.operands[question.op->outputs + (scatters(opcode) ? 0 : 1)].form = Form::stepped;
     Batch batch(session.device, queue, row, question, kernel);
     batch.add(laid_out(row, question, problem, dense, session.device.info().alignment));
     plugrad_failure failure{};
@@ -45,13 +68,19 @@ void check_bad_index(Session& session, Tally& tally, uint32_t opcode, long doubl
 
 void check_indices(Session& session, Tally& tally) {
   bool any = false;
-  for (const uint32_t opcode :
-       {PLUGRAD_OP_GATHER, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_SCATTER_SUM, PLUGRAD_OP_CROSS_ENTROPY,
-        PLUGRAD_OP_MAX_POOL_BACKWARD}) {
-    if (!claimed(session, question_for(opcode, PLUGRAD_F32))) continue;
-    any = true;
-    for (const long double value : {1000000.0L, -1.0L, 0x1p62L, -0x1p63L, 0x1p32L, 0x1p61L})
-      check_bad_index(session, tally, opcode, value);
+  for (const uint32_t opcode : {PLUGRAD_OP_GATHER, PLUGRAD_OP_SCATTER_ADD, PLUGRAD_OP_SCATTER_SUM, PLUGRAD_OP_CROSS_ENTROPY,
+                                PLUGRAD_OP_MAX_POOL_BACKWARD}) {
+    for (const DTypeInfo& info : kDTypes) {
+      if (!op_info(opcode)->is_for(info.dtype)) continue;
+      const Question question = question_for(opcode, info.dtype);
+      if (!claimed(session, question)) continue;
+      any = true;
+      check_bad_index(session, tally, question, kExtent, false);
+      check_bad_index(session, tally, question, kExtent, true);
+      if (info.dtype != PLUGRAD_F32) continue;
+      for (const long double value : {1000000.0L, -1.0L, 0x1p62L, -0x1p63L, 0x1p32L, 0x1p61L})
+        check_bad_index(session, tally, question, value, false);
+    }
   }
   if (!any) tally.skip("no op takes indices");
 }

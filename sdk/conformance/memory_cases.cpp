@@ -161,6 +161,14 @@ void check_pinned(Session& session, Tally& tally) {
   outcome = device.copy(queue, copy_of(place, device.place(block.buffer(), 0), kBytes));
   tally.check(outcome.ok() && device.sync(queue).ok(), "a copy to pinned memory returned " + outcome.text());
   tally.check(std::equal(sent.begin(), sent.end(), bytes), "pinned memory changed on the way to the device and back");
+  constexpr uint64_t kOffset = 1001, kPart = 3003;
+  std::fill_n(bytes, kBytes, 0);
+  place.offset = kOffset;
+  outcome = device.copy(queue, copy_of(place, device.place(block.buffer(), 5), kPart));
+  tally.check(outcome.ok() && device.sync(queue).ok(), "a copy to an offset in pinned memory returned " + outcome.text());
+  std::vector<unsigned char> expected(kBytes, 0);
+  std::copy_n(sent.begin() + 5, kPart, expected.begin() + kOffset);
+  tally.check(std::equal(expected.begin(), expected.end(), bytes), "a copy to an offset in pinned memory wrote wrong bytes");
   table.unpin(device.handle(), address);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace plugrad::conformance {
 namespace {
@@ -10,6 +11,15 @@ const std::vector<Shape>& shapes() {
   static const std::vector<Shape> list = {
       {}, {1}, {2}, {7}, {16}, {33}, {130}, {5, 7}, {3, 4, 5}, {2, 1, 2, 3, 1, 2, 2, 2}, {257, 301}};
   return list;
+}
+
+// A gradient with zeros, for which a step is not nothing, and NaN, which must show.
+Array gradient(uint8_t dtype, const Shape& shape, Random& random) {
+  Array array = random_array(dtype, shape, {-2, 2}, random);
+  for (int64_t i = 0; i < array.count(); ++i)
+    if (i % 5 == 2) array.set(i, i % 2 ? 0.0L : -0.0L);
+    else if (i % 41 == 40) array.set(i, std::numeric_limits<long double>::quiet_NaN());
+  return array;
 }
 
 Array scalar(uint8_t dtype, long double value) {
@@ -43,7 +53,7 @@ std::vector<Problem> sgd_problems(const Question& question, Random& random) {
     Problem problem;
     problem.large = count_of(shape) > 10000;
     for (int k = 0; k < 2; ++k) problem.outputs.push_back(random_array(dtype, shape, {-1, 1}, random));
-    problem.inputs = {random_array(dtype, shape, {-2, 2}, random), scalar(dtype, random.uniform(0.001, 0.5))};
+    problem.inputs = {gradient(dtype, shape, random), scalar(dtype, random.uniform(0.001, 0.5))};
     for (const plugrad_sgd& settings : kSettings) {
       problem.set_attributes(settings);
       list.push_back(problem);
@@ -81,7 +91,7 @@ std::vector<Problem> adam_problems(const Question& question, Random& random) {
     problem.large = count_of(shape) > 10000;
     problem.outputs = {random_array(dtype, shape, {-1, 1}, random), random_array(dtype, shape, {-1, 1}, random),
                        random_array(dtype, shape, {0, 1}, random)};
-    problem.inputs = {random_array(dtype, shape, {-2, 2}, random), scalar(dtype, random.uniform(0.001, 0.1))};
+    problem.inputs = {gradient(dtype, shape, random), scalar(dtype, random.uniform(0.001, 0.1))};
     const int t = 1 + static_cast<int>(random.below(50));
     for (const plugrad_adam& settings : kSettings) {
       problem.inputs.resize(2);

@@ -45,7 +45,9 @@ std::vector<Reduction> reductions() {
                                  {{2, 70, 3}, 0b010},
                                  {{257, 301}, 0b01},
                                  {{257, 301}, 0b10},
-                                 {{257, 301}, 0b11}};
+                                 {{257, 301}, 0b11},
+                                 {{100003}, 1},
+                                 {{2, 70001}, 0b10}};
   for (uint32_t axes = 0; axes < 4; ++axes) list.push_back({{5, 7}, axes});
   for (uint32_t axes = 0; axes < 8; ++axes) list.push_back({{4, 3, 6}, axes});
   return list;

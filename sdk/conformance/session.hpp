@@ -43,6 +43,8 @@ struct Case {
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> memory_cases();
+std::vector<Case> page_cases();
+std::vector<Case> leak_cases();
 std::vector<Case> stream_cases();
 std::vector<Case> native_cases();
 std::vector<Case> failure_cases();

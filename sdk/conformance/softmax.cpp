@@ -18,7 +18,7 @@ const std::vector<Rows>& rows() {
   static const std::vector<Rows> list = {{{1}, 0},      {{7}, 0},       {{1, 1}, 1},    {{5, 7}, 1},
                                          {{5, 7}, 0},   {{3, 4, 5}, 0}, {{3, 4, 5}, 1}, {{3, 4, 5}, 2},
                                          {{64, 10}, 1}, {{10, 64}, 0},  {{4, 1000}, 1}, {{2, 1, 2, 3, 1, 2, 2, 2}, 5},
-                                         {{9, 1}, 1},   {{129, 257}, 1}};
+                                         {{9, 1}, 1},   {{129, 257}, 1}, {{3, 5000}, 1}};
   return list;
 }
 
@@ -174,7 +174,7 @@ void log_softmax_backward_reference(const Question& question, const Problem& pro
 
 std::vector<Problem> cross_entropy_problems(const Question& question, Random& random) {
   std::vector<Problem> list;
-  for (const Shape& shape : std::vector<Shape>{{1, 1}, {1, 7}, {5, 7}, {9, 1}, {64, 10}, {3, 1000}, {130, 90}}) {
+  for (const Shape& shape : std::vector<Shape>{{1, 1}, {1, 7}, {5, 7}, {9, 1}, {64, 10}, {3, 1000}, {130, 90}, {2, 5001}}) {
     for (int kind = 0; kind < 3; ++kind) {
       Problem problem;
       problem.large = count_of(shape) > 10000;

@@ -1,6 +1,7 @@
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace plugrad::conformance {
 namespace {
@@ -164,7 +165,10 @@ void Batch::submit(Trial& trial) {
   std::vector<std::byte> attributes = trial.problem.attributes;
   op.views = pointers.data();
   op.attributes = attributes.empty() ? nullptr : attributes.data();
+  const std::vector<plugrad_view> given = views;
   trial.outcome = device_.run(queue_, kernel_, op);
+  const auto same = [](const plugrad_view& a, const plugrad_view& b) { return std::memcmp(&a, &b, sizeof a) == 0; };
+  trial.changed = !std::ranges::equal(views, given, same) || attributes != trial.problem.attributes;
   std::fill(views.begin(), views.end(), plugrad_view{});
   std::fill(attributes.begin(), attributes.end(), std::byte{0xEE});
 }

@@ -19,6 +19,7 @@ struct Trial {
   std::vector<const plugrad_view*> pointers;
   uint64_t workspace_offset = 0, workspace_bytes = 0;
   Outcome outcome;
+  bool changed = false;  // run wrote to the host's views or attributes
 
   const Array& operand(int k) const {
     const int outputs = static_cast<int>(problem.outputs.size());

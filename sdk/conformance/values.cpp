@@ -24,7 +24,8 @@ std::vector<long double> integer_specials(const DTypeInfo& info) {
   std::vector<long double> values = {0, 1, 2, 3, 7, 10, 100, largest, largest - 1, half, half + 1, -largest - 1};
   values.insert(values.end(), {-1, -2, -3, -7, -100, -largest});
   if (info.size >= 4) values.insert(values.end(), {65535, 65536, 16777217, 46341});
-  if (info.size == 8) values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L});
+  if (info.size == 8) values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L,
+                                                  0x1p60L + 0x1p36L + 1});
   return values;
 }
 
@@ -107,6 +108,17 @@ Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t ra
     if (random.one_in(rarity)) return specials(dtype)[random.below(specials(dtype).size())];
     return draw_in(dtype, range, random);
   });
+}
+
+void put_signalling_nans(Array& array) {
+  const uint64_t size = element_size(array.dtype());
+  const FloatLimits& limits = limits_of(array.dtype());
+  const uint64_t stored = static_cast<uint64_t>(limits.digits - 1);  // bits of the stored significand
+  const uint64_t exponent = ((uint64_t{1} << (size * 8 - 1 - stored)) - 1) << stored;
+  for (int64_t i = 3; i < array.count(); i += 7) {
+    const uint64_t bits = exponent | (1 + static_cast<uint64_t>(i) % 3);
+    std::memcpy(array.element(i), &bits, size);  // the machine is little-endian
+  }
 }
 
 Array index_array(const Shape& shape, int64_t extent, Random& random) {

@@ -35,6 +35,8 @@ Array random_array(uint8_t dtype, const Shape& shape, Range range, Random& rando
 Array mixed_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
 // Every special value (of one operand) or every pair of them (operand `digit` of `operands`); then mixed values.
 Array crossed_array(uint8_t dtype, const Shape& shape, Range range, int digit, int operands, Random& random);
+// Overwrites some elements with NaN that signal: bits that a conversion to a wider type and back would change.
+void put_signalling_nans(Array& array);
 // Values from the range; one in `rarity` is special.
 Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t rarity, Random& random);
 Array index_array(const Shape& shape, int64_t extent, Random& random);

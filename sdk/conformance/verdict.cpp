@@ -91,6 +91,7 @@ int Batch::verify(Tally& tally, const std::string& title) {
   for (size_t t = 0; t < trials_.size(); ++t) {
     const Trial& trial = trials_[t];
     tally.count();
+    if (trial.changed) tally.fail(title + " " + text_of(trial) + ": run wrote to the host's views or attributes");
     if (trial.outcome.ok()) {
       compare(trial, tally, title);
     } else if (trial.outcome.status == PLUGRAD_UNSUPPORTED || trial.outcome.status == PLUGRAD_OUT_OF_MEMORY) {

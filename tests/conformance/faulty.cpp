@@ -36,6 +36,14 @@ enum class Bug {
   bad_name,
   crashes,
   declines,
+  equal_to_extent,
+  reads_past,
+  narrow_offsets,
+  leaks,
+  writes_views,
+  quiets_nan,
+  wrong_when_large,
+  opens_all,
 };
 constexpr const char* kBugNames[] = {"sound",
                                      "wrong_exp",
@@ -61,9 +69,17 @@ constexpr const char* kBugNames[] = {"sound",
                                      "foreign_hash",
                                      "bad_name",
                                      "crashes",
-                                     "declines"};
+                                     "declines",
+                                     "equal_to_extent",
+                                     "reads_past",
+                                     "narrow_offsets",
+                                     "leaks",
+                                     "writes_views",
+                                     "quiets_nan",
+                                     "wrong_when_large",
+                                     "opens_all"};
 
-static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::declines) + 1);
+static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::opens_all) + 1);
 
 Bug chosen() {
   const char* name = std::getenv("PLUGRAD_BUG");
@@ -80,6 +96,7 @@ template <class T> T& at(const plugrad_view& view, int64_t i) {
     int64_t stride = view.shape[axis] > 1 ? view.strides[axis] : 0;
     if (kBug == Bug::ignores_negative && stride < 0) stride = -stride;
     offset += i % view.shape[axis] * stride;
+    if (kBug == Bug::narrow_offsets) offset = static_cast<int32_t>(offset);
   }
   return data<T>(view)[offset];
 }
@@ -87,19 +104,28 @@ template <class T> T value_at(const plugrad_view& view, int64_t i) {
   return is_immediate(view) ? immediate<T>(view) : at<T>(view, i);
 }
 
+void* volatile lost = nullptr;
+volatile bool seen = false;
+
 template <class T, auto Function> void unary(const Call& call) {
   if (kBug == Bug::in_place && call.out().buffer == call.in(0).buffer && call.out().offset == call.in(0).offset) return;
   for (int64_t i = 0; i < call.out().count; ++i) at<T>(call.out(), i) = Function(value_at<T>(call.in(0), i));
+  if (kBug == Bug::leaks) lost = std::malloc(200), std::memset(lost, 1, 200);
+  if (kBug == Bug::reads_past && !call.in(0).layout) seen = data<T>(call.in(0))[call.in(0).count] > 0;
   if (kBug == Bug::past_end && call.out().layout == 0) data<T>(call.out())[call.out().count] = T(1);
 }
 template <auto Function> void binary(const Call& call) {
   if (kBug == Bug::declines) throw BackendError(PLUGRAD_UNSUPPORTED, "not today");
   for (int64_t i = 0; i < call.out().count; ++i)
-    at<float>(call.out(), i) = Function(value_at<float>(call.in(0), i), value_at<float>(call.in(1), i));
+    at<float>(call.out(), i) = kBug == Bug::wrong_when_large && i >= 1 << 17
+                                   ? 0
+                                   : Function(value_at<float>(call.in(0), i), value_at<float>(call.in(1), i));
+  if (kBug == Bug::writes_views) const_cast<plugrad_view&>(call.in(0)).count = 1;
   if (kBug == Bug::changes_input && !is_immediate(call.in(1))) at<float>(call.in(1), 0) += 1;
 }
 
-float copied(float x) { return x; }
+volatile float one = 1;
+float copied(float x) { return kBug == Bug::quiets_nan ? x * one : x; }
 float exponential(float x) {
   if (kBug == Bug::crashes) raise(SIGSEGV);
   return kBug == Bug::wrong_exp ? std::exp(x) * 1.00001f : std::exp(x);
@@ -143,7 +169,7 @@ void gather(const Call& call) {
   const int axis = kBug == Bug::keeps_attributes ? kept.axis : call.attributes<plugrad_axis>().axis;
   for (int64_t i = 0; i < out.count; ++i) {
     int64_t from = at<int64_t>(index, i), rest = i, position = 0, stride = 1;
-    if (from < 0 || from >= x.shape[axis]) {
+    if (from < 0 || from >= x.shape[axis] + (kBug == Bug::equal_to_extent)) {
       if (kBug != Bug::unchecked_index) throw BackendError(PLUGRAD_INDEX_ERROR, "index " + std::to_string(from));
       from = 0;
     }
@@ -208,6 +234,11 @@ plugrad_status silent_open(const plugrad_host* host, uint32_t index, const plugr
   return open_device<Faulty>(host, index, options, device, info);
 }
 
+plugrad_status careless_open(const plugrad_host* host, uint32_t, const plugrad_options* options, plugrad_device** device,
+                             plugrad_device_info* info) {
+  return open_device<Faulty>(host, 0, options, device, info);
+}
+
 void ignored_free(plugrad_device*, plugrad_buffer*) {}
 
 constexpr uint64_t kForeign[] = {0x0123456789abcdef};
@@ -216,6 +247,7 @@ plugrad_backend table_with_bug() {
   plugrad_backend table = backend_table<Faulty>(kBug == Bug::bad_name ? "Faulty One" : "faulty", "1");
   table.resolve = resolve;
   if (kBug == Bug::no_report) table.open = silent_open;
+  if (kBug == Bug::opens_all) table.open = careless_open;
   if (kBug == Bug::null_alloc) table.free = ignored_free;
   if (kBug == Bug::foreign_hash) table.layouts = kForeign;
   return table;

@@ -286,8 +286,9 @@ typedef struct plugrad_backend {
   // PLUGRAD_OK, and return PLUGRAD_OK. May load further libraries and start a driver: the host calls it once per process,
   // and only when the program names a device of the plugin or lists devices. [any]
   plugrad_status (*count)(const plugrad_host* host, uint32_t* devices);
-  // Opens device `index` for this host; each call creates another handle. Returns INVALID for an unknown option and reports
-  // the known ones. May load further libraries and wait. [any]
+  // Opens device `index` for this host; each call creates another handle. Returns INVALID for an index that is not below the
+  // number that count stores, and for an unknown option, and then reports the known ones. May load further libraries and
+  // wait. [any]
   plugrad_status (*open)(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                          plugrad_device_info* info);
   // Returns the kernel for a signature, or null. The result never changes, so the host caches it. May take seconds, load

@@ -168,7 +168,7 @@ class Options {
   void allow(std::initializer_list<const char*> known) const {
     for (uint32_t i = 0; given_ && i < given_->count; ++i) {
       const std::string_view key = item(i).key;
-      if (std::ranges::any_of(known, [&](const char* k) { return key == k; })) continue;
+      if (std::any_of(known.begin(), known.end(), [&](const char* k) { return key == k; })) continue;
       std::string message = "unknown option '" + std::string(key) + "'; known:";
       for (const char* k : known) message += std::string(" ") + k;
       throw BackendError(PLUGRAD_INVALID, known.size() ? message : message + " none");
@@ -343,6 +343,9 @@ template <class B>
 plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugrad_options* options,
                            plugrad_device** out, plugrad_device_info* info) noexcept {
   return guarded(host, [&] {
+    if (const uint32_t devices = B::count().devices; index >= devices)
+      throw BackendError(PLUGRAD_INVALID,
+                         "there is no device " + std::to_string(index) + ": count found " + std::to_string(devices));
     auto device = std::make_unique<OpenDevice>();
     device->host = host;
     device->backend = std::make_unique<B>(Opening{host, index, Options(options)});
@@ -356,7 +359,8 @@ plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugr
 
 inline const plugrad_kernel* resolve_row(plugrad_device* handle, const plugrad_signature* signature) noexcept {
   const OpenDevice& device = OpenDevice::of(handle);
-  const auto row = std::ranges::find_if(device.rows, [&](const KernelRow& r) { return r.serves(*signature); });
+  const auto row = std::find_if(device.rows.begin(), device.rows.end(),  // libc++ 14 has no std::ranges::find_if
+                                [&](const KernelRow& r) { return r.serves(*signature); });
   return row == device.rows.end() ? nullptr : &device.kernels[row - device.rows.begin()];
 }
 
