@@ -1,5 +1,5 @@
-#include <backends/reference/accumulator.hpp>
-#include <backends/reference/elements.hpp>
+#include <plugrad/sdk/loops/accumulator.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
 #include <backends/reference/kernels.hpp>
 
 #include <cmath>

@@ -4,6 +4,8 @@
 
 #include <backends/reference/kernels.hpp>
 
+#include <plugrad/sdk/loops.hpp>
+
 namespace plugrad::reference {
 namespace {
 
@@ -11,9 +13,8 @@ class Reference final : public Backend {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
-    for (const Rows rows : {elementwise_kernels(), reduction_kernels(), rowwise_kernels(), normalization_kernels(),
-                            contraction_kernels(), attention_kernels(), window_kernels(), indexing_kernels(),
-                            random_kernels(), update_kernels()})
+    for (const Rows rows : {Rows(loops::kRows), rowwise_kernels(), normalization_kernels(), attention_kernels(),
+                            window_kernels(), update_kernels()})
       rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 

@@ -1,7 +1,7 @@
-#include <backends/reference/accumulator.hpp>
-#include <backends/reference/elements.hpp>
+#include <plugrad/sdk/loops/accumulator.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
 #include <backends/reference/kernels.hpp>
-#include <backends/reference/ordering.hpp>
+#include <plugrad/sdk/loops/ordering.hpp>
 
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include <backends/reference/elements.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
 #include <backends/reference/kernels.hpp>
 
 #include <cmath>

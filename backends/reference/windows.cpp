@@ -1,7 +1,7 @@
 // Convolutions and pooling: loops over results and the elements of their windows.
-#include <backends/reference/accumulator.hpp>
-#include <backends/reference/elements.hpp>
 #include <backends/reference/kernels.hpp>
+#include <plugrad/sdk/loops/accumulator.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
 
 namespace plugrad::reference {
 namespace {
@@ -34,8 +34,9 @@ struct Windows {
 
   // Calls body(y, x, k) with the offsets of each position of y and each element of x in its window, and of that within
   // the window.
-  template <class Body> void each(const Grid& y, const Grid& x, const int64_t (&within)[3], Body body, int axis = 0,
-                                  int64_t y_at = 0, int64_t x_at = 0, int64_t k_at = 0) const {
+  template <class Body>
+  void each(const Grid& y, const Grid& x, const int64_t (&within)[3], Body body, int axis = 0, int64_t y_at = 0,
+            int64_t x_at = 0, int64_t k_at = 0) const {
     if (axis == 3) return body(y_at, x_at, k_at);
     for (int64_t i = 0; i < y.extents[axis]; ++i)
       for (int64_t k = 0; k < size[axis]; ++k) {
@@ -55,9 +56,9 @@ Strides dense_strides(const plugrad_view& view) {
 }
 
 // Calls body(y, x, weight) with the offsets of the factors of each product, for tensors with these strides.
-template <class Body> void each_product(const plugrad_view& y, const Strides& y_strides, const plugrad_view& x,
-                                        const Strides& x_strides, const plugrad_view& weight, const Strides& w_strides,
-                                        const plugrad_convolution& attributes, Body body) {
+template <class Body>
+void each_product(const plugrad_view& y, const Strides& y_strides, const plugrad_view& x, const Strides& x_strides,
+                  const plugrad_view& weight, const Strides& w_strides, const plugrad_convolution& attributes, Body body) {
   const Grid results(y, y_strides), source(x, x_strides), weights(weight, w_strides);
   Windows windows;
   windows.take(attributes, weight.rank - 2);
@@ -75,7 +76,8 @@ template <class T> using Sums = std::vector<Accumulator<T>>;
 
 template <class T> void store(const Sums<T>& sums, const plugrad_view& view) {
   const Accumulator<T>* next = sums.data();
-  for_each(view, [&](T& element) { element = static_cast<T>((next++)->total()); }, Elements<T>(view));
+  for_each(
+      view, [&](T& element) { element = static_cast<T>((next++)->total()); }, Elements<T>(view));
 }
 
 template <class T> void convolution(const Call& call) {
@@ -90,7 +92,7 @@ template <class T> void convolution(const Call& call) {
   }
   each_product(call.out(), dense_strides(call.out()), call.in(0), x.strides, call.in(1), w.strides,
                call.attributes<plugrad_convolution>(), [&](int64_t y_at, int64_t x_at, int64_t w_at) {
-                 sums[static_cast<size_t>(y_at)].add(Term(x.first[x_at]) * Term(w.first[w_at]));
+                 sums[static_cast<size_t>(y_at)].add(static_cast<Term>(x.first[x_at]) * static_cast<Term>(w.first[w_at]));
                });
   store(sums, call.out());
 }
@@ -101,7 +103,7 @@ template <class T> void convolution_input_grad(const Call& call) {
   Sums<T> sums(static_cast<size_t>(call.out().count));
   each_product(call.in(0), grad.strides, call.out(), dense_strides(call.out()), call.in(1), w.strides,
                call.attributes<plugrad_convolution>(), [&](int64_t y_at, int64_t x_at, int64_t w_at) {
-                 sums[static_cast<size_t>(x_at)].add(Term(grad.first[y_at]) * Term(w.first[w_at]));
+                 sums[static_cast<size_t>(x_at)].add(static_cast<Term>(grad.first[y_at]) * static_cast<Term>(w.first[w_at]));
                });
   store(sums, call.out());
 }
@@ -112,7 +114,7 @@ template <class T> void convolution_weight_grad(const Call& call) {
   Sums<T> sums(static_cast<size_t>(call.out().count));
   each_product(call.in(0), grad.strides, call.in(1), x.strides, call.out(), dense_strides(call.out()),
                call.attributes<plugrad_convolution>(), [&](int64_t y_at, int64_t x_at, int64_t w_at) {
-                 sums[static_cast<size_t>(w_at)].add(Term(grad.first[y_at]) * Term(x.first[x_at]));
+                 sums[static_cast<size_t>(w_at)].add(static_cast<Term>(grad.first[y_at]) * static_cast<Term>(x.first[x_at]));
                });
   store(sums, call.out());
 }

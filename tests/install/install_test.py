@@ -136,6 +136,17 @@ class InstalledTree(unittest.TestCase):
         consumer = self.build_example("consumer", self.moved) / "consumer"
         self.assertIn(str(plugin), run(consumer, "npu", PLUGRAD_PLUGIN_PATH=str(folder)))
 
+    def test_a_new_plugin_builds_with_the_sdk_conforms_and_trains(self):
+        project = self.scratch / "new" / "my npu"
+        run(self.moved / "bin/plugrad", "new-plugin", "my-npu", "--directory", project)
+        path = f"{self.moved}/bin:{os.environ['PATH']}"
+        said = run(project / "ci.sh", f"-DCMAKE_PREFIX_PATH={self.moved}", PATH=path)
+        self.assertIn("100% tests passed, 0 tests failed out of 2", said)
+        alone = self.scratch / "new" / "alone"
+        run(CMAKE, "-S", project, "-B", alone, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
+        run(CMAKE, "--build", alone)
+        self.assertEqual(binaries.plugin_faults(str(alone / "libplugrad-backend-my-npu.so")), [])
+
     def test_the_plugin_project_installs_beside_the_others(self):
         folder = self.build_example("plugin", self.sdk)
         copy = self.scratch / "with-npu"

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"devices", "the devices of these plugins", plugrad::tool::devices_command},
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
+    {"new-plugin", "write the project of a backend plugin", plugrad::tool::new_plugin_command},
 };
 
 int print_program_help() {
@@ -59,7 +60,7 @@ int dispatch(Arguments arguments) {
   for (const Command& command : kCommands) names.emplace_back(command.name);
   const bool json = std::erase(arguments, "--json") > 0;
   if (arguments.empty())
-    throw UsageError("there is no command; expected one of backends, devices, train, eval (see plugrad --help)");
+    throw UsageError("there is no command; expected one of backends, devices, train, eval, new-plugin (see plugrad --help)");
   const std::string first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return print_program_help();
   if (first == "--version") return print_version(json);

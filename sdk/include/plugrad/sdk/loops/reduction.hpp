@@ -1,12 +1,15 @@
-#include <backends/reference/accumulator.hpp>
-#include <backends/reference/elements.hpp>
-#include <backends/reference/kernels.hpp>
-#include <backends/reference/ordering.hpp>
+// Plain loops in host memory: SUM, MAX, MIN and ARGMAX.
+#pragma once
+#include <plugrad/sdk/loops/accumulator.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/loops/ordering.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <cmath>
 
-namespace plugrad::reference {
-namespace {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
+namespace of_reduction {
 
 // Calls body(out, slice) for each element of the output: slice(f) calls f with each input element that is reduced to it, in
 // row-major order. A walk over the output's shape does not move along the reduced axes, where its extent is 1, so it visits
@@ -68,10 +71,11 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T
                                      kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 
-constexpr auto kRows = join(sums(kAny), for_numbers(kNumbers));
+inline constexpr auto kRows = join(sums(kAny), for_numbers(kNumbers));
 
-}  // namespace
+}  // namespace of_reduction
 
-Rows reduction_kernels() { return kRows; }
+inline constexpr const auto& kReductionRows = of_reduction::kRows;
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

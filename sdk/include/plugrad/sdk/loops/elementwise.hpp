@@ -1,8 +1,11 @@
-#include <backends/reference/elements.hpp>
-#include <backends/reference/kernels.hpp>
+// Plain loops in host memory: elementwise ops, FILL, COPY, IOTA and conversions.
+#pragma once
+#include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/rows.hpp>
 
-namespace plugrad::reference {
-namespace {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
+namespace of_elementwise {
 
 // COPY moves unsigned integers, since moving a float could change the payload of a NaN.
 template <class T>
@@ -39,11 +42,12 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<
   return {kernel<iota<T>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};
 }
 
-constexpr auto kRows =
+inline constexpr auto kRows =
     join(fills_and_copies(kStored), iotas(kNumbers), conversion_rows<CastMaker>(), elementwise_rows<Maker>(kAny));
 
-}  // namespace
+}  // namespace of_elementwise
 
-Rows elementwise_kernels() { return kRows; }
+inline constexpr const auto& kElementwiseRows = of_elementwise::kRows;
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

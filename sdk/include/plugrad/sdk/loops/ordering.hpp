@@ -2,7 +2,8 @@
 #pragma once
 #include <cmath>
 
-namespace plugrad::reference {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
 
 // Whether x comes before y where NaN is larger, and smaller, than anything.
 struct Larger {
@@ -12,4 +13,5 @@ struct Smaller {
   template <class T> bool operator()(T x, T y) const { return x < y || (std::isnan(x) && !std::isnan(y)); }
 };
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

@@ -1,9 +1,12 @@
-#include <backends/reference/accumulator.hpp>
-#include <backends/reference/elements.hpp>
-#include <backends/reference/kernels.hpp>
+// Plain loops in host memory: MATMUL and MATMUL_ADD.
+#pragma once
+#include <plugrad/sdk/loops/accumulator.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/rows.hpp>
 
-namespace plugrad::reference {
-namespace {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
+namespace of_contraction {
 
 // Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, that of the right
 // operand at the top of column j. The cursor of the addend walks with the output's, which is its own addend otherwise.
@@ -20,7 +23,8 @@ template <class T> void matmul(const Call& call) {
         using Term = typename Accumulator<T>::Term;
         Accumulator<T> sum;
         if (has_addend || call.accumulates()) sum.add(added);
-        for (int64_t k = 0; k < length; ++k) sum.add(Term((&a_row)[k * a_step]) * Term((&b_column)[k * b_step]));
+        for (int64_t k = 0; k < length; ++k)
+          sum.add(static_cast<Term>((&a_row)[k * a_step]) * static_cast<Term>((&b_column)[k * b_step]));
         element = static_cast<T>(sum.total());
       },
       out, a, b, addend);
@@ -32,10 +36,11 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL, element_dtype<T>, kMemory, kFlags)...},
               std::array{kernel<matmul<T>>(PLUGRAD_OP_MATMUL_ADD, element_dtype<T>, kMemory)...});
 }
-constexpr auto kRows = rows(kFloating);
+inline constexpr auto kRows = rows(kFloating);
 
-}  // namespace
+}  // namespace of_contraction
 
-Rows contraction_kernels() { return kRows; }
+inline constexpr const auto& kContractionRows = of_contraction::kRows;
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

@@ -2,7 +2,8 @@
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
-namespace plugrad::reference {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
 
 using Strides = std::array<int64_t, PLUGRAD_MAX_RANK>;
 
@@ -73,4 +74,5 @@ inline plugrad_view without_axis(plugrad_view view, int axis) {
   return view;
 }
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

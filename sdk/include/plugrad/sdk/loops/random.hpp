@@ -1,16 +1,19 @@
-#include <backends/reference/elements.hpp>
-#include <backends/reference/kernels.hpp>
+// Plain loops in host memory: UNIFORM and NORMAL.
+#pragma once
+#include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/rows.hpp>
 
 #include <cmath>
 #include <numbers>
 
-namespace plugrad::reference {
-namespace {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
+namespace of_random {
 
 using Words = std::array<uint32_t, 4>;
 
 // Philox 4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
-Words philox(uint64_t key, uint64_t counter) {
+inline Words philox(uint64_t key, uint64_t counter) {
   auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   Words c = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
   for (int round = 0; round < 10; ++round) {
@@ -56,10 +59,11 @@ template <class... T> constexpr auto rows(Types<T...>) {
   return join(std::array{kernel<random<T, &Generator::uniform<T>>>(PLUGRAD_OP_UNIFORM, element_dtype<T>)...},
               std::array{kernel<random<T, &Generator::normal<T>>>(PLUGRAD_OP_NORMAL, element_dtype<T>)...});
 }
-constexpr auto kRows = rows(kComputable);
+inline constexpr auto kRows = rows(kComputable);
 
-}  // namespace
+}  // namespace of_random
 
-Rows random_kernels() { return kRows; }
+inline constexpr const auto& kRandomRows = of_random::kRows;
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

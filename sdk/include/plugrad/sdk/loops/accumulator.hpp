@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace plugrad::reference {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
 
 // Sums in double: for a billion f32 terms the error stays within one f32 rounding.
 template <class T> class Accumulator {
@@ -44,4 +45,5 @@ template <> class Accumulator<int64_t> {
   uint64_t sum_ = 0;
 };
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

@@ -1,11 +1,14 @@
-#include <backends/reference/elements.hpp>
-#include <backends/reference/kernels.hpp>
+// Plain loops in host memory: GATHER, SCATTER_ADD and SCATTER_SUM.
+#pragma once
+#include <plugrad/sdk/loops/elements.hpp>
+#include <plugrad/sdk/rows.hpp>
 
-namespace plugrad::reference {
-namespace {
+#pragma GCC visibility push(hidden)
+namespace plugrad::loops {
+namespace of_indexing {
 
 // Called before each access, so that no memory outside the operands is accessed.
-void check(const char* op, int64_t index, int64_t extent) {
+inline void check(const char* op, int64_t index, int64_t extent) {
   if (index >= 0 && index < extent) return;
   throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] index " + std::to_string(index) +
                                               " is out of range for an axis of extent " + std::to_string(extent));
@@ -59,10 +62,11 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T
   return {kernel<scatter_sum<T>>(PLUGRAD_OP_SCATTER_SUM, element_dtype<T>)...};
 }
 
-constexpr auto kRows = join(gathers(kStored), scatters(kNumbers), sums(kNumbers));
+inline constexpr auto kRows = join(gathers(kStored), scatters(kNumbers), sums(kNumbers));
 
-}  // namespace
+}  // namespace of_indexing
 
-Rows indexing_kernels() { return kRows; }
+inline constexpr const auto& kIndexingRows = of_indexing::kRows;
 
-}  // namespace plugrad::reference
+}  // namespace plugrad::loops
+#pragma GCC visibility pop

@@ -1,0 +1,42 @@
+// plugrad new-plugin: the project that it writes. tests/install builds it against the installed SDK.
+#include <tests/tools/process.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace plugrad::test {
+namespace {
+namespace fs = std::filesystem;
+
+TEST(NewPlugin, WritesAProjectWithItsName) {
+  const Scratch scratch;
+  const std::string folder = scratch.path("my plugin");
+  const Outcome outcome = plugrad_run({"new-plugin", "my-npu2", "--directory", folder});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  expect_mentions(outcome.out, folder + "/ci.sh");
+  const std::string source = read_file(folder + "/my-npu2.cpp");
+  expect_mentions(source, "class MyNpu2 final : public plugrad::Backend");
+  expect_mentions(source, "PLUGRAD_EXPORT_BACKEND(MyNpu2, \"my-npu2\", \"0.1\")");
+  EXPECT_LT(std::count(source.begin(), source.end(), '\n'), 120);
+  expect_mentions(read_file(folder + "/CMakeLists.txt"), "plugrad_add_plugin(my-npu2 my-npu2.cpp)");
+  EXPECT_EQ(fs::status(folder + "/ci.sh").permissions() & fs::perms::owner_exec, fs::perms::owner_exec);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string text = read_file(entry.path().string());
+    EXPECT_EQ(text.find("@NAME@"), std::string::npos) << entry.path();
+    EXPECT_EQ(text.find("@CLASS@"), std::string::npos) << entry.path();
+  }
+}
+
+TEST(NewPlugin, OverwritesNothing) {
+  const Scratch scratch;
+  scratch.write("kept", "mine");
+  const Outcome outcome = plugrad_run({"new-plugin", "npu", "--directory", scratch.folder()});
+  expect_complaint(outcome, 1, "exists already and is not empty");
+  EXPECT_EQ(read_file(scratch.path("kept")), "mine");
+  EXPECT_FALSE(fs::exists(scratch.path("npu.cpp")));
+}
+
+}  // namespace
+}  // namespace plugrad::test

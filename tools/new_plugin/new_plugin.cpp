@@ -1,0 +1,96 @@
+// plugrad new-plugin.
+#include <plugrad/io/file.hpp>
+#include <plugrad/runtime/error.hpp>
+#include <tools/new_plugin/templates.hpp>
+#include <tools/plugrad/commands.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iostream>
+
+namespace plugrad::tool {
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+namespace {
+
+// Of the form that the core demands of backends, and a target's name in CMake.
+bool is_valid(const std::string& name) {
+  constexpr size_t kMost = 63;
+  return !name.empty() && name.size() <= kMost && name[0] >= 'a' && name[0] <= 'z' && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+// "my-npu" -> "MyNpu".
+std::string class_name(const std::string& name) {
+  std::string result;
+  bool capital = true;
+  for (const char c : name) {
+    if (c != '-' && c != '_') result += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    capital = c == '-' || c == '_';
+  }
+  return result;
+}
+
+std::string replaced(std::string text, const std::string& mark, const std::string& by) {
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += by.size()) text.replace(at, mark.size(), by);
+  return text;
+}
+
+fs::path place_for(const std::string& path, const std::string& name) {
+  if (path == "NAME.cpp") return name + ".cpp";
+  return path == "gitignore" ? ".gitignore" : path;
+}
+
+void write_project(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    throw Error(Code::io_error, "[" + folder.string() + "] exists already and is not empty: give another --directory");
+  fs::create_directories(folder, error);
+  if (error) throw Error(Code::io_error, "[" + folder.string() + "] cannot be created: " + error.message());
+  for (const TemplateFile& file : plugin_template()) {
+    const fs::path to = folder / place_for(file.path, name);
+    io::write_file(to.string(), replaced(replaced(file.text, "@NAME@", name), "@CLASS@", class_name(name)));
+    if (to.extension() == ".sh")
+      fs::permissions(to, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
+                      error);
+  }
+}
+
+}  // namespace
+
+int new_plugin_command(const Arguments& arguments) {
+  po::options_description own;
+  own.add_options()("directory", po::value<std::string>()->value_name("DIR"), "where to write it (plugrad-NAME)");
+  const po::options_description options = with_common(own);
+  Arguments rest = arguments;
+  const bool named = !rest.empty() && !rest.front().starts_with("-");
+  const std::string name = named ? rest.front() : "";
+  if (named) rest.erase(rest.begin());
+  const po::variables_map values = parse_options("plugrad new-plugin", rest, options);
+  if (values["help"].as<bool>()) {
+    print_help(
+        {"plugrad new-plugin NAME [--directory DIR]",
+         "Writes the project of a backend plugin for a new kind of device: one source file, which can train networks from\n"
+         "the start, a CMake file, tests and a script for CI. It needs nothing but plugrad's SDK.",
+         "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"},
+        options);
+    return 0;
+  }
+  if (!named) throw UsageError("the plugin's name is missing: plugrad new-plugin NAME (see plugrad new-plugin --help)");
+  if (!is_valid(name))
+    throw UsageError("'" + name + "' is no name of a backend: lower-case letters, digits, - and _ expected, a letter first");
+  const fs::path folder = values.count("directory") ? values["directory"].as<std::string>() : "plugrad-" + name;
+  write_project(folder, name);
+  if (values["json"].as<bool>())
+    std::cout << nlohmann::ordered_json{{"name", name}, {"directory", folder.string()}}.dump(2) << "\n";
+  else
+    std::cout << "written to " << folder.string() << "; build it, check it and train on it:\n  " << folder.string()
+              << "/ci.sh\n";
+  return 0;
+}
+
+}  // namespace plugrad::tool

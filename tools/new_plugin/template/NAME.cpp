@@ -1,0 +1,38 @@
+// A plugrad backend for @NAME@. From the start it has every kernel that training needs: plain loops in host memory, which
+// come with the SDK. Replace them by your device's, op by op; plugrad-conform tells whether each computes what it should.
+#include <plugrad/sdk/loops.hpp>
+
+namespace {
+
+using plugrad::Call;
+
+// A kernel of your own: its row below serves f32 operands that are dense (0: no other layout).
+void add(const Call& call) {
+  const float *a = plugrad::data<float>(call.in(0)), *b = plugrad::data<float>(call.in(1));
+  float* out = plugrad::data<float>(call.out());
+  for (int64_t i = 0; i < call.out().count; ++i) out[i] = a[i] + b[i];
+}
+
+// Of several rows that serve a call, the first wins.
+constexpr auto kRows = plugrad::join(std::array{plugrad::kernel<add>(PLUGRAD_OP_ADD, PLUGRAD_F32, 0)},
+                                     plugrad::loops::kRows);
+
+// One object for each opened device.
+class @CLASS@ final : public plugrad::Backend {
+ public:
+  explicit @CLASS@(const plugrad::Opening& opening) {
+    opening.options.allow({});  // the names of your options, which opening.options.find returns
+  }
+
+  // How many devices there are. Where the hardware or its driver is missing: {0, "the reason"}.
+  static plugrad::DeviceCount count() { return {1, ""}; }
+
+  // Memory that the host can read and write, and allocates. Otherwise override alloc, free and copy, and leave out HOST_MEM.
+  plugrad_device_info info() const override { return host_info("@NAME@"); }
+
+  plugrad::Rows kernels() const override { return kRows; }
+};
+
+}  // namespace
+
+PLUGRAD_EXPORT_BACKEND(@CLASS@, "@NAME@", "0.1")
