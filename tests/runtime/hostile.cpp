@@ -100,7 +100,11 @@ const Behaviour kBehaviours[] = {
     {"throw_memory", [] { throw std::bad_alloc(); }},
     {"flood_stdout", [] { flood(1); }},
     {"flood_stderr", [] { flood(2); }},
-    {"flood_pipe", [] { flood(3); }},
+    {"flood_pipe",
+     [] {  // the pipe to the core, where there is one
+       struct stat about;
+       if (fstat(3, &about) == 0 && S_ISFIFO(about.st_mode)) flood(3);
+     }},
     {"orphan",
      [] {  // leaves a process behind that keeps all descriptors
        if (fork() == 0) {

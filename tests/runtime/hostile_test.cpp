@@ -78,7 +78,6 @@ std::vector<Case> fatal_cases() {
   }
   for (const char* behaviour : {"abort", "segfault", "illegal", "kill", "_exit0", "sleep", "deaf_loop"})
     all.push_back({behaviour + std::string("@destructor"), "file checked", "when the process ended"});
-  all.push_back({"flood_pipe@constructor", "file checked", "status 0"});
   all.push_back({"wild_table", "symbol found", "SIGSEGV"});
   return all;
 }
@@ -259,10 +258,10 @@ TEST_P(Rude, LoadsAndWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, Rude,
                          ::testing::Values(Case{"flood_stderr@constructor", "", ""}, Case{"flood_stderr@entry", "", ""},
-                                           Case{"flood_stderr@count", "", ""}, Case{"orphan@constructor", "", ""},
-                                           Case{"orphan@entry", "", ""}, Case{"orphan@count", "", ""},
-                                           Case{"name_endless", "", ""}, Case{"throw_int@free", "", ""},
-                                           Case{"throw_error@free", "", ""}),
+                                           Case{"flood_stderr@count", "", ""}, Case{"flood_pipe@constructor", "", ""},
+                                           Case{"orphan@constructor", "", ""}, Case{"orphan@entry", "", ""},
+                                           Case{"orphan@count", "", ""}, Case{"name_endless", "", ""},
+                                           Case{"throw_int@free", "", ""}, Case{"throw_error@free", "", ""}),
                          name_of);
 
 TEST(Escapes, OfVersionsAndNamesDoNotReachATerminal) {
