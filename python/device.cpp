@@ -1,6 +1,8 @@
 // Devices and plugins.
 #include <python/binding.hpp>
 
+#include <nanobind/stl/pair.h>
+
 #include <algorithm>
 #include <cctype>
 

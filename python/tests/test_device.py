@@ -1,6 +1,7 @@
 """Devices and plugins."""
 import pickle
 import shutil
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -85,6 +86,26 @@ def test_plugins_are_listed():
     assert {"cpu:0", "reference:0"} <= set(plugrad.devices())
     assert any(Path(d).name == "plugins-v0" for d in plugrad.plugin_directories())
     assert Path(records["cpu"].path).parent.parts[-3:] == ("lib", "plugrad", "plugins-v0")
+
+
+def test_a_file_that_crashes_goes_into_quarantine_and_out_again(run_python, tmp_path):
+    source = tmp_path / "crash.c"
+    source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n")
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    file = tmp_path / "libplugrad-backend-crash.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", file, source], check=True)
+    out = run_python("""
+import plugrad
+(record,) = [r for r in plugrad.backends() if 'crash' in r.path]
+print(record.is_ready, 'SIGABRT' in record.reason, plugrad.full((2,), 3.0).sum().item())
+print(plugrad.quarantined_plugins())
+print(plugrad.clear_quarantine(record.path), plugrad.clear_quarantine(), plugrad.quarantined_plugins())""",
+                     PLUGRAD_PLUGIN_PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache")).stdout.splitlines()
+    assert out[0] == "False True 6.0"
+    assert str(file) in out[1] and "in its" not in out[1] and "while its file was loaded" in out[1]
+    assert out[2] == "1 0 []"
 
 
 def test_a_refused_file_says_why(run_python, tmp_path):
