@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kFirstLine = "plugrad verdict 1";
 constexpr const char* kExtension = ".verdict";
-constexpr size_t kMostBytes = 16 << 10;
+constexpr size_t kMostBytes = 16 << 10, kMostFiles = 256;
 
 // Empty if there is none, as in a program with raised privileges.
 fs::path directory() {
@@ -81,6 +81,14 @@ void replace(const fs::path& file, const std::string& text) {
   }
   fs::rename(part, file);
 }
+// Forgets plugins that are gone, once there are many: builds in temporary directories would leave their verdicts for ever.
+void prune() {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& each : fs::directory_iterator(directory())) files.push_back(each.path());
+  if (files.size() <= kMostFiles) return;
+  for (const fs::path& file : files)
+    if (file.extension() == kExtension && !fs::exists(parse(file).path)) fs::remove(file);
+}
 }  // namespace
 
 Verdict read(const std::string& path, const FileIdentity& identity) {
@@ -93,7 +101,9 @@ void write(const Verdict& verdict) noexcept {
   try {
     const std::string text = text_of(verdict);
     const bool one_line = verdict.path.find('\n') == std::string::npos && verdict.fault.find('\n') == std::string::npos;
-    if (!directory().empty() && one_line && text.size() <= kMostBytes) replace(file_of(verdict.path), text);
+    if (directory().empty() || !one_line || text.size() > kMostBytes) return;
+    replace(file_of(verdict.path), text);
+    prune();
   } catch (const std::exception&) {
   }
 }

@@ -146,6 +146,20 @@ TEST_F(Probing, TrustsNoVerdictThatIsDamagedOrThatOthersMayWrite) {
   EXPECT_TRUE(probed());
 }
 
+TEST_F(Probing, ForgetsPluginsThatAreGoneOnceThereAreMany) {
+  const fs::path file = add_plugin(variant("tiny"), prefix_.plugins(), "tiny");
+  EXPECT_EQ(prefix_.probe({"compute", "tiny"}).field("value", 1), "3.500000");
+  const std::string good = read_file(verdicts().at(0)), name = file.string();
+  for (int i = 0; i < 300; ++i) {
+    std::string gone = good;
+    write_file(cache() / (std::to_string(i) + ".verdict"),
+               gone.replace(gone.find(name), name.size(), "/gone/" + std::to_string(i)));
+  }
+  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix_.plugins(), "reference");
+  EXPECT_EQ(prefix_.probe({"compute", "tiny"}).field("value", 1), "3.500000");
+  EXPECT_EQ(verdicts().size(), 2u);
+}
+
 TEST_F(Probing, LeavesNoProcessAndNoDescriptorBehind) {
   for (int i = 0; i < 8; ++i) add_plugin(variant("hostile"), prefix_.plugins(), "a" + std::to_string(i));
   const Outcome outcome =
