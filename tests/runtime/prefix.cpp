@@ -16,7 +16,8 @@ constexpr unsigned kPatience = 60;  // seconds until a hanging program is killed
 std::vector<std::string> merged_environment(const Environment& given) {
   std::vector<std::string> all;
   for (char** each = environ; *each; ++each)
-    if (const std::string v(*each); !v.starts_with("PLUGRAD_") && !given.contains(v.substr(0, v.find('=')))) all.push_back(v);
+    if (const std::string v(*each); !v.starts_with("PLUGRAD_") && !given.contains(v.substr(0, v.find('='))))
+      all.push_back(v);
   for (const auto& [name, value] : given) all.push_back(name + "=" + value);
   return all;
 }
