@@ -49,6 +49,7 @@ pack() {
     copy_stripped "$file" "$folder/bin"
   done
   copy_stripped "$build/lib/libplugrad.so.0" "$folder/lib"
+  copy_stripped "$build/lib/plugrad/plugrad-probe" "$folder/lib/plugrad"
   for file in cuda cpu reference; do
     copy_stripped "$build/lib/plugrad/plugins-v0/libplugrad-backend-$file.so" "$folder/lib/plugrad/plugins-v0"
   done
@@ -192,13 +193,13 @@ run_sanitize() {
   for tool in memcheck racecheck synccheck initcheck; do
     for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
       lines=2 step "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 \
-        "$here/bin/plugrad-conform" --only "$op" "$plugin"
+        "$here/bin/plugrad-conform" --in-process --only "$op" "$plugin"
     done
   done
   export PLUGRAD_TEST_DEVICE=cuda
   for op in ADD WHERE CAST COPY ADAM_STEP EXP stream. memory.; do
     lines=2 step "memcheck $op" "$sanitizer" --tool memcheck --error-exitcode 1 \
-      "$here/bin/plugrad-conform" --only "$op" "$plugin"
+      "$here/bin/plugrad-conform" --in-process --only "$op" "$plugin"
   done
 }
 

@@ -149,6 +149,13 @@ const Path kPaths[] = {
        return "/nowhere/1:" + (d / "x").string() + ":/nowhere/2";
      },
      ""},
+    {"everybody_may_write_above_the_core_too", false,
+     [](const fs::path& d) {
+       plugin_in(d / "x");
+       mode(d.parent_path(), 0777);
+       return (d / "x").string();
+     },
+     ""},
     // --- Directories that cannot be searched.
     {"missing", false, [](const fs::path& d) { return (d / "missing").string(); }, "No such file or directory"},
     {"a_file_as_directory", false, [](const fs::path& d) { return plugin_in(d).string(); }, "Not a directory"},
