@@ -6,23 +6,65 @@
 #include <vector>
 
 namespace plugrad::io {
+namespace {
+
+using Json = nlohmann::json;
+using Fail = std::function<void(const std::string&)>;
+
+// Checks what the parser accepts: nesting, and keys that an object has twice. The parser's own callback would take quadratic
+// time, as it looks through an object after each of its values.
+class Checker final : public nlohmann::json_sax<Json> {
+ public:
+  Checker(int depth, const Fail& fail) : depth_(depth), fail_(fail) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second) fail_("has the key " + io::quoted(name) + " twice");
+    return value();
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;  // the parser that builds the values says what is wrong
+  }
+
+ private:
+  bool value() {
+    if (static_cast<int>(keys_.size()) > depth_) fail_("is nested too deeply");
+    return true;
+  }
+  bool open() {
+    value();
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  int depth_;
+  const Fail& fail_;
+  std::vector<std::set<std::string>> keys_;  // of each object and array that is open
+};
+
+}  // namespace
 
 // The parser stops silently at a zero byte and keeps the last of equal keys, so both are checked here.
-nlohmann::json parse_strictly(const std::string& text, int depth, const std::function<void(const std::string&)>& fail) {
-  using Json = nlohmann::json;
+nlohmann::json parse_strictly(const std::string& text, int depth, const Fail& fail) {
   if (text.find('\0') != std::string::npos) fail("has a zero byte");
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int at, Json::parse_event_t event, const Json& value) {
-    if (at > depth) fail("is nested too deeply");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      fail("has the key " + quoted(value.get<std::string>()) + " twice");
-    }
-    return true;
-  };
+  Checker checker(depth, fail);
   try {
-    return Json::parse(text, check);
+    Json::sax_parse(text, &checker);
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     fail("is not JSON in UTF-8 (byte " + std::to_string(error.byte) + ")");
   } catch (const Json::exception&) {
