@@ -57,7 +57,7 @@ Tensor matrix_norm(const Tensor& a, double ord, const Shape& axes, bool keepdim)
   const Tensor x = matrices_of(name, with_last(a, axes, name));
   const double size = std::abs(ord);
   if (size != 1 && size != 2 && size != kInfinity)
-    refuse(name, "ord " + number_text(ord) + " is no norm of matrices: expected 1, 2, infinity, or one of them negated");
+    refuse(name, "ord " + number_text(ord) + " does not name a norm of matrices: give 1, 2, infinity, or one negated");
   const Tensor values = size == 2 ? svdvals(x) : sum(abs(x), {size == 1 ? -2 : -1});
   return with_kept(ord > 0 ? max(values, {-1}) : min(values, {-1}), axes, a.rank(), keepdim);
 }

@@ -19,8 +19,8 @@ inline DeviceState& state_of(Device device) {
 inline uint8_t id_of(DType dtype) {
   const auto id = static_cast<uint8_t>(dtype);
   if (dtype_info(id)) return id;
-  throw Error(Code::invalid, "[tensor] there is no dtype of number " + std::to_string(static_cast<int64_t>(dtype)) +
-                                 ": give one of DType");
+  throw Error(Code::invalid, "[tensor] DType " + std::to_string(static_cast<int64_t>(dtype)) +
+                                 " does not exist: give a value that the enumeration names");
 }
 
 }  // namespace plugrad

@@ -237,7 +237,6 @@ std::unique_ptr<Remote> first_worker(const Plan& plan, Summary& summary) {
 
 Summary supervised(const Plan& plan, bool whole) {
   Summary summary;
-  summary.whole = whole;
   std::unique_ptr<Remote> first = first_worker(plan, summary);
   if (!first) return summary;
   if (whole) {

@@ -19,7 +19,8 @@ struct Plan {
 };
 
 // Runs the cases of the plan. A worker that ends, crashes or hangs is a failure of the case that it ran, and another one
-// goes on. Throws Unloadable for a file that cannot be used, and Breach for a plugin whose device cannot be opened.
+// goes on. whole: asks also what tier 0 lacks. Throws Unloadable for a file that cannot be used, and Breach for a plugin
+// whose device cannot be opened.
 Summary supervised(const Plan& plan, bool whole);
 // Returns the list of kernels. Throws as supervised does.
 std::string listed_kernels(const Plan& plan);

@@ -146,9 +146,9 @@ TEST(Errors, AbsurdArguments) {
   constexpr int64_t kHuge = int64_t{1} << 62;
   EXPECT_TRUE(throws(Code::invalid, {"the device is undefined", "default_device()"},
                      [] { zeros({1}, DType::f32, Device()); }));
-  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] { zeros({1}, static_cast<DType>(99)); }));
-  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] { cast(counting({2}), static_cast<DType>(99)); }));
-  EXPECT_TRUE(throws(Code::invalid, {"no dtype of number 99"}, [] {
+  EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] { zeros({1}, static_cast<DType>(99)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] { cast(counting({2}), static_cast<DType>(99)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] {
     const float values[] = {1, 2};
     Tensor::from_host(values, 2, static_cast<DType>(99), {2}, default_device());
   }));

@@ -11,7 +11,6 @@ namespace plugrad::test {
 namespace {
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 constexpr uid_t kSomebody = 12345;
 
 // One plugin file or directory that a search meets. `make` builds it below a directory of its own and returns what
@@ -329,7 +328,7 @@ TEST_P(Paths, AreSearchedOrLeftOutWithTheReason) {
   // The error for a device that does not exist gives the reason as well, and never another exception.
   const Outcome unknown = prefix.probe({"device", "npu"}, {{"PLUGRAD_PLUGIN_PATH", list}});
   EXPECT_PRED2(contains, unknown.field("error", 2), "no device 'npu'");
-  const std::string given = list.starts_with("/") ? p.reason : "";  // what is not absolute is no directory of the search
+  const std::string given = list.starts_with("/") ? p.reason : "";  // the search ignores relative paths
   EXPECT_PRED2(contains, unknown.field("error", 2), given);
 }
 

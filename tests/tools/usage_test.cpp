@@ -77,7 +77,7 @@ TEST(Usage, MisuseIsOneLineThatHelps) {
       {{"train", "--data", "moons", "--data-dir", "a"}, "is for --data fashion-mnist"},
       {{"eval"}, "--checkpoint FILE is missing"},
       {{"new-plugin"}, "the plugin's name is missing"},
-      {{"new-plugin", "My Npu"}, "'My Npu' is no name of a backend"},
+      {{"new-plugin", "My Npu"}, "'My Npu' cannot name a backend"},
       {{"new-plugin", "npu", "--folder", "x"}, "unknown option '--folder'"},
       {{"eval", "--epochs", "3"}, "unknown option '--epochs'"},
   };

@@ -82,7 +82,8 @@ int new_plugin_command(const Arguments& arguments) {
   }
   if (!named) throw UsageError("the plugin's name is missing: plugrad new-plugin NAME (see plugrad new-plugin --help)");
   if (!is_valid(name))
-    throw UsageError("'" + name + "' is no name of a backend: lower-case letters, digits, - and _ expected, a letter first");
+    throw UsageError("'" + name +
+                     "' cannot name a backend: begin with a lower-case letter, and use lower-case letters, digits, - and _");
   const fs::path folder = values.count("directory") ? values["directory"].as<std::string>() : "plugrad-" + name;
   write_project(folder, name);
   if (values["json"].as<bool>())
