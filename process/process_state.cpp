@@ -50,7 +50,8 @@ void add(std::string& changed, const std::string& what) { changed += (changed.em
 }  // namespace
 
 ProcessState::ProcessState()
-    : mode_(arithmetic_mode()),
+    : rounding_(std::fegetround()),
+      mode_(arithmetic_mode()),
       umask_(current_umask()),
       directory_(open(".", O_PATH | O_CLOEXEC)),
       locale_(std::setlocale(LC_ALL, nullptr)),
@@ -66,14 +67,7 @@ ProcessState::~ProcessState() {
 }
 
 void ProcessState::restore_arithmetic(std::string& changed) noexcept {
-  const bool rounds = std::fegetround() != [this] {
-    std::fenv_t now;
-    std::fegetenv(&now);
-    std::fesetenv(&arithmetic_);
-    const int before = std::fegetround();
-    std::fesetenv(&now);
-    return before;
-  }();
+  const bool rounds = std::fegetround() != rounding_;
   const bool other = arithmetic_mode() != mode_;
   if (rounds || other) add(changed, rounds ? "the rounding mode" : "the floating-point mode");
   std::fesetenv(&arithmetic_);

@@ -33,6 +33,7 @@ class ProcessState {
   void restore_locale(std::string& changed) noexcept;
 
   std::fenv_t arithmetic_;
+  int rounding_;
   uint32_t mode_;  // the processor's control register for floating point
   sigset_t mask_;
   std::array<struct sigaction, kSignals> handlers_;
