@@ -69,7 +69,7 @@ void probe(const char* path, Depth depth) {
 int main(int count, char** words) {
   using namespace plugrad::probe;
   if (count != 5) {
-    std::fputs("plugrad-probe: the core library runs this program; see docs/plugins.md\n", stderr);
+    std::fputs("plugrad-probe: the core library runs this program; see docs/architecture.md\n", stderr);
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -5,13 +5,13 @@
 #include <core/runtime/native.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/printable.hpp>
-#include <process/process_state.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <plugrad/runtime/device.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <process/process_state.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -5,11 +5,11 @@
 #include <core/runtime/local.hpp>
 #include <core/runtime/ownership.hpp>
 #include <core/runtime/probe.hpp>
-#include <process/process_state.hpp>
-#include <process/shared_object.hpp>
 #include <core/runtime/stream.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/log.hpp>
+#include <process/process_state.hpp>
+#include <process/shared_object.hpp>
 
 #include <boost/dll/shared_library.hpp>
 

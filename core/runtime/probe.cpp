@@ -1,6 +1,7 @@
 #include <core/runtime/probe.hpp>
 
 #include <core/runtime/platform.hpp>
+#include <core/runtime/printable.hpp>
 #include <core/runtime/verdicts.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <process/child.hpp>
@@ -65,13 +66,11 @@ const char* what_ran(Step step) {
   return kWhat[std::min<size_t>(static_cast<size_t>(step), std::size(kWhat) - 1)];
 }
 
-// Keeps one line of ASCII of at most 300 characters: a plugin wrote it.
-std::string quoted(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  text.resize(std::min<size_t>(text.size(), 300));
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, ' ');
-  return text;
+// What the child wrote to standard error, as one line.
+std::string one_line(const std::string& errors) {
+  std::string line = printable(errors.substr(0, errors.find_last_not_of(" \n") + 1), 300);
+  std::ranges::replace(line, '\n', ' ');
+  return line;
 }
 
 struct Found {
@@ -129,7 +128,7 @@ Found run(const std::string& path, Depth depth) {
   if (all.last.step == Step::done && !all.timed_out && !all.status.value_or(0)) return {};
   const std::string how =
       all.timed_out ? "did not finish within " + std::to_string(limit.count()) + " s" : text_of_ending(all.status);
-  const std::string said = quoted(all.errors);
+  const std::string said = one_line(all.errors);
   return {
       {false, all.last.step, "it " + how + " " + what_ran(all.last.step) + (said.empty() ? "" : ": " + said)}, true, true};
 }

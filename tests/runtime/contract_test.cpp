@@ -7,8 +7,6 @@ namespace plugrad::test {
 namespace {
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 struct Refusal {
   const char* variant;
   const char* stage;

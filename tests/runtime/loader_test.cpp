@@ -22,8 +22,6 @@ Line record_of(const Outcome& outcome, const fs::path& path) {
   ADD_FAILURE() << "no record of " << path << "; " << outcome.errors;
   return Line(8);
 }
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 #define EXPECT_CONTAINS(text, part) EXPECT_PRED2(contains, text, part)
 
 TEST(Search, LooksFirstWhereTheProgramSaysThenWhereTheEnvironmentSaysThenBesideTheCore) {

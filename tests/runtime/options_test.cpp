@@ -6,8 +6,6 @@
 namespace plugrad::test {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class Settings : public ::testing::Test {
  protected:
   void SetUp() override { add_plugin(variant("two_devices"), prefix_.plugins(), "tiny"); }

@@ -46,6 +46,7 @@ std::filesystem::path variant(const std::string& name);
 // Copies the file to a directory under a plugin's file name; returns the copy.
 std::filesystem::path add_plugin(const std::filesystem::path& file, const std::filesystem::path& directory,
                                  const std::string& name);
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 std::string read_file(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& bytes);
 

@@ -8,8 +8,6 @@ namespace plugrad::test {
 namespace {
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class Probing : public ::testing::Test {
  protected:
   // A program in place of plugrad-probe that shows whether the core starts it.
