@@ -4,6 +4,9 @@ include(CMakePackageConfigHelpers)
 
 # For plugin authors, without the core. The name ends in -targets because CMake's NAME.cmake includes all NAME-*.cmake.
 install(TARGETS plugrad_sdk EXPORT plugrad-sdk COMPONENT sdk)
+if(TARGET plugrad_loops)
+  install(TARGETS plugrad_loops EXPORT plugrad-sdk ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk)
+endif()
 install(EXPORT plugrad-sdk FILE plugrad-sdk-targets.cmake NAMESPACE plugrad:: DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)
 install(DIRECTORY sdk/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)
 install(FILES sdk/plugin.map cmake/PlugradPlugin.cmake DESTINATION ${PLUGRAD_CMAKEDIR} COMPONENT sdk)

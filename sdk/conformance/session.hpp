@@ -42,6 +42,7 @@ struct Case {
 // All cases: those of the contract, memory, streams, the extension of native.h and threads, then one for each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
+std::vector<Case> transcription_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> page_cases();
 std::vector<Case> leak_cases();

@@ -1,4 +1,5 @@
 // A small backend with one planted bug, which the environment variable PLUGRAD_BUG names. Without that variable it has none.
+#include <plugrad/sdk/transcription.h>
 #include <plugrad/sdk/backend.hpp>
 
 #include <cmath>
@@ -44,6 +45,8 @@ enum class Bug {
   quiets_nan,
   wrong_when_large,
   opens_all,
+  swaps_fields,
+  forgets_a_field,
 };
 constexpr const char* kBugNames[] = {"sound",
                                      "wrong_exp",
@@ -77,9 +80,11 @@ constexpr const char* kBugNames[] = {"sound",
                                      "writes_views",
                                      "quiets_nan",
                                      "wrong_when_large",
-                                     "opens_all"};
+                                     "opens_all",
+                                     "swaps_fields",
+                                     "forgets_a_field"};
 
-static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::opens_all) + 1);
+static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::forgets_a_field) + 1);
 
 Bug chosen() {
   const char* name = std::getenv("PLUGRAD_BUG");
@@ -239,6 +244,19 @@ plugrad_status careless_open(const plugrad_host* host, uint32_t, const plugrad_o
   return open_device<Faulty>(host, 0, options, device, info);
 }
 
+// A transcription of the contract by another language's compiler, with two fields of equal size in the wrong order.
+const void* transcribed(const char* name) {
+  static plugrad_transcribed fields[] = {
+#define PLUGRAD_FIELD(type, field) {#type "." #field, offsetof(plugrad_##type, field), sizeof(plugrad_##type::field)},
+#include <plugrad/sdk/fields.def>
+#undef PLUGRAD_FIELD
+  };
+  if (kBug == Bug::swaps_fields) fields[1].offset = offsetof(plugrad_view, count);
+  const size_t count = std::size(fields) - (kBug == Bug::forgets_a_field);
+  static const plugrad_transcription answer{sizeof answer, static_cast<uint32_t>(count), fields};
+  return std::strcmp(name, PLUGRAD_TRANSCRIPTION) ? nullptr : &answer;
+}
+
 void ignored_free(plugrad_device*, plugrad_buffer*) {}
 
 constexpr uint64_t kForeign[] = {0x0123456789abcdef};
@@ -246,6 +264,7 @@ constexpr uint64_t kForeign[] = {0x0123456789abcdef};
 plugrad_backend table_with_bug() {
   plugrad_backend table = backend_table<Faulty>(kBug == Bug::bad_name ? "Faulty One" : "faulty", "1");
   table.resolve = resolve;
+  table.get_extension = transcribed;
   if (kBug == Bug::no_report) table.open = silent_open;
   if (kBug == Bug::opens_all) table.open = careless_open;
   if (kBug == Bug::null_alloc) table.free = ignored_free;

@@ -84,31 +84,31 @@ class Mutation : public testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("plugrad-layout-" + std::to_string(getpid()));
     fs::create_directories(folder_ / "plugrad/sdk");
-    for (const char* table : {"plugrad/sdk/ops.def", "plugrad/sdk/dtypes.def"})
+    for (const char* table : {"plugrad/sdk/ops.def", "plugrad/sdk/dtypes.def", "plugrad/sdk/layout.hpp"})
       fs::copy_file(kHeaders / table, folder_ / table, fs::copy_options::overwrite_existing);
     abi_ = read(kHeaders / "plugrad/sdk/abi.h");
-    layout_ = read(kHeaders / "plugrad/sdk/layout.hpp");
+    table_ = read(kHeaders / "plugrad/sdk/fields.def");
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  Said compiled(const std::string& abi, const std::string& layout) {
+  Said compiled(const std::string& abi, const std::string& table) {
     std::ofstream(folder_ / "plugrad/sdk/abi.h") << abi;
-    std::ofstream(folder_ / "plugrad/sdk/layout.hpp") << layout;
+    std::ofstream(folder_ / "plugrad/sdk/fields.def") << table;
     std::ofstream(folder_ / "use.cpp") << "#include <plugrad/sdk/layout.hpp>\n";
     return run_program({kCompiler, "-std=c++20", "-fsyntax-only", "-I", folder_.string(), (folder_ / "use.cpp").string()});
   }
-  void expect_refused(const std::string& abi, const std::string& layout, const std::string& what) {
-    const Said said = compiled(abi, layout);
+  void expect_refused(const std::string& abi, const std::string& table, const std::string& what) {
+    const Said said = compiled(abi, table);
     EXPECT_NE(said.status, 0) << what << " compiles";
     EXPECT_NE(said.text.find("a field moved"), std::string::npos) << what << ":\n" << said.text;
   }
 
   fs::path folder_;
-  std::string abi_, layout_;
+  std::string abi_, table_;
 };
 
 TEST_F(Mutation, NoneCompiles) {
-  const Said said = compiled(abi_, layout_);
+  const Said said = compiled(abi_, table_);
   EXPECT_EQ(said.status, 0) << said.text;
 }
 
@@ -116,8 +116,8 @@ TEST_F(Mutation, EveryFieldIsInTheHash) {
   const std::vector<Field> fields = fields_of(abi_);
   ASSERT_GT(fields.size(), 100u);
   std::multiset<std::string> hashed;
-  const std::regex entry("\\bF\\((\\w+), (\\w+)\\)");
-  for (std::sregex_iterator it(layout_.begin(), layout_.end(), entry), end; it != end; ++it)
+  const std::regex entry("PLUGRAD_FIELD\\((\\w+), (\\w+)\\)");
+  for (std::sregex_iterator it(table_.begin(), table_.end(), entry), end; it != end; ++it)
     hashed.insert((*it)[1].str() + "." + (*it)[2].str());
   for (const Field& field : fields)
     EXPECT_EQ(hashed.count(field.type + "." + field.name), 1u) << field.type << "." << field.name;
@@ -127,9 +127,9 @@ TEST_F(Mutation, EveryFieldIsInTheHash) {
 TEST_F(Mutation, ARenamedFieldIsRefused) {
   for (const Field& field : fields_of(abi_)) {
     const std::string now = field.name + "_too";
-    const std::regex entry("\\bF\\(" + field.type + ", " + field.name + "\\)");
+    const std::regex entry("PLUGRAD_FIELD\\(" + field.type + ", " + field.name + "\\)");
     expect_refused(renamed(abi_, field.type, field.name, now),
-                   std::regex_replace(layout_, entry, "F(" + field.type + ", " + now + ")"),
+                   std::regex_replace(table_, entry, "PLUGRAD_FIELD(" + field.type + ", " + now + ")"),
                    field.type + "." + field.name + " renamed");
   }
 }
@@ -142,7 +142,7 @@ TEST_F(Mutation, TwoSwappedFieldsAreRefused) {
     std::string abi = renamed(abi_, a.type, a.name, "swapped_away");
     abi = renamed(abi, a.type, b.name, a.name);
     abi = renamed(abi, a.type, "swapped_away", b.name);
-    expect_refused(abi, layout_, a.type + "." + a.name + " and " + b.name + " swapped");
+    expect_refused(abi, table_, a.type + "." + a.name + " and " + b.name + " swapped");
   }
 }
 
@@ -152,7 +152,7 @@ TEST_F(Mutation, ANarrowedFieldIsRefused) {
   const size_t at = abi.find(was);
   ASSERT_NE(at, std::string::npos);
   abi.replace(at, was.size(), "  uint32_t memory, memory_high;  // bytes installed");
-  expect_refused(abi, layout_, "device_info.memory narrowed");
+  expect_refused(abi, table_, "device_info.memory narrowed");
 }
 
 TEST_F(Mutation, AnotherHashIsRefused) {
@@ -160,7 +160,7 @@ TEST_F(Mutation, AnotherHashIsRefused) {
   const size_t at = abi.find("PLUGRAD_LAYOUT_0 0x");
   ASSERT_NE(at, std::string::npos);
   abi[at + 19] = abi[at + 19] == '1' ? '2' : '1';
-  expect_refused(abi, layout_, "another hash");
+  expect_refused(abi, table_, "another hash");
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "b
 RULES = [
     ("sdk/include", SDK, STANDARD),
     ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options"}),
+    ("sdk/data", SDK + ["sdk/conformance"], STANDARD | {"json"}),
+    ("sdk/loops", SDK, STANDARD),
     ("core/all", PUBLIC, set()),
     ("process", ["process"], MACHINE),
     ("core/runtime", SDK + ["core/runtime/*", "process"], MACHINE | {"dll"}),
