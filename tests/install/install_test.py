@@ -136,16 +136,33 @@ class InstalledTree(unittest.TestCase):
         consumer = self.build_example("consumer", self.moved) / "consumer"
         self.assertIn(str(plugin), run(consumer, "npu", PLUGRAD_PLUGIN_PATH=str(folder)))
 
+    def new_plugin(self, language, name, **more):
+        """Writes a plugin's project in a folder with a blank in its name, and runs its script. Returns the folder."""
+        project = self.scratch / "new" / f"my {language}"
+        run(self.moved / "bin/plugrad", "new-plugin", name, "--lang", language, "--directory", project)
+        flags = [] if language == "rust" else [f"-DCMAKE_PREFIX_PATH={self.moved}"]
+        said = run(project / "ci.sh", *flags, PATH=f"{self.moved}/bin:{os.environ['PATH']}", **more)
+        self.assertIn("0 failed" if language == "rust" else "100% tests passed, 0 tests failed out of 2", said)
+        self.assertEqual(binaries.plugin_faults(str(project / f"build/libplugrad-backend-{name}.so")), [])
+        return project
+
     def test_a_new_plugin_builds_with_the_sdk_conforms_and_trains(self):
-        project = self.scratch / "new" / "my npu"
-        run(self.moved / "bin/plugrad", "new-plugin", "my-npu", "--directory", project)
-        path = f"{self.moved}/bin:{os.environ['PATH']}"
-        said = run(project / "ci.sh", f"-DCMAKE_PREFIX_PATH={self.moved}", PATH=path)
-        self.assertIn("100% tests passed, 0 tests failed out of 2", said)
-        alone = self.scratch / "new" / "alone"
-        run(CMAKE, "-S", project, "-B", alone, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
-        run(CMAKE, "--build", alone)
-        self.assertEqual(binaries.plugin_faults(str(alone / "libplugrad-backend-my-npu.so")), [])
+        for language in ("c++", "c"):
+            with self.subTest(language):
+                project = self.new_plugin(language, "my-npu")
+                lines = (project / f"my-npu.{'cpp' if language == 'c++' else 'c'}").read_text().count("\n")
+                self.assertLess(lines, 120)
+                alone = self.scratch / "new" / f"{language} alone"
+                run(CMAKE, "-S", project, "-B", alone, f"-DCMAKE_PREFIX_PATH={self.sdk}",
+                    "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
+                run(CMAKE, "--build", alone)
+
+    @unittest.skipUnless(shutil.which("cargo") and shutil.which("pkg-config"), "cargo or pkg-config is not installed")
+    def test_a_new_plugin_in_rust_builds_with_the_sdk_conforms_and_trains(self):
+        project = self.new_plugin("rust", "my-npu", PKG_CONFIG_PATH=str(self.library / "pkgconfig"))
+        said = run(self.moved / "bin/plugrad-conform", "--only", "contract.transcription",
+                   project / "build/libplugrad-backend-my-npu.so")
+        self.assertRegex(said, r"contract.transcription +\d{3} cases +ok")
 
     def test_the_plugin_project_installs_beside_the_others(self):
         folder = self.build_example("plugin", self.sdk)

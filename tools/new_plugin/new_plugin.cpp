@@ -41,19 +41,25 @@ std::string replaced(std::string text, const std::string& mark, const std::strin
 }
 
 fs::path place_for(const std::string& path, const std::string& name) {
-  if (path == "NAME.cpp") return name + ".cpp";
+  if (path.starts_with("NAME.")) return name + path.substr(4);
   return path == "gitignore" ? ".gitignore" : path;
 }
 
-void write_project(const fs::path& folder, const std::string& name) {
+std::string filled(const std::string& text, const std::string& name) {
+  const std::string named = replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name));
+  return replaced(named, "@IDENTIFIER@", replaced(name, "-", "_"));
+}
+
+void write_project(const fs::path& folder, const std::string& name, const std::string& language) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     throw Error(Code::io_error, "[" + folder.string() + "] exists already and is not empty: give another --directory");
-  fs::create_directories(folder, error);
-  if (error) throw Error(Code::io_error, "[" + folder.string() + "] cannot be created: " + error.message());
-  for (const TemplateFile& file : plugin_template()) {
+  for (const TemplateFile& file : plugin_templates()) {
+    if (file.language != language) continue;
     const fs::path to = folder / place_for(file.path, name);
-    io::write_file(to.string(), replaced(replaced(file.text, "@NAME@", name), "@CLASS@", class_name(name)));
+    fs::create_directories(to.parent_path(), error);
+    if (error) throw Error(Code::io_error, "[" + to.parent_path().string() + "] cannot be created: " + error.message());
+    io::write_file(to.string(), filled(file.text, name));
     if (to.extension() == ".sh")
       fs::permissions(to, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
                       error);
@@ -64,7 +70,8 @@ void write_project(const fs::path& folder, const std::string& name) {
 
 int new_plugin_command(const Arguments& arguments) {
   po::options_description own;
-  own.add_options()("directory", po::value<std::string>()->value_name("DIR"), "where to write it (plugrad-NAME)");
+  own.add_options()("directory", po::value<std::string>()->value_name("DIR"), "where to write it (plugrad-NAME)")(
+      "lang", po::value<std::string>()->value_name("LANGUAGE")->default_value("c++"), "c++, c or rust");
   const po::options_description options = with_common(own);
   Arguments rest = arguments;
   const bool named = !rest.empty() && !rest.front().starts_with("-");
@@ -73,9 +80,11 @@ int new_plugin_command(const Arguments& arguments) {
   const po::variables_map values = parse_options("plugrad new-plugin", rest, options);
   if (values["help"].as<bool>()) {
     print_help(
-        {"plugrad new-plugin NAME [--directory DIR]",
+        {"plugrad new-plugin NAME [--lang c++|c|rust] [--directory DIR]",
          "Writes the project of a backend plugin for a new kind of device: one source file, which can train networks from\n"
-         "the start, a CMake file, tests and a script for CI. It needs nothing but plugrad's SDK.",
+         "the start, a project file for CMake or Cargo, and a script that builds and tests it. It needs nothing but "
+         "plugrad's\n"
+         "SDK.",
          "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"},
         options);
     return 0;
@@ -85,9 +94,13 @@ int new_plugin_command(const Arguments& arguments) {
     throw UsageError("'" + name +
                      "' cannot name a backend: begin with a lower-case letter, and use lower-case letters, digits, - and _");
   const fs::path folder = values.count("directory") ? values["directory"].as<std::string>() : "plugrad-" + name;
-  write_project(folder, name);
+  const std::string language = values["lang"].as<std::string>();
+  if (language != "c++" && language != "c" && language != "rust")
+    throw UsageError("--lang " + language + " is unknown: give c++, c or rust");
+  write_project(folder, name, language);
   if (values["json"].as<bool>())
-    std::cout << nlohmann::ordered_json{{"name", name}, {"directory", folder.string()}}.dump(2) << "\n";
+    std::cout << nlohmann::ordered_json{{"name", name}, {"language", language}, {"directory", folder.string()}}.dump(2)
+              << "\n";
   else
     std::cout << "written to " << folder.string() << "; build it, check it and train on it:\n  " << folder.string()
               << "/ci.sh\n";

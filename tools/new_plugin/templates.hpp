@@ -1,4 +1,5 @@
-// The files of a new plugin's project, with @NAME@ and @CLASS@ in the places of its name.
+// The files of a new plugin's project in each language. @NAME@ stands for its name, @CLASS@ and @IDENTIFIER@ for the names
+// of a class and of a library that follow from it.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,8 +7,8 @@
 namespace plugrad::tool {
 
 struct TemplateFile {
-  std::string path, text;
+  std::string language, path, text;
 };
-const std::vector<TemplateFile>& plugin_template();
+const std::vector<TemplateFile>& plugin_templates();
 
 }  // namespace plugrad::tool
