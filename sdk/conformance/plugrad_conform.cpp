@@ -1,5 +1,7 @@
 // plugrad-conform: checks one plugin file against the contract.
+#include <sdk/conformance/grade.hpp>
 #include <sdk/conformance/supervisor.hpp>
+#include <sdk/conformance/training.hpp>
 #include <sdk/conformance/worker.hpp>
 
 #include <boost/program_options.hpp>
@@ -32,6 +34,7 @@ others run in another process. What the plugin prints, and what it changes in th
 examples:
   plugrad-conform lib/plugrad/plugins-v0/libplugrad-backend-cpu.so
   plugrad-conform --only EXP,MATMUL --dtype f32 ./libplugrad-backend-mynpu.so   what you work on
+  plugrad-conform --level 3 --badge level.svg FILE   what training needs, training included
   plugrad-conform --only memory. ./libplugrad-backend-mynpu.so   all cases whose name begins so
   plugrad-conform --option threads=1 --device 1 --jobs 4 --junit report.xml FILE
   gdb --args plugrad-conform --in-process --only EXP FILE   in a debugger
@@ -40,11 +43,12 @@ exit status: 0 all good, or no device and a reason; 1 failures; 2 bad usage, or 
 )";
 
 struct Request {
-  std::string file, junit, skip;
+  std::string file, junit, skip, badge;
   std::vector<std::string> only;
   conformance::Settings settings;
   unsigned jobs = 1, deadline = 300;
-  bool json = false, help = false, list = false, kernels = false, in_process = false, worker = false;
+  int level = -1;  // -1: not asked for
+  bool json = false, help = false, list = false, kernels = false, in_process = false, worker = false, train = false;
   po::options_description shown{"options"};
 };
 
@@ -78,6 +82,19 @@ std::vector<uint8_t> dtypes_of(const std::vector<std::string>& labels) {
   return dtypes;
 }
 
+// Throws for options that contradict each other or make no sense.
+void check_options(const Request& request, bool has_level) {
+  if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
+  if (has_level && (request.level < 0 || request.level >= conformance::kLevels))
+    throw po::error("--level " + std::to_string(request.level) + ": a number from 0 to 4 expected");
+  if (request.level >= 0 && !(request.only.empty() && request.settings.dtypes.empty()))
+    throw po::error("--level runs all cases of the levels: leave out --only and --dtype");
+  if (!request.badge.empty() && !(request.only.empty() && request.settings.dtypes.empty()))
+    throw po::error("--badge needs all cases: leave out --only and --dtype");
+  if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
+  if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
+}
+
 void parse(int argc, char** argv, Request& request) {
   std::vector<std::string> options, only, dtypes;
   conformance::Settings& s = request.settings;
@@ -89,6 +106,10 @@ void parse(int argc, char** argv, Request& request) {
       "only", po::value(&only)->value_name("NAME,..."),
       "ops (EXP), cases (memory.alloc), or all cases with a prefix (stream.)")(
       "dtype", po::value(&dtypes)->value_name("NAME,..."), "of the ops' cases only those with these dtypes (f32,bf16)")(
+      "train", po::bool_switch(&request.train), "also train three small models, which the program plugrad does")(
+      "level", po::value(&request.level)->value_name("N"),
+      "run the cases of the levels up to this one, 0 to 4, and fail if the plugin does not reach it")(
+      "badge", po::value(&request.badge)->value_name("FILE"), "also draw the level as a badge in SVG")(
       "skip", po::value(&request.skip)->value_name("FILE"),
       "names of cases that are known to fail, one in each line; one that does not fail is a failure")(
       "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
@@ -111,9 +132,7 @@ void parse(int argc, char** argv, Request& request) {
   s.options = key_values(options);
   s.dtypes = dtypes_of(listed(dtypes));
   request.only = listed(only);
-  if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
-  if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
-  if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
+  check_options(request, values.count("level"));
 }
 
 bool matches(const std::string& name, const std::string& wanted) {
@@ -141,14 +160,25 @@ std::string quoted_for_shell(const std::string& word) {
   return quoted + "'";
 }
 
+// The options that name the device and open it.
+std::string opening(const conformance::Settings& settings) {
+  std::string words;
+  if (settings.device) words += " --device " + std::to_string(settings.device);
+  for (const auto& [key, value] : settings.options) words += " --option " + quoted_for_shell(key + "=" + value);
+  return words;
+}
+
 // The command that runs one case again, without the case's name.
 std::string again(const Request& request) {
-  std::string command = "plugrad-conform " + quoted_for_shell(request.file);
   const conformance::Settings& s = request.settings;
-  if (s.seed != 1) command += " --seed " + std::to_string(s.seed);
-  if (s.device) command += " --device " + std::to_string(s.device);
-  for (const auto& [key, value] : s.options) command += " --option " + quoted_for_shell(key + "=" + value);
-  return command;
+  return "plugrad-conform " + quoted_for_shell(request.file) + (s.seed != 1 ? " --seed " + std::to_string(s.seed) : "") +
+         opening(s);
+}
+
+// Whether a level up to this one needs the case.
+bool is_needed(size_t number, int level) {
+  const int own = conformance::level_of(conformance::all_cases()[number].name);
+  return own >= 0 && own <= level;
 }
 
 // Runs all in this process.
@@ -232,6 +262,11 @@ void write(const conformance::Summary& summary, const Request& request) {
     write_junit(out, summary);
     if (!out.flush()) throw std::runtime_error("--junit " + request.junit + ": cannot be written");
   }
+  if (!request.badge.empty()) {
+    std::ofstream out(request.badge);
+    out << badge_of(grade_of(summary, summary.highest));
+    if (!out.flush()) throw std::runtime_error("--badge " + request.badge + ": cannot be written");
+  }
   if (request.json)
     write_json(std::cout, summary);
   else
@@ -242,6 +277,7 @@ void write(const conformance::Summary& summary, const Request& request) {
 int check(const Request& request, const std::vector<std::string>& words) {
   conformance::Plan plan = plan_of(request, words);
   plan.cases = selected(request.only);
+  if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
   if (request.kernels) {
     std::cout << listed_kernels(plan);
     return kGood;
@@ -249,13 +285,18 @@ int check(const Request& request, const std::vector<std::string>& words) {
   const std::vector<std::string> expected = request.skip.empty() ? std::vector<std::string>() : names_in(request.skip);
   const bool whole = request.only.empty() && request.settings.dtypes.empty();
   conformance::Summary summary = request.in_process ? run_here(request, plan.cases) : supervised(plan, whole);
-  summary.whole = whole;
+  summary.whole = whole && request.level < 0;
+  if (whole) summary.highest = request.level < 0 ? conformance::kLevels - 1 : request.level;
   summary.plugin = request.file;
   summary.command = again(request);
+  summary.trial = "plugrad trial " + quoted_for_shell(request.file) + opening(request.settings);
+  if (!summary.device.empty() && (request.train || request.level >= conformance::kTrains))
+    std::ranges::move(conformance::trained(plan, request.file, request.settings), std::back_inserter(summary.found));
   if (whole && request.settings.require_tier0 && !summary.device.empty()) require_tier0(summary);
   expect_failures(summary, expected);
   write(summary, request);
-  return summary.failures() ? kFailed : kGood;
+  const bool reached = request.level < 0 || grade_of(summary, summary.highest).level >= request.level;
+  return summary.failures() || !reached ? kFailed : kGood;
 }
 
 // What went wrong before the first case, in the form that was asked for.

@@ -1,5 +1,7 @@
 #include <sdk/conformance/summary.hpp>
 
+#include <sdk/conformance/grade.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -99,7 +101,9 @@ void write_failures(std::ostream& out, const Summary& summary) {
     for (const std::string& line : found.result.lines) out << "FAIL " << found.name << ": " << line << "\n";
     const uint64_t more = found.result.failures - found.result.lines.size();
     if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
-    if (!found.name.starts_with("process.")) out << "  again: " << summary.command << " --only " << found.name << "\n";
+    if (found.name.starts_with("train."))
+      out << "  again: " << summary.trial << "\n";
+    else if (!found.name.starts_with("process.")) out << "  again: " << summary.command << " --only " << found.name << "\n";
   }
 }
 
@@ -148,6 +152,7 @@ void write_text(std::ostream& out, const Summary& summary) {
     out << "tier 0: " << (missing.empty() ? "complete" : std::to_string(missing.size()) + " missing:") << "\n";
     for (const std::string& question : missing) out << "  " << question << "\n";
   }
+  if (summary.highest >= 0) out << text_of(grade_of(summary, summary.highest));
   write_failures(out, summary);
   out << "\n" << summary.cases() << " cases, " << summary.failures() << " failures\n";
 }
@@ -161,6 +166,11 @@ void write_json(std::ostream& out, const Summary& summary) {
     out << "  \"device\": " << quoted(summary.device) << ",\n  \"checks\": " << json_list(summary.found, json_case)
         << ",\n  \"matrix\": " << json_list(summary.matrix, json_row)
         << ",\n  \"missing_of_tier0\": " << json_list(summary.missing_of_tier0, quoted) << ",\n";
+    if (summary.highest >= 0) {
+      const Grade grade = grade_of(summary, summary.highest);
+      out << "  \"level\": " << grade.level << ",\n  \"next\": " << quoted(grade.next)
+          << ",\n  \"tier1\": {\"ops\": " << grade.tier1 << ", \"of\": " << grade.tier1_ops << "},\n";
+    }
   }
   out << "  \"cases\": " << summary.cases() << ",\n  \"failures\": " << summary.failures() << "\n}\n";
 }

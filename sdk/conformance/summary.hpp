@@ -17,10 +17,12 @@ struct Summary {
   std::string plugin, backend, version, device;
   std::string no_device;    // the reason why there is no device
   std::string command;      // runs one case again, with the case's name at its end
+  std::string trial;        // the command that trains again
   std::deque<Found> found;  // one per case that ran
   std::vector<MatrixRow> matrix;
   std::vector<std::string> missing_of_tier0;
   bool whole = true;  // whether all cases ran
+  int highest = -1;   // the highest level whose cases all ran; -1: none
 
   uint64_t cases() const;
   uint64_t failures() const;  // those that the user expects do not count

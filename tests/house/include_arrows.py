@@ -44,7 +44,7 @@ TESTED = PUBLIC + ["tests", "tests/*", "tools", "process", "sdk/conformance", "b
 # X/public is an include directory of X, X/inner the rest of X. {0} and {1} are what the row's stars matched.
 RULES = [
     ("sdk/include", SDK, STANDARD),
-    ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options"}),
+    ("sdk/conformance", PUBLIC + ["sdk/conformance", "process"], MACHINE | {"program_options", "json"}),
     ("sdk/data", SDK + ["sdk/conformance"], STANDARD | {"json"}),
     ("sdk/loops", SDK, STANDARD),
     ("core/all", PUBLIC, set()),

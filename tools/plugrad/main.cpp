@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"devices", "the devices of these plugins", plugrad::tool::devices_command},
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
+    {"trial", "train three small models on a device, or on a plugin's file", plugrad::tool::trial_command},
     {"new-plugin", "write the project of a backend plugin", plugrad::tool::new_plugin_command},
 };
 
@@ -60,7 +61,8 @@ int dispatch(Arguments arguments) {
   for (const Command& command : kCommands) names.emplace_back(command.name);
   const bool json = std::erase(arguments, "--json") > 0;
   if (arguments.empty())
-    throw UsageError("there is no command; expected one of backends, devices, train, eval, new-plugin (see plugrad --help)");
+    throw UsageError(
+        "there is no command; expected one of backends, devices, train, eval, trial, new-plugin (see plugrad --help)");
   const std::string first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return print_program_help();
   if (first == "--version") return print_version(json);

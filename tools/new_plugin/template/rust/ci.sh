@@ -10,7 +10,7 @@ plugin=build/libplugrad-backend-@NAME@.so  # the core looks for files named like
 cp target/release/libplugrad_backend_@IDENTIFIER@.so "$plugin"
 
 if command -v plugrad-conform >/dev/null; then
-  plugrad-conform --require-tier0 --jobs 2 "$plugin"
+  plugrad-conform --require-tier0 --train --jobs 2 "$plugin"
 else
   echo "left out: conformance (plugrad-conform is not installed)"
 fi

@@ -1,0 +1,97 @@
+#include <sdk/conformance/grade.hpp>
+
+#include <plugrad/sdk/ops.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+namespace plugrad::conformance {
+namespace {
+
+constexpr const char* kNames[kLevels] = {"loads", "memory", "tier 0", "trains", "asynchronous, under stress"};
+
+// The levels of the cases whose names begin so; those of ops follow from their tier.
+constexpr std::pair<std::string_view, int> kPrefixes[] = {
+    {"contract.", 0},    {"process.", 0}, {"memory.", 1}, {"failure.indices", 2}, {"tier0", 2},
+    {"train.", kTrains}, {"stream.", 4},  {"native.", 4}, {"failure.", 4},        {"thread.", 4}};
+
+const OpInfo* op_of(std::string_view name) {
+  if (!name.starts_with("op.")) return nullptr;
+  const auto* op = std::ranges::find_if(kOps, [&](const OpInfo& each) { return name.substr(3) == each.name; });
+  return op == std::end(kOps) ? nullptr : op;
+}
+
+// What the level lacks; "" if nothing.
+std::string lacking(const Summary& summary, int level) {
+  int failing = 0;
+  bool trained = false;
+  std::string first;
+  for (const Found& found : summary.found) {
+    trained |= found.name.starts_with("train.");
+    if (level_of(found.name) != level || !found.result.failures) continue;
+    if (!failing++) first = found.name;
+  }
+  if (failing) return first + (failing > 1 ? " and " + std::to_string(failing - 1) + " more fail" : " fails");
+  if (level == 2 && !summary.missing_of_tier0.empty())
+    return std::to_string(summary.missing_of_tier0.size()) + " kernels of tier 0 are missing";
+  return level == kTrains && !trained ? "training was not tried (--train)" : "";
+}
+
+std::string percentage(const Grade& grade) { return std::to_string(100 * grade.tier1 / grade.tier1_ops) + "%"; }
+
+}  // namespace
+
+std::string level_text(int level) { return level < 0 ? "no level" : "L" + std::to_string(level) + " " + kNames[level]; }
+
+int level_of(const std::string& name) {
+  if (const OpInfo* op = op_of(name)) return op->tier == 0 ? 2 : -1;
+  for (const auto& [prefix, level] : kPrefixes)
+    if (name.starts_with(prefix)) return level;
+  return -1;
+}
+
+Grade grade_of(const Summary& summary, int highest) {
+  Grade grade;
+  for (int level = 0; level <= highest && grade.next.empty(); ++level) {
+    const std::string lack = lacking(summary, level);
+    if (lack.empty())
+      grade.level = level;
+    else
+      grade.next = level_text(level) + ": " + lack;
+  }
+  if (highest < kLevels - 1) return grade;
+  for (const OpInfo& op : kOps) grade.tier1_ops += op.tier != 0;
+  for (const Found& found : summary.found) {
+    const OpInfo* op = op_of(found.name);
+    grade.tier1 += op && op->tier != 0 && found.result.cases && !found.result.failures;
+  }
+  return grade;
+}
+
+std::string text_of(const Grade& grade) {
+  std::string text = "level: " + level_text(grade.level);
+  if (grade.tier1_ops)
+    text += "; tier 1: " + std::to_string(grade.tier1) + " of " + std::to_string(grade.tier1_ops) + " ops (" +
+            percentage(grade) + ")";
+  return text + "\n" + (grade.next.empty() ? "" : "next:  " + grade.next + "\n");
+}
+
+std::string badge_of(const Grade& grade) {
+  constexpr const char* kColours[kLevels + 1] = {"#e05d44", "#fe7d37", "#fe7d37", "#dfb317", "#97ca00", "#44cc11"};
+  constexpr int kLetter = 7, kLeft = 62;  // pixels
+  const std::string text = level_text(grade.level) + (grade.tier1_ops ? " | tier 1 " + percentage(grade) : "");
+  const int right = kLetter * static_cast<int>(text.size()) + 8;
+  const std::string width = std::to_string(kLeft + right);
+  const auto label = [](int middle, const std::string& words) {
+    return "<text x=\"" + std::to_string(middle) + "\" y=\"14\">" + words + "</text>";
+  };
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width +
+         "\" height=\"20\" role=\"img\" aria-label=\"plugrad: " + text + "\">\n<title>plugrad: " + text +
+         "</title>\n<rect width=\"" + width + "\" height=\"20\" rx=\"3\" fill=\"#555\"/>\n<rect x=\"" +
+         std::to_string(kLeft) + "\" width=\"" + std::to_string(right) + "\" height=\"20\" rx=\"3\" fill=\"" +
+         kColours[grade.level + 1] +
+         "\"/>\n<g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">" +
+         label(kLeft / 2, "plugrad") + label(kLeft + right / 2, text) + "</g>\n</svg>\n";
+}
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,30 @@
+// How far a plugin is: five levels, each of which needs those below it.
+#pragma once
+#include <sdk/conformance/summary.hpp>
+
+#include <string>
+
+namespace plugrad::conformance {
+
+constexpr int kLevels = 5, kTrains = 3;
+
+// "L2 tier 0".
+std::string level_text(int level);
+// The level that needs the case of this name; -1 if none does: the ops of tier 1, which the core can compose.
+int level_of(const std::string& name);
+
+struct Grade {
+  int level = -1;    // the highest that is reached; -1: none
+  std::string next;  // what the next level lacks; "" if there is none, or if its cases did not run
+  // Ops of tier 1 with a kernel and without a failure, and all of them; 0 if their cases did not run.
+  int tier1 = 0, tier1_ops = 0;
+};
+
+// `highest`: the highest level whose cases ran.
+Grade grade_of(const Summary& summary, int highest);
+// As text, in one or two lines.
+std::string text_of(const Grade& grade);
+// As a picture in SVG, for a README.
+std::string badge_of(const Grade& grade);
+
+}  // namespace plugrad::conformance

@@ -1,0 +1,149 @@
+// The levels of a plugin: computed from results, and as plugrad-conform prints them.
+#include <sdk/conformance/grade.hpp>
+#include <sdk/conformance/session.hpp>
+#include <tests/conformance/program.hpp>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace plugrad::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+Found passed(const std::string& name) { return {name, {1, 0, 0, {}, {}, {}}, false}; }
+Found failed(const std::string& name) { return {name, {1, 1, 0, {"why"}, {}, {}}, false}; }
+
+// A run in which all is well, training included.
+Summary sound() {
+  Summary summary;
+  for (const Case& each : all_cases()) summary.found.push_back(passed(each.name));
+  for (const char* name : {"process.output", "train.mlp", "train.cnn"}) summary.found.push_back(passed(name));
+  return summary;
+}
+
+TEST(Grades, ASoundPluginHasThemAll) {
+  const Grade grade = grade_of(sound(), kLevels - 1);
+  EXPECT_EQ(grade.level, 4);
+  EXPECT_EQ(grade.next, "");
+  EXPECT_GT(grade.tier1_ops, 40);
+  EXPECT_EQ(grade.tier1, grade.tier1_ops);
+  EXPECT_EQ(text_of(grade), "level: L4 asynchronous, under stress; tier 1: " + std::to_string(grade.tier1) + " of " +
+                                std::to_string(grade.tier1_ops) + " ops (100%)\n");
+}
+
+struct Lack {
+  const char* failing;
+  int level;
+  const char* next;
+};
+
+class OneFailure : public testing::TestWithParam<Lack> {};
+
+TEST_P(OneFailure, EndsTheGradeBelowItsLevel) {
+  Summary summary = sound();
+  for (Found& found : summary.found)
+    if (found.name == GetParam().failing) found = failed(found.name);
+  const Grade grade = grade_of(summary, kLevels - 1);
+  EXPECT_EQ(grade.level, GetParam().level);
+  EXPECT_EQ(grade.next, GetParam().next);
+}
+
+INSTANTIATE_TEST_SUITE_P(Grades, OneFailure,
+                         testing::Values(Lack{"contract.table", -1, "L0 loads: contract.table fails"},
+                                         Lack{"process.output", -1, "L0 loads: process.output fails"},
+                                         Lack{"memory.alloc", 0, "L1 memory: memory.alloc fails"},
+                                         Lack{"op.MATMUL", 1, "L2 tier 0: op.MATMUL fails"},
+                                         Lack{"failure.indices", 1, "L2 tier 0: failure.indices fails"},
+                                         Lack{"train.cnn", 2, "L3 trains: train.cnn fails"},
+                                         Lack{"stream.order", 3, "L4 asynchronous, under stress: stream.order fails"},
+                                         Lack{"thread.kernels", 3, "L4 asynchronous, under stress: thread.kernels fails"}),
+                         [](const auto& row) {
+                           std::string name = row.param.failing;
+                           name[name.find('.')] = '_';
+                           return name;
+                         });
+
+TEST(Grades, EveryCaseBelongsToALevelOrIsAnOpOfTier1) {
+  for (const Case& each : all_cases()) {
+    if (each.name.starts_with("op.")) continue;
+    EXPECT_GE(level_of(each.name), 0) << each.name;
+  }
+  EXPECT_EQ(level_of("op.GELU"), -1);
+}
+
+TEST(Grades, MissingKernelsAndTrainingThatWasNotTriedEndTheGrade) {
+  Summary summary = sound();
+  std::erase_if(summary.found, [](const Found& found) { return found.name.starts_with("train."); });
+  EXPECT_EQ(grade_of(summary, kLevels - 1).next, "L3 trains: training was not tried (--train)");
+  summary.missing_of_tier0 = {"ADD f32,f32,f32", "EXP f32,f32"};
+  EXPECT_EQ(grade_of(summary, kLevels - 1).next, "L2 tier 0: 2 kernels of tier 0 are missing");
+}
+
+TEST(Grades, AnOpOfTier1ThatFailsCostsPercents) {
+  Summary summary = sound();
+  for (Found& found : summary.found)
+    if (found.name == "op.GELU" || found.name == "op.SOFTMAX") found = failed(found.name);
+  const Grade grade = grade_of(summary, kLevels - 1);
+  EXPECT_EQ(grade.level, 4);
+  EXPECT_EQ(grade.tier1, grade.tier1_ops - 2);
+}
+
+TEST(Grades, CasesThatDidNotRunCountForNothing) {
+  const Grade grade = grade_of(sound(), 1);
+  EXPECT_EQ(grade.level, 1);
+  EXPECT_EQ(text_of(grade), "level: L1 memory\n");
+  EXPECT_NE(badge_of(grade).find("<title>plugrad: L1 memory</title>"), std::string::npos);
+}
+
+TEST(Levels, OfAPluginThatTrains) {
+  const fs::path badge = fs::temp_directory_path() / ("plugrad-badge-" + std::to_string(getpid()) + ".svg");
+  const Said said = run_program({PLUGRAD_CONFORM, "--level", "3", "--badge", badge.string(), "--jobs", "2", PLUGRAD_TRAINS});
+  EXPECT_EQ(said.status, 0) << said.text;
+  EXPECT_NE(said.text.find("\nlevel: L3 trains\n"), std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("train.transformer "), std::string::npos) << said.text;
+  std::ifstream file(badge);
+  const std::string drawn{std::istreambuf_iterator<char>(file), {}};
+  fs::remove(badge);
+  EXPECT_TRUE(drawn.starts_with("<svg ") && drawn.find("L3 trains") != std::string::npos) << drawn;
+}
+
+TEST(Levels, OfAPluginThatLacksOpsOfTier0) {
+  const Said said = run_program({PLUGRAD_CONFORM, "--level", "3", PLUGRAD_LACKS});
+  EXPECT_EQ(said.status, 1) << said.text;
+  EXPECT_NE(said.text.find("\nlevel: L1 memory\nnext:  L2 tier 0: "), std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("FAIL train.mlp: [uniform] c11:0 has no kernel"), std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("again: plugrad trial "), std::string::npos) << said.text;
+  EXPECT_EQ(run_program({PLUGRAD_CONFORM, "--level", "1", PLUGRAD_LACKS}).status, 0);
+}
+
+TEST(Levels, TrainingNeedsTheProgramThatTrains) {
+  const fs::path folder = fs::temp_directory_path() / ("plugrad-alone-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  fs::copy_file(PLUGRAD_CONFORM, folder / "plugrad-conform");
+  const Said said = run_program({(folder / "plugrad-conform").string(), "--level", "3", PLUGRAD_LACKS});
+  fs::remove_all(folder);
+  EXPECT_EQ(said.status, 2) << said.text;
+  EXPECT_NE(said.text.find("--train needs the program plugrad beside plugrad-conform; there is no "), std::string::npos);
+}
+
+TEST(Levels, MisuseIsOneLine) {
+  for (const auto& [arguments, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--level", "5"}, "--level 5: a number from 0 to 4 expected"},
+           {{"--level", "2", "--only", "EXP"}, "leave out --only and --dtype"},
+           {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"}}) {
+    std::vector<std::string> line = {PLUGRAD_CONFORM};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    line.push_back(PLUGRAD_LACKS);
+    const Said said = run_program(line);
+    EXPECT_EQ(said.status, 2);
+    EXPECT_NE(said.text.find(reason), std::string::npos) << said.text;
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::conformance
