@@ -5,6 +5,7 @@
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
+#include <core/runtime/shadow.hpp>
 #include <core/runtime/tracking.hpp>
 #include <core/runtime/wider.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -90,7 +91,10 @@ std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t l
 // The same, with what a profiler and record_memory want to know.
 [[gnu::noinline, gnu::cold]] bool run_observed(DeviceState& device, const OpCall& call, uint16_t layout) {
   profiling::Scope scope(device, call);
+  std::optional<shadow::Run> second;
+  if (shadow::is_on()) second.emplace(device, call);
   const std::optional<How> how = run_rungs(device, call, layout);
+  if (how && second) second->compare();
   if (!how) {
     scope.drop();
     local().declined = call.opcode;

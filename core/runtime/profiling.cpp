@@ -2,6 +2,7 @@
 
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/shadow.hpp>
 #include <core/runtime/tracking.hpp>
 
 #include <algorithm>
@@ -128,7 +129,7 @@ void await(StreamState& stream) {
 
 void update_observed() {
   const std::lock_guard lock(observed_mutex());
-  if (is_on() || tracking::is_on()) modes |= kObserved;
+  if (is_on() || tracking::is_on() || shadow::is_on()) modes |= kObserved;
   else modes &= ~kObserved;
 }
 

@@ -10,7 +10,8 @@ constexpr int kLevels = 5, kTrains = 3;
 
 // "L2 tier 0".
 std::string level_text(int level);
-// The level that needs the case of this name; -1 if none does: the ops of tier 1, which the core can compose.
+// The level that needs the case of this name; -1 if none does: the ops of tier 1, which the core can compose,
+// and replays.
 int level_of(const std::string& name);
 
 struct Grade {

@@ -95,32 +95,45 @@ void check_options(const Request& request, bool has_level) {
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
 }
 
-void parse(int argc, char** argv, Request& request) {
+// Options that may be repeated, and lists.
+struct Lists {
   std::vector<std::string> options, only, dtypes;
+};
+
+void add_options(Request& request, Lists& lists) {
   conformance::Settings& s = request.settings;
   request.shown.add_options()("help,h", po::bool_switch(&request.help), "show this help")(
       "list", po::bool_switch(&request.list), "list the cases")(
       "kernels", po::bool_switch(&request.kernels), "list the dtypes for which the plugin has a kernel, op by op")(
       "json", po::bool_switch(&request.json), "print JSON")("junit", po::value(&request.junit)->value_name("FILE"),
                                                             "also write JUnit's XML to this file")(
-      "only", po::value(&only)->value_name("NAME,..."),
+      "only", po::value(&lists.only)->value_name("NAME,..."),
       "ops (EXP), cases (memory.alloc), or all cases with a prefix (stream.)")(
-      "dtype", po::value(&dtypes)->value_name("NAME,..."), "of the ops' cases only those with these dtypes (f32,bf16)")(
+      "dtype", po::value(&lists.dtypes)->value_name("NAME,..."),
+      "of the ops' cases only those with these dtypes (f32,bf16)")(
       "train", po::bool_switch(&request.train), "also train three small models, which the program plugrad does")(
       "level", po::value(&request.level)->value_name("N"),
       "run the cases of the levels up to this one, 0 to 4, and fail if the plugin does not reach it")(
       "badge", po::value(&request.badge)->value_name("FILE"), "also draw the level as a badge in SVG")(
+      "replay", po::value(&s.replay)->value_name("CASE"),
+      "run one call alone, from a file that a program with PLUGRAD_SHADOW left behind")(
       "skip", po::value(&request.skip)->value_name("FILE"),
       "names of cases that are known to fail, one in each line; one that does not fail is a failure")(
       "seed", po::value(&s.seed)->value_name("N"), "seed of the random values (1)")(
       "device", po::value(&s.device)->value_name("N"), "the number of the device (0)")(
-      "option", po::value(&options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
+      "option", po::value(&lists.options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
       "jobs", po::value(&request.jobs)->value_name("N"), "processes at a time (1)")(
       "deadline", po::value(&request.deadline)->value_name("SECONDS"),
       "how long a check may take until it counts as hanging (300)")("require-tier0", po::bool_switch(&s.require_tier0),
                                                                     "fail on missing ops of tier 0")(
       "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
+}
+
+void parse(int argc, char** argv, Request& request) {
+  Lists lists;
+  conformance::Settings& s = request.settings;
+  add_options(request, lists);
   po::options_description all;
   all.add(request.shown).add_options()("file", po::value(&request.file))("worker", po::bool_switch(&request.worker));
   po::positional_options_description positional;
@@ -129,9 +142,9 @@ void parse(int argc, char** argv, Request& request) {
   constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
   po::notify(values);
-  s.options = key_values(options);
-  s.dtypes = dtypes_of(listed(dtypes));
-  request.only = listed(only);
+  s.options = key_values(lists.options);
+  s.dtypes = dtypes_of(listed(lists.dtypes));
+  request.only = s.replay.empty() ? listed(lists.only) : std::vector<std::string>{"replay"};
   check_options(request, values.count("level"));
 }
 
@@ -147,7 +160,8 @@ std::vector<size_t> selected(const std::vector<std::string>& only) {
       throw po::error("--only " + wanted + ": no case has that name; --list shows them");
   std::vector<size_t> numbers;
   for (size_t i = 0; i < all.size(); ++i)
-    if (only.empty() || std::ranges::any_of(only, [&](const std::string& wanted) { return matches(all[i].name, wanted); }))
+    if ((only.empty() && all[i].name != "replay") ||
+        std::ranges::any_of(only, [&](const std::string& wanted) { return matches(all[i].name, wanted); }))
       numbers.push_back(i);
   return numbers;
 }
@@ -171,6 +185,8 @@ std::string opening(const conformance::Settings& settings) {
 // The command that runs one case again, without the case's name.
 std::string again(const Request& request) {
   const conformance::Settings& s = request.settings;
+  if (!s.replay.empty())
+    return "plugrad-conform --replay " + quoted_for_shell(s.replay) + " " + quoted_for_shell(request.file);
   return "plugrad-conform " + quoted_for_shell(request.file) + (s.seed != 1 ? " --seed " + std::to_string(s.seed) : "") +
          opening(s);
 }

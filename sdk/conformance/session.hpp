@@ -15,6 +15,7 @@ struct Settings {
   uint32_t device = 0;
   OptionList options;
   std::vector<uint8_t> dtypes;  // of ops' cases only those with one of these; all if empty
+  std::string replay;           // the file of the case `replay`, which does not run without one
   bool require_tier0 = false, verbose = false;
 };
 
@@ -43,6 +44,7 @@ struct Case {
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> transcription_cases();
+std::vector<Case> replay_cases();  // runs only if the settings name a file
 std::vector<Case> memory_cases();
 std::vector<Case> page_cases();
 std::vector<Case> leak_cases();

@@ -103,7 +103,8 @@ void write_failures(std::ostream& out, const Summary& summary) {
     if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
     if (found.name.starts_with("train."))
       out << "  again: " << summary.trial << "\n";
-    else if (!found.name.starts_with("process.")) out << "  again: " << summary.command << " --only " << found.name << "\n";
+    else if (found.name != "replay" && !found.name.starts_with("process."))
+      out << "  again: " << summary.command << " --only " << found.name << "\n";
   }
 }
 

@@ -4,10 +4,9 @@
 #include <cstring>
 
 namespace plugrad::conformance {
-namespace {
 
-uint16_t layout_bits(const Shape& shape, const Shape& strides) {
-  uint16_t bits = 0;
+uint16_t layout_of(const Shape& shape, const Shape& strides, bool unaligned) {
+  uint16_t bits = unaligned ? PLUGRAD_UNALIGNED : 0;
   int64_t dense = 1;
   for (size_t axis = shape.size(); axis-- > 0; dense *= shape[axis]) {
     if (shape[axis] == 1) continue;
@@ -18,6 +17,7 @@ uint16_t layout_bits(const Shape& shape, const Shape& strides) {
   return bits;
 }
 
+namespace {
 uint64_t immediate_bits(const Array& array, bool perturbed) {
   const long double value = array.get(0);
   if (!is_floating(array.dtype())) return static_cast<uint64_t>(static_cast<int64_t>(value));
@@ -68,8 +68,7 @@ Trial laid_out(const OpRow& row, const Question& question, const Problem& proble
     array = seen_through(array, placement.form);
     placement.unaligned = placement.unaligned && element_size(array.dtype()) % alignment != 0;
     trial.strides.push_back(strides_of(array.shape(), placement.form));
-    trial.layouts.push_back(layout_bits(array.shape(), trial.strides.back()) |
-                            (placement.unaligned ? PLUGRAD_UNALIGNED : 0));
+    trial.layouts.push_back(layout_of(array.shape(), trial.strides.back(), placement.unaligned));
     trial.layout |= trial.layouts.back();
   }
   if (arrangement.in_place >= 0) trial.problem.outputs[0] = trial.problem.inputs[arrangement.in_place];

@@ -27,6 +27,8 @@ struct Trial {
   }
 };
 
+// The layout bits of a view in memory.
+uint16_t layout_of(const Shape& shape, const Shape& strides, bool unaligned);
 Trial laid_out(const OpRow& row, const Question& question, const Problem& problem, const Arrangement& arrangement,
                uint64_t alignment);
 
