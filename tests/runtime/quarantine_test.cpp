@@ -67,8 +67,8 @@ TEST_F(Probing, IsRepeatedAfterTheQuarantineIsCleared) {
 
 TEST_F(Probing, LeavesAFileInQuarantineAlsoWhenTheProgramNamesIt) {
   const fs::path file = add_plugin(variant("hostile"), prefix_.root(), "a");
-  const Environment crash{{"PLUGRAD_HOSTILE", "segfault@constructor"}};
-  EXPECT_PRED2(contains, prefix_.probe({"load", file}, crash).field("error", 2), "SIGSEGV");
+  const Environment crash{{"PLUGRAD_HOSTILE", "abort@constructor"}};
+  EXPECT_PRED2(contains, prefix_.probe({"load", file}, crash).field("error", 2), "SIGABRT");
   EXPECT_PRED2(contains, prefix_.probe({"load", file}).field("error", 2), "quarantine");
 }
 
