@@ -1,5 +1,7 @@
 #include <sdk/conformance/host.hpp>
 
+#include <sdk/conformance/message.hpp>
+
 #include <cxxabi.h>
 
 #include <cstdlib>
@@ -23,12 +25,13 @@ void take_report(const plugrad_host*, plugrad_status status, const char* message
   Reports& reports = thread_reports();
   ++reports.count;
   reports.status = status;
-  reports.message = message ? message : "";
+  reports.message = readable(message ? message : "");
 }
 
 void take_log(const plugrad_host*, uint32_t level, const char* message) {
   const std::scoped_lock lock(log_listener().mutex);
-  if (log_listener().function) log_listener().function(std::to_string(level) + ": " + (message ? message : "(null)"));
+  if (log_listener().function)
+    log_listener().function(std::to_string(level) + ": " + readable(message ? message : "(null)"));
 }
 
 const void* no_extension(const plugrad_host*, const char*) { return nullptr; }

@@ -1,7 +1,9 @@
 #include <sdk/conformance/message.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace plugrad::conformance {
 namespace {
@@ -37,7 +39,38 @@ class Reader {
   bool good_ = true;
 };
 
+// The length of the UTF-8 sequence at the start of the text, or 0 (RFC 3629; overlong forms and surrogates do no harm here).
+size_t sequence(std::string_view text) {
+  const auto at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i)
+      if ((at(i) & 0xc0) != 0x80) return false;
+    return true;
+  };
+  const unsigned first = at(0);
+  const size_t length = first < 0x80                    ? 1
+                        : first >= 0xc2 && first < 0xe0 ? 2
+                        : (first & 0xf0) == 0xe0        ? 3
+                        : first >= 0xf0 && first < 0xf5 ? 4
+                                                        : 0;
+  return length && continues(1, length) ? length : 0;
+}
+
 }  // namespace
+
+std::string readable(const std::string& text) {
+  std::string shown;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = sequence(std::string_view(text).substr(i));
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (!length || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+      shown += '?';
+    else
+      shown += text.substr(i, length);
+    i += std::max<size_t>(length, 1);
+  }
+  return shown;
+}
 
 std::string encoded(const Message& message) {
   std::string bytes(1, static_cast<char>(message.kind));

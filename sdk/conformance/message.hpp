@@ -26,6 +26,9 @@ struct Message {
 };
 
 std::string encoded(const Message& message);
+// A plugin's text, as it may go into JSON and onto a terminal: '?' stands for control characters and for bytes that are not
+// UTF-8.
+std::string readable(const std::string& text);
 // Removes the first message from the bytes and returns it; nothing if it is not there as a whole.
 std::optional<Message> take_message(std::string& bytes);
 

@@ -52,7 +52,9 @@ class Fields {
 }  // namespace
 
 Result result_of(const Tally& tally, std::vector<MatrixRow> matrix) {
-  return {tally.cases(), tally.failures(), tally.declined(), tally.lines(), tally.skips(), std::move(matrix)};
+  Result result{tally.cases(), tally.failures(), tally.declined(), tally.lines(), tally.skips(), std::move(matrix)};
+  for (std::string& line : result.lines) line = readable(line);  // a line may quote the plugin
+  return result;
 }
 
 Message message_of(const Result& result) {

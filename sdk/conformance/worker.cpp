@@ -43,7 +43,7 @@ void Worker::load(const std::string& file) {
   const plugrad_backend& table = *plugin_.table;
   if (!table.count || !table.open || !table.resolve)
     throw Unloadable(file + ": count, open or resolve is null in the table");
-  const std::string name = table.name ? table.name : "", version = table.version ? table.version : "";
+  const std::string name = readable(table.name ? table.name : ""), version = readable(table.version ? table.version : "");
   note_running("count");
   const Counted counted = count_devices(plugin_, host);
   if (!counted.outcome.ok()) throw Breach("count returned " + counted.outcome.text());
@@ -59,7 +59,7 @@ void Worker::load(const std::string& file) {
   session_.reset(new Session{plugin_, host, settings_, counted.devices, *device_});
   tell_({Say::device,
          {name, version,
-          std::string(device_->info().name) + (device_->host_memory() ? ", host memory" : "") +
+          readable(device_->info().name) + (device_->host_memory() ? ", host memory" : "") +
               (device_->async() ? ", streams" : "") + ", alignment " + std::to_string(device_->info().alignment)}});
 }
 
