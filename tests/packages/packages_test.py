@@ -59,8 +59,8 @@ class Packages(unittest.TestCase):
         (cls.root / "debs").mkdir()
         for path in cls.packages.values():
             shutil.copy(path, cls.root / "debs")
-        index = subprocess.run(["dpkg-scanpackages", "-m", "."], cwd=cls.root / "debs", capture_output=True, text=True, check=True)
-        (cls.root / "debs/Packages").write_text(index.stdout)
+        index = subprocess.check_output(["dpkg-scanpackages", "-m", "."], cwd=cls.root / "debs", text=True)
+        (cls.root / "debs/Packages").write_text(index)
         (cls.root / "etc/apt/sources.list.d/plugrad.list").write_text("deb [trusted=yes] file:/debs ./\n")
         cls.chroot("apt-get", "-qq", "update")
 

@@ -15,7 +15,7 @@ std::string joined(const Words& words) {
 }
 
 TEST(Usage, EachHelpHasItsOptionsAndExamples) {
-  for (const char* command : {"backends", "devices", "train", "eval", "trial", "new-plugin"}) {
+  for (const char* command : {"backends", "devices", "train", "eval", "trial", "advise", "new-plugin"}) {
     const Outcome outcome = plugrad_run({command, "--help"});
     SCOPED_TRACE(command);
     EXPECT_EQ(outcome.status, 0);
@@ -45,7 +45,7 @@ struct Misuse {
 
 TEST(Usage, MisuseIsOneLineThatHelps) {
   const Misuse rows[] = {
-      {{}, "no command; expected one of backends, devices, train, eval, trial, new-plugin"},
+      {{}, "no command; expected one of backends, devices, train, eval, trial, advise, new-plugin"},
       {{"trainn"}, "unknown command 'trainn'; did you mean 'train'?"},
       {{"device"}, "unknown command 'device'; did you mean 'devices'?"},
       {{"xyzzy"}, "unknown command 'xyzzy' (see plugrad --help)"},

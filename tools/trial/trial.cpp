@@ -6,12 +6,12 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <tools/plugrad/commands.hpp>
 #include <tools/trial/models.hpp>
+#include <tools/trial/target.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <iomanip>
 #include <iostream>
 
@@ -24,13 +24,6 @@ struct Verdict {
   double seconds = 0;
   std::string error;  // why it does not train; "" if it does
 };
-
-// Returns the name of the device: of the plugin in that file, or as given.
-std::string device_of(const std::string& target, int64_t index) {
-  if (target.find('/') == target.npos && !target.ends_with(".so")) return target;
-  const PluginRecord record = load_plugin(std::filesystem::absolute(target).lexically_normal().string());
-  return record.name + ":" + std::to_string(index);
-}
 
 Verdict tried(const TrialModel& model, Device device) {
   Verdict verdict;

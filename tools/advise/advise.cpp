@@ -1,0 +1,147 @@
+// plugrad advise.
+#include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/generator.hpp>
+#include <plugrad/runtime/numbers.hpp>
+#include <plugrad/runtime/profiler.hpp>
+#include <plugrad/runtime/runtime.hpp>
+#include <plugrad/sdk/ops.hpp>
+#include <tools/advise/trace.hpp>
+#include <tools/plugrad/commands.hpp>
+#include <tools/trial/models.hpp>
+#include <tools/trial/target.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+
+namespace plugrad::tool {
+namespace po = boost::program_options;
+namespace {
+
+// How the core runs an op without a kernel for it.
+struct Missing {
+  TracedOp op;
+  std::string instead;
+};
+
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c); });
+  return text;
+}
+
+// The same operands, those of a narrow dtype in the dtype that accumulates it.
+std::vector<KernelOperand> widened(const std::vector<KernelOperand>& operands) {
+  std::vector<KernelOperand> wide = operands;
+  for (KernelOperand& each : wide) {
+    const auto* info = std::ranges::find_if(kDTypes, [&](const auto& dtype) { return each.dtype == dtype.label; });
+    if (info != std::end(kDTypes)) each.dtype = dtype_info(info->accumulator)->label;
+  }
+  return wide;
+}
+
+std::string instead_of(Device device, const TracedOp& op) {
+  const std::vector<KernelOperand> wide = widened(op.operands);
+  const bool other = !std::ranges::equal(wide, op.operands, {}, &KernelOperand::dtype, &KernelOperand::dtype);
+  if (other && has_kernel(device, op.op, wide)) return "in a wider dtype, with conversions";
+  const auto* info = std::ranges::find_if(kOps, [&](const OpInfo& each) { return upper(op.op) == each.name; });
+  if (info->tier) return "composed of other ops";
+  return "in host memory if PLUGRAD_FALLBACK allows it, else an error";
+}
+
+// What a small model runs on the default device.
+std::vector<TracedOp> ops_of_model(const TrialModel& model) {
+  manual_seed(1);
+  Profiler profiler;
+  model.train(default_device());
+  profiler.stop();
+  return ops_of_events(profiler.events());
+}
+
+std::vector<TracedOp> ops_of(const std::string& what) {
+  for (const TrialModel& model : trial_models())
+    if (what == model.name) return ops_of_model(model);
+  return ops_of_trace(what);
+}
+
+std::string size_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return fixed_text(value, unit ? 1 : 0) + " " + kUnits[unit];
+}
+
+void print(const Device& device, const std::vector<TracedOp>& ops, const std::vector<Missing>& missing, double total) {
+  double lost = 0;
+  for (const Missing& each : missing) lost += each.op.seconds;
+  std::cout << device.name() << " has kernels for " << ops.size() - missing.size() << " of the " << ops.size()
+            << " kinds of ops that ran, which took " << fixed_text(total > 0 ? 100 * (1 - lost / total) : 100, 1)
+            << "% of the time\n";
+  if (missing.empty()) return;
+  std::cout << "missing, by the time that they took on the device that was profiled:\n";
+  for (const Missing& each : missing)
+    std::cout << "  " << std::left << std::setw(23) << each.op.op << " " << std::setw(31) << each.op.dtypes() << std::right
+              << std::setw(8) << each.op.calls << " calls  " << std::setw(6)
+              << fixed_text(total > 0 ? 100 * each.op.seconds / total : 0, 1) << "%  " << std::setw(9)
+              << size_text(each.op.bytes) << "  " << each.instead << "\n";
+}
+
+nlohmann::ordered_json to_json(const Missing& each) {
+  return {{"op", each.op.op},           {"dtypes", each.op.dtypes()}, {"calls", each.op.calls},
+          {"seconds", each.op.seconds}, {"bytes", each.op.bytes},     {"instead", each.instead}};
+}
+
+int advise(const std::string& what, const std::string& target, int64_t index, bool json) {
+  const std::vector<TracedOp> ops = ops_of(what);
+  const Device device(device_of(target, index));
+  std::vector<Missing> missing;
+  double total = 0;
+  for (const TracedOp& op : ops) {
+    total += op.seconds;
+    if (!has_kernel(device, op.op, op.operands)) missing.push_back({op, instead_of(device, op)});
+  }
+  if (!json) {
+    print(device, ops, missing, total);
+    return 0;
+  }
+  auto list = nlohmann::ordered_json::array();
+  for (const Missing& each : missing) list.push_back(to_json(each));
+  std::cout << nlohmann::ordered_json{{"device", device.name()},
+                                      {"kinds", ops.size()},
+                                      {"seconds", total},
+                                      {"missing", list}}
+                   .dump(2)
+            << "\n";
+  return 0;
+}
+
+}  // namespace
+
+int advise_command(const Arguments& arguments) {
+  po::options_description own;
+  own.add_options()("device", po::value<int64_t>()->value_name("N")->default_value(0), "which device of the file's plugin");
+  const po::options_description options = with_common(own);
+  Arguments rest = arguments, words;
+  while (!rest.empty() && !rest.front().starts_with("-")) {
+    words.push_back(rest.front());
+    rest.erase(rest.begin());
+  }
+  const po::variables_map values = parse_options("plugrad advise", rest, options);
+  if (values["help"].as<bool>()) {
+    print_help(
+        {"plugrad advise TRACE|mlp|cnn|transformer DEVICE|FILE [--device N] [--json]",
+         "Says which ops of a program a device, or the device of a plugin's file, has no kernel for, ranked by the\n"
+         "time that they took, and how the core runs them instead. TRACE is what a profiler wrote (docs/profiling.md),\n"
+         "on any device; the three names are the models of plugrad trial, on the default device.",
+         "  plugrad advise trace.json build/libplugrad-backend-npu.so\n  plugrad advise transformer cuda:0\n"},
+        options);
+    return 0;
+  }
+  if (words.size() != 2)
+    throw UsageError("a trace or model, and a device or a plugin's file expected (see plugrad advise --help)");
+  return advise(words[0], words[1], values["device"].as<int64_t>(), values["json"].as<bool>());
+}
+
+}  // namespace plugrad::tool
