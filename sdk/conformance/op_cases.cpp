@@ -185,9 +185,11 @@ std::vector<std::string> missing_of_tier0(const Session& session) {
   constexpr uint8_t kTier0[] = {PLUGRAD_F32, PLUGRAD_I64, PLUGRAD_BOOL};
   std::vector<std::string> missing;
   for (const OpInfo& op : kOps) {
-    if (op.tier != 0) continue;
-    for (const Question& question : questions(op, std::span(kTier0, op.serves_every_layout() ? 3 : 1), kTier0))
-      if (!claimed(session, question)) missing.push_back(text_of(question));
+    for (const uint8_t& dtype : kTier0) {
+      if (!op.is_needed_in(dtype)) continue;
+      for (const Question& question : questions(op, std::span(&dtype, 1), kTier0))
+        if (!claimed(session, question)) missing.push_back(text_of(question));
+    }
   }
   return missing;
 }

@@ -112,6 +112,12 @@ TEST(Levels, OfAPluginThatTrains) {
   EXPECT_TRUE(drawn.starts_with("<svg ") && drawn.find("L3 trains") != std::string::npos) << drawn;
 }
 
+TEST(Levels, Tier0SufficesForTraining) {
+  const Said said = run_program({PLUGRAD_CONFORM, "--level", "3", "--jobs", "2", PLUGRAD_TIER0});
+  EXPECT_EQ(said.status, 0) << said.text;
+  EXPECT_NE(said.text.find("\nlevel: L3 trains\n"), std::string::npos) << said.text;
+}
+
 TEST(Levels, OfAPluginThatLacksOpsOfTier0) {
   const Said said = run_program({PLUGRAD_CONFORM, "--level", "3", PLUGRAD_LACKS});
   EXPECT_EQ(said.status, 1) << said.text;

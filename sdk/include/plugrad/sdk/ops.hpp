@@ -46,6 +46,13 @@ struct OpInfo {
     }
     return element_size(dtype) != 0;  // a known one; comparing addresses is not constant under sanitizers
   }
+  // Whether tier 0 needs the op in this dtype: in f32; in i64 for indices and counts, where no product of matrices is asked
+  // for; in bool where elements are moved.
+  constexpr bool is_needed_in(uint8_t dtype) const {
+    if (tier != 0 || !is_for(dtype)) return false;
+    const bool moves = shape == OpShape::copy || opcode == PLUGRAD_OP_FILL;
+    return dtype == PLUGRAD_F32 || (dtype == PLUGRAD_I64 && shape != OpShape::contraction) || (dtype == PLUGRAD_BOOL && moves);
+  }
   // Whether every device that has the op accepts every layout.
   constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }
   // Whether an output may be one of the inputs.
