@@ -39,6 +39,7 @@ Shape with(const Shape& batch, int64_t rows, int64_t columns) {
 // Some keys hidden; in every fifth row, all of them.
 Array mask_of(uint8_t dtype, const Shape& shape, bool masked, Random& random) {
   Array mask(dtype, shape);
+  for (int64_t i = 0; i < mask.count(); ++i) mask.set(i, 0);
   if (!masked) return mask;
   const int64_t s = shape.back();
   const Array numbers = random_array(dtype, shape, {-2, 2}, random);
