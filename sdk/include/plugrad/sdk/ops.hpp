@@ -51,7 +51,8 @@ struct OpInfo {
   constexpr bool is_needed_in(uint8_t dtype) const {
     if (tier != 0 || !is_for(dtype)) return false;
     const bool moves = shape == OpShape::copy || opcode == PLUGRAD_OP_FILL;
-    return dtype == PLUGRAD_F32 || (dtype == PLUGRAD_I64 && shape != OpShape::contraction) || (dtype == PLUGRAD_BOOL && moves);
+    if (dtype == PLUGRAD_I64) return shape != OpShape::contraction;
+    return dtype == PLUGRAD_F32 || (dtype == PLUGRAD_BOOL && moves);
   }
   // Whether every device that has the op accepts every layout.
   constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }

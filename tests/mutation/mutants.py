@@ -1,0 +1,229 @@
+"""Plants bugs in backends and counts those that plugrad-conform finds.
+
+mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--report FILE]
+
+A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
+that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
+counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32; a bug that
+survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are no bugs.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
+FLAGS = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
+REFERENCE = ["reference", "attention", "normalization", "rowwise", "update", "windows"]
+SIM = ["checks", "clocks", "device", "extension", "inner", "native", "region", "settings", "stream", "transfer", "world"]
+# The other files of sim check the host, or plant faults for its tests: what they do is no plugin's duty.
+SIM_CHANGED = ["device", "native", "stream", "transfer"]
+LOOPS = "sdk/include/plugrad/sdk/loops"
+NORMS = "LAYER_NORM,LAYER_NORM_BACKWARD,RMS_NORM,RMS_NORM_BACKWARD,BATCH_NORM,BATCH_NORM_BACKWARD"
+ROWS = "LOG_SOFTMAX,LOG_SOFTMAX_BACKWARD,CROSS_ENTROPY,CROSS_ENTROPY_BACKWARD,SOFTMAX,SOFTMAX_BACKWARD,ARGSORT,TOPK,CUMSUM"
+WINDOWS = ("CONVOLUTION,CONVOLUTION_BIAS,CONVOLUTION_INPUT_GRAD,CONVOLUTION_WEIGHT_GRAD,MAX_POOL,MAX_POOL_BACKWARD")
+# What a file computes: the cases that are tried first.
+FIRST = {
+    "attention.cpp": "ATTENTION,ATTENTION_BACKWARD", "normalization.cpp": NORMS, "rowwise.cpp": ROWS,
+    "windows.cpp": WINDOWS, "update.cpp": "SGD_STEP,ADAM_STEP", "contraction.hpp": "MATMUL,MATMUL_ADD",
+    "indexing.hpp": "GATHER,SCATTER_ADD,SCATTER_SUM,failure.", "random.hpp": "UNIFORM,NORMAL",
+    "reduction.hpp": "SUM,MAX,MIN,ARGMAX", "accumulator.hpp": "SUM,MATMUL,SCATTER_SUM",
+    "elements.hpp": "COPY,ADD,WHERE,GATHER", "elementwise.hpp": "FILL,COPY,CAST,IOTA,WHERE,ADD,EXP",
+    "ordering.hpp": "MAX,ARGMAX",
+}
+SIM_FIRST = "contract.,memory.,stream.,native.,failure.,thread."
+# Survivors that are no bugs: a part of the file's name and line, and the reason.
+ACCEPTED = [
+    ("windows.cpp:25: int64_t size[3]", "the first number of each list is overwritten: there is at least one spatial axis"),
+    ("walk_begin(&walk, op->views[0], op);  ->  walk_begin(&walk, op->views[1]", "both views have one shape"),
+    ("Number number = {.i64 = 0};", "the values that follow overwrite what any dtype reads"),
+    ("s.demand_number(copy.number);", "it checks the host"),
+    ("while (operands < MAX_WALKED && row->dtypes", "it then declines nearly every op, as a plugin may"),
+]
+
+SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
+         (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" \+= ", " -= "), (r" -= ", " += "),
+         (r" \*= ", " += "), (r" && ", " || "), (r" \|\| ", " && "), (r"\b0\b", "1"), (r"\b1\b", "0"), (r"\b1\b", "2"),
+         (r"\bmin\b", "max"), (r"\bmax\b", "min"), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+         (r"\bcontinue;", "break;"), (r"\breturn false;", "return true;"), (r"\breturn true;", "return false;"),
+         (r"\(!", "("), (r" \? (\w+) : (\w+)", r" ? \2 : \1"), (r"\.lo\b", ".hi"), (r" % ", " / ")]
+LEFT_OUT = re.compile(r"^\s*(//|#|using |static_assert|template|namespace|class |struct |(inline )?constexpr auto|PLUGRAD_)|"
+                      r"BackendError|throw|\"|^\s*[})]")
+STATEMENT = re.compile(r"^(\s*)[\w:.\[\]>*&()-]+(?: [+*/|-]?= .*|\(.*\));\s*$")
+
+Bug = collections.namedtuple("Bug", "target file line before after")
+
+
+def bugs_of(target, path, text):
+    """All bugs that can be planted in a file."""
+    for number, line in enumerate(text.splitlines()):
+        code = line.split("//")[0]
+        if not code.strip() or LEFT_OUT.search(code):
+            continue
+        for pattern, by in SWAPS:
+            for found in re.finditer(pattern, code):
+                after = code[:found.start()] + found.expand(by) + code[found.end():]
+                yield Bug(target, path, number, line, after)
+        if STATEMENT.match(code) and not re.match(r"\s*(const |auto |return|break|continue|[\w:<>]+ \w+ = )", code):
+            yield Bug(target, path, number, line, re.sub(r"\S.*", ";", code))
+
+
+class House:
+    """The objects of the sound plugins."""
+
+    def __init__(self, source, scratch):
+        self.source, self.objects = source, scratch / "objects"
+        self.objects.mkdir()
+        self.units = {name: f"backends/reference/{name}.cpp" for name in REFERENCE}
+        self.units.update({f"sim_{name}": f"plugins/sim/{name}.cpp" for name in SIM})
+        self.units.update({f"{name}_plugin": f"plugins/{name}/{name}.{'c' if name == 'c11' else 'cpp'}"
+                           for name in ("reference", "sim", "c11")})
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done in [pool.submit(self.compile, name, source, self.objects) for name in self.units]:
+                done.result()
+        self.needs = {name: (self.objects / f"{name}.d").read_text() for name in self.units}
+
+    def compile(self, name, root, folder):
+        """Compiles a unit from a tree. Returns whether it compiles."""
+        folders = ["", "sdk/include", "backends/reference/include", "plugins/sim/include"]
+        includes = [f"-I{root}/{each}" for each in folders]
+        compiler = [CXX, *FLAGS] if self.units[name].endswith("cpp") else [CC, "-std=c11", *FLAGS[1:]]
+        return subprocess.run([*compiler, *includes, "-MMD", "-c", str(root / self.units[name]), "-o",
+                               str(folder / f"{name}.o")], capture_output=True, timeout=300).returncode == 0
+
+    def plant(self, bug, folder):
+        """Returns the plugin with the bug; None if it does not compile or computes the same."""
+        root = folder / "tree"
+        for part in ("sdk/include", "backends/reference", "plugins/sim", "plugins/reference", "plugins/c11"):
+            shutil.copytree(self.source / part, root / part)
+        lines = (root / bug.file).read_text().splitlines()
+        lines[bug.line] = bug.after
+        (root / bug.file).write_text("\n".join(lines) + "\n")
+        units = self.of(bug.target)
+        changed = [name for name in units if f"/{bug.file}" in self.needs[name]]
+        if not all(self.compile(name, root, folder) for name in changed):
+            return None
+        if all(self.code(folder / f"{name}.o") == self.code(self.objects / f"{name}.o") for name in changed):
+            return None
+        plugin = folder / f"libplugrad-backend-{bug.target}.so"
+        objects = [str((folder if name in changed else self.objects) / f"{name}.o") for name in units]
+        exports = f"-Wl,--version-script={self.source}/sdk/plugin.map"
+        subprocess.run([CXX, "-shared", *objects, exports, "-pthread", "-o", str(plugin)], check=True, capture_output=True)
+        return plugin
+
+    def of(self, target):
+        if target == "c11":
+            return ["c11_plugin"]
+        plugin = [f"{target}_plugin", *REFERENCE]
+        return plugin + [f"sim_{name}" for name in SIM] if target == "sim" else plugin
+
+    @staticmethod
+    def code(path):
+        stripped = path.with_suffix(".code")
+        subprocess.run(["objcopy", "--strip-all", "-R", ".comment", str(path), str(stripped)], check=True)
+        return stripped.read_bytes()
+
+
+def conform(program, plugin, *options):
+    """The first FAIL line, or how the program refused the file; None if it found nothing."""
+    done = subprocess.run([program, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
+                          capture_output=True, timeout=3000)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    return failed[0] if failed else f"refused: {done.stderr.strip()}" if done.returncode == 2 else None
+
+
+def first_cases(source, bug):
+    """Options for the cases that are most likely to find a bug."""
+    if bug.target == "sim":
+        return ["--only", SIM_FIRST]
+    if Path(bug.file).name == "functions.hpp":  # the op whose function it is
+        before = "\n".join((source / bug.file).read_text().splitlines()[:bug.line + 1])
+        ops = re.findall(r"Function<PLUGRAD_OP_(\w+)>", before)
+        return ["--only", ops[-1], "--dtype", "f32"] if ops else []
+    ops = FIRST.get(Path(bug.file).name)
+    return ["--only", ops, "--dtype", "f32"] if ops else []
+
+
+def tried(house, program, bug):
+    """(whether it is a bug, what found it)."""
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = house.plant(bug, Path(folder))
+        if not plugin:
+            return False, None
+        first = first_cases(house.source, bug)
+        return True, (conform(program, plugin, *first) if first else None) or conform(program, plugin)
+
+
+def described(bug):
+    return f"{bug.file}:{bug.line + 1}: {bug.before.strip()}  ->  {bug.after.strip()}"
+
+
+def chosen(source, seed):
+    """Bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams."""
+    loops = [f"backends/reference/{name}.cpp" for name in REFERENCE]
+    loops += sorted(str(path.relative_to(source)) for path in (source / LOOPS).glob("*.hpp"))
+    files = [("reference", loops, 3), ("reference", ["sdk/include/plugrad/sdk/functions.hpp"], 2),
+             ("c11", ["plugins/c11/c11.c"], 2), ("sim", [f"plugins/sim/{name}.cpp" for name in SIM_CHANGED], 1)]
+    turns = []
+    for target, paths, share in files:
+        bugs = [bug for path in paths for bug in bugs_of(target, path, (source / path).read_text())]
+        random.Random(seed).shuffle(bugs)
+        turns += [bugs] * share
+    while any(turns):
+        for bugs in turns:
+            if bugs:
+                yield bugs.pop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=lambda path: Path(path).resolve())
+    parser.add_argument("conform")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    planted, survivors, by = 0, [], collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="plugrad-mutants-") as scratch, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        house = House(options.source, Path(scratch))
+        bugs = chosen(options.source, options.seed)
+        running = {}
+        while planted < options.count:
+            while len(running) < options.jobs and planted + len(running) < options.count:
+                bug = next(bugs)
+                running[pool.submit(tried, house, options.conform, bug)] = bug
+            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                bug = running.pop(future)
+                is_bug, found = future.result()
+                planted += is_bug
+                if is_bug and not found:
+                    survivors.append(bug)
+                    print(f"SURVIVED {described(bug)}", flush=True)
+                elif is_bug:
+                    by[found.split()[1].split(":")[0]] += 1
+                if is_bug and planted % 20 == 0:
+                    print(f"{planted} planted, {len(survivors)} survived", flush=True)
+    accepted = [bug for bug in survivors if any(part in described(bug) for part, _ in ACCEPTED)]
+    rest = [bug for bug in survivors if bug not in accepted]
+    share = 100 * (planted - len(survivors)) / (planted - len(accepted))
+    summary = f"{planted} planted, {planted - len(survivors)} found, {len(accepted)} are no bugs: {share:.1f}% found"
+    print(summary)
+    if options.report:
+        options.report.write_text(json.dumps({"summary": summary, "found_by": by.most_common(),
+                                              "survivors": [described(bug) for bug in survivors]}, indent=1) + "\n")
+    sys.exit(share < 98)
+
+
+if __name__ == "__main__":
+    main()
