@@ -193,6 +193,7 @@ void check_case(const std::string& path, const Replay& replay, const OpRow& row)
 }
 
 void check_replay(Session& session, Tally& tally) {
+  if (session.settings.replay.empty()) return tally.skip("no case file is named (--replay)");
   Replay replay = read(session.settings.replay, session.device.info().alignment);
   const std::string title = text_of(replay.question) + " of " + session.settings.replay;
   const OpRow& row = row_of(replay.question.op->opcode);
