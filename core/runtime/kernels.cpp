@@ -39,13 +39,19 @@ bool has_kernel(Device device, const std::string& op, const std::vector<KernelOp
     pointers[i] = &views[i];
     layout |= views[i].layout;
   }
+  // The cache of kernels takes it that the dtypes of an op follow from one of them.
+  const uint8_t key = views[key_operand(info.opcode)].dtype;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const uint8_t needed = info.operand_dtype(static_cast<int>(i), key);
+    if (!info.is_for(key) || (needed && needed != views[i].dtype)) return false;
+  }
   plugrad_op call{};
   call.struct_size = sizeof call;
   call.opcode = info.opcode;
   call.views = pointers.data();
   call.outputs = info.outputs;
   call.inputs = info.inputs;
-  return device.state().kernel(call, views[key_operand(info.opcode)].dtype, layout);
+  return device.state().kernel(call, key, layout);
 }
 
 }  // namespace plugrad
