@@ -3,6 +3,7 @@
 #include <tests/simt/execution.hpp>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,14 +14,42 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xcb;
 constexpr size_t kPoisoned = 64 << 20;            // the most bytes poisoned per allocation; the rest reads as 0
+constexpr size_t kMapped = 64 << 10;              // from this size on poison is mapped, not written
 constexpr size_t kAddresses = size_t{1} << 38;    // reserved address space: freed addresses are not soon reused
 constexpr size_t kFewerAddresses = size_t{1} << 33;  // used if the larger reservation fails
 
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-char* reserve(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+char* reserve(size_t bytes, void* at = nullptr) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* memory = mmap(at, bytes, PROT_NONE, at ? kFlags | MAP_FIXED : kFlags, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+}
+
+// A file of poison, as long as the largest allocation so far. Returns -1 if the system has none.
+int poison_file(size_t bytes) {
+  static const int file = memfd_create("poison", MFD_CLOEXEC);
+  static size_t written = 0;
+  static const std::vector<unsigned char> piece(1 << 20, kPoison);
+  while (file >= 0 && written < bytes) {
+    const ssize_t more = write(file, piece.data(), piece.size());
+    if (more <= 0) return -1;
+    written += static_cast<size_t>(more);
+  }
+  return file;
+}
+
+// Makes reserved pages poisoned, and accessible. A large allocation maps the poison: the pages that nobody touches then take no
+// memory, and the many changes of their protection cost nothing.
+bool poison(char* pages, size_t bytes) {
+  const size_t poisoned = std::min(bytes, kPoisoned);
+  if (bytes > poisoned && mprotect(pages + poisoned, bytes - poisoned, PROT_READ | PROT_WRITE)) return false;
+  if (poisoned >= kMapped)
+    return mmap(pages, poisoned, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file(poisoned), 0) !=
+           MAP_FAILED;
+  if (mprotect(pages, poisoned, PROT_READ | PROT_WRITE)) return false;
+  std::memset(pages, kPoison, poisoned);
+  return true;
 }
 }  // namespace
 
@@ -69,8 +98,7 @@ void* Memory::allocate(size_t bytes) {
   if (bytes > limit_ || used_ + size > limit_ || pages + kPage > static_cast<size_t>(end_ - fresh_)) return nullptr;
   char* first = fresh_;
   char* begin = first + (pages - size);
-  if (mprotect(first, pages, PROT_READ | PROT_WRITE)) return nullptr;
-  std::memset(begin, kPoison, std::min(bytes, kPoisoned));
+  if (!poison(first, pages)) return nullptr;
   std::memset(first, kCanary, static_cast<size_t>(begin - first));
   std::memset(begin + bytes, kCanary, size - bytes);
   if (!open_) mprotect(first, pages, PROT_NONE);
@@ -84,8 +112,8 @@ void* Memory::allocate(size_t bytes) {
 }
 
 void Memory::retire(const char* begin, Allocation& allocation) {
-  madvise(allocation.first, allocation.pages, MADV_DONTNEED);
-  mprotect(allocation.first, allocation.pages, PROT_NONE);
+  // Like before the allocation, so that the system joins its range with its neighbours: there can be only so many ranges.
+  reserve(allocation.pages, allocation.first);
   allocation.live = false;
   used_ -= rounded(allocation.bytes, kAlignment);
   std::erase(live_, begin);
