@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 namespace plugrad::conformance {
 namespace {
@@ -106,7 +107,7 @@ std::vector<Trial> trials_of(const Session& session, const Question& question, C
 }
 
 void check_op(Session& session, Tally& tally, const OpInfo& op) {
-  Queue queue = session.device.make_queue();
+  Queue queue = session.queue ? *std::exchange(session.queue, std::nullopt) : session.device.make_queue();
   for (const Question& plain : questions(op, kAll, kAll)) {
     const bool wanted = session.settings.dtypes.empty() || std::ranges::any_of(plain.dtypes, [&](uint8_t dtype) {
       return std::ranges::count(session.settings.dtypes, dtype) > 0;
@@ -131,6 +132,7 @@ void check_op(Session& session, Tally& tally, const OpInfo& op) {
       session.matrix.push_back(std::move(row));
     }
   }
+  if (!tally.failures()) session.queue = queue;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <optional>
 
 namespace plugrad::conformance {
 
@@ -33,6 +34,9 @@ struct Session {
   uint32_t devices;  // the number that the plugin's count returned
   Device& device;
   std::vector<MatrixRow> matrix = {};
+  // The stream on which the last op's cases ran, unless one of them failed. The next op continues on it, because a plugin
+  // may hold much memory for each stream.
+  std::optional<Queue> queue = {};
 };
 
 struct Case {
