@@ -34,11 +34,11 @@ def missing():
 
 
 def mirror():
-    """The mirror that this machine uses."""
+    """The mirror that this machine uses, as an argument of debootstrap, which otherwise chooses its own."""
     lists = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     text = "\n".join(path.read_text() for path in lists if path.is_file())
     found = re.search(r"^(?:deb(?: \[[^]]*\])?|URIs:)\s+(https?://\S+/debian/?)\s", text, re.MULTILINE)
-    return found.group(1) if found else "http://deb.debian.org/debian"
+    return [found.group(1)] if found else []
 
 
 class Packages(unittest.TestCase):
@@ -49,7 +49,7 @@ class Packages(unittest.TestCase):
         cls.addClassCleanup(cls.tear_down)
         said = run(SOURCE / "scripts/package.sh", SCRATCH)
         cls.packages = {path.name.split("_")[0]: path for path in map(Path, said.split()) if path.suffix == ".deb"}
-        run("debootstrap", "--variant=minbase", SUITE, cls.root, mirror())
+        run("debootstrap", "--variant=minbase", SUITE, cls.root, *mirror())
         for name in MOUNTS:
             run("mount", "--bind", f"/{name}", cls.root / name)
         for path in (Path("/etc/apt/apt.conf.d"), Path("/etc/apt/trusted.gpg.d")):

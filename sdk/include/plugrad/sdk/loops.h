@@ -1,5 +1,6 @@
-// A start for plugins in C, and in languages that call C: kernels for every op and dtype, as plain loops in host memory. The
-// plugin answers with them what it does not compute itself yet. Link libplugrad-loops.a and the C++ library (-lstdc++).
+// A start for plugins in C, and in languages that call C: kernels for every op and dtype, as plain loops in host memory. A
+// plugin returns these for every op that it has no kernel of its own for. Link libplugrad-loops.a and the C++ library
+// (-lstdc++).
 // C++ has the same as kernel rows: loops.hpp.
 #pragma once
 #include <plugrad/sdk/abi.h>
