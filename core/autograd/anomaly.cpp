@@ -13,7 +13,7 @@ bool has_nan(const Tensor& x) {
   if (!x.defined() || !is_floating(dtype_of(x)) || !view_of(x).count) return false;
   Shape one = x.shape();
   std::ranges::fill(one, 1);
-  const Tensor largest = empty(device_of(x), one, dtype_of(x));
+  const Tensor largest = empty(Op::MAX, device_of(x), one, dtype_of(x));
   run(Op::MAX, {largest}, {x});
   return std::isnan(largest.item<double>());
 }

@@ -10,14 +10,14 @@ constexpr auto kPass = gradient([](const Tensor& grad) { return grad; });
 
 Tensor copied(const Tensor& x) {
   static constexpr auto kRule = rule("clone", kPass);
-  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  Tensor out = empty_like(Op::COPY, device_of(x), view_of(x), dtype_of(x));
   if (view_of(x).count) run(Op::COPY, {out}, {x});
   return differentiable(kRule, std::move(out), x);
 }
 
 // Sums x over the axes along which kept has extent 1. The ranks are equal.
 Tensor summed(const Tensor& x, const Shape& kept) {
-  Tensor out = empty(device_of(x), kept, dtype_of(x));
+  Tensor out = empty(Op::SUM, device_of(x), kept, dtype_of(x));
   if (!view_of(out).count) return out;
   if (view_of(x).count) run(Op::SUM, {out}, {x});
   else run(Op::FILL, {out}, {immediate(dtype_of(x), 0, 0)});
@@ -35,7 +35,7 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("+", kPass, kPass);
   if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(a, b);
   Local& l = local();
-  Tensor out = empty_like(l, device_of(a), view_of(a), dtype_of(a));
+  Tensor out = empty_like(l, Op::ADD, device_of(a), view_of(a), dtype_of(a));
   if (view_of(a).count) [[likely]] run(l, Op::ADD, {out}, {a, b});
   return differentiable(kRule, std::move(out), a, b);
 }
@@ -64,7 +64,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 Tensor filled_like(DeviceState& device, const plugrad_view& like, int value) {
-  Tensor out = empty_like(device, like, like.dtype);
+  Tensor out = empty_like(Op::FILL, device, like, like.dtype);
   if (like.count) run(Op::FILL, {out}, {immediate(like.dtype, value, value)});
   return out;
 }
@@ -74,7 +74,7 @@ Tensor converted(const Tensor& x, uint8_t dtype) {
                                        return converted(grad, static_cast<uint8_t>(from));
                                      }));
   if (dtype_of(x) == dtype) return x;
-  Tensor out = empty_like(device_of(x), view_of(x), dtype);
+  Tensor out = empty_like(Op::CAST, device_of(x), view_of(x), dtype);
   if (view_of(x).count) run(Op::CAST, {out}, {x});
   return differentiable(kRule, std::move(out), x);
 }

@@ -28,7 +28,7 @@ Tensor composed_softmax(const Tensor& x, int axis) {
 constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) {
   if (may_fuse() && y.count()) {
     const plugrad_axis attributes{sizeof attributes, axis};
-    const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
+    const Tensor out = empty_like(Op::SOFTMAX_BACKWARD, device_of(y), view_of(y), dtype_of(y));
     if (try_run(Op::SOFTMAX_BACKWARD, {out}, {grad, y}, attributes)) return out;
     count_decomposition(y);
   }
@@ -43,7 +43,7 @@ Tensor softmax(const Tensor& x, int axis) {
   const int at = normal_axis(axis, std::max(1, x.rank()), "softmax");
   if (!x.rank()) return squeeze(softmax(unsqueeze(x, 0), 0), {0});
   const plugrad_axis attributes{sizeof attributes, at};
-  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  Tensor out = empty_like(Op::SOFTMAX, device_of(x), view_of(x), dtype_of(x));
   if (x.count() && !try_run(Op::SOFTMAX, {out}, {x}, attributes)) {
     count_decomposition(x);
     out = composed_softmax(x, at);

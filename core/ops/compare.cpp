@@ -76,7 +76,7 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, Number 
     return each.defined() ? operand(each, view) : Operand(immediate);
   };
   const plugrad_view c = spread(condition), x = spread(a), y = spread(b);
-  Tensor out = empty_like(device, shape, dtype_of(values));
+  Tensor out = empty_like(Op::WHERE, device, shape, dtype_of(values));
   if (shape.count) run(Op::WHERE, {out}, {operand(condition, c), chosen(a, x), chosen(b, y)});
   return out;
 }
@@ -115,7 +115,7 @@ Tensor cast(const Tensor& x, DType dtype) {
       rule("cast", gradient<kDType>([](const Tensor& grad, DType from) { return cast(grad, from); }));
   require(Op::CAST, x);
   if (x.dtype() == dtype) return x;
-  Tensor out = empty_like(device_of(x), view_of(x), id_of(dtype));
+  Tensor out = empty_like(Op::CAST, device_of(x), view_of(x), id_of(dtype));
   if (view_of(x).count) run(Op::CAST, {out}, {x});
   return is_floating(dtype) ? differentiable(kRule, std::move(out), x) : out;
 }
@@ -133,7 +133,7 @@ Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   const Tensor source = dense(x);
   Storage& from = *storage_of(source);
-  Tensor out = empty(device.state(), x.shape(), dtype_of(x), true);
+  Tensor out = empty(Op::COPY, device.state(), x.shape(), dtype_of(x), true);
   transfer::between(*storage_of(out), 0, from, view_of(source).offset - from.offset,
                     static_cast<uint64_t>(x.count() * item_size(x.dtype())));
   return differentiable(kRule, x.device(), std::move(out), x);

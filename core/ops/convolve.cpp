@@ -108,14 +108,14 @@ Tensor composed_weight_gradient(const Tensor& grad, const Tensor& x, const Shape
 
 // --- The device's kernel, or the composition, unrecorded. Tensors without elements are composed.
 
-Tensor empty_for(const Tensor& x, const Shape& shape) {
+Tensor empty_for(Op op, const Tensor& x, const Shape& shape) {
   DeviceState& device = device_of(x);
-  return empty_like(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x));
+  return empty_like(op, device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x));
 }
 
 template <class Compose>
 Tensor run_or(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Settings& how, Compose compose) {
-  const Tensor out = empty_for(a, shape);
+  const Tensor out = empty_for(op, a, shape);
   if (out.count() && a.count() && b.count()) {
     if (try_run(op, {out}, {a, b}, attributes_of(how))) return out;
     count_decomposition(a);
@@ -126,7 +126,7 @@ Tensor run_or(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const
 
 Tensor run_convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape, const Settings& how) {
   if (bias.defined() && x.count() && shape.count()) {
-    const Tensor out = empty_for(x, shape);
+    const Tensor out = empty_for(Op::CONVOLUTION_BIAS, x, shape);
     if (try_run(Op::CONVOLUTION_BIAS, {out}, {x, weight, bias}, attributes_of(how))) return out;
   }
   const Tensor out = run_or(Op::CONVOLUTION, x, weight, shape, how, composed);
@@ -193,7 +193,7 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const
 }
 
 Tensor native_convolve(const Tensor& x, const Tensor& weight, const Shape& shape, const Settings& how) {
-  const Tensor out = empty_for(x, shape);
+  const Tensor out = empty_for(Op::CONVOLUTION, x, shape);
   if (!try_run(Op::CONVOLUTION, {out}, {x, weight}, attributes_of(how))) return {};
   return differentiable(kRule, how, out, x, weight);
 }

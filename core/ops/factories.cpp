@@ -51,7 +51,7 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
   const Immediate first = number_operand(Op::IOTA, id_of(dtype), start),
                   by = number_operand(Op::IOTA, id_of(dtype), step);
   if (std::isfinite(end.real())) number_operand(Op::IOTA, id_of(dtype), end);
-  Tensor out = empty(state_of(device), {arange_count(start, end, step)}, id_of(dtype));
+  Tensor out = empty(Op::IOTA, state_of(device), {arange_count(start, end, step)}, id_of(dtype));
   if (out.count()) run(Op::IOTA, {out}, {first, by});
   return out;
 }
@@ -59,7 +59,7 @@ Tensor arange(Number start, Number end, Number step, DType dtype, Device device)
 namespace {
 // start, start + step, ...: `count` numbers.
 Tensor counted(int64_t count, double start, double step, DType dtype, Device device) {
-  Tensor out = empty(state_of(device), {count}, id_of(dtype));
+  Tensor out = empty(Op::IOTA, state_of(device), {count}, id_of(dtype));
   const uint8_t kind = id_of(dtype);
   if (count) run(Op::IOTA, {out}, {immediate(kind, start, 0), immediate(kind, step, 0)});
   return out;
@@ -112,7 +112,7 @@ namespace {
 Tensor random(Op op, const Shape& shape, DType dtype, Device device) {
   require_floating(op, id_of(dtype));
   DeviceState& state = state_of(device);
-  Tensor out = empty(state, shape, id_of(dtype));
+  Tensor out = empty(op, state, shape, id_of(dtype));
   if (!out.count()) return out;
   const uint64_t per_counter = accumulator_of(dtype) == DType::f32 ? 4 : 2;
   const uint64_t first = state.offset.fetch_add((static_cast<uint64_t>(out.count()) + per_counter - 1) / per_counter);

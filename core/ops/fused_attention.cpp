@@ -78,7 +78,7 @@ Tensor empty_in_order_of(const Tensor& like, const Shape& shape) {
   const plugrad_view& v = view_of(like);
   Shape order, back = shape;
   for (int i = 0; i < v.rank; ++i) {
-    if (v.strides[i] <= 0 && v.shape[i] > 1) return empty(shape, like.dtype(), like.device());
+    if (v.strides[i] <= 0 && v.shape[i] > 1) return empty(Op::ATTENTION, device_of(like), shape, dtype_of(like));
     order.push_back(i);
   }
   // An axis of extent 1 may lie anywhere.
@@ -89,7 +89,7 @@ Tensor empty_in_order_of(const Tensor& like, const Shape& shape) {
     inside.push_back(shape[static_cast<size_t>(order[i])]);
     back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   }
-  return permute(empty(inside, like.dtype(), like.device()), back);
+  return permute(empty(Op::ATTENTION, device_of(like), inside, dtype_of(like)), back);
 }
 
 plugrad_attention attributes_of(const AttentionOperands& o) {
@@ -161,7 +161,8 @@ Tensor fused_attention(const AttentionOperands& operands) {
   if (!align(o)) return {};
   const Shape shape = with(batch_of(o.query), o.query.size(-2), o.value.size(-1));
   Tensor out = empty_in_order_of(o.query, shape);
-  const Tensor lse = empty(with(batch_of(o.query), o.query.size(-2), 1), o.query.dtype(), o.query.device());
+  const Tensor lse =
+      empty(Op::ATTENTION, device_of(o.query), with(batch_of(o.query), o.query.size(-2), 1), dtype_of(o.query));
   const plugrad_attention attributes = attributes_of(o);
   if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};
   if (is_recorded(o)) {

@@ -12,7 +12,7 @@
 namespace plugrad {
 namespace {
 plugrad_norm attributes_of(double eps) { return {sizeof(plugrad_norm), 0, eps}; }
-Tensor like(const Tensor& x) { return empty_like(device_of(x), view_of(x), dtype_of(x)); }
+Tensor like(Op op, const Tensor& x) { return empty_like(op, device_of(x), view_of(x), dtype_of(x)); }
 
 // The gradients of y = scale (x - mean) weight + bias, composed of ops, so that they can be differentiated. The statistics
 // are over `rows`, weight and bias lie along the other axes; all tensors have at least the precision of f32.
@@ -51,10 +51,11 @@ class RowNormCall final : public Function {
   // Empty if the device lacks the op.
   std::vector<Tensor> fused(const Tensor& grad, const Tensor& x, const Tensor& weight) const {
     const plugrad_norm attributes = attributes_of(eps_);
-    std::vector<Tensor> all = {like(x), like(weight)};
-    if (centred_) all.push_back(like(weight));
-    const bool done = centred_ ? try_run(Op::LAYER_NORM_BACKWARD, {all[0], all[1], all[2]}, {grad, x, weight}, attributes)
-                               : try_run(Op::RMS_NORM_BACKWARD, {all[0], all[1]}, {grad, x, weight}, attributes);
+    const Op op = centred_ ? Op::LAYER_NORM_BACKWARD : Op::RMS_NORM_BACKWARD;
+    std::vector<Tensor> all = {like(op, x), like(op, weight)};
+    if (centred_) all.push_back(like(op, weight));
+    const bool done = centred_ ? try_run(op, {all[0], all[1], all[2]}, {grad, x, weight}, attributes)
+                               : try_run(op, {all[0], all[1]}, {grad, x, weight}, attributes);
     if (done) return all;
     count_decomposition(x);
     return {};
@@ -92,8 +93,9 @@ class BatchNormCall final : public Function {
  private:
   std::vector<Tensor> fused(const Tensor& grad, const std::vector<Tensor>& saved) const {
     const plugrad_norm attributes = attributes_of(eps_);
-    const std::vector<Tensor> all = {like(saved[0]), like(saved[1]), like(saved[1])};
-    if (try_run(Op::BATCH_NORM_BACKWARD, {all[0], all[1], all[2]}, {grad, saved[0], saved[1], saved[2], saved[3]},
+    constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
+    const std::vector<Tensor> all = {like(kOp, saved[0]), like(kOp, saved[1]), like(kOp, saved[1])};
+    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, saved[0], saved[1], saved[2], saved[3]},
                 attributes))
       return all;
     count_decomposition(saved[0]);
@@ -113,7 +115,7 @@ Tensor recorded(const std::shared_ptr<Function>& call, const Tensor& y, const st
 
 Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const plugrad_norm attributes = attributes_of(eps);
-  const Tensor y = like(x);
+  const Tensor y = like(Op::LAYER_NORM, x);
   if (!try_run(Op::LAYER_NORM, {y}, {x, weight, bias}, attributes)) {
     count_decomposition(x);
     return {};
@@ -123,7 +125,7 @@ Tensor fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const plugrad_norm attributes = attributes_of(eps);
-  const Tensor y = like(x);
+  const Tensor y = like(Op::RMS_NORM, x);
   if (!try_run(Op::RMS_NORM, {y}, {x, weight}, attributes)) {
     count_decomposition(x);
     return {};
@@ -132,9 +134,10 @@ Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
 }
 
 NormalisedChannels fused_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  constexpr Op kOp = Op::BATCH_NORM;
   const plugrad_norm attributes = attributes_of(eps);
-  NormalisedChannels results{like(x), like(weight), like(weight)};
-  if (!try_run(Op::BATCH_NORM, {results.y, results.mean, results.variance}, {x, weight, bias}, attributes)) {
+  NormalisedChannels results{like(kOp, x), like(kOp, weight), like(kOp, weight)};
+  if (!try_run(kOp, {results.y, results.mean, results.variance}, {x, weight, bias}, attributes)) {
     count_decomposition(x);
     return {};
   }

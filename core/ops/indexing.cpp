@@ -58,7 +58,7 @@ void add_at(const Tensor& out, int axis, const Tensor& index, const Tensor& sour
 
 Tensor sums_at(const Shape& shape, int axis, const Tensor& index, const Tensor& source) {
   if (index.count() && spans(shape, index, axis)) {
-    const Tensor out = empty(device_of(source), shape, dtype_of(source));
+    const Tensor out = empty(Op::SCATTER_SUM, device_of(source), shape, dtype_of(source));
     const plugrad_axis attributes{sizeof attributes, axis};
     if (try_run(Op::SCATTER_SUM, {out}, {index, source}, attributes)) return out;
     count_decomposition(source);
@@ -80,7 +80,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
     return reshape(gather(reshape(x, {1}), axis, index.rank() ? index : reshape(index, {1})), index.shape());
   const int at = require_index(Op::GATHER, x, axis, index);
   DeviceState& device = device_of(x);
-  Tensor out = empty_like(device, view_of(index), dtype_of(x));
+  Tensor out = empty_like(Op::GATHER, device, view_of(index), dtype_of(x));
   const plugrad_view source = reachable(view_of(x), view_of(index), at, device.info.alignment);
   const plugrad_axis attributes{sizeof attributes, at};
   if (index.count()) run(Op::GATHER, {out}, {operand(x, source), index}, attributes);

@@ -14,7 +14,7 @@ namespace {
 constexpr auto log_softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) {
   if (may_fuse() && y.count()) {
     const plugrad_axis attributes{sizeof attributes, axis};
-    const Tensor out = empty_like(device_of(y), view_of(y), dtype_of(y));
+    const Tensor out = empty_like(Op::LOG_SOFTMAX_BACKWARD, device_of(y), view_of(y), dtype_of(y));
     if (try_run(Op::LOG_SOFTMAX_BACKWARD, {out}, {grad, y}, attributes)) return out;
     count_decomposition(y);
   }
@@ -36,7 +36,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
   const int at = normal_axis(axis, std::max(1, x.rank()), "log_softmax");
   if (!x.rank()) return squeeze(log_softmax(unsqueeze(x, 0), 0), {0});
   const plugrad_axis attributes{sizeof attributes, at};
-  Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  Tensor out = empty_like(Op::LOG_SOFTMAX, device_of(x), view_of(x), dtype_of(x));
   if (x.count() && !try_run(Op::LOG_SOFTMAX, {out}, {x}, attributes)) {
     count_decomposition(x);
     const NoGrad unrecorded;
@@ -49,7 +49,7 @@ namespace {
 // lse: the logarithm of each row's sum of exponentials.
 constexpr auto cross_entropy_grad = [](const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& lse) {
   if (may_fuse()) {
-    const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+    const Tensor out = empty_like(Op::CROSS_ENTROPY_BACKWARD, device_of(x), view_of(x), dtype_of(x));
     if (try_run(Op::CROSS_ENTROPY_BACKWARD, {out}, {grad, x, target, lse})) return out;
     count_decomposition(x);
   }
@@ -63,7 +63,8 @@ constexpr auto cross_entropy_grad = [](const Tensor& grad, const Tensor& x, cons
 Tensor native_cross_entropy(const Tensor& x, const Tensor& target) {
   static constexpr auto kRule = rule("cross_entropy", gradient<kInput0, kInput1, kInput2>(cross_entropy_grad));
   DeviceState& device = device_of(x);
-  Tensor loss = empty_like(device, view_of(target), dtype_of(x)), lse = empty_like(device, view_of(target), dtype_of(x));
+  const auto of_rows = [&] { return empty_like(Op::CROSS_ENTROPY, device, view_of(target), dtype_of(x)); };
+  Tensor loss = of_rows(), lse = of_rows();
   if (!try_run(Op::CROSS_ENTROPY, {loss, lse}, {x, target})) {
     count_decomposition(x);
     return {};

@@ -66,7 +66,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   DeviceState& device = device_of(a);
   if (!a.size(-1)) return filled(device, plan.out, dtype_of(a), 0);
   if (!is_floating(dtype_of(a)) && plan.out.count) return integer_product(a, b);
-  Tensor out = empty_like(device, plan.out, dtype_of(a));
+  Tensor out = empty_like(Op::MATMUL, device, plan.out, dtype_of(a));
   if (plan.out.count) run(Op::MATMUL, {out}, {operand(a, plan.left), operand(b, plan.right)});
   return out;
 }
@@ -85,7 +85,7 @@ Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c) {
   const Plan plan = plan_of(a, b);
   if (plan.out.count && a.size(-1)) {
     DeviceState& device = device_of(a);
-    const Tensor out = empty_like(device, plan.out, dtype_of(a));
+    const Tensor out = empty_like(Op::MATMUL_ADD, device, plan.out, dtype_of(a));
     const plugrad_view added = broadcast_to(view_of(c), plan.out, device.info.alignment);
     if (try_run(Op::MATMUL_ADD, {out}, {operand(a, plan.left), operand(b, plan.right), operand(c, added)})) return out;
     count_decomposition(a);

@@ -13,7 +13,7 @@ namespace plugrad {
 template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
   require(op, x);
   if (!is_floating(dtype_of(x))) [[unlikely]] return native_or(op, promoted_to_floating(x), compose);
-  const Tensor out = empty_like(device_of(x), view_of(x), dtype_of(x));
+  const Tensor out = empty_like(op, device_of(x), view_of(x), dtype_of(x));
   if (!view_of(x).count || try_run(op, {out}, {x})) return out;
   count_decomposition(x);
   const NoGrad unrecorded;
@@ -27,7 +27,7 @@ template <class Compose> Tensor native_or(Op op, const Tensor& a, const Tensor& 
     const Shape shape = shape_of(common_shape(op, view_of(a), view_of(b), device_of(a).info.alignment));
     return native_or(op, expand(a, shape), expand(b, shape), compose);
   }
-  const Tensor out = empty_like(device_of(a), view_of(a), dtype_of(a));
+  const Tensor out = empty_like(op, device_of(a), view_of(a), dtype_of(a));
   if (!view_of(a).count || try_run(op, {out}, {a, b})) return out;
   count_decomposition(a);
   return compose(a, b);
@@ -36,7 +36,7 @@ template <class Compose> Tensor native_or(Op op, const Tensor& a, const Tensor& 
 // Runs the fused kernel of a gradient if the device has it and no second derivative is needed, else its composition.
 template <class Compose> Tensor fused(Op op, const Tensor& grad, const Tensor& value, Compose compose) {
   if (may_fuse() && same_shape(view_of(grad), view_of(value))) {
-    const Tensor out = empty_like(device_of(value), view_of(value), dtype_of(value));
+    const Tensor out = empty_like(op, device_of(value), view_of(value), dtype_of(value));
     if (!view_of(out).count || try_run(op, {out}, {grad, value})) return out;
     count_decomposition(grad);
   }

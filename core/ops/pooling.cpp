@@ -88,7 +88,8 @@ Tensor added_at(const Tensor& grad, const Tensor& indices, const Shape& shape) {
       }),
       kNoGradient);
   DeviceState& device = device_of(grad);
-  Tensor out = empty_like(device, dense_view(shape, dtype_of(grad), device.info.alignment), dtype_of(grad));
+  const plugrad_view whole = dense_view(shape, dtype_of(grad), device.info.alignment);
+  Tensor out = empty_like(Op::MAX_POOL_BACKWARD, device, whole, dtype_of(grad));
   if (!try_run(Op::MAX_POOL_BACKWARD, {out}, {grad, indices})) {
     count_decomposition(grad);
     const NoGrad unrecorded;
@@ -114,7 +115,8 @@ std::optional<ValuesIndices> native_max_pool(const Tensor& x, const Pooled& pool
   std::ranges::copy(pool.dilation, attributes.dilation);
   DeviceState& device = device_of(x);
   const plugrad_view like = dense_view(with_extents(x, pool.counts), dtype_of(x), device.info.alignment);
-  Tensor values = empty_like(device, like, dtype_of(x)), indices = empty_like(device, like, PLUGRAD_I64);
+  Tensor values = empty_like(Op::MAX_POOL, device, like, dtype_of(x));
+  const Tensor indices = empty_like(Op::MAX_POOL, device, like, PLUGRAD_I64);
   if (!try_run(Op::MAX_POOL, {values, indices}, {x}, attributes)) {
     count_decomposition(x);
     return std::nullopt;

@@ -57,7 +57,7 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, bool keepdim, uint8_t out_d
     throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] no elements to reduce: x has shape " +
                                    x.shape().text());
   }
-  Tensor out = empty_like(device, shape, out_dtype);
+  Tensor out = empty_like(op, device, shape, out_dtype);
   kept.buffer = view_of(out).buffer;
   kept.offset = view_of(out).offset;
   if (kept.count) run(op, {operand(out, kept)}, {x});

@@ -54,7 +54,7 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   const uint64_t alignment = device.info.alignment;
   const plugrad_view shape = common_shape(op, view_of(a), view_of(b), alignment);
   const plugrad_view x = broadcast_to(view_of(a), shape, alignment), y = broadcast_to(view_of(b), shape, alignment);
-  Tensor out = empty_like(device, shape, out_dtype);
+  Tensor out = empty_like(op, device, shape, out_dtype);
   if (shape.count) run(op, {out}, {operand(a, x), operand(b, y)});
   return out;
 }
@@ -73,21 +73,21 @@ Immediate number_operand(Op op, uint8_t dtype, Number value) {
 
 Tensor binary_number(Op op, const Tensor& a, Number b, uint8_t out_dtype) {
   const Immediate number = number_operand(op, dtype_of(a), b);
-  Tensor out = empty_like(device_of(a), view_of(a), out_dtype);
+  Tensor out = empty_like(op, device_of(a), view_of(a), out_dtype);
   if (view_of(out).count) run(op, {out}, {a, number});
   return out;
 }
 
 Tensor binary_number(Op op, Number a, const Tensor& b, uint8_t out_dtype) {
   const Immediate number = number_operand(op, dtype_of(b), a);
-  Tensor out = empty_like(device_of(b), view_of(b), out_dtype);
+  Tensor out = empty_like(op, device_of(b), view_of(b), out_dtype);
   if (view_of(out).count) run(op, {out}, {number, b});
   return out;
 }
 
 Tensor filled(DeviceState& device, const plugrad_view& like, uint8_t dtype, Number value) {
   const Immediate number = number_operand(Op::FILL, dtype, value);
-  Tensor out = empty_like(device, like, dtype);
+  Tensor out = empty_like(Op::FILL, device, like, dtype);
   if (view_of(out).count) run(Op::FILL, {out}, {number});
   return out;
 }

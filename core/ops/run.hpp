@@ -56,7 +56,7 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 [[gnu::always_inline]] inline Tensor unary(Op op, const Tensor& x) {
   require(op, x);
   Local& l = local();
-  Tensor out = empty_like(l, device_of(x), view_of(x), dtype_of(x));
+  Tensor out = empty_like(l, op, device_of(x), view_of(x), dtype_of(x));
   if (view_of(x).count) [[likely]] run(l, op, {out}, {x});
   return out;
 }
@@ -65,7 +65,7 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 [[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
   Local& l = local();
-  Tensor out = empty_like(l, device_of(a), view_of(a), out_dtype);
+  Tensor out = empty_like(l, op, device_of(a), view_of(a), out_dtype);
   if (view_of(a).count) [[likely]] run(l, op, {out}, {a, b});
   return out;
 }

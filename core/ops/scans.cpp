@@ -43,7 +43,7 @@ struct Sums {
 Tensor computed_sums(const Tensor& x, const Sums& how) {
   const NoGrad unrecorded;
   const DType dtype = summed_dtype(x);
-  const Tensor out = empty_like(device_of(x), view_of(x), static_cast<uint8_t>(dtype));
+  const Tensor out = empty_like(Op::CUMSUM, device_of(x), view_of(x), static_cast<uint8_t>(dtype));
   const plugrad_scan attributes{sizeof attributes, how.axis, how.reverse};
   if (!x.count() || try_run(Op::CUMSUM, {out}, {x}, attributes)) return out;
   count_decomposition(x);

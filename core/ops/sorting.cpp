@@ -41,7 +41,7 @@ ValuesIndices chosen(const Tensor& x, int axis, const Tensor& indices, const Ten
 Tensor native_first(const Tensor& x, int axis, bool descending, int64_t count) {
   Shape shape = x.shape();
   shape[static_cast<size_t>(axis)] = count;
-  const Tensor out = empty(device_of(x), shape, PLUGRAD_I64);
+  const Tensor out = empty(Op::TOPK, device_of(x), shape, PLUGRAD_I64);
   const plugrad_sort attributes{sizeof attributes, axis, descending};
   return !out.count() || try_run(Op::TOPK, {out}, {x}, attributes) ? out : Tensor();
 }
@@ -61,7 +61,7 @@ Tensor part_of_order(const Tensor& x, int axis, bool descending, int64_t start, 
 Tensor argsort(const Tensor& x, int axis, bool descending, bool) {
   const int at = line_axis("argsort", x, axis);
   if (!x.rank()) return zeros({}, DType::i64, x.device());
-  Tensor out = empty_like(device_of(x), view_of(x), PLUGRAD_I64);
+  Tensor out = empty_like(Op::ARGSORT, device_of(x), view_of(x), PLUGRAD_I64);
   const plugrad_sort attributes{sizeof attributes, at, descending};
   if (x.count() && !try_run(Op::ARGSORT, {out}, {x}, attributes)) {
     count_decomposition(x);

@@ -334,7 +334,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int axis) {
   Shape shape = first.shape();
   shape[static_cast<size_t>(at)] = seams.starts.back();
   DeviceState& device = device_of(first);
-  Tensor out = empty(device, shape, dtype_of(first));
+  Tensor out = empty(Op::COPY, device, shape, dtype_of(first));
   for (size_t i = 0; i < tensors.size(); ++i) {
     plugrad_view part = sliced(view_of(out), {at, seams.starts[i], tensors[i].size(at), 1});
     set_layout(part, device.info.alignment);

@@ -3,6 +3,7 @@
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
+#include <core/runtime/op_table.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/stream.hpp>
@@ -177,17 +178,19 @@ Storage* Allocator::hand_out(Block& block, uint64_t size) {
   return &block;
 }
 
-void Allocator::throw_full(uint64_t bytes) const {
+void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
   const std::string why = take_report();
   std::string state = std::to_string(stats_.active) + " in use";
   if (stats_.reserved > stats_.active)
     state += ", " + std::to_string(stats_.reserved - stats_.active) + " free in pieces that are too small";
   if (limit_ != ~0ull) state += ", at most " + std::to_string(limit_) + " by the option memory";
-  throw Error(Code::out_of_memory, "[" + device_.name + "] out of memory: " + std::to_string(bytes) + " bytes wanted, " +
-                                       state + (why.empty() ? "" : " (" + why + ")"));
+  const std::string where = opcode ? "[" + op_label(opcode) + "] out of memory on " + device_.name
+                                   : "[" + device_.name + "] out of memory";
+  throw Error(Code::out_of_memory,
+              where + ": " + std::to_string(bytes) + " bytes wanted, " + state + (why.empty() ? "" : " (" + why + ")"));
 }
 
-Storage* Allocator::take(uint64_t bytes, bool upload) {
+Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
   device_.require_open();
   if (profiling::is_on()) [[unlikely]] profiling::join();
   const uint64_t size = block_bytes(bytes);
@@ -205,11 +208,11 @@ Storage* Allocator::take(uint64_t bytes, bool upload) {
     if (Block* block = extend(pool, size)) return hand_out(*block, size);
   }
   if (Block* block = find_anywhere(size, upload)) return hand_out(*block, size);
-  throw_full(bytes);
+  throw_full(bytes, opcode);
 }
 
-Storage* Allocator::take_chunk(uint64_t bytes) {
-  Storage* chunk = take(bytes, false);
+Storage* Allocator::take_chunk(uint64_t bytes, uint32_t opcode) {
+  Storage* chunk = take(bytes, opcode, false);
   const std::lock_guard lock(mutex_);
   chunks_.push_back(chunk);
   stats_.small += chunk->bytes;

@@ -26,9 +26,9 @@ class Allocator {
   // Returns a block of at least `bytes` with one reference. upload: the copy stream uses it first, so the home must have
   // finished with it. Polls the plugin only if a fitting block may still be in use. Throws Error (out_of_memory), but only
   // after it has waited for work in flight and released unused segments.
-  Storage* take(uint64_t bytes, bool upload);
+  Storage* take(uint64_t bytes, uint32_t opcode, bool upload);
   // The same for a chunk of small blocks, which is never released.
-  Storage* take_chunk(uint64_t bytes);
+  Storage* take_chunk(uint64_t bytes, uint32_t opcode);
   void give(Storage* block) noexcept;
   // Returns all unused segments to the device; returns their bytes.
   uint64_t trim();
@@ -56,7 +56,7 @@ class Allocator {
   bool own_memory() const;  // the core allocates this device's host memory
   plugrad_buffer* buffer(uint64_t size);
   void require_usable(const plugrad_buffer* made, uint64_t size) const;
-  [[noreturn]] void throw_full(uint64_t bytes) const;
+  [[noreturn]] void throw_full(uint64_t bytes, uint32_t opcode) const;
 
   DeviceState& device_;
   std::map<uintptr_t, uint64_t> buffers_;  // the plugin's, by address, where the host can read addresses

@@ -14,7 +14,7 @@ void copy_view(DeviceState& device, const Operand& to, const Operand& from) {
 
 Dense filled(DeviceState& device, plugrad_view like, const plugrad_view& value) {
   like.dtype = value.dtype;
-  Dense made = make_dense(device, like);
+  Dense made = make_dense(device, like, PLUGRAD_OP_FILL);
   run(Op::FILL, {made.operand()}, {{value, nullptr}});
   ++device.layout_copies;
   return made;
@@ -68,7 +68,7 @@ class Replacement {
       made_[i] = memory_for(device, v);
     } else {
       if (!plan_.dense || !(v.layout & ~PLUGRAD_WIDE_INDEX)) return;
-      made_[i] = make_dense(device, v);
+      made_[i] = make_dense(device, v, call_.opcode);
       if (i >= call_.outputs || is_in_out(call_.opcode, i))
         copy_view(device, made_[i]->operand(), {v, call_.storages[i]});
     }

@@ -63,7 +63,7 @@ class DeviceState {
   // Throws Error if the device accepts no new work.
   void require_open() const;
   void detach();
-  // Returns what the kernel asks for. Throws Error (internal) if that is absurd.
+  // Returns what the kernel asks for; UINT64_MAX if it lacks host memory. Throws Error (internal) if that is absurd.
   uint64_t workspace_bytes(const plugrad_kernel& kernel, const plugrad_op& op) const;
   bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
   bool same_plugin(const DeviceState& other) const { return source == other.source; }

@@ -35,7 +35,8 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
   plugrad_op op = call.op();
   Ref<Storage> workspace;
   if (const uint64_t bytes = device.workspace_bytes(*kernel, op)) {
-    workspace = allocate(device, bytes);
+    if (bytes == UINT64_MAX) return PLUGRAD_OUT_OF_MEMORY;
+    workspace = allocate(device, bytes, call.opcode);
     op.workspace = workspace->buffer;
     op.workspace_offset = workspace->offset;
     op.workspace_bytes = bytes;

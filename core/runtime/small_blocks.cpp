@@ -43,7 +43,7 @@ uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
 }
 }  // namespace
 
-void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
+void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode) {
   if (device.compute) device.require_open();
   Magazine<Storage>& magazine = local().storages[list];
   if (magazine.refill(capacity(size_class), depot(list))) return;
@@ -51,7 +51,7 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class) {
   const uint64_t pieces = std::clamp<uint64_t>(kChunk / size, 1, capacity(size_class));
   auto storages = std::make_unique<Storage[]>(pieces);
   if (magazine.full()) magazine.make_room(capacity(size_class), depot(list));
-  const Storage* chunk = device.allocator.take_chunk(pieces * size);
+  const Storage* chunk = device.allocator.take_chunk(pieces * size, opcode);
   for (uint64_t i = pieces; i-- > 0;) {
     Storage& s = storages[i];
     s.buffer = chunk->buffer;

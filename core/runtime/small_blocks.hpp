@@ -19,31 +19,33 @@
 
 namespace plugrad {
 
-// Fills the empty magazine of a class of small blocks. Throws Error (out_of_memory).
-[[gnu::noinline, gnu::cold]] void refill_small(DeviceState& device, uint32_t list, uint32_t size_class);
+// Fills the empty magazine of a class of small blocks. Throws Error (out_of_memory), which names the op.
+[[gnu::noinline, gnu::cold]] void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode);
 // Destroys storages that the fast path of destroy does not handle.
 void destroy_slow(Storage* storage) noexcept;
 
 // always_inline, here and on the path of every op: without it compilers differ by 7 ns per op.
 
-// Allocates `bytes` of uninitialised memory. upload: the copy stream uses it first.
-[[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, bool upload = false) {
+// Allocates `bytes` of uninitialised memory. opcode: the op that needs them, for the error, or 0. upload: the copy stream
+// uses it first. Throws Error (out_of_memory).
+[[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, uint32_t opcode,
+                                                    bool upload = false) {
   Storage* storage;
   if (bytes <= kLargestSmall) [[likely]] {
     const uint32_t size_class = bytes <= kSmallest ? 0 : static_cast<uint32_t>(std::bit_width((bytes - 1) / kSmallest));
     const uint32_t list = device.ordinal * kSizeClasses + size_class;
     Magazine<Storage>& magazine = l.storages[list];
-    if (magazine.empty()) [[unlikely]] refill_small(device, list, size_class);
+    if (magazine.empty()) [[unlikely]] refill_small(device, list, size_class, opcode);
     storage = magazine.pop();
     storage->refs.store(1, std::memory_order_relaxed);
   } else {
-    storage = device.allocator.take(bytes, upload);
+    storage = device.allocator.take(bytes, opcode, upload);
   }
   storage->size = bytes;
   return Ref<Storage>(storage);
 }
-inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, bool upload = false) {
-  return allocate(local(), device, bytes, upload);
+inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, uint32_t opcode, bool upload = false) {
+  return allocate(local(), device, bytes, opcode, upload);
 }
 
 inline void destroy(Local& l, Storage* storage) noexcept {

@@ -17,7 +17,7 @@ Visitor::Span Visitor::span_of(const plugrad_view& view, const Storage& storage)
 }
 
 Visitor::Visitor(DeviceState& host, const plugrad_view& view, Storage& home, bool read)
-    : home_(home), span_(span_of(view, home)), storage_(allocate(host, span_.bytes)), view_(view) {
+    : home_(home), span_(span_of(view, home)), storage_(allocate(host, span_.bytes, PLUGRAD_OP_COPY)), view_(view) {
   view_.buffer = storage_->buffer;
   view_.offset = storage_->offset + span_.first;
   const bool unaligned = view_.offset & (host.info.alignment - 1);

@@ -39,7 +39,7 @@ bool convert_in_steps(DeviceState& device, const OpCall& call) {
   if (!dtype) return false;
   plugrad_view like = to;
   like.dtype = dtype;
-  const Dense between = make_dense(device, like);
+  const Dense between = make_dense(device, like, call.opcode);
   convert(between.operand(), {from, call.storages[1]});
   convert({to, call.storages[0]}, between.operand());
   return true;
@@ -75,7 +75,7 @@ class Widened {
   void convert_inputs(DeviceState& device) {
     for (int i = 0; i < call_.operands(); ++i) {
       if (!is_converted(i)) continue;
-      made_[i] = make_dense(device, made_[i].view);
+      made_[i] = make_dense(device, made_[i].view, call_.opcode);
       storages_[i] = made_[i].storage.get();
       if (i >= call_.outputs || is_in_out(call_.opcode, i))
         convert(made_[i].operand(), {*call_.views[i], call_.storages[i]});

@@ -103,24 +103,31 @@ plugrad_view imported_view(const Array& array) {
   if (array.ndim < 0 || array.ndim > PLUGRAD_MAX_RANK)
     throw Error(Code::invalid, "[dlpack] rank " + std::to_string(array.ndim) + " is out of range: 0 to " +
                                    std::to_string(PLUGRAD_MAX_RANK) + " expected");
+  if (array.ndim && !array.shape) throw Error(Code::invalid, "[dlpack] the array has a rank, but no shape");
   const Shape shape(std::span(array.shape, static_cast<size_t>(array.ndim)));
   plugrad_view v = dense_view(shape, static_cast<uint8_t>(dtype_of(array.dtype)), 1);
   if (array.strides) std::copy_n(array.strides, array.ndim, v.strides);
   return v;
 }
 
-// The bytes that a view's elements span below and above the start of the first one.
+// The bytes that a view's elements span below and above the start of the first one. Throws Error (invalid) if no memory is
+// so large.
 struct Reach {
   int64_t below = 0, above = 0;
 };
 Reach reach_of(const plugrad_view& v) {
   Reach reach;
   const int64_t size = dtype_size(v.dtype);
+  bool is_too_far = false;
   for (int i = 0; i < v.rank; ++i) {
-    const int64_t bytes = v.strides[i] * (v.shape[i] - 1) * size;
-    (bytes < 0 ? reach.below : reach.above) += bytes;
+    int64_t bytes = 0;
+    is_too_far |= __builtin_mul_overflow(v.strides[i], (v.shape[i] - 1) * size, &bytes);
+    int64_t& side = bytes < 0 ? reach.below : reach.above;
+    is_too_far |= __builtin_add_overflow(side, bytes, &side);
   }
-  reach.above += size;
+  is_too_far |= __builtin_add_overflow(reach.above, size, &reach.above);
+  if (is_too_far || reach.above > INT64_MAX / 2 || reach.below < -(INT64_MAX / 2))
+    throw Error(Code::invalid, "[dlpack] the strides reach further than any memory: they count elements");
   return reach;
 }
 
@@ -147,6 +154,7 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
     release_now(release, context);
     return nothing;
   }
+  if (!array.data) throw Error(Code::invalid, "[dlpack] the array has elements, but no memory: data is null");
   const Reach reach = reach_of(v);
   const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
   if (first % static_cast<uint64_t>(dtype_size(v.dtype)))
@@ -154,7 +162,8 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
   // The caller owns the memory until nothing can fail any more.
-  Tensor own = copied ? empty_like(state, dense_view(shape_of(v), v.dtype, state.info.alignment), v.dtype) : Tensor();
+  const plugrad_view like = dense_view(shape_of(v), v.dtype, state.info.alignment);
+  Tensor own = copied ? empty_like(Op::COPY, state, like, v.dtype) : Tensor();
   const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};
   Ref<Storage> storage = import_memory(state, piece, order.native());
   v.buffer = storage->buffer;

@@ -49,10 +49,12 @@ plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment);
 // A view of x broadcast to another shape by strides of 0. The caller ensures that the shapes fit.
 plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment);
 
-// A dense, uninitialised tensor with the shape of like.
-[[gnu::always_inline]] inline Tensor empty_like(Local& l, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
+// A dense, uninitialised tensor with the shape of like, for the result of an op, which an error (out_of_memory) names.
+[[gnu::always_inline]] inline Tensor empty_like(Local& l, Op op, DeviceState& device, const plugrad_view& like,
+                                                uint8_t dtype) {
   l.objects.reserve();
-  Storage* storage = allocate(l, device, static_cast<uint64_t>(like.count) * dtype_size(dtype)).release();
+  const uint64_t bytes = static_cast<uint64_t>(like.count) * dtype_size(dtype);
+  Storage* storage = allocate(l, device, bytes, static_cast<uint32_t>(op)).release();
   Impl* impl = new (l.objects.get_reserved()) Impl(device, Ref<Storage>(storage));
   plugrad_view& v = impl->view;
   v.buffer = storage->buffer;
@@ -70,9 +72,12 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
   return Tensor(Ref<Impl>(impl));
 }
-inline Tensor empty_like(DeviceState& device, const plugrad_view& like, uint8_t dtype) {
-  return empty_like(local(), device, like, dtype);
+inline Tensor empty_like(Op op, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
+  return empty_like(local(), op, device, like, dtype);
 }
+// The same with a shape. upload: the copy stream writes it first.
+Tensor empty(Op op, DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
+// For no op.
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
 
 // Another view of x's storage, outside the graph.

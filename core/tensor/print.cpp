@@ -35,7 +35,7 @@ Tensor shown_part(const Tensor& x) {
   if (cut.empty()) return x;
   DeviceState& device = device_of(x);
   const uint64_t alignment = device.info.alignment;
-  Tensor part = empty(device, shape, whole.dtype);
+  Tensor part = empty(Op::COPY, device, shape, whole.dtype);
   for (unsigned corner = 0; corner < 1u << cut.size(); ++corner) {
     plugrad_view from = whole, to = view_of(part);
     for (size_t i = 0; i < cut.size(); ++i) {

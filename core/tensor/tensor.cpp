@@ -25,7 +25,7 @@ Tensor Tensor::from_host(const void* elements, size_t count, DType dtype, const 
   if (shape.count() != static_cast<int64_t>(count))
     throw Error(Code::invalid, "[tensor] " + std::to_string(count) + " elements given for shape " + shape.text() +
                                    ", which has " + std::to_string(shape.count()));
-  Tensor out = empty(state_of(device), shape, id_of(dtype), true);
+  Tensor out = empty(Op::COPY, state_of(device), shape, id_of(dtype), true);
   const std::vector<unsigned char> bools =
       dtype == DType::boolean ? zeros_and_ones(elements, count) : std::vector<unsigned char>();
   transfer::upload(*storage_of(out), 0, bools.empty() ? elements : bools.data(),

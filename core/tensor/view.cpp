@@ -53,14 +53,23 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
   return out;
 }
 
-Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
+namespace {
+Tensor empty_for(uint32_t opcode, DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
   plugrad_view v = dense_view(shape, dtype, device.info.alignment);
-  Ref<Storage> storage = allocate(device, static_cast<uint64_t>(v.count) * dtype_size(dtype), upload);
+  Ref<Storage> storage = allocate(device, static_cast<uint64_t>(v.count) * dtype_size(dtype), opcode, upload);
   v.buffer = storage->buffer;
   v.offset = storage->offset;
   Ref<Impl> impl(new (local().objects.get()) Impl(device, std::move(storage)));
   impl->view = v;
   return Tensor(std::move(impl));
+}
+}  // namespace
+
+Tensor empty(Op op, DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
+  return empty_for(static_cast<uint32_t>(op), device, shape, dtype, upload);
+}
+Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload) {
+  return empty_for(0, device, shape, dtype, upload);
 }
 
 Tensor with_view(const Tensor& x, const plugrad_view& view) {
@@ -72,7 +81,7 @@ Tensor with_view(const Tensor& x, const plugrad_view& view) {
 Tensor dense(const Tensor& x) {
   const plugrad_view& v = view_of(x);
   if (is_dense(v)) return x;
-  Tensor out = empty_like(device_of(x), v, v.dtype);
+  Tensor out = empty_like(Op::COPY, device_of(x), v, v.dtype);
   if (v.count) run(Op::COPY, {out}, {x});
   return out;
 }

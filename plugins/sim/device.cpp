@@ -35,7 +35,7 @@ Block Sim::take(Region& region, uint64_t bytes, const char* what) {
   if (conditions_.lost) throw BackendError(PLUGRAD_DEVICE_LOST, "the simulated device is lost");
   if (!bytes) throw BackendError(PLUGRAD_INVALID, std::string(what) + " of no bytes");
   std::unique_lock lock(world().mutex);
-  const bool refused = &region == &memory_ && due(PLUGRAD_SIM_OUT_OF_MEMORY);
+  const bool refused = &region == &memory_ && (due(PLUGRAD_SIM_OUT_OF_MEMORY) || is_full());
   const auto block = refused ? std::nullopt : region.take(bytes);
   if (!block)
     throw BackendError(PLUGRAD_OUT_OF_MEMORY, std::string(what) + " of " + std::to_string(bytes) + " bytes: " +

@@ -71,6 +71,10 @@ class Sim final : public Backend, public NativeStreams {
   bool note_copy(const SimStream& stream, const plugrad_copy& copy, const Side& to, const Side& from);
   void copy_up(SimStream& stream, const plugrad_copy& copy, char* to, bool racing, uint32_t faults);
   void copy_down(SimStream& stream, const plugrad_copy& copy);
+  bool is_full() {
+    uint64_t& n = faults_[PLUGRAD_SIM_FULL];
+    return n == 1 || (n && --n == 0);
+  }
   bool due(uint32_t fault) { return faults_[fault] && --faults_[fault] == 0; }
   uint32_t run_faults();  // returns the faults of this call of run; throws if one of them refuses the call
 

@@ -187,7 +187,8 @@ plugrad_status run(const plugrad_kernel*, plugrad_stream* stream, const plugrad_
 }
 uint64_t workspace(const plugrad_kernel*, const plugrad_op*) {
   act("workspace");
-  return breaks("workspace_huge") ? ~0ull : breaks("workspace_odd") ? (1ull << 60) : 64;
+  if (breaks("workspace_unknown")) return UINT64_MAX;
+  return breaks("workspace_huge") ? UINT64_MAX - 255 : breaks("workspace_odd") ? (1ull << 60) : 64;
 }
 
 plugrad_status count(const plugrad_host* host, uint32_t* devices) {

@@ -39,14 +39,14 @@ int poison_file(size_t bytes) {
   return file;
 }
 
-// Makes reserved pages poisoned, and accessible. A large allocation maps the poison: the pages that nobody touches then take no
-// memory, and the many changes of their protection cost nothing.
+// Makes reserved pages poisoned, and accessible. A large allocation maps the poison: the pages that nobody touches then take
+// no memory, and the many changes of their protection cost nothing.
 bool poison(char* pages, size_t bytes) {
   const size_t poisoned = std::min(bytes, kPoisoned);
   if (bytes > poisoned && mprotect(pages + poisoned, bytes - poisoned, PROT_READ | PROT_WRITE)) return false;
   if (poisoned >= kMapped)
-    return mmap(pages, poisoned, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file(poisoned), 0) !=
-           MAP_FAILED;
+    return mmap(pages, poisoned, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file(poisoned),
+                0) != MAP_FAILED;
   if (mprotect(pages, poisoned, PROT_READ | PROT_WRITE)) return false;
   std::memset(pages, kPoison, poisoned);
   return true;

@@ -42,7 +42,7 @@ Pair fresh_devices(const OptionList& options) {
   return devices_of(name);
 }
 
-Ref<Storage> make(DeviceState& device, uint64_t bytes, bool upload) { return allocate(device, bytes, upload); }
+Ref<Storage> make(DeviceState& device, uint64_t bytes, bool upload) { return allocate(device, bytes, 0, upload); }
 
 plugrad_view view_of(const Storage& x) {
   plugrad_view view{};

@@ -6,7 +6,7 @@
 
 extern "C" {
 
-// Faults. arm sets each for the n-th call from then on; it happens once.
+// Faults. arm sets each for the n-th call from then on; all but FULL happen once.
 enum {
   PLUGRAD_SIM_FAIL = 0,         // a run: fails when it is executed, DEVICE_ERROR
   PLUGRAD_SIM_INDEX_ERROR = 1,  // a run: fails when it is executed, INDEX_ERROR
@@ -17,7 +17,8 @@ enum {
   PLUGRAD_SIM_SLOW = 6,         // a run: takes 20 ms longer
   PLUGRAD_SIM_FAIL_COPY = 7,    // a copy whose target is not plain host memory: fails when it is executed, DEVICE_ERROR
   PLUGRAD_SIM_OUT_OF_MEMORY = 8,  // an alloc: returns OUT_OF_MEMORY
-  PLUGRAD_SIM_FAULTS = 9,
+  PLUGRAD_SIM_FULL = 9,           // an alloc: it and all later ones return OUT_OF_MEMORY, until arm ends that
+  PLUGRAD_SIM_FAULTS = 10,
 };
 
 typedef struct plugrad_sim {

@@ -192,7 +192,8 @@ typedef struct plugrad_kernel {
   // and never waits for the device, except for room in the stream's queue, which holds at least 256 submissions. May return
   // UNSUPPORTED or OUT_OF_MEMORY for what the signature cannot express (a size), having written nothing. [stream-serial]
   plugrad_status (*run)(const struct plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op);
-  // Returns how many bytes of device memory run needs for op. op's number and workspace are not set yet. May be null. [any]
+  // Returns how many bytes of device memory run needs for op, or UINT64_MAX if there is too little host memory to find out:
+  // run is not called then. op's number and workspace are not set yet. May be null. [any]
   uint64_t (*workspace)(const struct plugrad_kernel* kernel, const plugrad_op* op);
 } plugrad_kernel;
 

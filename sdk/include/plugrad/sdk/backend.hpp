@@ -153,7 +153,11 @@ constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtype
 // Returns the same row for a kernel that needs Bytes(const Call&) bytes of workspace.
 template <auto Bytes> constexpr KernelRow with_workspace(KernelRow row) {
   row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t {
-    return Bytes(Call(self, nullptr, op));
+    try {
+      return Bytes(Call(self, nullptr, op));
+    } catch (const std::bad_alloc&) {
+      return UINT64_MAX;
+    }
   };
   return row;
 }
