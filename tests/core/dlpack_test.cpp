@@ -104,6 +104,11 @@ TEST_F(DLPack, RefusesWhatItCannotHoldAndLeavesItToItsOwner) {
   refused([](dlpack::ManagedVersioned& m) { m.array.ndim = 9; });
   refused([](dlpack::ManagedVersioned& m) { m.array.byte_offset = 3; });
   refused([](dlpack::ManagedVersioned& m) { m.array.device = {8, 5}; });
+  refused([](dlpack::ManagedVersioned& m) { m.array.data = nullptr; });
+  refused([](dlpack::ManagedVersioned& m) { m.array.data = nullptr, m.flags = dlpack::kReadOnly; });
+  refused([](dlpack::ManagedVersioned& m) { m.array.shape = nullptr; });
+  static int64_t beyond = INT64_MAX / 4;
+  refused([](dlpack::ManagedVersioned& m) { m.array.strides = &beyond; });
 }
 
 TEST_F(DLPack, TheLastHandleMayDieOnAnyThread) {

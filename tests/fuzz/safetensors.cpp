@@ -1,0 +1,42 @@
+#include <tests/fuzz/target.hpp>
+
+#include <plugrad/io/safetensors.hpp>
+#include <plugrad/ops/factories.hpp>
+
+#include <cstring>
+
+namespace plugrad::test {
+
+std::vector<std::string> fuzz_seeds() {
+  const Device host("reference");
+  const auto file = [](const std::map<std::string, Tensor>& tensors, const io::Metadata& metadata) {
+    return bytes_written_by([&](const std::string& path) { io::write_safetensors(path, tensors, metadata); });
+  };
+  return {file({{"a", ones({2, 3}, DType::f32, host)}, {"b", zeros({4}, DType::boolean, host)}}, {{"key", "some text"}}),
+          file({{"empty", ones({0, 3}, DType::bf16, host)}, {"scalar", full({}, 7, DType::i64, host)}}, {}),
+          file({}, {})};
+}
+
+// The file begins with the length of its header.
+void fuzz_repair(std::string& bytes, int64_t grown) {
+  uint64_t length = 0;
+  if (bytes.size() < sizeof length) return;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  length += static_cast<uint64_t>(grown);
+  std::memcpy(bytes.data(), &length, sizeof length);
+}
+
+}  // namespace plugrad::test
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t count) {
+  using namespace plugrad;
+  return test::read_file_of(bytes, count, [](const std::string& path) {
+    const Device host("reference");
+    const io::SafetensorsFile file(path);
+    for (const std::string& name : file.keys()) {
+      const Tensor whole = file.get(name, host);
+      if (whole.rank()) file.rows(name, 0, whole.size(0) / 2, host);
+    }
+    io::read_safetensors(path, host);
+  });
+}
