@@ -107,14 +107,20 @@ void Registry::accept(const loader::Loaded& loaded, PluginRecord& record, bool s
   plugins_.push_back(std::move(plugin));
 }
 
-// For a plugin that the program names: whatever is wrong with it is an error at once.
+// For a plugin that the program names: whatever is wrong with it is an error at once. One that is loaded already stays.
 template <class Load> PluginRecord Registry::accept_named(const std::string& origin, const Load& load) {
   const std::lock_guard lock(mutex_);
   PluginRecord record;
   record.path = origin;
   Code code = Code::invalid;
   try {
-    accept(load(record), record);
+    const loader::Loaded loaded = load(record);
+    const auto same = std::ranges::find(plugins_, loaded.source, &Plugin::source);
+    if (same != plugins_.end()) {
+      count(*same);
+      if (records_[same->record].stage == Stage::ready) return records_[same->record];
+    }
+    accept(loaded, record);
   } catch (const Error& error) {
     record.reason = error.what();
     code = error.code();

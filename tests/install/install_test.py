@@ -14,8 +14,9 @@ SOURCE = Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
 COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-reference"]
-sys.path.insert(0, str(SOURCE / "tests/house"))
+sys.path[:0] = [str(SOURCE / "tests/house"), str(SOURCE / "tests/install")]
 import binaries  # noqa: E402  (the checks of the build tree hold for the installed one too)
+import tutorial  # noqa: E402
 
 
 def environment(**more):
@@ -163,6 +164,22 @@ class InstalledTree(unittest.TestCase):
         said = run(self.moved / "bin/plugrad-conform", "--only", "contract.transcription",
                    project / "build/libplugrad-backend-my-npu.so")
         self.assertRegex(said, r"contract.transcription +\d{3} cases +ok")
+
+    def test_the_tutorial_is_true_word_by_word(self):
+        state = self.scratch / "tutorial"
+        state.mkdir()
+        (state / "folder").write_text(str(state))
+        (state / "variables").write_text(f"export PATH={self.moved}/bin:$PATH CMAKE_PREFIX_PATH={self.moved}\n")
+
+        def in_bash(script):
+            done = subprocess.run(["bash", "-c", script], env=environment(), cwd="/", stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+            return done.returncode, done.stdout
+
+        def write(name, text):
+            (Path((state / "folder").read_text().strip()) / name).write_text(text)
+
+        self.assertGreater(tutorial.follow(SOURCE / "docs/tutorial.md", state, in_bash, write), 15)
 
     def test_the_plugin_project_installs_beside_the_others(self):
         folder = self.build_example("plugin", self.sdk)

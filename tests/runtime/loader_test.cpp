@@ -229,6 +229,17 @@ TEST(Load, RefusesRelativePathsAndWhatIsNotThere) {
   EXPECT_CONTAINS(prefix.probe({"load", missing}).field("error", 2), "No such file");
 }
 
+TEST(Load, AFileThatTheSearchFoundStaysAsItIs) {
+  const Prefix prefix;
+  const fs::path file = add_plugin(variant("tiny"), prefix.plugins(), "tiny"), link = prefix.root() / "link.so";
+  fs::create_symlink(file, link);
+  const Outcome outcome = prefix.probe({"names", "-", "load", file, "load", link, "records", "-", "device", "tiny"});
+  ASSERT_EQ(outcome.all("loaded").size(), 2u);
+  for (const Line& each : outcome.all("loaded")) EXPECT_EQ(each.at(kPath), file);
+  EXPECT_EQ(outcome.all("record").size(), 1u);
+  EXPECT_EQ(outcome.field("device", 3), file);
+}
+
 TEST(Load, ASecondOneOfThatNameIsShadowed) {
   const Prefix prefix;
   const fs::path first = add_plugin(variant("tiny"), prefix.root(), "one"),

@@ -39,7 +39,8 @@ PLUGRAD_API std::vector<PluginRecord> plugins();
 PLUGRAD_API std::vector<std::string> plugin_directories();
 // Adds an absolute directory to the front of the search. Throws Error (invalid) for a relative path or after the search.
 PLUGRAD_API void add_plugin_directory(const std::string& directory);
-// Loads one file by absolute path. Throws Error with the stage that failed and the loader's message.
+// Loads one file by absolute path; one that is loaded already stays as it is, and its record is returned. Throws Error with
+// the stage that failed and the loader's message.
 PLUGRAD_API PluginRecord load_plugin(const std::string& path);
 // Registers a backend that is linked in (see PLUGRAD_EXPORT_BACKEND_AS, or backend_table). Throws Error as load_plugin does.
 PLUGRAD_API PluginRecord add_backend(const plugrad_backend* table, const std::string& origin = "linked in");
