@@ -1,8 +1,8 @@
 """Follows docs/tutorial.md word by word.
 
-A block ```console holds commands, which begin with "$ ", and below each some of the lines that it prints, in their order; "..."
-in a line matches any text. A block whose first line names a file, such as ```cpp npu.cpp, is written to that file. Commands
-share folder and variables, as in one terminal. A block ```console install runs only where packages can be installed.
+A block ```console holds commands, which begin with "$ ", and below each some of the lines that it prints, in their order;
+"..." in a line matches any text. A block whose first line names a file, such as ```cpp npu.cpp, is written to that file.
+Commands share folder and variables, as in one terminal. A block ```console install runs only where packages can be installed.
 """
 import re
 import shlex
@@ -47,8 +47,9 @@ def first_missing(expected, output):
 
 
 def follow(page, state, run, write, packages=False):
-    """Runs a page. run(script) returns status and output of a bash script, write(name, text) writes a file in the folder of the
-    last command, and state is a folder for both. Returns how many commands ran; raises AssertionError, which names the command.
+    """Runs a page. run(script) returns status and output of a bash script, write(name, text) writes a file in the folder of
+    the last command, and state is a folder for both. Returns how many commands ran; raises AssertionError, which names the
+    command that went wrong.
     """
     count = 0
     for words, lines in blocks(page.read_text()):
@@ -64,6 +65,6 @@ def follow(page, state, run, write, packages=False):
                 raise AssertionError(f"$ {command}\nended with status {status}:\n{output}")
             missing = first_missing(expected, output)
             if missing is not None:
-                raise AssertionError(f"$ {command}\nis to print\n{missing}\nafter the lines before it, but printed\n{output}")
+                raise AssertionError(f"$ {command}\nis to print\n{missing}\nafter the lines before it. It printed\n{output}")
             count += 1
     return count
