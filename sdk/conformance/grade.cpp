@@ -31,6 +31,8 @@ std::string lacking(const Summary& summary, int level) {
     if (level_of(found.name) != level || !found.result.failures) continue;
     if (!failing++) first = found.name;
   }
+  for (const std::string& name : summary.not_begun)
+    if (level_of(name) == level && !failing) return name + " did not begin within the time of --budget";
   if (failing) return first + (failing > 1 ? " and " + std::to_string(failing - 1) + " more fail" : " fails");
   if (level == 2 && !summary.missing_of_tier0.empty())
     return std::to_string(summary.missing_of_tier0.size()) + " kernels of tier 0 are missing";

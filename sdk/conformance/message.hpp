@@ -15,7 +15,7 @@ enum class Say : char {
   running = 'R',    // what is being checked now
   result = 'C',     // of a case: see result.hpp
   missing = 'M',    // what tier 0 lacks
-  kernels = 'K',    // the list of kernels
+  text = 'T',       // the answer to a question for a list, or a table
   changed = 'S',    // what the case changed in the process
   log = 'L',        // a line of the plugin's log
 };

@@ -196,7 +196,7 @@ std::vector<std::string> missing_of_tier0(const Session& session) {
   return missing;
 }
 
-void write_kernels(std::ostream& out, const Session& session) {
+void write_kernels(std::ostream& out, Session& session) {
   for (const OpInfo& op : kOps) {
     out << op.name;
     for (const uint8_t& dtype : kAll)

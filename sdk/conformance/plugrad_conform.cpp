@@ -47,8 +47,10 @@ struct Request {
   std::vector<std::string> only;
   conformance::Settings settings;
   unsigned jobs = 1, deadline = 300;
+  int budget = 0;  // seconds; 0: none
   int level = -1;  // -1: not asked for
   bool json = false, help = false, list = false, kernels = false, in_process = false, worker = false, train = false;
+  bool perf = false;
   po::options_description shown{"options"};
 };
 
@@ -83,7 +85,7 @@ std::vector<uint8_t> dtypes_of(const std::vector<std::string>& labels) {
 }
 
 // Throws for options that contradict each other or make no sense.
-void check_options(const Request& request, bool has_level) {
+void check_options(const Request& request, bool has_level, bool has_budget) {
   if (request.jobs < 1 || request.jobs > 256) throw po::error("--jobs: a number from 1 to 256 expected");
   if (has_level && (request.level < 0 || request.level >= conformance::kLevels))
     throw po::error("--level " + std::to_string(request.level) + ": a number from 0 to 4 expected");
@@ -91,6 +93,9 @@ void check_options(const Request& request, bool has_level) {
     throw po::error("--level runs all cases of the levels: leave out --only and --dtype");
   if (!request.badge.empty() && !(request.only.empty() && request.settings.dtypes.empty()))
     throw po::error("--badge needs all cases: leave out --only and --dtype");
+  if (request.perf && !(request.only.empty() && request.settings.dtypes.empty()))
+    throw po::error("--perf measures all ops in f32: leave out --only and --dtype");
+  if (has_budget && request.budget < 1) throw po::error("--budget: at least 1 second expected");
   if (request.deadline < 1) throw po::error("--deadline: at least 1 second expected");
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
 }
@@ -124,7 +129,12 @@ void add_options(Request& request, Lists& lists) {
       "option", po::value(&lists.options)->value_name("KEY=VALUE"), "an option for opening the device; may be repeated")(
       "jobs", po::value(&request.jobs)->value_name("N"), "processes at a time (1)")(
       "deadline", po::value(&request.deadline)->value_name("SECONDS"),
-      "how long a check may take until it counts as hanging (300)")("require-tier0", po::bool_switch(&s.require_tier0),
+      "how long a check may take until it counts as hanging (300)")(
+      "budget", po::value(&request.budget)->value_name("SECONDS"),
+      "after this time no further case begins; those that did not are listed")(
+      "perf", po::bool_switch(&request.perf),
+      "check nothing, but time the kernels of f32, also as shares of the device's speed of copying")(
+      "require-tier0", po::bool_switch(&s.require_tier0),
                                                                     "fail on missing ops of tier 0")(
       "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
@@ -145,7 +155,7 @@ void parse(int argc, char** argv, Request& request) {
   s.options = key_values(lists.options);
   s.dtypes = dtypes_of(listed(lists.dtypes));
   request.only = s.replay.empty() ? listed(lists.only) : std::vector<std::string>{"replay"};
-  check_options(request, values.count("level"));
+  check_options(request, values.count("level"), values.count("budget"));
 }
 
 bool matches(const std::string& name, const std::string& wanted) {
@@ -266,6 +276,7 @@ conformance::Plan plan_of(const Request& request, const std::vector<std::string>
   plan.worker.insert(plan.worker.end(), words.begin(), words.end());
   plan.worker.emplace_back("--worker");
   plan.deadline = std::chrono::seconds(request.deadline);
+  plan.budget = std::chrono::seconds(request.budget);
   plan.jobs = request.jobs;
   plan.verbose = request.settings.verbose;
   plan.progress = isatty(STDERR_FILENO);
@@ -294,8 +305,8 @@ int check(const Request& request, const std::vector<std::string>& words) {
   conformance::Plan plan = plan_of(request, words);
   plan.cases = selected(request.only);
   if (request.level >= 0) std::erase_if(plan.cases, [&](size_t number) { return !is_needed(number, request.level); });
-  if (request.kernels) {
-    std::cout << listed_kernels(plan);
+  if (request.kernels || request.perf) {
+    std::cout << answer_of(plan, !request.perf ? "kernels" : request.json ? "perf-json" : "perf");
     return kGood;
   }
   const std::vector<std::string> expected = request.skip.empty() ? std::vector<std::string>() : names_in(request.skip);

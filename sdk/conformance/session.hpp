@@ -70,7 +70,11 @@ Cell check_cell(Session& session, Tally& tally, const Question& question, Column
 // Returns the ops of tier 0 that the plugin lacks for f32, with i64 indices and bool masks.
 std::vector<std::string> missing_of_tier0(const Session& session);
 // One line for each op: its name and the dtypes for which the device has a kernel; of a conversion, those that it gives.
-void write_kernels(std::ostream& out, const Session& session);
+void write_kernels(std::ostream& out, Session& session);
+// One line for each op that has a kernel for f32: the time of a small call, and of a large one with its share of the speed
+// at which the device copies.
+void write_perf(std::ostream& out, Session& session);
+void write_perf_json(std::ostream& out, Session& session);
 
 // The result of count: the number of devices, or the reason why there are none.
 struct Counted {

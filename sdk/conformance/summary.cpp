@@ -46,22 +46,6 @@ void write_matrix(std::ostream& out, const std::vector<MatrixRow>& matrix) {
          "operands\n";
 }
 
-std::string quoted(const std::string& text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    char escape[8];
-    if (c == '"' || c == '\\')
-      json += std::string("\\") + c;
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      json += c;
-    else {
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      json += escape;
-    }
-  }
-  return json + "\"";
-}
-
 template <class List, class Text> std::string json_list(const List& list, Text text) {
   std::string json = "[";
   for (const auto& item : list) json += (json.size() > 1 ? ", " : "") + text(item);
@@ -127,6 +111,22 @@ std::string xml(const std::string& text) {
 
 }  // namespace
 
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    char escape[8];
+    if (c == '"' || c == '\\')
+      json += std::string("\\") + c;
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      json += c;
+    else {
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      json += escape;
+    }
+  }
+  return json + "\"";
+}
+
 uint64_t Summary::cases() const {
   uint64_t sum = 0;
   for (const Found& one : found) sum += one.result.cases;
@@ -154,6 +154,7 @@ void write_text(std::ostream& out, const Summary& summary) {
     for (const std::string& question : missing) out << "  " << question << "\n";
   }
   if (summary.highest >= 0) out << text_of(grade_of(summary, summary.highest));
+  for (const std::string& name : summary.not_begun) out << "not begun within the time of --budget: " << name << "\n";
   write_failures(out, summary);
   out << "\n" << summary.cases() << " cases, " << summary.failures() << " failures\n";
 }
@@ -173,7 +174,8 @@ void write_json(std::ostream& out, const Summary& summary) {
           << ",\n  \"tier1\": {\"ops\": " << grade.tier1 << ", \"of\": " << grade.tier1_ops << "},\n";
     }
   }
-  out << "  \"cases\": " << summary.cases() << ",\n  \"failures\": " << summary.failures() << "\n}\n";
+  out << "  \"not_begun\": " << json_list(summary.not_begun, quoted) << ",\n  \"cases\": " << summary.cases()
+      << ",\n  \"failures\": " << summary.failures() << "\n}\n";
 }
 
 void write_junit(std::ostream& out, const Summary& summary) {

@@ -19,6 +19,7 @@ struct Summary {
   std::string command;      // runs one case again, with the case's name at its end
   std::string trial;        // the command that trains again
   std::deque<Found> found;  // one per case that ran
+  std::vector<std::string> not_begun;  // the cases for which the time did not suffice
   std::vector<MatrixRow> matrix;
   std::vector<std::string> missing_of_tier0;
   bool whole = true;  // whether all cases ran
@@ -28,6 +29,8 @@ struct Summary {
   uint64_t failures() const;  // those that the user expects do not count
 };
 
+// A text as a string of JSON.
+std::string quoted(const std::string& text);
 void write_text(std::ostream& out, const Summary& summary);
 void write_json(std::ostream& out, const Summary& summary);
 // As JUnit's XML, which CI systems read: one test case for each case.

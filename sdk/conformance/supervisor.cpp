@@ -114,7 +114,8 @@ class Findings {
   // Returns the next case's place in the plan, or nothing.
   std::optional<size_t> next() {
     const std::scoped_lock lock(mutex_);
-    return next_ < plan_.cases.size() ? std::optional(next_++) : std::nullopt;
+    const bool over = plan_.budget.count() && Clock::now() >= begun_ + plan_.budget;
+    return next_ < plan_.cases.size() && !over ? std::optional(next_++) : std::nullopt;
   }
   void add(size_t place, Result result) {
     const std::scoped_lock lock(mutex_);
@@ -140,6 +141,7 @@ class Findings {
   }
   void collect() {
     for (auto& [place, result] : results_) collect(name_of(place), std::move(result));
+    for (; next_ < plan_.cases.size(); ++next_) summary_.not_begun.push_back(name_of(next_));
     for (auto& [name, result] : process_) collect(name, std::move(result));
     if (plan_.progress) std::cerr << "\r\033[K";
   }
@@ -160,6 +162,7 @@ class Findings {
 
   const Plan& plan_;
   Summary& summary_;
+  const Clock::time_point begun_ = Clock::now();
   std::mutex mutex_;
   size_t next_ = 0;
   std::map<size_t, Result> results_;
@@ -253,12 +256,16 @@ Summary supervised(const Plan& plan, bool whole) {
   return summary;
 }
 
-std::string listed_kernels(const Plan& plan) {
+std::string answer_of(const Plan& plan, const std::string& question) {
   Summary summary;
   const std::unique_ptr<Remote> remote = first_worker(plan, summary);
-  if (!remote) return "";
-  remote->ask("kernels");
-  return remote->wait_for({Say::kernels}).fields.at(0);
+  if (!remote) return "there is no device: " + summary.no_device + "\n";
+  try {
+    remote->ask(question);
+    return remote->wait_for({Say::text}).fields.at(0);
+  } catch (const Gone& gone) {
+    throw Breach("the process " + gone.what);
+  }
 }
 
 }  // namespace plugrad::conformance

@@ -1,6 +1,7 @@
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace plugrad::conformance {
@@ -183,6 +184,31 @@ Outcome Batch::run(plugrad_failure* failure) {
   inputs_.download(device_, queue_);
   workspaces_.download(device_, queue_);
   return outcome;
+}
+
+double Batch::seconds_of_a_call() {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kRound = 0.02;
+  constexpr int kRounds = 5;
+  if (const Outcome first = run(); !first.ok() || !trials_[0].outcome.ok())
+    throw Breach("run returned " + (first.ok() ? trials_[0].outcome : first).text());
+  plugrad_op op = op_of(trials_[0]);
+  if (trials_[0].workspace_bytes) {
+    op.workspace = workspaces_.buffer();
+    op.workspace_offset = trials_[0].workspace_offset;
+    op.workspace_bytes = trials_[0].workspace_bytes;
+  }
+  const auto seconds_of = [&](int calls) {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < calls; ++i) device_.run(queue_, kernel_, op);
+    if (const Outcome last = device_.sync(queue_); !last.ok()) throw Breach("sync returned " + last.text());
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  int calls = 1;
+  while (calls < 1 << 20 && seconds_of(calls) < kRound) calls *= 2;
+  double best = seconds_of(calls);
+  for (int round = 1; round < kRounds; ++round) best = std::min(best, seconds_of(calls));
+  return best / calls;
 }
 
 std::vector<Array> Batch::results(const Trial& trial) const {

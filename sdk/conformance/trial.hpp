@@ -43,6 +43,9 @@ class Batch {
 
   // Uploads, submits all, waits and downloads. Returns the result of the last wait, including DEVICE_ERROR.
   Outcome run(plugrad_failure* failure = nullptr);
+  // Submits the first trial again and again for a moment. Returns the seconds of one call, with its share of a wait; the
+  // best of some rounds. Throws Breach if the device declines it or fails.
+  double seconds_of_a_call();
   // Compares every output and every byte outside the outputs. Returns how many trials run declined.
   int verify(Tally& tally, const std::string& title);
   // For ops that failed: checks only that nothing but outputs was written.

@@ -73,10 +73,10 @@ void Worker::run(const Case& one) {
 
 void Worker::tell_missing() { tell_({Say::missing, missing_of_tier0(*session_)}); }
 
-void Worker::tell_kernels() {
+void Worker::tell(void (*write)(std::ostream& out, Session& session)) {
   std::ostringstream text;
-  write_kernels(text, *session_);
-  tell_({Say::kernels, {text.str()}});
+  write(text, *session_);
+  tell_({Say::text, {text.str()}});
 }
 
 namespace {
@@ -123,7 +123,11 @@ void serve(const std::string& file, const Settings& settings) {
     if (command == "missing\n")
       worker.tell_missing();
     else if (command == "kernels\n")
-      worker.tell_kernels();
+      worker.tell(write_kernels);
+    else if (command == "perf\n")
+      worker.tell(write_perf);
+    else if (command == "perf-json\n")
+      worker.tell(write_perf_json);
     else
       worker.run(all_cases().at(std::stoul(command)));
   }

@@ -3,6 +3,7 @@
 #include <sdk/conformance/result.hpp>
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 
@@ -23,7 +24,8 @@ class Worker {
   // Runs a case and tells its result.
   void run(const Case& one);
   void tell_missing();
-  void tell_kernels();
+  // Tells what a function writes: write_kernels or write_perf.
+  void tell(void (*write)(std::ostream& out, Session& session));
 
  private:
   void load(const std::string& file);
@@ -35,8 +37,8 @@ class Worker {
   std::unique_ptr<Session> session_;
 };
 
-// Runs the cases whose numbers arrive as lines on standard input, until it ends. "missing" and "kernels" ask for these
-// lists.
+// Runs the cases whose numbers arrive as lines on standard input, until it ends. "missing", "kernels" and "perf"
+// ask for these lists.
 // Messages go to Child::kRecords.
 void serve(const std::string& file, const Settings& settings);
 

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <sstream>
 
 namespace plugrad::conformance {
 namespace {
@@ -84,6 +86,14 @@ TEST(Grades, MissingKernelsAndTrainingThatWasNotTriedEndTheGrade) {
   EXPECT_EQ(grade_of(summary, kLevels - 1).next, "L2 tier 0: 2 kernels of tier 0 are missing");
 }
 
+TEST(Grades, ACaseThatDidNotBeginEndsTheGrade) {
+  Summary summary = sound();
+  std::erase_if(summary.found, [](const Found& found) { return found.name == "memory.alloc"; });
+  summary.not_begun = {"memory.alloc"};
+  EXPECT_EQ(grade_of(summary, kLevels - 1).level, 0);
+  EXPECT_EQ(grade_of(summary, kLevels - 1).next, "L1 memory: memory.alloc did not begin within the time of --budget");
+}
+
 TEST(Grades, AnOpOfTier1ThatFailsCostsPercents) {
   Summary summary = sound();
   for (Found& found : summary.found)
@@ -137,11 +147,41 @@ TEST(Levels, TrainingNeedsTheProgramThatTrains) {
   EXPECT_NE(said.text.find("--train needs the program plugrad beside plugrad-conform; there is no "), std::string::npos);
 }
 
+TEST(Budget, EndsTheRunAndNamesWhatDidNotBegin) {
+  const Said said = run_program({PLUGRAD_CONFORM, "--budget", "1", PLUGRAD_TRAINS});
+  EXPECT_EQ(said.status, 0) << said.text;
+  EXPECT_NE(said.text.find("contract.table"), std::string::npos);
+  EXPECT_NE(said.text.find("not begun within the time of --budget: op.MATMUL\n"), std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("did not begin within the time of --budget\n"), std::string::npos) << said.text;
+}
+
+TEST(Perf, TimesTheKernelsThatThePluginHas) {
+  const Said said = run_program({PLUGRAD_CONFORM, "--perf", PLUGRAD_LACKS});
+  EXPECT_EQ(said.status, 0) << said.text;
+  std::istringstream lines(said.text);
+  std::map<std::string, std::pair<double, double>> times;  // of a small call and of a large one
+  std::string line, op;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    words >> op;
+    words >> times[op].first >> times[op].second;
+  }
+  ASSERT_TRUE(times.contains("COPY") && times.contains("MATMUL")) << said.text;
+  EXPECT_FALSE(times.contains("GELU")) << said.text;  // c11 has no kernel
+  for (const auto& [name, each] : times) {
+    EXPECT_GT(each.first, 0) << name;
+    EXPECT_GT(each.second, 0) << name;
+  }
+}
+
 TEST(Levels, MisuseIsOneLine) {
   for (const auto& [arguments, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--level", "5"}, "--level 5: a number from 0 to 4 expected"},
            {{"--level", "2", "--only", "EXP"}, "leave out --only and --dtype"},
-           {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"}}) {
+           {{"--badge", "x.svg", "--only", "EXP"}, "--badge needs all cases"},
+           {{"--perf", "--only", "EXP"}, "--perf measures all ops"},
+           {{"--budget", "0"}, "--budget: at least 1 second expected"}}) {
     std::vector<std::string> line = {PLUGRAD_CONFORM};
     line.insert(line.end(), arguments.begin(), arguments.end());
     line.push_back(PLUGRAD_LACKS);

@@ -2,7 +2,8 @@
 
 A block ```console holds commands, which begin with "$ ", and below each some of the lines that it prints, in their order;
 "..." in a line matches any text. A block whose first line names a file, such as ```cpp npu.cpp, is written to that file.
-Commands share folder and variables, as in one terminal. A block ```console install runs only where packages can be installed.
+Commands share folder and variables, as in one terminal. A block ```console install runs only where packages can be
+installed.
 """
 import re
 import shlex
