@@ -13,7 +13,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
-COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-reference"]
+COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-reference", "static"]
 sys.path[:0] = [str(SOURCE / "tests/house"), str(SOURCE / "tests/install")]
 import binaries  # noqa: E402  (the checks of the build tree hold for the installed one too)
 import tutorial  # noqa: E402
@@ -193,6 +193,26 @@ class InstalledTree(unittest.TestCase):
         said = run(CMAKE, "-S", SOURCE / "examples/consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={self.sdk}",
                    "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF", expect=1)
         self.assertIn("no component core in", said)
+
+    def test_a_program_with_core_and_backends_linked_in_needs_no_file_of_plugrad(self):
+        project = self.scratch / "static"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(static LANGUAGES CXX)\n"
+            "find_package(plugrad 0.1 REQUIRED COMPONENTS core static)\n"
+            f"add_executable(alone {SOURCE}/examples/consumer/main.cpp)\nplugrad_link_static(alone cpu reference)\n")
+        run(CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.moved}", "-DCMAKE_BUILD_TYPE=Release")
+        run(CMAKE, "--build", project / "build")
+        alone = self.scratch / "empty" / "alone"
+        alone.parent.mkdir()
+        shutil.copy(project / "build/alone", alone)
+        self.assertNotIn("plugrad", run("ldd", alone).replace(str(alone), ""))
+        for device in ("cpu", "reference"):
+            self.assertIn(f"{device}:0 from linked in", run(alone, device))
+        refused = project / "refused"
+        (project / "CMakeLists.txt").write_text((project / "CMakeLists.txt").read_text().replace("cpu reference", "abacus"))
+        said = run(CMAKE, "-S", project, "-B", refused, f"-DCMAKE_PREFIX_PATH={self.moved}", expect=1)
+        self.assertIn("no backend 'abacus' is installed as an archive", " ".join(said.split()))
 
     def test_a_version_of_another_minor_is_refused(self):
         project = self.scratch / "newer"

@@ -1,0 +1,19 @@
+# plugrad_link_static(PROGRAM backends...): links the core and these backends into a program, instead of plugrad::core. The
+# program then finds their devices without any file of plugrad; plugins load as usual. Set PLUGRAD_PROBE=off, or install
+# plugrad/plugrad-probe beside the program, if it is to load any.
+function(plugrad_link_static program)
+  set(code "// Written by plugrad_link_static.\n#include <plugrad/runtime/runtime.hpp>\n")
+  set(calls "")
+  foreach(backend IN LISTS ARGN)
+    if(NOT TARGET plugrad::backend-${backend}-static)
+      message(FATAL_ERROR "plugrad_link_static(${program}): no backend '${backend}' is installed as an archive")
+    endif()
+    string(APPEND code "extern \"C\" const plugrad_backend* plugrad_${backend}_backend(const plugrad_host*);\n")
+    string(APPEND calls "  plugrad::add_backend(plugrad_${backend}_backend(plugrad::host()));\n")
+    target_link_libraries(${program} PRIVATE plugrad::backend-${backend}-static)
+  endforeach()
+  string(APPEND code "[[maybe_unused]] static const bool added = [] {\n${calls}  return true;\n}();\n")
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${program}-backends.cpp CONTENT "${code}" @ONLY)
+  target_sources(${program} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${program}-backends.cpp)
+  target_link_libraries(${program} PRIVATE plugrad::core-static)
+endfunction()
