@@ -194,8 +194,12 @@ class InstalledTree(unittest.TestCase):
                    "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF", expect=1)
         self.assertIn("no component core in", said)
 
-    def test_a_program_with_core_and_backends_linked_in_needs_no_file_of_plugrad(self):
+    def statically_linked(self):
+        """Builds examples/consumer with core and backends linked in. Returns the program, alone in a folder."""
         project = self.scratch / "static"
+        alone = self.scratch / "empty/alone"
+        if alone.exists():
+            return alone
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(static LANGUAGES CXX)\n"
@@ -203,16 +207,35 @@ class InstalledTree(unittest.TestCase):
             f"add_executable(alone {SOURCE}/examples/consumer/main.cpp)\nplugrad_link_static(alone cpu reference)\n")
         run(CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.moved}", "-DCMAKE_BUILD_TYPE=Release")
         run(CMAKE, "--build", project / "build")
-        alone = self.scratch / "empty" / "alone"
         alone.parent.mkdir()
         shutil.copy(project / "build/alone", alone)
+        return alone
+
+    def test_a_program_with_core_and_backends_linked_in_needs_no_file_of_plugrad(self):
+        alone = self.statically_linked()
         self.assertNotIn("plugrad", run("ldd", alone).replace(str(alone), ""))
         for device in ("cpu", "reference"):
             self.assertIn(f"{device}:0 from linked in", run(alone, device))
+        project = self.scratch / "static"
         refused = project / "refused"
         (project / "CMakeLists.txt").write_text((project / "CMakeLists.txt").read_text().replace("cpu reference", "abacus"))
         said = run(CMAKE, "-S", project, "-B", refused, f"-DCMAKE_PREFIX_PATH={self.moved}", expect=1)
         self.assertIn("no backend 'abacus' is installed as an archive", " ".join(said.split()))
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root, to make a set-user-id program")
+    def test_a_set_user_id_program_ignores_the_variables_of_its_user(self):
+        plugins = self.build_example("plugin", self.sdk)
+        os.chmod(self.scratch, 0o755)
+        program = self.scratch / "set-user-id"
+        shutil.copy(self.statically_linked(), program)
+        if os.statvfs(program).f_flag & os.ST_NOSUID:
+            self.skipTest("the file system of temporary files ignores the set-user-id bit")
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        self.assertIn("npu:0 from", run(*nobody, program, "npu", PLUGRAD_PLUGIN_PATH=str(plugins)))
+        os.chmod(program, 0o4755)
+        said = run(*nobody, program, "npu", expect=1, PLUGRAD_PLUGIN_PATH=str(plugins))
+        self.assertIn("no device 'npu'", said)
+        self.assertNotIn(str(plugins), said)
 
     def test_a_version_of_another_minor_is_refused(self):
         project = self.scratch / "newer"
