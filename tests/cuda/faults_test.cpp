@@ -24,7 +24,7 @@ TEST_F(FaultsDeathTest, AFullDeviceIsAnErrorAndTheDeviceLives) {
       demand(total(some(4 * kMebi)) == 4.0f * kMebi, "there is room for another");
       throw;
     }
-  }, "code 3: .*cuda-emu:0. out of memory: 52428800 bytes wanted, .*out of memory.*cudaErrorMemoryAllocation");
+  }, "code 3: .*out of memory on cuda-emu:0: 52428800 bytes wanted, .*out of memory.*cudaErrorMemoryAllocation");
 }
 
 TEST_F(FaultsDeathTest, ARefusedAllocationIsTriedOnceMore) {
@@ -40,7 +40,7 @@ TEST_F(FaultsDeathTest, TheOptionMemoryIsALimit) {
     set_device_options("cuda-emu", {{"memory", std::to_string(32 << 20)}});
     const Tensor held = some(20 * kMebi);
     some(14 * kMebi);
-  }, "code 3: .*cuda-emu:0. out of memory: 14680064 bytes wanted, .*at most 33554432 by the option memory");
+  }, "code 3: .*out of memory on cuda-emu:0: 14680064 bytes wanted, .*at most 33554432 by the option memory");
 }
 
 TEST_F(FaultsDeathTest, ASumOfManyElementsIsOneLaunch) {

@@ -4,7 +4,6 @@
 #include <tools/train/trainer.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace plugrad::test {
 namespace {
@@ -36,13 +35,7 @@ std::vector<std::string> fuzz_seeds() {
   return {before, saved()};
 }
 
-void fuzz_repair(std::string& bytes, int64_t grown) {
-  uint64_t length = 0;
-  if (bytes.size() < sizeof length) return;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  length += static_cast<uint64_t>(grown);
-  std::memcpy(bytes.data(), &length, sizeof length);
-}
+void fuzz_repair(std::string& bytes, int64_t grown) { add_to_number(bytes, 0, sizeof(uint64_t), grown); }
 
 }  // namespace plugrad::test
 

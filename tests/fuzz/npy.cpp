@@ -18,10 +18,7 @@ std::vector<std::string> fuzz_seeds() {
 
 // An array's file has the length of its header in the bytes 8 and 9.
 void fuzz_repair(std::string& bytes, int64_t grown) {
-  if (bytes.size() < 10 || !bytes.starts_with("\x93NUMPY")) return;
-  const int64_t length = static_cast<uint8_t>(bytes[8]) + 256 * static_cast<uint8_t>(bytes[9]) + grown;
-  bytes[8] = static_cast<char>(length & 255);
-  bytes[9] = static_cast<char>(length >> 8 & 255);
+  if (bytes.starts_with("\x93NUMPY")) add_to_number(bytes, 8, sizeof(uint16_t), grown);
 }
 
 }  // namespace plugrad::test

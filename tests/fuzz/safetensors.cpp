@@ -3,8 +3,6 @@
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/ops/factories.hpp>
 
-#include <cstring>
-
 namespace plugrad::test {
 
 std::vector<std::string> fuzz_seeds() {
@@ -18,13 +16,7 @@ std::vector<std::string> fuzz_seeds() {
 }
 
 // The file begins with the length of its header.
-void fuzz_repair(std::string& bytes, int64_t grown) {
-  uint64_t length = 0;
-  if (bytes.size() < sizeof length) return;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  length += static_cast<uint64_t>(grown);
-  std::memcpy(bytes.data(), &length, sizeof length);
-}
+void fuzz_repair(std::string& bytes, int64_t grown) { add_to_number(bytes, 0, sizeof(uint64_t), grown); }
 
 }  // namespace plugrad::test
 

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 
 namespace plugrad::test {
@@ -23,6 +24,14 @@ void fill(int file, const uint8_t* bytes, size_t count) {
   if (ftruncate(file, 0) || pwrite(file, bytes, count, 0) != static_cast<ssize_t>(count)) stop("no memory for the input");
 }
 }  // namespace
+
+void add_to_number(std::string& bytes, size_t at, size_t width, int64_t sum) {
+  if (bytes.size() < at + width) return;
+  uint64_t number = 0;
+  std::memcpy(&number, &bytes[at], width);
+  number += static_cast<uint64_t>(sum);
+  std::memcpy(&bytes[at], &number, width);
+}
 
 int read_file_of(const uint8_t* bytes, size_t count, const std::function<void(const std::string& path)>& read) {
   static const int file = memfd_create("input", MFD_CLOEXEC);

@@ -17,6 +17,9 @@ std::vector<std::string> fuzz_seeds();
 // those that were removed.
 void fuzz_repair(std::string& bytes, int64_t grown);
 
+// Adds to a little-endian number of so many bytes inside an input; leaves an input that is too short as it is.
+void add_to_number(std::string& bytes, size_t at, size_t width, int64_t sum);
+
 // Calls read with the path of a file that has these bytes and lies in memory. Returns 0. Ends the process if it throws
 // anything but Error.
 int read_file_of(const uint8_t* bytes, size_t count, const std::function<void(const std::string& path)>& read);

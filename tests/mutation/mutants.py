@@ -183,25 +183,27 @@ def chosen(source, seed):
                 yield bugs.pop()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(about, count, second):
+    """The options of a program that plants bugs; `second` names what it needs besides the source."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=lambda path: Path(path).resolve())
-    parser.add_argument("conform")
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument(second, type=lambda path: Path(path).resolve())
+    parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
-    planted, survivors, by = 0, [], collections.Counter()
-    with tempfile.TemporaryDirectory(prefix="plugrad-mutants-") as scratch, \
-            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        house = House(options.source, Path(scratch))
-        bugs = chosen(options.source, options.seed)
-        running = {}
+    return parser.parse_args()
+
+
+def campaign(options, bugs, try_one, accepted):
+    """Plants options.count bugs and reports what try_one says of each: (whether it is a bug, what found it). Returns whether
+    at least 98% were found, without those that are no bugs by the list `accepted`."""
+    planted, survivors, by, running = 0, [], collections.Counter(), {}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         while planted < options.count:
             while len(running) < options.jobs and planted + len(running) < options.count:
                 bug = next(bugs)
-                running[pool.submit(tried, house, options.conform, bug)] = bug
+                running[pool.submit(try_one, bug)] = bug
             done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
                 bug = running.pop(future)
@@ -214,15 +216,22 @@ def main():
                     by[found.split()[1].split(":")[0]] += 1
                 if is_bug and planted % 20 == 0:
                     print(f"{planted} planted, {len(survivors)} survived", flush=True)
-    accepted = [bug for bug in survivors if any(part in described(bug) for part, _ in ACCEPTED)]
-    rest = [bug for bug in survivors if bug not in accepted]
-    share = 100 * (planted - len(survivors)) / (planted - len(accepted))
-    summary = f"{planted} planted, {planted - len(survivors)} found, {len(accepted)} are no bugs: {share:.1f}% found"
+    no_bugs = [bug for bug in survivors if any(part in described(bug) for part, _ in accepted)]
+    share = 100 * (planted - len(survivors)) / (planted - len(no_bugs))
+    summary = f"{planted} planted, {planted - len(survivors)} found, {len(no_bugs)} are no bugs: {share:.1f}% found"
     print(summary)
     if options.report:
         options.report.write_text(json.dumps({"summary": summary, "found_by": by.most_common(),
                                               "survivors": [described(bug) for bug in survivors]}, indent=1) + "\n")
-    sys.exit(share < 98)
+    return share >= 98
+
+
+def main():
+    options = arguments(__doc__, 300, "conform")
+    with tempfile.TemporaryDirectory(prefix="plugrad-mutants-") as scratch:
+        house = House(options.source, Path(scratch))
+        bugs = chosen(options.source, options.seed)
+        sys.exit(not campaign(options, bugs, lambda bug: tried(house, options.conform, bug), ACCEPTED))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "install"))
+import tutorial  # noqa: E402
+
 SUITE = "bookworm"
 COMPILERS = ["g++", "cmake", "ninja-build", "pkg-config", "cargo", "python3"]
 MOUNTS = ["proc", "dev", "sys"]
@@ -127,14 +130,32 @@ class Packages(unittest.TestCase):
         devices = self.chroot("plugrad", "devices", PLUGRAD_PLUGIN_PATH="/root/npu-rust/build")
         self.assertIn("npu:0", devices)
 
-    def test_6_cuda_without_a_gpu_harms_nobody(self):
+    def test_6_the_tutorial_is_true_word_by_word(self):
+        state = self.root / "root/tutorial-state"
+        state.mkdir()
+        (state / "folder").write_text("/root")
+        (state / "variables").write_text("export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n")
+
+        def in_root(script):
+            proxies = [f"{name}={os.environ[name]}" for name in ("http_proxy", "https_proxy") if name in os.environ]
+            words = ["chroot", self.root, "env", "-i", "HOME=/root", "DEBIAN_FRONTEND=noninteractive", *proxies]
+            done = subprocess.run([*words, "bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True)
+            return done.returncode, done.stdout
+
+        def write(name, text):
+            (self.root / (state / "folder").read_text().strip()[1:] / name).write_text(text)
+
+        self.assertGreater(tutorial.follow(SOURCE / "docs/tutorial.md", "/root/tutorial-state", in_root, write, True), 15)
+
+    def test_7_cuda_without_a_gpu_harms_nobody(self):
         if "plugrad-backend-cuda" not in self.packages:
             self.skipTest("there is no nvcc, so there is no package for CUDA")
         self.install("plugrad-backend-cuda")
         self.assertIn("cuda", self.chroot("plugrad", "backends", "--verbose"))
         self.chroot("plugrad", "trial", "cpu")
 
-    def test_7_removal_leaves_nothing(self):
+    def test_8_removal_leaves_nothing(self):
         known = self.chroot("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n")
         installed = [line.split()[0] for line in known.splitlines() if line.endswith(" installed")]
         self.chroot("apt-get", "-qq", "purge", "-y", *sorted(set(self.packages) & set(installed)))

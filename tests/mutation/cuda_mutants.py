@@ -1,0 +1,105 @@
+"""Plants bugs in the CUDA backend as the emulator runs it, and counts those that plugrad-conform finds.
+
+cuda_mutants.py SOURCE BUILD [--count N] [--seed N] [--jobs N] [--report FILE]
+
+BUILD is a build of everything: its compiler commands and objects serve. A bug is one that mutants.py makes, in one of the
+files of kernels. The ops that the file names are tried first, in f32, and failures; a bug that survives meets the whole
+program. Changes that cost only time, such as another number of blocks, are no bugs; ACCEPTED says which those are.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mutants import House, arguments, bugs_of, campaign, conform
+
+# Survivors that are no bugs: a part of the file's name and line, and the reason.
+ACCEPTED = [
+    ("scans.cu:43: const uint64_t most", "it only says how many blocks share a line"),
+]
+# What files without opcodes compute.
+FIRST = {"product.cu": "MATMUL,MATMUL_ADD", "reduction_plan.cu": "SUM,MAX,ARGMAX", "convolution_plan.cu": "CONVOLUTION",
+         "architecture.cu": "ADD", "copies.cu": "COPY,CAST,FILL"}
+
+
+class Emulator:
+    """The objects of the sound plugin."""
+
+    def __init__(self, source, build):
+        self.source, self.build = source, build
+        commands = json.loads((build / "compile_commands.json").read_text())
+        for each in commands:
+            words = shlex.split(each["command"])
+            each["output"] = words[words.index("-o") + 1]
+        mine = [each for each in commands if "plugrad_backend_cuda_emu.dir" in each["output"]]
+        self.commands = {Path(each["file"]).name: each for each in mine}
+        self.plugin = next(build / each["output"] for each in commands if "plugrad-backend-cuda-emu.dir" in each["output"])
+
+    def plant(self, bug, folder):
+        """Returns the plugin with the bug; None if it does not compile or computes the same."""
+        name = Path(bug.file).name
+        entry = self.commands[name]
+        lines = (self.source / bug.file).read_text().splitlines()
+        lines[bug.line] = bug.after
+        changed, made = folder / name, folder / "changed.o"
+        changed.write_text("\n".join(lines) + "\n")
+        words = [word for word in shlex.split(entry["command"]) if word != "-Werror"]
+        words = [str(changed) if word == entry["file"] else str(made) if word == entry["output"] else word for word in words]
+        if subprocess.run(words + ["-w"], cwd=entry["directory"], capture_output=True, timeout=600).returncode:
+            return None
+        sound = folder / "sound.o"
+        sound.write_bytes((self.build / entry["output"]).read_bytes())
+        if House.code(made) == House.code(sound):
+            return None
+        others = [str(self.build / each["output"]) for each in self.commands.values() if each is not entry]
+        plugin = folder / "libplugrad-backend-cuda-emu.so"
+        subprocess.run([words[0], "-shared", str(self.plugin), str(made), *others,
+                        str(self.build / "tests/simt/libplugrad_simt.a"), "-ldl", "-fsanitize=alignment,bounds",
+                        f"-Wl,--version-script={self.source}/sdk/plugin.map", "-o", str(plugin)],
+                       check=True, capture_output=True)
+        return plugin
+
+
+def tried(emulator, bug):
+    """(whether it is a bug, what found it)."""
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = emulator.plant(bug, Path(folder))
+        if not plugin:
+            return False, None
+        text = (emulator.source / bug.file).read_text()
+        ops = FIRST.get(Path(bug.file).name) or ",".join(sorted(set(re.findall(r"PLUGRAD_OP_([A-Z_0-9]+)", text))))
+        program, skip = emulator.build / "bin/plugrad-conform", ["--skip", emulator.source / "tests/cuda/emulator.skip"]
+        first = ["--only", f"{ops},failure.", "--dtype", "f32"] if ops else ["--dtype", "f32"]
+        return True, conform(program, plugin, *skip, *first) or conform(program, plugin, *skip)
+
+
+def chosen(source, seed):
+    """Bugs in random order, as many from each file."""
+    turns = []
+    for path in sorted((source / "backends/cuda").glob("*.cu")):
+        bugs = list(bugs_of("cuda-emu", str(path.relative_to(source)), path.read_text()))
+        random.Random(seed).shuffle(bugs)
+        turns.append(bugs)
+    random.Random(seed).shuffle(turns)
+    while any(turns):
+        for bugs in turns:
+            if bugs:
+                yield bugs.pop()
+
+
+def main():
+    options = arguments(__doc__, 40, "build")
+    emulator = Emulator(options.source, options.build)
+    sys.exit(not campaign(options, chosen(options.source, options.seed), lambda bug: tried(emulator, bug), ACCEPTED))
+
+
+if __name__ == "__main__":
+    main()
