@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kMostSeconds = 10;         // for one input
 constexpr rlim_t kMostBytes = 4ull << 30;     // of address space
 constexpr size_t kLargest = 64 << 10;         // inputs that grow beyond this are dropped
+constexpr size_t kMostKept = 5000;            // messages that repeat a part of the input make many kinds
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;  // a sanitizer reserves terabytes
 #else
@@ -130,7 +131,8 @@ int fuzz(int seconds, uint32_t seed) {
     std::string input = mutator.mutated(choose(), choose());
     run_one(input);
     refused += !last_outcome().empty();
-    if (input.size() <= kLargest && kinds.insert(kind_of(last_outcome())).second) corpus.push_back(std::move(input));
+    if (input.size() <= kLargest && corpus.size() < kMostKept && kinds.insert(kind_of(last_outcome())).second)
+      corpus.push_back(std::move(input));
   }
   std::printf("%llu inputs, %llu refused for %zu kinds of reasons\n", static_cast<unsigned long long>(inputs),
               static_cast<unsigned long long>(refused), kinds.size());
