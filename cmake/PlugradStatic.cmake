@@ -1,6 +1,6 @@
 # plugrad_link_static(PROGRAM backends...): links the core and these backends into a program, instead of plugrad::core. The
-# program then finds their devices without any file of plugrad; plugins load as usual. Set PLUGRAD_PROBE=off, or install
-# plugrad/plugrad-probe beside the program, if it is to load any.
+# program then finds their devices without any file of plugrad. It can load plugins too: the core first tries them by
+# plugrad/plugrad-probe beside the program, and warns if there is no such file, unless PLUGRAD_PROBE=off.
 function(plugrad_link_static program)
   set(code "// Written by plugrad_link_static.\n#include <plugrad/runtime/runtime.hpp>\n")
   set(calls "")

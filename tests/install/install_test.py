@@ -203,7 +203,7 @@ class InstalledTree(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(static LANGUAGES CXX)\n"
-            "find_package(plugrad 0.1 REQUIRED COMPONENTS core static)\n"
+            "find_package(plugrad 0.1 REQUIRED COMPONENTS static)\n"
             f"add_executable(alone {SOURCE}/examples/consumer/main.cpp)\nplugrad_link_static(alone cpu reference)\n")
         run(CMAKE, "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.moved}", "-DCMAKE_BUILD_TYPE=Release")
         run(CMAKE, "--build", project / "build")
