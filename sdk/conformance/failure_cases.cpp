@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kCount = 100;
 
-constexpr long double kExtent = -0x1p40L;  // stands for the extent of the axis, which put_index knows
+constexpr long double kExtent = -0x1p40L;  // put_index replaces it by the extent of the axis
 
 bool scatters(uint32_t opcode) { return opcode == PLUGRAD_OP_SCATTER_ADD || opcode == PLUGRAD_OP_SCATTER_SUM; }
 

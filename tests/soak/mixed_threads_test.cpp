@@ -82,7 +82,7 @@ class Worker {
     sum(mul(mul(leaf, leaf), 0.5)).backward();
     return leaf.grad();
   }
-  // By way of a block that is none of the small ones.
+  // Computes x again through a tensor of more than 4 KB, which the device's allocator serves.
   static Tensor large(const Tensor& x) {
     const Tensor wide = mul(expand(reshape(x, {1, Pool::kSide, Pool::kSide}), {40, Pool::kSide, Pool::kSide}), 1);
     return div(sum(wide, {0}), 40);
