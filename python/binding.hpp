@@ -190,6 +190,7 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_autograd(nb::module_& m);
 void bind_derivatives(nb::module_& m);
 void bind_callbacks(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_compile(nb::module_& m);
 void bind_values(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);

@@ -31,6 +31,7 @@ NB_MODULE(_plugrad, m) {
   bind_runtime(m);
   bind_autograd(m);
   bind_callbacks(m, tensor);
+  bind_compile(m);
   bind_derivatives(m);
   bind_values(m);
   bind_networks(m);

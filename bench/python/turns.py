@@ -68,7 +68,8 @@ def serve(make_rows, name, clock):
         rows = make_rows()
     except ImportError:
         return
-    version = metadata.version({"PyTorch": "torch", "llama.cpp": "llama-cpp-python"}.get(name, name.lower()))
+    packages = {"PyTorch": "torch", "torch.compile": "torch", "llama.cpp": "llama-cpp-python", "plugrad, eager": "plugrad"}
+    version = metadata.version(packages.get(name, name.lower()))
     print(json.dumps([f"{name} {version}", list(rows)]), flush=True)
     for line in sys.stdin:
         print(json.dumps(seconds(rows[line.strip()], clock)), flush=True)
@@ -142,5 +143,6 @@ def beside_torch(description, script, plugrad_rows, torch_rows, **more_rows):
     if options.serve:
         return serve(makers[options.serve], options.serve, WALL)
     peer = Path(options.peers) / "bin/python"
-    libraries = [Library(name, sys.executable if name == "plugrad" else peer, script, options.threads) for name in makers]
+    libraries = [Library(name, sys.executable if name.startswith("plugrad") else peer, script, options.threads)
+                 for name in makers]
     report(libraries, options, f"{options.threads} threads, elapsed time", options.only)

@@ -28,7 +28,8 @@ void add_roots(Pass& pass, const std::vector<Tensor>& outputs, const std::vector
     if (!node)
       throw Error(
           Code::invalid,
-          "[backward] the root has no graph: no tensor behind it has requires_grad_(), or recording was off");
+          "[backward] the root has no graph: no tensor behind it has requires_grad_(), recording was off, or a "
+          "compiled step returned it");
     pass.add_root(*node, checked_seed(outputs[i], seeds.empty() ? Tensor() : seeds[i]));
   }
 }

@@ -154,6 +154,7 @@ Tensor& Tensor::requires_grad_(bool on) {
   if (on && !is_floating(dtype()))
     throw Error(Code::invalid, std::string("[requires_grad_] a tensor of ") + dtype_name(dtype()) +
                                    " has no gradient: expected a floating dtype");
+  if (on != static_cast<bool>(impl_->node)) capture::note_change(*impl_->storage);
   if (!on && impl_->node) freeze(*impl_);
   if (on && !impl_->node) impl_->node = impl_->frozen ? thaw(*impl_) : new_node(impl_->view);
   if (on) impl_->node->flags &= static_cast<uint8_t>(~Node::kUnasked);
@@ -178,7 +179,8 @@ bool Tensor::is_leaf() const {
 }
 Tensor Tensor::grad() const {
   require_defined(*this, "grad");
-  const Node* node = holder(*this);
+  Node* node = holder(*this);
+  if (node) note_gradient(*node);
   return node ? node->grad : Tensor();
 }
 const char* Tensor::op_name() const { return is_leaf() ? "" : impl_->node->rule->name; }
@@ -189,12 +191,16 @@ void Tensor::set_grad(const Tensor& grad) {
   if (grad.defined() && (grad.shape() != shape() || grad.dtype() != dtype() || grad.device() != device()))
     throw Error(Code::invalid, "[set_grad] a gradient of shape " + grad.shape().text() + " for a tensor of shape " +
                                    shape().text() + ": shape, dtype and device must be equal");
+  note_gradient(node);
   node.grad = grad;
 }
 
 void Tensor::clear_grad() {
   if (!impl_) return;
-  if (Node* node = holder(*this)) node->grad = {};
+  if (Node* node = holder(*this)) {
+    note_gradient(*node);
+    node->grad = {};
+  }
 }
 
 Tensor Tensor::detach() const {

@@ -1,5 +1,6 @@
 // A tensor's place in the graph.
 #pragma once
+#include <core/runtime/capture.hpp>
 #include <core/tensor/impl.hpp>
 
 #include <array>
@@ -150,6 +151,11 @@ enum Mode : uint32_t {
 };
 constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
 inline bool recording() { return local().mode & kRecording; }
+
+// Tells a recorder that the step reads or replaces the gradient that a node holds.
+inline void note_gradient(Node& node) {
+  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->touched(&node);
+}
 
 // Throws Error (invalid) if x may not be written in place: a leaf that requires a gradient, while recording, or an expanded
 // view.

@@ -253,6 +253,9 @@ Tensor Pass::captured(Node& node) {
 
 void Pass::commit() {
   const PassMode mode(options_.create_graph);
+  if (local().recorder) [[unlikely]]
+    for (const std::vector<NodeSum>* all : {&leaves_, &retained_})
+      for (const NodeSum& each : *all) note_gradient(*each.node);
   for (NodeSum& each : retained_)
     each.sum = each.node->grad.defined() ? add_gradients(each.node->grad, each.sum) : own(each.sum);
   std::vector<Tensor> before(leaves_.size()), after(leaves_.size());

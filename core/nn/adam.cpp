@@ -34,8 +34,13 @@ void Adam::resized() { taken_.resize(all_parameters().size()); }
 
 void Adam::update(const Update& u) {
   const AdamStep step{u.options[kRate],        u.options[kBeta1], u.options[kBeta2], u.options[kEpsilon],
-                      u.options[kWeightDecay], decoupled_,        ++taken_[u.at]};
+                      u.options[kWeightDecay], decoupled_,        taken_[u.at]};
   adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
+}
+
+bool Adam::count(int by) {
+  for_each_update([&](const Update& each) { taken_[each.at] += by; });
+  return true;
 }
 
 // One rank-0 tensor for each parameter, on the parameter's device.

@@ -1,5 +1,6 @@
 #include <plugrad/nn/module.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -118,7 +119,10 @@ void Module::apply(const std::function<void(Module&)>& function) {
 }
 
 void Module::train(bool mode) {
-  apply([mode](Module& module) { module.training_ = mode; });
+  apply([mode](Module& module) {
+    if (module.training_ != mode) capture::flip_training(reinterpret_cast<uintptr_t>(&module));
+    module.training_ = mode;
+  });
 }
 
 void Module::requires_grad_(bool on) {

@@ -1,5 +1,6 @@
 #include <plugrad/nn/optimizer.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -32,7 +33,10 @@ std::string joined(const std::vector<std::string>& names) {
 Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots)
     : name_(name), slots_(std::move(slots)), options_(std::move(options)) {}
 
-Optimizer::~Optimizer() = default;
+// A compiled step refers to its optimisers.
+Optimizer::~Optimizer() {
+  if (captured_) ++capture::changes;
+}
 
 // --- Groups and their options.
 
@@ -70,6 +74,7 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)
       slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
+  if (captured_) ++capture::changes;
   groups_.push_back(std::move(added));
   resized();
 }
@@ -90,6 +95,8 @@ void Optimizer::set_option(std::string_view name, double value, size_t group) {
   std::vector<double> changed = groups_.at(group).options;
   changed[option] = value;
   check(changed);
+  capture::refuse("sets an option of an optimiser", "do that outside, also if a schedule does it");
+  ++changes_;
   groups_[group].options = std::move(changed);
 }
 
@@ -120,18 +127,42 @@ std::vector<Tensor> Optimizer::all_parameters() const {
 
 // --- Steps.
 
-void Optimizer::step() {
-  const NoGrad unrecorded;
-  ++steps_;
+void Optimizer::for_each_update(const std::function<void(const Update&)>& f) {
   size_t at = 0;
   for (Group& group : groups_) {
     for (Tensor& parameter : group.parameters) {
       const Tensor grad = parameter.requires_grad() ? parameter.grad() : Tensor();
-      if (grad.defined()) update({parameter, grad, group.options, at});
+      if (grad.defined()) f({parameter, grad, group.options, at});
       ++at;
     }
   }
 }
+
+uint64_t Optimizer::advance() {
+  ++steps_;
+  return (changes_ << 40) + (count(1) ? static_cast<uint64_t>(steps_) : 0);
+}
+
+void Optimizer::apply() {
+  const NoGrad unrecorded;
+  for_each_update([&](const Update& each) { update(each); });
+}
+
+void Optimizer::take_back() {
+  --steps_;
+  count(-1);
+}
+
+void Optimizer::step() {
+  if (!capture::is_on()) [[likely]] {
+    advance();
+    return apply();
+  }
+  captured_ = true;
+  capture::run_part({[this] { return advance(); }, [this] { apply(); }, [this] { take_back(); }});
+}
+
+bool Optimizer::count(int) { return false; }
 
 // A module may have moved since the last step, and an option may have become one that needs the slot.
 Tensor& Optimizer::slot(size_t slot, const Update& update) {
@@ -177,6 +208,7 @@ void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps)
   for (const NamedTensor& own : state()) copies.emplace_back(own.tensor, find(given, own));
   const NoGrad unrecorded;
   for (auto& [own, source] : copies) own.copy_(source);
+  ++changes_;
   steps_ = steps;
 }
 

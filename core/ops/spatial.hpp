@@ -2,6 +2,7 @@
 #pragma once
 #include <core/ops/argument.hpp>
 #include <core/ops/window.hpp>
+#include <core/runtime/capture.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>
@@ -35,6 +36,7 @@ inline Tensor padded_axes(const Tensor& x, const Shape& padding, Number value) {
 
 // Numbers on x's device, in f64 if x has that dtype, else in f32.
 inline Tensor constant(const std::vector<double>& numbers, const Shape& shape, const Tensor& x) {
+  const capture::ConstantUploads constant;
   if (x.dtype() == DType::f64) return Tensor::from(numbers, shape, x.device());
   return Tensor::from(std::vector<float>(numbers.begin(), numbers.end()), shape, x.device());
 }
@@ -44,6 +46,7 @@ inline Tensor chosen(const Tensor& x, int axis, const std::vector<int64_t>& posi
   const size_t at = static_cast<size_t>(normal_axis(axis, x.rank(), "index"));
   Shape along(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1)), shape = x.shape();
   along[at] = shape[at] = static_cast<int64_t>(positions.size());
+  const capture::ConstantUploads constant;
   return gather(x, axis, expand(Tensor::from(positions, along, x.device()), shape));
 }
 

@@ -1,3 +1,4 @@
+#include <core/runtime/capture.hpp>
 #include <core/runtime/allocator.hpp>
 
 #include <core/runtime/device_state.hpp>
@@ -191,6 +192,12 @@ void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
 }
 
 Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
+  Storage* const block = take_block(bytes, opcode, upload);
+  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->began(*block, block->bytes);
+  return block;
+}
+
+Storage* Allocator::take_block(uint64_t bytes, uint32_t opcode, bool upload) {
   device_.require_open();
   if (profiling::is_on()) [[unlikely]] profiling::join();
   const uint64_t size = block_bytes(bytes);
@@ -212,7 +219,7 @@ Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
 }
 
 Storage* Allocator::take_chunk(uint64_t bytes, uint32_t opcode) {
-  Storage* chunk = take(bytes, opcode, false);
+  Storage* chunk = take_block(bytes, opcode, false);
   const std::lock_guard lock(mutex_);
   chunks_.push_back(chunk);
   stats_.small += chunk->bytes;

@@ -48,6 +48,7 @@ class Allocator {
   Block* find_anywhere(uint64_t size, bool upload);
   Block* extend(BlockPool& pool, uint64_t size);
   Block* make_segment(BlockPool& pool, uint64_t bytes);
+  Storage* take_block(uint64_t bytes, uint32_t opcode, bool upload);
   Storage* hand_out(Block& block, uint64_t size);
   uint64_t release(uint64_t bytes, size_t segments = SIZE_MAX);
   std::vector<Block*> unused_segments();

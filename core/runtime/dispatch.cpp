@@ -1,6 +1,7 @@
 #include <core/runtime/dispatch.hpp>
 
 #include <core/runtime/bounce.hpp>
+#include <core/runtime/capture.hpp>
 #include <core/runtime/dense_copies.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/profiling.hpp>
@@ -33,6 +34,8 @@ plugrad_status run_on_stream(DeviceState& device, const plugrad_kernel* kernel, 
 
 plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call) {
   plugrad_op op = call.op();
+  Local& l = local();
+  if (l.recorder && l.recorder->intercepts(op)) return PLUGRAD_OK;
   Ref<Storage> workspace;
   if (const uint64_t bytes = device.workspace_bytes(*kernel, op)) {
     if (bytes == UINT64_MAX) return PLUGRAD_OUT_OF_MEMORY;
@@ -43,7 +46,10 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
   }
   const plugrad_status status =
       device.compute ? run_on_stream(device, kernel, call, op) : contained(kernel->run, kernel, nullptr, &op);
-  if (status == PLUGRAD_OK) local().count_kernel(device.ordinal);
+  if (status != PLUGRAD_OK) return status;
+  l.count_kernel(device.ordinal);
+  if (l.recorder) l.recorder->ran(device, kernel, op, call.storages, workspace.get());
+  else if (capture::is_on()) capture::ran_elsewhere(call.storages, call.operands());
   return status;
 }
 

@@ -17,6 +17,9 @@ namespace plugrad {
 namespace profiling {
 class Log;
 }
+namespace capture {
+class Recorder;
+}
 
 constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects, which moves between thread and depot whole
 
@@ -76,6 +79,7 @@ struct Local {
   void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
   const void* anomaly = nullptr;
   void* autocast = nullptr;
+  capture::Recorder* recorder = nullptr;  // of the step that this thread captures
   // Of a profiler, or record_memory.
   std::shared_ptr<profiling::Log> log;   // of this thread in the session of that id, or an older one
   uint64_t session = 0;
@@ -85,9 +89,10 @@ struct Local {
 
   Local();
   ~Local();
-  void count_kernel(uint32_t ordinal) {
+  void count_kernel(uint32_t ordinal) { count_kernels(ordinal, 1); }
+  void count_kernels(uint32_t ordinal, uint64_t calls) {
     std::atomic<uint64_t>& n = kernels[ordinal];
-    n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    n.store(n.load(std::memory_order_relaxed) + calls, std::memory_order_relaxed);
   }
 };
 

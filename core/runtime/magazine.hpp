@@ -75,6 +75,11 @@ template <class T> class Magazine {
     top_ = end_ = begin_ + capacity;
     return true;
   }
+  // Requires a magazine without a stack. Makes `object` the next to pop, after which the magazine is empty and full again.
+  void lend(T*& object) {
+    begin_ = end_ = &object;
+    top_ = begin_ + 1;
+  }
   // Requires full(). Makes room for `capacity` objects.
   void make_room(uint32_t capacity, Depot<T>& depot) {
     if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
@@ -96,6 +101,8 @@ template <class T> class Magazine {
     delete[] spare_;
     *this = {};
   }
+  // Drops the pointers, not the objects.
+  void forget() { *this = {}; }
 
  private:
   T** top_ = nullptr;  // beyond the last free object

@@ -1,3 +1,4 @@
+#include <core/runtime/capture.hpp>
 #include <core/runtime/profiling.hpp>
 
 #include <core/runtime/foreign.hpp>
@@ -129,7 +130,7 @@ void await(StreamState& stream) {
 
 void update_observed() {
   const std::lock_guard lock(observed_mutex());
-  if (is_on() || tracking::is_on() || shadow::is_on()) modes |= kObserved;
+  if (is_on() || tracking::is_on() || shadow::is_on() || capture::is_on()) modes |= kObserved;
   else modes &= ~kObserved;
 }
 

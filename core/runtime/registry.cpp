@@ -1,5 +1,6 @@
 #include <core/runtime/registry.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/handshake.hpp>
@@ -266,7 +267,10 @@ bool has_device(const std::string& name) noexcept {
     return false;
   }
 }
-void manual_seed(uint64_t seed) { Registry::get().seed(seed); }
+void manual_seed(uint64_t seed) {
+  capture::refuse("seeds the generators", "call manual_seed before it");
+  Registry::get().seed(seed);
+}
 GeneratorState generator_state(Device device) { return {device.state().seed, device.state().offset}; }
 void set_generator_state(Device device, GeneratorState state) {
   device.state().seed = state.seed;

@@ -1,5 +1,6 @@
 #include <core/runtime/small_blocks.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <core/runtime/import.hpp>
 #include <core/runtime/tracking.hpp>
 
@@ -43,9 +44,8 @@ uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
 }
 }  // namespace
 
-void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode) {
-  if (device.compute) device.require_open();
-  Magazine<Storage>& magazine = local().storages[list];
+namespace {
+void refill(Magazine<Storage>& magazine, DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode) {
   if (magazine.refill(capacity(size_class), depot(list))) return;
   const uint64_t size = bytes_of(device, size_class);
   const uint64_t pieces = std::clamp<uint64_t>(kChunk / size, 1, capacity(size_class));
@@ -67,13 +67,32 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint3
   storages.release();  // they live until the process ends
 }
 
+// The recorder's stand-in for a magazine of the calling thread, or the magazine.
+Magazine<Storage>& magazine_of(Local& l, uint32_t list) {
+  Magazine<Storage>* const aside = l.recorder ? l.recorder->magazine(list) : nullptr;
+  return aside ? *aside : l.storages[list];
+}
+}  // namespace
+
+void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode) {
+  if (device.compute) device.require_open();
+  Local& l = local();
+  Magazine<Storage>& magazine = magazine_of(l, list);
+  if (magazine.empty()) refill(magazine, device, list, size_class, opcode);
+  if (&magazine == &l.storages[list]) return;
+  l.recorder->lent = magazine.pop();
+  l.recorder->began(*l.recorder->lent, l.recorder->lent->bytes);
+  l.storages[list].lend(l.recorder->lent);
+}
+
 void destroy_slow(Storage* storage) noexcept {
+  if (storage->captured) [[unlikely]] capture::ended(*storage);
   if (storage->tracked) [[unlikely]] tracking::forget(*storage);
   if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
   if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it
   else if (!settle(storage)) return;
-  Magazine<Storage>& magazine = local().storages[storage->list];
+  Magazine<Storage>& magazine = magazine_of(local(), storage->list);
   if (magazine.full()) magazine.make_room(capacity(class_of(storage->list)), depot(storage->list));
   magazine.push(storage);
 }

@@ -1,5 +1,6 @@
 #include <core/runtime/transfer.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/profiling.hpp>
@@ -51,6 +52,16 @@ void require_supported(plugrad_status status, const DeviceState& device, const c
   if (status) throw_status(status, std::string(what) + " on " + device.name, take_report());
 }
 
+void refuse_upload(Storage& to) {
+  if (capture::Recorder* const recorder = local().recorder; recorder && recorder->keeps_upload(to)) return;
+  capture::refuse("copies data of the host to a device",
+                  "make the tensor outside and capture it, or pass it as an argument");
+}
+void refuse_download() {
+  capture::refuse("reads the elements of a tensor (as item, to_vector and printing do)",
+                  "return the tensor and read it afterwards");
+}
+
 bool by_hand(const DeviceState& device) { return !device.table.copy; }  // HOST_MEM without streams
 }  // namespace
 
@@ -58,6 +69,7 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
   DeviceState& device = *to.device;
   device.require_open();
   if (!bytes) return;
+  refuse_upload(to);
   ++device.uploads;
   if (tracking::is_on()) tracking::note_copy(to);
   profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
@@ -70,6 +82,11 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
 }
 
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
+  if (bytes) refuse_download();
+  peek(to, from, offset, bytes);
+}
+
+void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!bytes) return;
   ++device.downloads;
@@ -90,6 +107,7 @@ void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offse
   DeviceState& target = *to.device;
   target.require_open();
   if (!bytes) return;
+  capture::refuse("copies a tensor to another device", "do that outside, and pass the copy as an argument");
   if (tracking::is_on()) tracking::note_copy(to);
   profiling::Scope scope(EventKind::copy, "copy", &target, bytes);
   const bool whole = covers(to, to_offset, bytes);
@@ -136,6 +154,7 @@ void unpin(Pinned& p) noexcept {
 void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
   DeviceState& device = *to.device;
   if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes, bytes);
+  refuse_upload(to);
   profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
   if (from.writer && from.writer != device.copies) settle(from);
   require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device), bytes, &to, nullptr,
@@ -146,6 +165,7 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
 void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!device.table.pin || !device.compute) return download(to.bytes, from, offset, bytes);
+  refuse_download();
   profiling::Scope scope(EventKind::copy, "download", &device, bytes);
   require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from,
                          true, &to.written),

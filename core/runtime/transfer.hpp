@@ -10,6 +10,8 @@ namespace plugrad::transfer {
 void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes);
 // Copies the other way. Waits for the data; throws the failure that made the storage invalid.
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes);
+// The same, also while the thread records a step.
+void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes);
 // Copies between devices: by the plugin if both are its own, else through host memory in bounded chunks.
 void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offset, uint64_t bytes);
 

@@ -10,6 +10,13 @@ namespace plugrad {
 // Copying needs no kernel of either device, whatever the view's layout: it takes the bytes that the view reaches.
 class Visitor {
  public:
+  // The bytes that a view reaches.
+  struct Span {
+    uint64_t begin, bytes;  // begin: from the start of the storage
+    uint64_t first;         // offset of the view's first element from begin
+  };
+  static Span span_of(const plugrad_view& view, const Storage& storage);
+
   // read: whether the operand's values are wanted. An output with gaps is copied too, so that go_home preserves the gaps.
   Visitor(DeviceState& host, const plugrad_view& view, Storage& home, bool read);
   // Copies the bytes back.
@@ -18,12 +25,6 @@ class Visitor {
   Storage* storage() const { return storage_.get(); }
 
  private:
-  struct Span {
-    uint64_t begin, bytes;  // begin: from the start of the storage
-    uint64_t first;         // offset of the view's first element from begin
-  };
-  static Span span_of(const plugrad_view& view, const Storage& storage);
-
   Storage& home_;
   Span span_;
   Ref<Storage> storage_;

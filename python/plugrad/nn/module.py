@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Device, DType, Tensor
 
@@ -158,6 +159,8 @@ class Module:
     def train(self, mode: bool = True) -> Self:
         """Sets `training`, which Dropout looks at, for this module and all inner ones. Returns itself."""
         for module in self.modules():
+            if module.training != mode:
+                _plugrad._note_training(id(module))
             module.training = mode
         return self
 

@@ -4,6 +4,7 @@
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -75,6 +76,9 @@ class PLUGRAD_API Optimizer {
   // or require no gradient, and for options out of range.
   void add_groups(std::vector<ParameterGroup> groups);
   virtual void update(const Update& update) = 0;
+  // Adds `by` to the steps of each parameter; returns whether the numbers of updates depend on them.
+  virtual bool count(int by);
+  void for_each_update(const std::function<void(const Update&)>& f);
   // Whether a slot has tensors from the start, given the group's options.
   virtual bool has_slot(size_t slot, std::span<const double> options) const;
   // Called for each added parameter and after load_state.
@@ -92,6 +96,10 @@ class PLUGRAD_API Optimizer {
     std::vector<double> options;
     std::optional<double> initial_rate = std::nullopt;
   };
+  // A step: its counting, and its ops. A compiled step repeats them apart.
+  uint64_t advance();  // returns another value if the numbers of updates differ
+  void apply();
+  void take_back();
   size_t index_of(std::string_view name) const;
   void require_option(size_t option, double value) const;
   std::vector<Option> options_;
@@ -100,6 +108,10 @@ class PLUGRAD_API Optimizer {
  protected:
   std::vector<Tensor> all_parameters() const;
   int64_t steps_ = 0;
+
+ private:
+  uint64_t changes_ = 0;   // of options and state
+  bool captured_ = false;  // a compiled step may refer to this
 };
 
 struct SGDOptions {
@@ -136,6 +148,7 @@ class PLUGRAD_API Adam : public Optimizer {
 
  private:
   void update(const Update& update) override;
+  bool count(int by) override;
   void resized() override;
   std::vector<Tensor> steps_taken() const;
   bool decoupled_;

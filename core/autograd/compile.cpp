@@ -1,0 +1,257 @@
+#include <plugrad/autograd/compile.hpp>
+
+#include <core/autograd/autocast.hpp>
+#include <core/autograd/recording.hpp>
+#include <core/runtime/platform.hpp>
+#include <core/runtime/shadow.hpp>
+#include <core/runtime/tracking.hpp>
+#include <plugrad/runtime/log.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace plugrad {
+namespace {
+using Tensors = std::vector<Tensor>;
+constexpr uint64_t kCheckEvery = 16;
+constexpr int kAttempts = 3;  // recordings in a row that cannot be replayed, for the same arguments
+
+enum class Capture { on, check, off };
+
+Capture asked_for() {
+  static const Capture asked = [] {
+    const char* text = platform::environment("PLUGRAD_CAPTURE");
+    const std::string_view value = text ? text : "on";
+    if (value == "on" || value.empty()) return Capture::on;
+    if (value == "check") return Capture::check;
+    if (value == "off") return Capture::off;
+    throw Error(Code::invalid, "PLUGRAD_CAPTURE='" + std::string(value) + "': on, check or off expected");
+  }();
+  return asked;
+}
+
+// What looks at each op needs the function's own run.
+bool is_looked_at() {
+  const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking);
+  return by_autograd || shadow::is_on() || tracking::is_on();
+}
+
+// --- What recordings differ by.
+
+class Key {
+ public:
+  template <class T> void add(const T& value) {
+    const auto at = text_.size();
+    text_.resize(at + sizeof value);
+    std::memcpy(text_.data() + at, &value, sizeof value);
+  }
+  void add(std::string_view text) {
+    add(text.size());
+    text_ += text;
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
+  const plugrad_view& v = view_of(x);
+  const DeviceState& device = device_of(x);
+  key.add(&device);
+  const Node* const node = x.impl().node.get();
+  key.add(node && node->flags & Node::kUnasked ? nullptr : node);  // the gradients of others belong to a position
+  key.add(node != nullptr);
+  key.add(v.dtype);
+  key.add(v.rank);
+  key.add(v.layout);
+  key.add(v.offset & (device.info.alignment - 1));
+  for (int i = 0; i < v.rank; ++i) {
+    key.add(v.shape[i]);
+    key.add(v.shape[i] > 1 ? v.strides[i] : 0);
+  }
+  for (size_t other = 0; other < at; ++other) {
+    if (storage_of(arguments[other]) != storage_of(x)) continue;
+    key.add(other);
+    key.add(v.offset - view_of(arguments[other]).offset);
+    return;
+  }
+}
+
+std::string key_of(const Tensors& arguments, std::string_view constants) {
+  Key key;
+  key.add(constants);
+  key.add(local().mode);
+  key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
+  key.add(capture::training.load(std::memory_order_relaxed));
+  if (autocasting()) {
+    const AutocastOptions options = autocast_options();
+    key.add(options.dtype);
+    key.add(options.device);
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i);
+  return key.take();
+}
+
+void require_arguments(const std::string& name, const Tensors& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string which = "[compile] argument " + std::to_string(i) + " of '" + name + "'";
+    if (!arguments[i].defined()) throw Error(Code::invalid, which + " is undefined");
+    if (!arguments[i].is_leaf())
+      throw Error(Code::invalid, which + " is the result of " + arguments[i].op_name() +
+                                     " and has a graph, which a replay does not have: detach() it, or compute it inside");
+  }
+}
+
+StepResults detached(StepResults results) {
+  for (Tensor& each : results.tensors)
+    if (each.defined() && each.requires_grad()) each = each.detach();
+  return results;
+}
+}  // namespace
+
+void note_training(uint64_t module) { capture::flip_training(module); }
+
+struct CompiledStep::State {
+  explicit State(CompileOptions given) : options(std::move(given)) {}
+
+  std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f);
+  void clear() {
+    recordings.clear();
+    flaws.clear();
+  }
+
+  const CompileOptions options;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Recording>> recordings;
+  struct Flaw {
+    int attempts = 0;
+    std::string why;
+  };
+  std::map<std::string, Flaw> flaws;  // by key
+  CompileFigures figures;
+
+ private:
+  Recording* find(const std::string& key, const Tensors& arguments);
+  bool may_record(const std::string& key);
+  void warn(const std::string& why);
+  StepResults record(std::string key, const Tensors& arguments, const Function& f);
+  std::optional<StepResults> replay(Recording& recording, const Tensors& arguments, const Function& f);
+  std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
+
+  uint64_t changes = capture::changes;
+  uint64_t replays = 0;
+  bool warned = false;
+};
+
+Recording* CompiledStep::State::find(const std::string& key, const Tensors& arguments) {
+  for (auto each = recordings.begin(); each != recordings.end(); ++each)
+    if ((*each)->key == key && (*each)->fits(arguments)) return each->get();
+  return nullptr;
+}
+
+void CompiledStep::State::warn(const std::string& why) {
+  if (std::exchange(warned, true)) return;
+  log(LogLevel::warning, "[compile] '" + options.name + "' runs op by op: " + why);
+}
+
+bool CompiledStep::State::may_record(const std::string& key) {
+  if (const auto flaw = flaws.find(key); flaw != flaws.end() && flaw->second.attempts >= kAttempts) {
+    warn(flaw->second.why);
+    return false;
+  }
+  if (recordings.size() < options.entries) return true;
+  const size_t before = recordings.size();
+  std::erase_if(recordings, [](const auto& each) { return !each->has_captured(); });
+  if (recordings.size() < before) return true;
+  warn("it was called with more than " + std::to_string(options.entries) +
+       " kinds of arguments: pass fewer, or raise CompileOptions::entries");
+  return false;
+}
+
+StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, const Function& f) {
+  FunctionRun run = observe(arguments, f, false);
+  ++figures.recorded;
+  StepResults results = run.results;
+  if (!run.flaw.empty()) {
+    Flaw& flaw = flaws[key];
+    ++flaw.attempts;
+    flaw.why = run.flaw;
+    return results;
+  }
+  flaws.erase(key);
+  if (run.trace.device) recordings.push_back(std::make_unique<Recording>(std::move(key), std::move(run)));
+  return results;
+}
+
+// Replays without effect, calls the function, and compares what each call wrote.
+std::optional<StepResults> CompiledStep::State::check(Recording& recording, const Tensors& arguments, const Function& f) {
+  const std::optional<std::vector<uint64_t>> digests = recording.rehearse(arguments);
+  if (!digests) return std::nullopt;
+  const FunctionRun run = observe(arguments, f, true);
+  if (const std::string how = recording.difference(*digests, run); !how.empty())
+    throw Error(Code::internal, "[compile] '" + options.name + "' does not do what its function does: " + how);
+  ++figures.called;
+  return run.results;
+}
+
+std::optional<StepResults> CompiledStep::State::replay(Recording& recording, const Tensors& arguments, const Function& f) {
+  const bool is_due = asked_for() == Capture::check && ++replays % kCheckEvery == 0;
+  std::optional<StepResults> results = is_due ? check(recording, arguments, f) : recording.replay(arguments);
+  if (results && !is_due) ++figures.replayed;
+  return results;
+}
+
+// Returns nothing if the function is to be called unrecorded.
+std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants,
+                                                     const Function& f) {
+  const std::lock_guard lock(mutex);
+  if (std::exchange(changes, capture::changes.load()) != capture::changes) recordings.clear();
+  std::string key = key_of(arguments, constants);
+  if (Recording* const found = find(key, arguments)) {
+    if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
+    std::erase_if(recordings, [&](const auto& each) { return each.get() == found; });
+  }
+  if (may_record(key)) return record(std::move(key), arguments, f);
+  ++figures.called;
+  return std::nullopt;
+}
+
+CompiledStep::CompiledStep(CompileOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+CompiledStep::~CompiledStep() = default;
+CompiledStep::CompiledStep(CompiledStep&&) noexcept = default;
+CompiledStep& CompiledStep::operator=(CompiledStep&&) noexcept = default;
+
+StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const {
+  if (asked_for() == Capture::off || local().recorder) return f(arguments);
+  require_arguments(state_->options.name, arguments);
+  if (is_looked_at()) return detached(f(arguments));
+  if (std::optional<StepResults> results = state_->call(arguments, constants, f)) return std::move(*results);
+  return detached(f(arguments));
+}
+
+void CompiledStep::clear() const {
+  const std::lock_guard lock(state_->mutex);
+  state_->clear();
+}
+
+std::string CompiledStep::explain() const {
+  const std::lock_guard lock(state_->mutex);
+  const CompileFigures& f = state_->figures;
+  std::string text = "'" + state_->options.name + "': " + std::to_string(f.recorded) + " calls recorded, " +
+                     std::to_string(f.replayed) + " replayed, " + std::to_string(f.called) + " called\n";
+  for (const auto& each : state_->recordings) text += "  " + each->text() + "\n";
+  for (const auto& [key, flaw] : state_->flaws)
+    text += "  not replayed (" + std::to_string(flaw.attempts) + " recordings): " + flaw.why + "\n";
+  return text;
+}
+
+CompileFigures CompiledStep::figures() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->figures;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,205 @@
+#include <core/autograd/function_run.hpp>
+
+#include <core/runtime/digest.hpp>
+#include <core/runtime/import.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace plugrad {
+namespace {
+using Tensors = std::vector<Tensor>;
+
+// --- The recorder, which also follows the gradients that the step reads and replaces.
+
+class StepCapture final : public capture::StepRecorder {
+ public:
+  StepCapture(const Tensors& arguments, bool digesting) : arguments_(arguments), digesting_(digesting) {}
+  void touched(void* node) override;
+  void run_part(capture::Part part) override;
+  void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
+           Storage* workspace) override;
+
+  StepView view_of_step(const Tensor& x);
+  // The gradients that outlive the step, as they are now.
+  std::vector<GradientPlace> finish_gradients();
+  std::vector<std::vector<FoundGradient>> found;  // by part
+  std::vector<uint64_t> digests;
+
+ private:
+  const Tensors& arguments_;
+  const bool digesting_;
+  std::vector<GradientPlace> gradients_;
+};
+
+StepView StepCapture::view_of_step(const Tensor& x) {
+  if (!x.defined()) return {};
+  if (!view_of(x).count) return {.empty = x.detach()};
+  Storage& storage = *storage_of(x);
+  StepView made{memory_of(storage), view_of(x)};
+  made.view.offset -= storage.offset;
+  return made;
+}
+
+void StepCapture::touched(void* p) {
+  Node* const node = static_cast<Node*>(p);
+  if (std::ranges::any_of(gradients_, [&](const GradientPlace& each) { return each.node.get() == node; })) return;
+  std::optional<size_t> argument;
+  for (size_t i = 0; i < arguments_.size() && node->flags & Node::kUnasked; ++i)
+    if (arguments_[i].impl().node.get() == node) argument = i;
+  gradients_.push_back({Ref<Node>::share(node), view_of_step(node->grad), {}, argument});
+}
+
+void StepCapture::run_part(capture::Part part) {
+  StepRecorder::run_part(std::move(part));
+  std::vector<FoundGradient> all;
+  for (const GradientPlace& each : gradients_) all.push_back({each.node.get(), view_of_step(each.node->grad)});
+  found.push_back(std::move(all));
+}
+
+// A node that only the recording still has belonged to a result, and ended with the graph.
+std::vector<GradientPlace> StepCapture::finish_gradients() {
+  std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; });
+  for (std::vector<FoundGradient>& each : found)
+    std::erase_if(each, [&](const FoundGradient& one) {
+      return std::ranges::none_of(gradients_, [&](const GradientPlace& kept) { return kept.node.get() == one.node; });
+    });
+  for (GradientPlace& each : gradients_) each.after = view_of_step(each.node->grad);
+  return std::move(gradients_);
+}
+
+void StepCapture::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
+                      Storage* workspace) {
+  StepRecorder::ran(device, kernel, op, storages, workspace);
+  if (digesting_) digests.push_back(capture::digest_of(op.views, storages, op.outputs));
+}
+
+// --- Arguments, as the function gets them in a recording.
+
+// Storage over the same memory, which keeps the first one.
+Ref<Storage> alias_of(Storage& outside) {
+  const MemoryPiece piece{reinterpret_cast<uintptr_t>(outside.buffer), outside.offset, outside.bytes};
+  Ref<Storage> inside = import_memory(*outside.device, piece, std::nullopt);
+  inside->version = outside.version;
+  const auto release = [](void* kept) { Ref<Storage>(static_cast<Storage*>(kept)); };
+  own_memory(*inside, release, Ref<Storage>::share(&outside).release());
+  return inside;
+}
+
+// Waits for all work, so that a storage and its alias do not depend on each other.
+void settle(const Tensors& arguments) {
+  for (const Tensor& each : arguments) {
+    DeviceState& device = device_of(each);
+    if (!device.compute) continue;
+    streams::sync(*device.copies);
+    streams::sync(*device.compute);
+  }
+}
+
+class InsideArguments {
+ public:
+  explicit InsideArguments(const Tensors& arguments) {
+    settle(arguments);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Tensor& x = arguments[i];
+      Ref<Impl> impl(new (local().objects.get()) Impl(device_of(x), group_of(x, i).inside));
+      impl->view = view_of(x);
+      impl->node = x.impl().node;
+      tensors.emplace_back(std::move(impl));
+    }
+  }
+  // Ends their use by the function: what it wrote is written for all.
+  void finish(StepCapture& recorder) {
+    settle(tensors);
+    for (ArgumentGroup& each : groups) {
+      each.offset = view_of(tensors[each.first]).offset - each.outside->offset;
+      each.outside->version = each.inside->version;
+      if (recorder.knows(*each.inside)) each.memory = recorder.memory_of(*each.inside);
+    }
+    tensors.clear();
+    are_kept = std::ranges::any_of(groups, [](const ArgumentGroup& each) { return each.inside->refs.load() != 1; });
+  }
+  Tensor outside_of(const Tensor& result) const {
+    for (const ArgumentGroup& each : groups) {
+      if (storage_of(result) != each.inside.get()) continue;
+      Ref<Impl> impl(new (local().objects.get()) Impl(device_of(result), each.outside));
+      impl->view = view_of(result);
+      return Tensor(std::move(impl));
+    }
+    return result.detach();
+  }
+
+  std::vector<ArgumentGroup> groups;
+  Tensors tensors;
+  bool are_kept = false;  // whether the function kept one
+
+ private:
+  ArgumentGroup& group_of(const Tensor& x, size_t at) {
+    const auto outside = [](const ArgumentGroup& each) { return each.outside.get(); };
+    const auto found = std::ranges::find(groups, storage_of(x), outside);
+    if (found != groups.end()) return *found;
+    return groups.emplace_back(ArgumentGroup{Ref<Storage>::share(storage_of(x)), alias_of(*storage_of(x)), at});
+  }
+};
+
+// --- Why a recording cannot be replayed.
+
+std::string name_of(const capture::Trace& trace, uint32_t memory) {
+  for (const capture::Call& call : trace.calls)
+    for (size_t i = 0; i < call.views.size(); ++i)
+      if (call.memories[i] == memory)
+        return "a tensor of " + shape_of(call.views[i]).text() + " " + dtype_label(call.views[i].dtype) +
+               (call.writes(i) ? " which " + op_label(call.op.opcode) + " made" : "");
+  return "a tensor";
+}
+
+std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& results,
+                    const std::vector<GradientPlace>& gradients) {
+  if (!trace.flaw.empty()) return trace.flaw;
+  std::vector<bool> is_before(trace.memories.size()), is_after(trace.memories.size());
+  for (const StepView& each : results)
+    if (each.defined()) is_after[each.memory] = true;
+  for (const GradientPlace& each : gradients) {
+    if (each.before.defined()) is_before[each.before.memory] = true;
+    if (each.after.defined()) is_after[each.after.memory] = true;
+  }
+  for (uint32_t i = 0; i < trace.memories.size(); ++i) {
+    const capture::Memory& m = trace.memories[i];
+    if (!m.is_older() && m.outlives() && !is_after[i])
+      return "it keeps " + name_of(trace, i) + ": return that, or write it to a tensor of the program with copy_";
+  }
+  for (uint32_t i = 0; i < trace.memories.size(); ++i) {
+    const capture::Memory& m = trace.memories[i];
+    if (m.is_older() && !m.outlives() && !is_before[i])
+      return "it drops " + name_of(trace, i) + ", which is older than it: write to that tensor with copy_";
+  }
+  return {};
+}
+}  // namespace
+
+FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, bool digests) {
+  InsideArguments inside(arguments);
+  FunctionRun run;
+  StepCapture recorder(arguments, digests);
+  {
+    const StepResults made = f(inside.tensors);
+    run.results.form = made.form;
+    for (const Tensor& each : made.tensors) {
+      run.returned.push_back(recorder.view_of_step(each));
+      run.results.tensors.push_back(each.defined() ? inside.outside_of(each) : Tensor());
+    }
+  }
+  inside.finish(recorder);
+  run.gradients = recorder.finish_gradients();
+  run.trace = recorder.finish();
+  run.found = std::move(recorder.found);
+  run.digests = std::move(recorder.digests);
+  run.flaw = inside.are_kept ? "it keeps an argument, or a view of one: keep a clone()"
+                             : flaw_of(run.trace, run.returned, run.gradients);
+  for (ArgumentGroup& each : inside.groups) each.inside = each.outside = {};
+  run.arguments = std::move(inside.groups);
+  if (!run.trace.device && !arguments.empty()) run.trace.device = &device_of(arguments[0]);
+  return run;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,260 @@
+#include <core/autograd/recording.hpp>
+
+#include <core/runtime/digest.hpp>
+#include <core/runtime/small_blocks.hpp>
+#include <plugrad/runtime/generator.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace plugrad {
+namespace {
+constexpr size_t kKept = 2;  // results that alternate: a program drops the last one after it got the next
+
+// Whether a tensor has the form of a view of the step.
+bool same_form(const Tensor& x, const StepView& recorded) {
+  const plugrad_view &a = view_of(x), &b = recorded.view;
+  if (a.dtype != b.dtype || a.layout != b.layout || !same_shape(a, b)) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
+  return true;
+}
+}  // namespace
+
+Recording::Recording(std::string with_key, FunctionRun run)
+    : key(std::move(with_key)), arguments_(std::move(run.arguments)), results_(std::move(run.returned)),
+      form_(run.results.form), gradients_(std::move(run.gradients)), replay_(make_replay(std::move(run.trace))) {
+  make_placeholders(run.found);
+  forget_nodes();
+  const std::vector<capture::Memory>& memories = replay_.trace().memories;
+  for (uint32_t memory = 0; memory < memories.size(); ++memory) {
+    if (!memories[memory].is_older()) continue;
+    if (replay_.writes(memory)) written_.push_back(memory);
+    if (memories[memory].storage) outside_.push_back(memory);
+  }
+  for (const uint32_t each : outside_) ++memories[each].storage->traces;
+}
+
+Recording::~Recording() {
+  for (const uint32_t each : outside_) --replay_.trace().memories[each].storage->traces;
+}
+
+// The memories that get their storages before each replay are those of arguments, gradients and results.
+capture::Replay Recording::make_replay(capture::Trace trace) {
+  std::vector<uint32_t> bound;
+  const auto add = [&](uint32_t memory) {
+    if (memory != capture::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
+  };
+  for (const ArgumentGroup& each : arguments_) add(each.memory);
+  for (const GradientPlace& each : gradients_) add(each.before.memory);
+  const size_t inputs = bound.size();
+  for (const StepView& each : results_)
+    if (each.defined() && !trace.memories[each.memory].is_older()) add(each.memory);
+  for (const GradientPlace& each : gradients_)
+    if (each.after.defined() && !trace.memories[each.after.memory].is_older()) add(each.after.memory);
+  for (size_t i = inputs; i < bound.size(); ++i) {
+    capture::Memory& memory = trace.memories[bound[i]];
+    handouts_.push_back({bound[i], memory.bytes, {memory.storage}});
+  }
+  for (const uint32_t each : bound) trace.memories[each].storage = {};
+  return capture::Replay(std::move(trace), bound);
+}
+
+void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
+  for (const std::vector<FoundGradient>& part : found) {
+    std::vector<Placeholder>& made = placeholders_.emplace_back();
+    for (const FoundGradient& each : part) {
+      const auto place = std::ranges::find(gradients_, each.node, [](const GradientPlace& one) { return one.node.get(); });
+      made.push_back({static_cast<size_t>(place - gradients_.begin()), {}});
+      if (!each.gradient.defined()) continue;
+      const Tensor memory = empty(*replay_.trace().device, Shape(), each.gradient.view.dtype);
+      plugrad_view view = each.gradient.view;
+      view.buffer = view_of(memory).buffer;
+      view.offset = view_of(memory).offset;
+      made.back().gradient = with_view(memory, view);
+    }
+  }
+}
+
+bool Recording::fits(const std::vector<Tensor>& arguments) const {
+  for (const GradientPlace& each : gradients_) {
+    const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
+    if (node.grad.defined() != each.before.defined()) return false;
+    if (each.before.defined() && !same_form(node.grad, each.before)) return false;
+  }
+  return has_captured();
+}
+
+bool Recording::has_captured() const {
+  const std::vector<capture::Memory>& memories = replay_.trace().memories;
+  return std::ranges::none_of(outside_, [&](uint32_t each) {
+    const Storage& storage = *memories[each].storage;
+    return !memories[each].constant &&
+           storage.refs.load(std::memory_order_relaxed) == storage.traces.load(std::memory_order_relaxed);
+  });
+}
+
+// --- Numbers.
+
+// Calls f while the nodes hold the gradients that a part finds.
+template <class F> void Recording::with_placeholders(size_t part, const F& f) {
+  struct Exchange {
+    Exchange(std::vector<Placeholder>& with, std::vector<GradientPlace>& at) : all(with), places(at) { swap(); }
+    ~Exchange() { swap(); }
+    void swap() {
+      for (Placeholder& each : all) std::swap(places[each.place].node->grad, each.gradient);
+    }
+    std::vector<Placeholder>& all;
+    std::vector<GradientPlace>& places;
+  };
+  const Exchange exchanged(placeholders_[part], gradients_);
+  f();
+}
+
+// Either all parts advance, or none does.
+bool Recording::renumber() {
+  for (size_t part = 0; part < placeholders_.size(); ++part) {
+    bool same = true;
+    with_placeholders(part, [&] { same = replay_.advance(part); });
+    if (same) continue;
+    for (size_t i = 0; i < part; ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+    return false;
+  }
+  return true;
+}
+
+// --- Memory.
+
+void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
+  for (const ArgumentGroup& each : arguments_) {
+    if (each.memory == capture::kNever) continue;
+    const Tensor& first = arguments[each.first];
+    replay_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
+  }
+}
+
+// A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
+void Recording::bind_gradients(bool drop) {
+  for (GradientPlace& each : gradients_) {
+    if (!each.before.defined()) continue;
+    const Tensor& grad = each.node->grad;
+    const uint32_t memory = each.before.memory;
+    if (replay_.reads(memory) || replay_.writes(memory) || each.after.memory == memory)
+      replay_.bind(memory, *storage_of(grad), view_of(grad).offset - each.before.view.offset);
+    else if (drop)
+      each.node->grad = {};
+  }
+}
+
+void Recording::bind_handout(Handout& handout) {
+  const auto free = std::ranges::find_if(handout.storages, [](const Ref<Storage>& each) {
+    return each->refs.load(std::memory_order_acquire) == 1;
+  });
+  Ref<Storage> storage;
+  if (free != handout.storages.end()) storage = *free;
+  else storage = allocate(*replay_.trace().device, handout.bytes, 0);
+  replay_.bind(handout.memory, *storage, storage->offset);
+  if (free == handout.storages.end()) handout.storages.push_back(std::move(storage));
+  if (handout.storages.size() > kKept) handout.storages.erase(handout.storages.begin());
+}
+
+Tensor Recording::tensor_of(const StepView& view) const {
+  const capture::Replay::Bound& now = replay_.where(view.memory);
+  Ref<Impl> impl(new (local().objects.get()) Impl(*now.storage->device, Ref<Storage>::share(now.storage)));
+  impl->view = view.view;
+  impl->view.buffer = now.storage->buffer;
+  impl->view.offset += now.base;
+  return Tensor(std::move(impl));
+}
+
+void Recording::store_gradients() {
+  for (GradientPlace& each : gradients_) {
+    if (!each.after.defined()) each.node->grad = {};
+    else if (each.after.memory != each.before.memory) each.node->grad = tensor_of(each.after);
+  }
+}
+
+void Recording::raise_versions() {
+  for (const uint32_t each : written_) ++replay_.where(each).storage->version;
+}
+
+void Recording::find_nodes(const std::vector<Tensor>& arguments) {
+  for (GradientPlace& each : gradients_)
+    if (each.argument) each.node = arguments[*each.argument].impl().node;
+}
+
+// An argument's node keeps its gradient.
+void Recording::forget_nodes() {
+  for (GradientPlace& each : gradients_)
+    if (each.argument) each.node = {};
+}
+
+std::optional<StepResults> Recording::replay(const std::vector<Tensor>& arguments) {
+  find_nodes(arguments);
+  if (!renumber()) return std::nullopt;
+  bind_arguments(arguments);
+  bind_gradients(true);
+  for (Handout& each : handouts_) bind_handout(each);
+  replay_.draw();
+  replay_.run();
+  raise_versions();
+  store_gradients();
+  StepResults results{{}, form_};
+  results.tensors.reserve(results_.size());
+  for (const StepView& each : results_) results.tensors.push_back(each.defined() ? tensor_of(each) : each.empty);
+  forget_nodes();
+  return results;
+}
+
+// --- Checks.
+
+std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tensor>& arguments) {
+  find_nodes(arguments);
+  if (!renumber()) return std::nullopt;
+  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+  bind_arguments(arguments);
+  bind_gradients(false);
+  for (Handout& each : handouts_) bind_handout(each);
+  std::vector<capture::Snapshot> before;
+  for (const uint32_t each : written_) before.emplace_back(*replay_.where(each).storage);
+  const GeneratorState drawn = generator_state(Device(replay_.trace().device));
+  replay_.draw();
+  std::vector<uint64_t> digests = replay_.run_with_digests();
+  set_generator_state(Device(replay_.trace().device), drawn);
+  for (const capture::Snapshot& each : before) each.put_back();
+  forget_nodes();
+  return digests;
+}
+
+namespace {
+std::string text_of(const capture::Call& call) {
+  return op_label(call.op.opcode) + " of " + shape_of(call.views[0]).text() + " " + dtype_label(call.views[0].dtype);
+}
+}  // namespace
+
+std::string Recording::difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const {
+  const std::vector<capture::Call>&ours = replay_.trace().calls, &theirs = run.trace.calls;
+  const std::string depends = ". It depends on something other than tensors: pass that as an argument";
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    const std::string where = "call " + std::to_string(i) + " is ";
+    if (i == ours.size())
+      return where + "missing in the recording, and " + text_of(theirs[i]) + " in the function" + depends;
+    if (i == theirs.size()) return where + text_of(ours[i]) + " in the recording, and missing in the function" + depends;
+    if (text_of(ours[i]) != text_of(theirs[i]))
+      return where + text_of(ours[i]) + " in the recording, and " + text_of(theirs[i]) + " in the function" + depends;
+    if (digests[i] && digests[i] != run.digests[i])
+      return where + text_of(ours[i]) + ", whose results differ between a replay and the function" + depends;
+  }
+  return {};
+}
+
+std::string Recording::text() const {
+  const capture::PlanFigures& plan = replay_.figures();
+  std::ostringstream text;
+  text << plan.calls << " calls: " << plan.calls - plan.once - plan.unused << " in each replay, " << plan.once
+       << " that make constants, " << plan.unused << " whose results nothing reads; " << plan.temporaries
+       << " bytes of temporary memory in " << plan.arena;
+  return text.str();
+}
+
+}  // namespace plugrad

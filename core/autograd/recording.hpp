@@ -1,0 +1,73 @@
+// A recording of a compiled step: replays one run of its function.
+#pragma once
+#include <core/autograd/function_run.hpp>
+#include <core/runtime/replay.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plugrad {
+
+// One recording: what replays it.
+class Recording {
+ public:
+  Recording(std::string key, FunctionRun run);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // Whether the gradients are such as the recording met, and the program still has the tensors that the function captured.
+  bool fits(const std::vector<Tensor>& arguments) const;
+  bool has_captured() const;
+  // Returns nothing, with no effect, if an optimiser now does something else.
+  std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
+  // The same without any effect; returns a digest of what each call wrote, see capture::Replay.
+  std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments);
+  // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
+  std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
+
+  const std::string key;
+  const capture::Replay& plan() const { return replay_; }
+  std::string text() const;
+
+ private:
+  // Memory that outlives the step. If the program still holds what the last replay wrote, the next one writes elsewhere.
+  struct Handout {
+    uint32_t memory;
+    uint64_t bytes;
+    std::vector<Ref<Storage>> storages = {};
+  };
+
+  // A gradient that an optimiser finds when it only shows its numbers: of its form, without its elements.
+  struct Placeholder {
+    size_t place;  // in gradients_
+    Tensor gradient;
+  };
+
+  capture::Replay make_replay(capture::Trace trace);
+  void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
+  bool renumber();
+  template <class F> void with_placeholders(size_t part, const F& f);
+  void bind_arguments(const std::vector<Tensor>& arguments);
+  void find_nodes(const std::vector<Tensor>& arguments);
+  void forget_nodes();
+  void bind_gradients(bool drop);
+  void bind_handout(Handout& handout);
+  void store_gradients();
+  void raise_versions();
+  Tensor tensor_of(const StepView& view) const;
+
+  std::vector<ArgumentGroup> arguments_;
+  std::vector<StepView> results_;
+  uint64_t form_;
+  std::vector<GradientPlace> gradients_;
+  std::vector<std::vector<Placeholder>> placeholders_;
+  std::vector<Handout> handouts_;
+  capture::Replay replay_;
+  std::vector<uint32_t> outside_;  // memories of tensors that the function captured
+  std::vector<uint32_t> written_;  // memories from outside that the step writes
+};
+
+}  // namespace plugrad

@@ -1,0 +1,143 @@
+// Records what a function does once, and then does it again without the function: a training step, or a forward pass.
+#pragma once
+#include <plugrad/tensor/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace plugrad {
+
+struct CompileOptions {
+  std::string name = "step";  // for messages
+  // How many recordings it keeps, each for other arguments. With more of them it calls the function, after one warning.
+  size_t entries = 8;
+};
+
+struct CompileFigures {
+  size_t recorded = 0, replayed = 0, called = 0;  // calls that recorded, replayed, and just called the function
+};
+
+// What a function returns: tensors, and a number by which the caller knows what they are. A replay returns the number that
+// the function gave.
+struct StepResults {
+  std::vector<Tensor> tensors;
+  uint64_t form = 0;
+};
+
+// A step of a function of any number of tensors; see compile() for what a function may do.
+class PLUGRAD_API CompiledStep {
+ public:
+  using Function = std::function<StepResults(const std::vector<Tensor>&)>;
+  explicit CompiledStep(CompileOptions options = {});
+  ~CompiledStep();
+  CompiledStep(CompiledStep&&) noexcept;
+  CompiledStep& operator=(CompiledStep&&) noexcept;
+
+  // f(arguments), recorded or replayed. constants: whatever else f depends on, as text; recordings differ by it.
+  StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
+  // Forgets all recordings: for a function that has come to depend on other things.
+  void clear() const;
+  // Lists the recordings with their calls and their memory, and says why other calls were not recorded.
+  std::string explain() const;
+  CompileFigures figures() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+namespace detail {
+
+template <class Result> std::vector<Tensor> to_list(Result&& result) {
+  using Plain = std::remove_cvref_t<Result>;
+  if constexpr (std::is_same_v<Plain, Tensor>) return {std::forward<Result>(result)};
+  else if constexpr (std::is_same_v<Plain, std::vector<Tensor>>) return std::forward<Result>(result);
+  else return std::apply([](auto&&... each) { return std::vector<Tensor>{each...}; }, std::forward<Result>(result));
+}
+
+template <class Result> Result from_list(std::vector<Tensor>&& list) {
+  if constexpr (std::is_same_v<Result, Tensor>) return std::move(list[0]);
+  else if constexpr (std::is_same_v<Result, std::vector<Tensor>>) return std::move(list);
+  else
+    return [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+      return Result{std::move(list[kIndex])...};
+    }(std::make_index_sequence<std::tuple_size_v<Result>>());
+}
+
+}  // namespace detail
+
+// For language bindings with modules of their own: a module changed between training and evaluation, on which the ops of a
+// step depend. module: a number that only this module has.
+PLUGRAD_API void note_training(uint64_t module);
+
+// A function of tensors that returns nothing, a tensor, a std::vector of them, or a std::array, pair or tuple of them.
+template <class F> class Compiled {
+ public:
+  Compiled(F f, CompileOptions options) : f_(std::move(f)), step_(std::move(options)) {}
+
+  template <std::convertible_to<Tensor>... Arguments>
+    requires std::invocable<F&, const std::enable_if_t<sizeof(Arguments) != 0, Tensor>&...>
+  auto operator()(const Arguments&... arguments) {
+    using Result = std::remove_cvref_t<std::invoke_result_t<F&, const std::enable_if_t<sizeof(Arguments) != 0, Tensor>&...>>;
+    const auto f = [this](const std::vector<Tensor>& x) {
+      return StepResults{run<Result>(x, std::index_sequence_for<Arguments...>())};
+    };
+    StepResults results = step_.call({arguments...}, {}, f);
+    if constexpr (!std::is_void_v<Result>) return detail::from_list<Result>(std::move(results.tensors));
+  }
+
+  void clear() { step_.clear(); }
+  std::string explain() const { return step_.explain(); }
+  CompileFigures figures() const { return step_.figures(); }
+
+ private:
+  template <class Result, size_t... kIndex>
+  std::vector<Tensor> run([[maybe_unused]] const std::vector<Tensor>& x, std::index_sequence<kIndex...>) {
+    if constexpr (std::is_void_v<Result>) return f_(x[kIndex]...), std::vector<Tensor>();
+    else return detail::to_list(f_(x[kIndex]...));
+  }
+
+  F f_;
+  CompiledStep step_;
+};
+
+// Returns a function that does what f does, with the same bits, but calls f only the first time: then it records the kernels
+// that run, and later calls replay them, with all temporary memory in one planned block. f may be a forward pass, or a whole
+// training step with backward() and an optimiser's step():
+//
+//   auto step = plugrad::compile([&](const Tensor& x, const Tensor& y) {
+//     optimizer.zero_grad();
+//     Tensor loss = cross_entropy(model(x), y);
+//     loss.backward();
+//     optimizer.step();
+//     return loss;
+//   });
+//
+// A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (NoGrad, Autocast,
+// training modules); for others it records anew. Tensors that f captures, such as parameters, are part of the recording,
+// which follows what they contain. So are the gradients that f reads and stores, the random numbers it draws, and the
+// options and counters of optimisers.
+//
+// Results have no graph: call backward() inside. f must not:
+// - read the elements of a tensor (item, printing), copy data from the host or to another device: Error (invalid);
+// - depend on, or change, other things than tensors: a replay repeats no other effects;
+// - keep tensors that it makes, except gradients: it is then called each time, after one warning.
+// PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with f and throws Error (internal), which
+// names the first call that differs.
+//
+// One thread calls at a time; others wait. If a call of a replay fails, what the calls before it wrote stays written.
+template <class F> Compiled<std::decay_t<F>> compile(F&& f, CompileOptions options = {}) {
+  return Compiled<std::decay_t<F>>(std::forward<F>(f), std::move(options));
+}
+
+}  // namespace plugrad

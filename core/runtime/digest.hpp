@@ -1,0 +1,27 @@
+// Numbers that differ if the elements of two tensors do.
+#pragma once
+#include <core/runtime/storage.hpp>
+#include <plugrad/sdk/abi.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace plugrad::capture {
+
+// A digest of a view's elements, row-major, as bytes. Waits for the device.
+uint64_t digest_of(const plugrad_view& view, Storage& storage);
+// The same of several views.
+uint64_t digest_of(const plugrad_view* const* views, Storage* const* storages, int count);
+
+// What a storage contains, to be put back.
+class Snapshot {
+ public:
+  explicit Snapshot(Storage& storage);
+  void put_back() const;
+
+ private:
+  Storage& storage_;
+  std::vector<char> bytes_;
+};
+
+}  // namespace plugrad::capture

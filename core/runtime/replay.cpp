@@ -1,0 +1,391 @@
+#include <core/runtime/replay.hpp>
+
+#include <core/runtime/digest.hpp>
+#include <core/runtime/dispatch.hpp>
+#include <core/runtime/profiling.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace plugrad::capture {
+namespace {
+constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
+
+uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
+
+uint64_t alignment_of(const DeviceState& device) { return std::max<uint64_t>(device.info.alignment, 64); }
+
+bool is_random(const Call& call) { return op_info(call.op.opcode)->shape == OpShape::random; }
+
+bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
+
+// The lowest place for a block beside those in use at the same time, which are sorted by their offsets.
+uint64_t lowest_gap(const std::vector<const Interval*>& beside, uint64_t bytes) {
+  uint64_t at = 0;
+  for (const Interval* each : beside) {
+    if (each->offset >= at + bytes) break;
+    at = std::max(at, each->offset + each->bytes);
+  }
+  return at;
+}
+}  // namespace
+
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment) {
+  std::vector<Interval*> order;
+  for (Interval& each : blocks) {
+    each.bytes = rounded(each.bytes, alignment);
+    order.push_back(&each);
+  }
+  std::ranges::stable_sort(order, std::greater(), [](const Interval* each) { return each->bytes; });
+  std::vector<const Interval*> placed, beside;  // placed: by offset
+  uint64_t size = 0;
+  for (Interval* each : order) {
+    beside.clear();
+    std::ranges::copy_if(placed, std::back_inserter(beside), [&](const Interval* other) { return overlap(*each, *other); });
+    each->offset = lowest_gap(beside, each->bytes);
+    size = std::max(size, each->offset + each->bytes);
+    placed.insert(std::ranges::upper_bound(placed, each->offset, {}, &Interval::offset), each);
+  }
+  return size;
+}
+
+Replay::Replay(Trace trace, std::span<const uint32_t> bound) : trace_(std::move(trace)) {
+  figures_.calls = trace_.calls.size();
+  followers_.resize(trace_.memories.size());
+  bound_.resize(trace_.memories.size());
+  find_roles(bound);
+  find_constants();
+  const std::vector<bool> used = find_used();
+  make_items(used);
+  place_temporaries(used);
+  bind_outside();
+  run_items(once_);
+}
+
+void Replay::find_roles(std::span<const uint32_t> bound) {
+  roles_.resize(trace_.memories.size());
+  for (const uint32_t each : bound) roles_[each] |= kBound;
+  for (const Call& call : trace_.calls) {
+    for (size_t i = 0; i < call.views.size(); ++i) {
+      if (call.memories[i] == kNever) continue;
+      if (call.writes(i)) roles_[call.memories[i]] |= kWritten;
+      if (!call.writes(i) || is_in_out(call.op.opcode, static_cast<int>(i))) roles_[call.memories[i]] |= kRead;
+    }
+  }
+}
+
+// A constant is made by one call, of numbers and constants alone, and stays as it is.
+void Replay::find_constants() {
+  std::vector<uint32_t> writes(trace_.memories.size());
+  for (const Call& call : trace_.calls)
+    for (size_t i = 0; i < call.views.size(); ++i)
+      if (call.writes(i)) ++writes[call.memories[i]];
+  std::vector<bool> renumbered(trace_.calls.size());
+  for (const RecordedPart& each : trace_.parts)
+    std::fill(renumbered.begin() + each.first, renumbered.begin() + each.last, true);
+  for (size_t at = 0; at < trace_.calls.size(); ++at) {
+    const Call& call = trace_.calls[at];
+    bool constant = !is_random(call) && !renumbered[at] && call.workspace == kNever;
+    for (size_t i = 0; i < call.views.size() && constant; ++i) {
+      const uint32_t memory = call.memories[i];
+      if (memory == kNever) continue;
+      const Memory& m = trace_.memories[memory];
+      if (!call.writes(i)) constant = roles_[memory] & kConstant;
+      else constant = writes[memory] == 1 && !m.is_older() && !m.outlives() && m.bytes <= kLargestConstant;
+    }
+    for (size_t i = 0; i < call.op.outputs && constant; ++i) roles_[call.memories[i]] |= kConstant;
+  }
+}
+
+// Whether it is no loss if the call does not run: it cannot fail on what its operands contain.
+bool Replay::may_vanish(const Call& call) const {
+  return op_info(call.op.opcode)->shape != OpShape::indexing;
+}
+
+// A call is used if something reads what it writes, or its memory outlives the step.
+std::vector<bool> Replay::find_used() const {
+  std::vector<bool> used(trace_.calls.size()), needed(trace_.memories.size());
+  for (size_t at = trace_.calls.size(); at-- > 0;) {
+    const Call& call = trace_.calls[at];
+    used[at] = !may_vanish(call);
+    for (size_t i = 0; i < call.op.outputs; ++i) {
+      const Memory& m = trace_.memories[call.memories[i]];
+      used[at] = used[at] || needed[call.memories[i]] || m.is_older() || m.outlives() || roles_[call.memories[i]] & kBound;
+    }
+    if (!used[at]) continue;
+    for (const uint32_t memory : call.memories)
+      if (memory != kNever) needed[memory] = true;
+  }
+  return used;
+}
+
+void Replay::make_items(const std::vector<bool>& used) {
+  size_t operands = 0;
+  for (const Call& call : trace_.calls) operands += call.views.size();
+  views_.reserve(operands);
+  pointers_.reserve(operands);
+  storages_.reserve(operands);
+  operands_of_call_.assign(trace_.calls.size(), kNever);
+  SharedViews shared;
+  for (uint32_t at = 0; at < trace_.calls.size(); ++at) {
+    const Call& call = trace_.calls[at];
+    const bool constant = roles_[call.memories[0]] & kConstant;
+    if (!used[at]) ++figures_.unused;
+    else if (constant) ++figures_.once;
+    if (used[at]) add_item(at, constant ? once_ : items_, shared);
+    if (used[at] && is_random(call)) draws_.push_back(at);
+  }
+  for (std::vector<Item>* items : {&once_, &items_})  // they no longer move
+    for (Item& item : *items) connect(item);
+}
+
+// Operands with equal views of one memory share one object: a replay that reads less is faster.
+plugrad_view* Replay::view_for(const Call& call, size_t operand, SharedViews& shared) {
+  const plugrad_view& v = call.views[operand];
+  const uint32_t memory = call.memories[operand];
+  if (memory == kNever) return &views_.emplace_back(v);
+  std::string key;
+  const auto add = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  add(memory);
+  add(v.offset);
+  add(v.dtype);
+  add(v.layout);
+  for (int i = 0; i < v.rank; ++i) {
+    add(v.shape[i]);
+    add(v.strides[i]);
+  }
+  plugrad_view*& made = shared[key];
+  if (made) return made;
+  made = &views_.emplace_back(v);
+  followers_[memory].views.push_back({made, v.offset - trace_.memories[memory].base});
+  return made;
+}
+
+void Replay::add_item(uint32_t at, std::vector<Item>& items, SharedViews& shared) {
+  const Call& call = trace_.calls[at];
+  Item item{call.kernel, call.op, static_cast<uint32_t>(pointers_.size()), at, 0};
+  operands_of_call_[at] = item.first;
+  for (size_t i = 0; i < call.views.size(); ++i) {
+    pointers_.push_back(view_for(call, i, shared));
+    storages_.push_back(nullptr);
+    // What memory has before the step does not matter where a call fills all of it.
+    const plugrad_view& v = call.views[i];
+    if (!call.writes(i) || trace_.memories[call.memories[i]].is_older() || v.layout & PLUGRAD_STRIDED) continue;
+    const bool whole = static_cast<uint64_t>(v.count) * dtype_size(v.dtype) >= trace_.memories[call.memories[i]].bytes;
+    if (whole && !is_in_out(call.op.opcode, static_cast<int>(i))) item.overwrites |= 1u << i;
+  }
+  items.push_back(item);
+}
+
+// Sets an item's pointers.
+void Replay::connect(Item& item) {
+  const Call& call = trace_.calls[item.call];
+  item.op.views = pointers_.data() + item.first;
+  item.op.attributes = call.attributes.empty() ? nullptr : call.attributes.data();
+  for (uint32_t i = 0; i < call.views.size(); ++i)
+    if (call.memories[i] != kNever) followers_[call.memories[i]].storages.push_back(&storages_[item.first + i]);
+  if (call.workspace != kNever) followers_[call.workspace].workspaces.push_back(&item.op);
+}
+
+// Temporary memory: what the step allocates and releases, and a call uses.
+void Replay::place_temporaries(const std::vector<bool>& used) {
+  std::vector<Interval> blocks, constants;
+  std::vector<uint32_t> temporary, constant;
+  std::vector<uint32_t> first(trace_.memories.size(), kNever), last(trace_.memories.size(), 0);
+  for (uint32_t at = 0; at < trace_.calls.size(); ++at) {
+    if (!used[at]) continue;
+    const Call& call = trace_.calls[at];
+    const auto use = [&](uint32_t memory) {
+      if (memory == kNever) return;
+      first[memory] = std::min(first[memory], at);
+      last[memory] = at;
+    };
+    for (const uint32_t memory : call.memories) use(memory);
+    use(call.workspace);
+  }
+  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
+    const Memory& m = trace_.memories[memory];
+    if (first[memory] == kNever || m.is_older() || m.outlives() || roles_[memory] & kBound) continue;
+    if (roles_[memory] & kConstant) {
+      constants.push_back({m.bytes, 0, 0});
+      constant.push_back(memory);
+    } else {
+      blocks.push_back({m.bytes, first[memory], last[memory]});
+      temporary.push_back(memory);
+      figures_.temporaries += m.bytes;
+    }
+  }
+  DeviceState& device = *trace_.device;
+  const auto give = [&](Ref<Storage>& whole, std::vector<Interval>& intervals, const std::vector<uint32_t>& memories) {
+    const uint64_t size = place(intervals, alignment_of(device));
+    if (size) whole = allocate(device, size, 0);
+    for (size_t i = 0; i < memories.size(); ++i) bind(memories[i], *whole, whole->offset + intervals[i].offset);
+    return size;
+  };
+  figures_.arena = give(arena_, blocks, temporary);
+  give(constants_, constants, constant);
+}
+
+void Replay::bind_outside() {
+  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
+    const Memory& m = trace_.memories[memory];
+    if (m.storage && !(roles_[memory] & kBound)) bind(memory, *m.storage, m.base);
+  }
+}
+
+void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
+  Bound& last = bound_[memory];
+  if (last.storage == &storage && last.buffer == storage.buffer && last.base == base) return;
+  last = {&storage, storage.buffer, base};
+  const Followers& all = followers_[memory];
+  for (const FollowingView& each : all.views) {
+    each.view->buffer = storage.buffer;
+    each.view->offset = base + each.offset;
+  }
+  for (Storage** each : all.storages) *each = &storage;
+  for (plugrad_op* each : all.workspaces) {
+    each->workspace = storage.buffer;
+    each->workspace_offset = base;
+  }
+}
+
+// --- Numbers.
+
+void Replay::draw() {
+  if (!trace_.draws) return;
+  DeviceState& device = *trace_.device;
+  const uint64_t first = device.offset.fetch_add(trace_.draws), seed = device.seed;
+  for (const uint32_t call : draws_) {
+    const size_t inputs = trace_.calls[call].op.outputs;
+    plugrad_view* const* const views = pointers_.data() + operands_of_call_[call] + inputs;
+    views[0]->offset = seed;
+    views[1]->offset = first + (trace_.calls[call].views[inputs + 1].offset - trace_.first_draw);
+  }
+}
+
+namespace {
+// Shows the numbers of calls that do not run.
+class Renumbering final : public Recorder {
+ public:
+  using Show = std::function<bool(const plugrad_op&)>;
+  explicit Renumbering(Show show) : show_(std::move(show)) {}
+  bool intercepts(const plugrad_op& op) override {
+    equal = equal && show_(op);
+    return true;
+  }
+  void ran(DeviceState&, const plugrad_kernel*, const plugrad_op&, Storage* const*, Storage*) override {}
+  void began(Storage&, uint64_t) override {}
+  void fail(const std::string&) override { equal = false; }
+  void run_part(Part part) override { part.repeat(); }
+  bool keeps_upload(Storage&) override { return false; }
+  Magazine<Storage>* magazine(uint32_t) override { return nullptr; }
+  bool equal = true;
+
+ private:
+  Show show_;
+};
+
+bool same_form(const Call& call, const plugrad_op& op) {
+  if (call.op.opcode != op.opcode || call.op.outputs != op.outputs || call.op.inputs != op.inputs) return false;
+  const size_t bytes = op.attributes ? *static_cast<const uint32_t*>(op.attributes) : 0;
+  for (size_t i = 0; i < call.views.size(); ++i)
+    if (call.views[i].dtype != op.views[i]->dtype || call.views[i].count != op.views[i]->count ||
+        call.views[i].layout != op.views[i]->layout)
+      return false;
+  return call.attributes.size() == bytes;
+}
+}  // namespace
+
+bool Replay::advance(size_t part) {
+  RecordedPart& recorded = trace_.parts[part];
+  const uint64_t numbers = recorded.part.advance();
+  if (numbers == recorded.numbers) return true;
+  recorded.numbers = numbers;
+  if (renumber(recorded)) return true;
+  recorded.part.undo();
+  return false;
+}
+
+bool Replay::renumber(const RecordedPart& recorded) {
+  uint32_t at = recorded.first;
+  Renumbering shown([&](const plugrad_op& op) {
+    if (at == recorded.last || !same_form(trace_.calls[at], op)) return false;
+    Call& call = trace_.calls[at];
+    if (op.attributes) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
+    for (size_t i = 0; i < call.views.size(); ++i) {
+      if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;
+      call.views[i].offset = op.views[i]->offset;
+      if (operands_of_call_[at] != kNever) pointers_[operands_of_call_[at] + i]->offset = op.views[i]->offset;
+    }
+    ++at;
+    return true;
+  });
+  recorded.part.repeat();
+  return shown.equal && at == recorded.last;
+}
+
+// --- Running.
+
+void Replay::throw_failed(const Item& item, plugrad_status status) const {
+  throw_status(status, op_label(item.op.opcode) + " on " + trace_.device->name + ", call " + std::to_string(item.call) +
+                           " of a compiled step",
+               take_report());
+}
+
+plugrad_status Replay::submit(Item& item) {
+  DeviceState& device = *trace_.device;
+  Storage* const* const storages = storages_.data() + item.first;
+  const streams::Uses uses{{storages, item.op.outputs}, {storages + item.op.outputs, item.op.inputs}, item.overwrites};
+  return streams::submit(*device.compute, op_name(item.op.opcode), uses, [&](uint64_t number) {
+    item.op.number = number;
+    return contained(item.kernel->run, item.kernel, device.compute->handle, &item.op);
+  });
+}
+
+void Replay::run_items(std::span<Item> items) {
+  DeviceState& device = *trace_.device;
+  device.require_open();
+  if (profiling::is_on()) [[unlikely]] return run_observed(items);
+  if (device.compute) {
+    for (Item& item : items)
+      if (const plugrad_status status = submit(item)) throw_failed(item, status);
+  } else {
+    for (const Item& item : items)
+      if (const plugrad_status status = contained(item.kernel->run, item.kernel, nullptr, &item.op)) [[unlikely]]
+        throw_failed(item, status);
+  }
+  local().count_kernels(device.ordinal, items.size());
+}
+
+void Replay::run_observed(std::span<Item> items) {
+  DeviceState& device = *trace_.device;
+  for (Item& item : items) {
+    const char* const outer = std::exchange(local().gradient_of, trace_.calls[item.call].gradient_of);
+    const OpCall call{item.op.opcode, item.op.outputs, item.op.inputs, item.op.views, storages_.data() + item.first,
+                      item.op.attributes};
+    plugrad_status status = PLUGRAD_OK;
+    {
+      profiling::Scope scope(device, call);
+      status = device.compute ? submit(item) : contained(item.kernel->run, item.kernel, nullptr, &item.op);
+      scope.complete(device.compute);
+    }
+    local().gradient_of = outer;
+    if (status) throw_failed(item, status);
+  }
+  local().count_kernels(device.ordinal, items.size());
+}
+
+void Replay::run() { run_items(items_); }
+
+std::vector<uint64_t> Replay::run_with_digests() {
+  std::vector<uint64_t> digests(trace_.calls.size());
+  for (Item& item : items_) {
+    std::span<Item> one(&item, 1);
+    run_items(one);
+    digests[item.call] = digest_of(item.op.views, storages_.data() + item.first, item.op.outputs);
+  }
+  return digests;
+}
+
+}  // namespace plugrad::capture

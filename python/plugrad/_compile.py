@@ -1,0 +1,163 @@
+"""Functions that are recorded once and then replayed: training steps and forward passes."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, overload
+
+from . import _plugrad
+from ._plugrad import Tensor
+
+# Values that say all about themselves. Other objects, such as modules, are told apart by their identity.
+_PLAIN = bool, int, float, complex, str, bytes, type(None), type(...), _plugrad.DType, _plugrad.Device
+_ANYTHING_ELSE = 64  # objects that a function keeps, so that no other object gets their identity
+
+
+class CompileFigures(NamedTuple):
+    """The calls that recorded, replayed, and just called the function."""
+
+    recorded: int
+    replayed: int
+    called: int
+
+
+class _Place(NamedTuple):
+    """A tensor's place in nested lists, tuples and dicts."""
+
+    at: int
+
+
+def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]) -> Any:
+    """Moves the tensors in nested lists, tuples and dicts to a list. others: what to put in place of all other values."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return _Place(len(tensors) - 1)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_taken_apart(each, tensors, others) for each in value))
+    if isinstance(value, list | tuple):
+        return type(value)(_taken_apart(each, tensors, others) for each in value)
+    if isinstance(value, dict):
+        return {key: _taken_apart(each, tensors, others) for key, each in value.items()}
+    return others(value)
+
+
+def _put_together(form: Any, tensors: Any) -> Any:
+    if isinstance(form, _Place):
+        return tensors[form.at]
+    if isinstance(form, tuple) and hasattr(form, "_fields"):
+        return type(form)(*(_put_together(each, tensors) for each in form))
+    if isinstance(form, list | tuple):
+        return type(form)(_put_together(each, tensors) for each in form)
+    if isinstance(form, dict):
+        return {key: _put_together(each, tensors) for key, each in form.items()}
+    return form
+
+
+class Compiled:
+    """A function that `compile` returned."""
+
+    def __init__(self, function: Callable[..., Any], name: str, entries: int, step: Any = None) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._name = function, name
+        self._step = step or _plugrad._CompiledStep(name, entries)
+        self._forms: list[Any] = []         # of results
+        self._objects: dict[int, Any] = {}  # those in keys
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        tensors: list[Tensor] = []
+        form = _taken_apart((arguments, named), tensors, self._known)
+
+        def run(*given: Tensor) -> tuple[list[Tensor], int]:
+            positional, keywords = _put_together(form, given)
+            made: list[Tensor] = []
+            results = _taken_apart(self._function(*positional, **keywords), made, self._result)
+            if results not in self._forms:
+                self._forms.append(results)
+            return made, self._forms.index(results)
+
+        results, number = self._step.call(tensors, self._text(form), run)
+        return _put_together(self._forms[number], results)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _known(self, value: Any) -> Any:
+        if not isinstance(value, (*_PLAIN, slice)):
+            if type(value).__module__.split(".")[0] in ("numpy", "torch"):
+                raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__module__}."
+                                 f"{type(value).__name__}: pass a Tensor, or a number of Python")
+            if len(self._objects) >= _ANYTHING_ELSE and id(value) not in self._objects:
+                self.clear()
+            self._objects[id(value)] = value
+        return value
+
+    def _result(self, value: Any) -> Any:
+        if value is not None:
+            raise ValueError(f"[compile] '{self._name}' returns a {type(value).__name__}: return tensors, None, and lists, "
+                             "tuples and dicts of them, since a replay computes nothing else")
+        return value
+
+    def _text(self, value: Any) -> str:
+        """What a call depends on besides tensors, as text."""
+        if isinstance(value, _Place):
+            return "T"
+        if isinstance(value, list | tuple):
+            return f"{type(value).__name__}({','.join(map(self._text, value))})"
+        if isinstance(value, dict):
+            return f"{{{','.join(f'{key!r}:{self._text(each)}' for key, each in value.items())}}}"
+        if isinstance(value, (*_PLAIN, slice)):
+            return f"{type(value).__name__} {value!r}"
+        return f"{type(value).__qualname__} at {id(value)}"
+
+    def clear(self) -> None:
+        """Forgets all recordings: for a function that has come to depend on other things."""
+        self._step.clear()
+        self._objects.clear()
+
+    def explain(self) -> str:
+        """Lists the recordings with their calls and their memory, and says why other calls were not recorded."""
+        return str(self._step.explain())
+
+    def figures(self) -> CompileFigures:
+        """How many calls recorded, replayed, and just called the function."""
+        return CompileFigures(*self._step.figures())
+
+
+@overload
+def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 8) -> Compiled: ...  # noqa: A001
+@overload
+def compile(function: None = None, *, name: str | None = None,  # noqa: A001
+            entries: int = 8) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(function: Callable[..., Any] | None = None, *, name: str | None = None,  # noqa: A001
+            entries: int = 8) -> Any:
+    """Returns a function that does what `function` does, with the same bits, but calls it only the first time: then it
+    records the kernels that run, and later calls replay them, without Python and with all temporary memory in one planned
+    block. The function may be a forward pass, or a whole training step:
+
+    >>> @plugrad.compile
+    ... def step(x, y):
+    ...     optimizer.zero_grad()
+    ...     loss = plugrad.cross_entropy(model(x), y)
+    ...     loss.backward()
+    ...     optimizer.step()
+    ...     return loss
+
+    A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
+    training modules) and the same other values: numbers and text by value, other objects by identity. For others it records
+    anew, up to `entries` times; beyond that the function is called, after one warning. Tensors may lie in lists, tuples and
+    dicts, also in results.
+
+    Tensors that the function refers to, such as parameters, are part of the recording, which follows what they contain. So
+    are the gradients that it reads and stores, the random numbers it draws, and the options and counters of optimisers.
+
+    Results have no graph: call backward() inside. The function must not:
+
+    - read the elements of a tensor (item, print, numpy), copy data from the host or to another device: ValueError;
+    - depend on, or change, other things than tensors: a replay repeats no other effects;
+    - keep tensors that it makes, except gradients: it is then called each time, after one warning.
+
+    PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError,
+    which names the first call that differs.
+    """
+    if function is None:
+        return functools.partial(compile, name=name, entries=entries)
+    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries)

@@ -1,0 +1,196 @@
+"""Functions that are recorded once and then replayed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import plugrad
+from plugrad import Tensor, nn, optim
+
+
+def points(n, seed):
+    plugrad.manual_seed(seed)
+    return plugrad.rand((n, 2))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.body = nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(0.25), nn.Linear(16, 3))
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def train(compiled, make):
+    plugrad.manual_seed(0)
+    net = Net()
+    optimizer = make(net.parameters())
+    schedule = optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = plugrad.cross_entropy(net(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    run = plugrad.compile(step) if compiled else step
+    losses = []
+    for i in range(8):
+        losses.append(run(points(6, i), plugrad.tensor([0, 1, 2, 0, 1, 2])).item())
+        schedule.step()
+    state = [value.numpy() for value in net.state_dict().values()]
+    return losses, state, run
+
+
+@pytest.mark.parametrize("make", [lambda p: optim.SGD(p, 0.1, momentum=0.9), lambda p: optim.AdamW(p, 0.05),
+                                  lambda p: optim.RMSprop(p, 0.05)])
+def test_a_training_step_has_the_same_bits(make):
+    expected, state, _ = train(False, make)
+    losses, compiled_state, step = train(True, make)
+    assert losses == expected
+    for ours, theirs in zip(compiled_state, state, strict=True):
+        assert np.array_equal(ours, theirs)
+    assert step.figures().replayed >= 4
+
+
+def test_a_function_is_called_once():
+    calls = []
+
+    @plugrad.compile
+    def double(x):
+        """Doubles x."""
+        calls.append(1)
+        return x * 2
+
+    for i in range(4):
+        assert double(plugrad.tensor([float(i)])).item() == 2 * i
+    assert len(calls) == 1
+    assert double.__name__ == "double" and double.__doc__ == "Doubles x."
+    assert double.figures() == (1, 3, 0)
+    assert "'double': 1 calls recorded, 3 replayed" in double.explain()
+
+
+def test_tensors_that_track_by_default_are_arguments():
+    calls = []
+
+    @plugrad.compile
+    def square(x):
+        calls.append(1)
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    for i in range(1, 5):
+        x = Tensor([float(i), 2.0])  # tracks its gradient
+        assert square(x).item() == i * i + 4
+        assert x.grad.tolist() == [2.0 * i, 4.0]
+    assert len(calls) == 1
+
+
+def test_arguments_and_results_nest():
+    @plugrad.compile(name="nested")
+    def f(batch, *, scale):
+        return {"sum": batch["x"] + batch["y"][0], "all": [batch["x"] * scale, None], "pair": (batch["y"][0],)}
+
+    x, y = plugrad.tensor([1.0, 2.0]), plugrad.tensor([3.0, 4.0])
+    for _ in range(3):
+        made = f({"x": x, "y": [y]}, scale=3)
+        assert made["sum"].tolist() == [4.0, 6.0]
+        assert made["all"][0].tolist() == [3.0, 6.0] and made["all"][1] is None
+        assert made["pair"][0].tolist() == [3.0, 4.0]
+    assert f.figures().replayed == 2
+
+
+def test_numbers_are_part_of_the_recording():
+    @plugrad.compile
+    def f(x, scale, flag=False):
+        return x * scale if flag else x + scale
+
+    x = plugrad.tensor([2.0])
+    for _ in range(2):
+        assert f(x, 3).item() == 5
+        assert f(x, 3.0).item() == 5
+        assert f(x, 4).item() == 6
+        assert f(x, 4, flag=True).item() == 8
+    assert f.figures() == (4, 4, 0)
+
+
+def test_methods_and_modules_are_told_apart():
+    class Scaled:
+        def __init__(self, scale):
+            self.weight = plugrad.tensor([scale])
+
+        @plugrad.compile
+        def __call__(self, x):
+            return x * self.weight
+
+    one, two = Scaled(1.0), Scaled(2.0)
+    x = plugrad.tensor([3.0])
+    for _ in range(3):
+        assert one(x).item() == 3 and two(x).item() == 6
+
+    drop = nn.Dropout(0.5)
+
+    @plugrad.compile
+    def apply(module, x):
+        return module(x)
+
+    ones = plugrad.ones((100,))
+    for _ in range(2):
+        assert apply(drop.train(), ones).tolist() != ones.tolist()
+        assert apply(drop.eval(), ones).tolist() == ones.tolist()
+
+
+def test_what_a_replay_cannot_do_is_refused():
+    x = plugrad.tensor([1.0])
+    with pytest.raises(ValueError, match="reads the elements of a tensor"):
+        plugrad.compile(lambda v: v * v.item())(x)
+    with pytest.raises(ValueError, match="copies data of the host"):
+        plugrad.compile(lambda v: v + plugrad.tensor([1.0]))(x)
+    with pytest.raises(ValueError, match="numpy.ndarray: pass a Tensor"):
+        plugrad.compile(lambda v: v, name="f")(np.ones(2))
+    with pytest.raises(ValueError, match="returns a float"):
+        plugrad.compile(lambda v: 1.0)(x)
+    with pytest.raises(ValueError, match="graph"):
+        plugrad.compile(lambda v: v)(Tensor([1.0]) * 2)
+    with pytest.raises(ValueError, match="option of an optimiser"):
+        weight = nn.Parameter([1.0])
+        optimizer = optim.SGD([weight], 0.1)
+        plugrad.compile(lambda: optimizer.param_groups[0].__setitem__("lr", 0.2))()
+
+
+def test_an_exception_of_the_function_passes():
+    @plugrad.compile
+    def f(x):
+        raise KeyError("mine")
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            f(plugrad.tensor([1.0]))
+    assert (plugrad.tensor([1.0]) + 1).item() == 2
+
+
+@pytest.mark.parametrize("value", ["off", "check", "sometimes"])
+def test_the_environment_is_asked(value):
+    program = """
+import plugrad
+calls = []
+@plugrad.compile
+def f(x):
+    calls.append(1)
+    return x * 2
+try:
+    for i in range(40):
+        assert f(plugrad.tensor([float(i)])).item() == 2 * i
+    print(len(calls))
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                          env={"PLUGRAD_CAPTURE": value})
+    expected = {"off": "40", "check": "3", "sometimes": "PLUGRAD_CAPTURE='sometimes': on, check or off expected"}
+    assert done.stdout.strip() == expected[value]

@@ -1,0 +1,65 @@
+// PLUGRAD_CAPTURE=check: every 16th replay is compared with the function.
+#include <tests/capture/twins.hpp>
+
+#include <cstdlib>
+
+namespace plugrad::test {
+namespace {
+
+struct Checking : ::testing::Test {
+  static void SetUpTestSuite() { setenv("PLUGRAD_CAPTURE", "check", 1); }
+};
+
+TEST_F(Checking, FindsNoDifferenceInATrainingStep) {
+  const auto run = [](bool compiled) {
+    Net net(1);
+    nn::AdamW optimizer(net.parameters, 0.01);
+    Twin step(compiled, [&](const Tensor& x) {
+      optimizer.zero_grad();
+      Tensor loss = mean(dropout(net(x), 0.5, true));
+      loss.backward();
+      optimizer.step();
+      return loss;
+    });
+    Tensors all;
+    for (uint64_t i = 0; i < 60; ++i) all.push_back(step(points(6, i)).detach());
+    EXPECT_EQ(optimizer.steps(), 60);
+    all.insert(all.end(), net.parameters.begin(), net.parameters.end());
+    return all;
+  };
+  EXPECT_TRUE(same_bytes(run(true), run(false)));
+}
+
+TEST_F(Checking, NamesTheCallThatDiffers) {
+  double scale = 2;
+  bool more = false;
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = tanh(x) * scale;
+    return more ? exp(y) : y + 1;
+  };
+  const Tensor x = ones({3});
+  const auto run = [&](auto& step) {
+    for (int i = 0; i < 40; ++i) step(x);
+  };
+  auto first = compile(f, {.name = "first"});
+  run(first);
+  scale = 3;
+  EXPECT_TRUE(throws(Code::internal, {"'first'", "call 1 is mul of (3,) f32", "results differ"}, [&] { run(first); }));
+  auto second = compile(f);
+  run(second);
+  more = true;
+  EXPECT_TRUE(throws(Code::internal, {"call 2 is add of (3,) f32", "and exp of (3,) f32"}, [&] { run(second); }));
+}
+
+TEST_F(Checking, WritesOnce) {
+  Tensor count = zeros({1});
+  auto step = compile([&] {
+    const NoGrad unrecorded;
+    count.add_(ones({1}));
+  });
+  for (int i = 0; i < 50; ++i) step();
+  EXPECT_EQ(count.item<float>(), 50);
+}
+
+}  // namespace
+}  // namespace plugrad::test

@@ -1,0 +1,103 @@
+// What a replay cannot do: it is refused, or the function is called.
+#include <tests/capture/twins.hpp>
+
+#include <stdexcept>
+
+namespace plugrad::test {
+namespace {
+
+TEST(Compile, RefusesToReadElements) {
+  const Tensor x = f32({1});
+  auto reads = compile([](const Tensor& v) { return v.item<float>() < 2 ? v + 1 : v * 0; });
+  auto copies = compile([](const Tensor& v) { return v + f32({1}); });
+  auto seeds = compile([](const Tensor& v) { return manual_seed(1), v + rand({1}); });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(throws(Code::invalid, {"[compile]", "item", "return the tensor"}, [&] { reads(x); }));
+    EXPECT_TRUE(throws(Code::invalid, {"[compile]", "data of the host", "argument"}, [&] { copies(x); }));
+    EXPECT_TRUE(throws(Code::invalid, {"[compile]", "manual_seed"}, [&] { seeds(x); }));
+  }
+  EXPECT_TRUE(close(elements(x + 1), {2}, 0)) << "eager ops go on";
+}
+
+TEST(Compile, RefusesToChangeOptions) {
+  Tensor w = ones({2}).requires_grad_();
+  nn::SGD optimizer({w}, 0.1);
+  auto step = compile([&] { optimizer.set_rate(0.2); });
+  EXPECT_TRUE(throws(Code::invalid, {"[compile]", "option", "outside"}, [&] { step(); }));
+  EXPECT_EQ(optimizer.rate(), 0.1);
+}
+
+TEST(Compile, CallsAFunctionThatKeepsTensors) {
+  const Warnings warnings;
+  Tensor state = f32({1});
+  int calls = 0;
+  auto step = compile(
+      [&](const Tensor& x) {
+        ++calls;
+        state = state * 2 + x;
+        return state + 1;
+      },
+      {.name = "memory"});
+  for (int i = 0; i < 8; ++i) step(f32({1}));
+  EXPECT_EQ(calls, 8);
+  EXPECT_EQ(state.item<float>(), 511);
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  const std::string wanted = "'memory' runs op by op: it keeps a tensor of (1,) f32";
+  EXPECT_NE(warnings.lines[0].find(wanted), std::string::npos) << warnings.lines[0];
+  EXPECT_NE(step.explain().find("it keeps"), std::string::npos);
+}
+
+TEST(Compile, CallsAFunctionThatKeepsAnArgument) {
+  const Warnings warnings;
+  Tensor last;
+  int calls = 0;
+  auto step = compile([&](const Tensor& x) {
+    ++calls;
+    last = x;
+    return x + 1;
+  });
+  for (int i = 0; i < 6; ++i) {
+    step(one(i));
+    EXPECT_EQ(last.item<float>(), i);
+  }
+  EXPECT_EQ(calls, 6);
+  EXPECT_EQ(warnings.lines.size(), 1u);
+}
+
+TEST(Compile, KeepsALimitedNumberOfRecordings) {
+  const Warnings warnings;
+  int calls = 0;
+  auto step = compile([&](const Tensor& x) { return ++calls, x + 1; }, {.entries = 2});
+  for (int round = 0; round < 3; ++round)
+    for (int64_t n = 1; n < 5; ++n) EXPECT_TRUE(same_bytes({step(counting({n}))}, {counting({n}) + 1}));
+  EXPECT_EQ(calls, 2 + 3 * 2);
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(warnings.lines[0].find("entries"), std::string::npos);
+  step.clear();
+  step(counting({3}));
+  step(counting({3}));
+  EXPECT_EQ(step.figures().replayed, 3 * 2u - 2 + 1);
+}
+
+TEST(Compile, ForgetsARecordingThatFails) {
+  bool fail = true;
+  auto step = compile([&](const Tensor& x) {
+    const Tensor y = x * 2;
+    if (fail) throw std::runtime_error("on purpose");
+    return y + 1;
+  });
+  EXPECT_THROW(step(f32({1})), std::runtime_error);
+  fail = false;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(one(i)).item<float>(), 2 * i + 1);
+  EXPECT_EQ(step.figures().replayed, 2u);
+}
+
+TEST(Compile, ReportsBadIndicesInReplays) {
+  auto step = compile([](const Tensor& x, const Tensor& index) { return gather(x, 0, index); });
+  const Tensor x = counting({4});
+  EXPECT_TRUE(same_bytes({step(x, i64({3, 1}))}, {gather(x, 0, i64({3, 1}))}));
+  EXPECT_TRUE(thrown([&] { elements(step(x, i64({1, 4}))); }).any);
+}
+
+}  // namespace
+}  // namespace plugrad::test
