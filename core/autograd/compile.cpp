@@ -143,6 +143,7 @@ struct CompiledStep::State {
   std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
 
   uint64_t changes = capture::changes;
+  const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
   uint64_t replays = 0;
   bool warned = false;
 };
@@ -173,6 +174,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
 }
 
 StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, const Function& f) {
+  arena->storage = {};  // the function's own run needs as much
   FunctionRun run = observe(arguments, f, false);
   ++figures.recorded;
   StepResults results = run.results;
@@ -183,7 +185,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
     return results;
   }
   flaws.erase(key);
-  if (run.trace.device) recordings.push_back(std::make_unique<Recording>(std::move(key), std::move(run)));
+  if (run.trace.device) recordings.push_back(std::make_unique<Recording>(std::move(key), std::move(run), arena));
   return results;
 }
 

@@ -9,8 +9,6 @@
 
 namespace plugrad {
 namespace {
-constexpr size_t kKept = 2;  // results that alternate: a program drops the last one after it got the next
-
 // Whether a tensor has the form of a view of the step.
 bool same_form(const Tensor& x, const StepView& recorded) {
   const plugrad_view &a = view_of(x), &b = recorded.view;
@@ -21,11 +19,11 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 }
 }  // namespace
 
-Recording::Recording(std::string with_key, FunctionRun run)
+Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), results_(std::move(run.returned)),
-      form_(run.results.form), gradients_(std::move(run.gradients)), replay_(make_replay(std::move(run.trace))) {
+      form_(run.results.form), gradients_(std::move(run.gradients)), replay_(make_replay(std::move(run.trace), std::move(arena))) {
   make_placeholders(run.found);
-  forget_nodes();
+  release();
   const std::vector<capture::Memory>& memories = replay_.trace().memories;
   for (uint32_t memory = 0; memory < memories.size(); ++memory) {
     if (!memories[memory].is_older()) continue;
@@ -40,7 +38,7 @@ Recording::~Recording() {
 }
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
-capture::Replay Recording::make_replay(capture::Trace trace) {
+capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena) {
   std::vector<uint32_t> bound;
   const auto add = [&](uint32_t memory) {
     if (memory != capture::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
@@ -52,12 +50,9 @@ capture::Replay Recording::make_replay(capture::Trace trace) {
     if (each.defined() && !trace.memories[each.memory].is_older()) add(each.memory);
   for (const GradientPlace& each : gradients_)
     if (each.after.defined() && !trace.memories[each.after.memory].is_older()) add(each.after.memory);
-  for (size_t i = inputs; i < bound.size(); ++i) {
-    capture::Memory& memory = trace.memories[bound[i]];
-    handouts_.push_back({bound[i], memory.bytes, {memory.storage}});
-  }
+  for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return capture::Replay(std::move(trace), bound);
+  return capture::Replay(std::move(trace), bound, std::move(arena));
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -146,16 +141,11 @@ void Recording::bind_gradients(bool drop) {
   }
 }
 
-void Recording::bind_handout(Handout& handout) {
-  const auto free = std::ranges::find_if(handout.storages, [](const Ref<Storage>& each) {
-    return each->refs.load(std::memory_order_acquire) == 1;
-  });
-  Ref<Storage> storage;
-  if (free != handout.storages.end()) storage = *free;
-  else storage = allocate(*replay_.trace().device, handout.bytes, 0);
-  replay_.bind(handout.memory, *storage, storage->offset);
-  if (free == handout.storages.end()) handout.storages.push_back(std::move(storage));
-  if (handout.storages.size() > kKept) handout.storages.erase(handout.storages.begin());
+void Recording::bind_handouts() {
+  for (Handout& each : handouts_) {
+    each.storage = allocate(*replay_.trace().device, each.bytes, 0);
+    replay_.bind(each.memory, *each.storage, each.storage->offset);
+  }
 }
 
 Tensor Recording::tensor_of(const StepView& view) const {
@@ -183,10 +173,11 @@ void Recording::find_nodes(const std::vector<Tensor>& arguments) {
     if (each.argument) each.node = arguments[*each.argument].impl().node;
 }
 
-// An argument's node keeps its gradient.
-void Recording::forget_nodes() {
+// Between replays, only the program holds results and the nodes of arguments.
+void Recording::release() {
   for (GradientPlace& each : gradients_)
     if (each.argument) each.node = {};
+  for (Handout& each : handouts_) each.storage = {};
 }
 
 std::optional<StepResults> Recording::replay(const std::vector<Tensor>& arguments) {
@@ -194,7 +185,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   if (!renumber()) return std::nullopt;
   bind_arguments(arguments);
   bind_gradients(true);
-  for (Handout& each : handouts_) bind_handout(each);
+  bind_handouts();
   replay_.draw();
   replay_.run();
   raise_versions();
@@ -202,7 +193,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   StepResults results{{}, form_};
   results.tensors.reserve(results_.size());
   for (const StepView& each : results_) results.tensors.push_back(each.defined() ? tensor_of(each) : each.empty);
-  forget_nodes();
+  release();
   return results;
 }
 
@@ -214,7 +205,7 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
   for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
   bind_arguments(arguments);
   bind_gradients(false);
-  for (Handout& each : handouts_) bind_handout(each);
+  bind_handouts();
   std::vector<capture::Snapshot> before;
   for (const uint32_t each : written_) before.emplace_back(*replay_.where(each).storage);
   const GeneratorState drawn = generator_state(Device(replay_.trace().device));
@@ -222,7 +213,7 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
   std::vector<uint64_t> digests = replay_.run_with_digests();
   set_generator_state(Device(replay_.trace().device), drawn);
   for (const capture::Snapshot& each : before) each.put_back();
-  forget_nodes();
+  release();
   return digests;
 }
 

@@ -13,7 +13,8 @@ namespace plugrad {
 // One recording: what replays it.
 class Recording {
  public:
-  Recording(std::string key, FunctionRun run);
+  // arena: of the step's recordings, which never replay at the same time.
+  Recording(std::string key, FunctionRun run, std::shared_ptr<capture::Arena> arena);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -33,11 +34,11 @@ class Recording {
   std::string text() const;
 
  private:
-  // Memory that outlives the step. If the program still holds what the last replay wrote, the next one writes elsewhere.
+  // Memory that outlives the step: of results and gradients. Each replay allocates it.
   struct Handout {
     uint32_t memory;
     uint64_t bytes;
-    std::vector<Ref<Storage>> storages = {};
+    Ref<Storage> storage = {};  // during a replay
   };
 
   // A gradient that an optimiser finds when it only shows its numbers: of its form, without its elements.
@@ -46,15 +47,15 @@ class Recording {
     Tensor gradient;
   };
 
-  capture::Replay make_replay(capture::Trace trace);
+  capture::Replay make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena);
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
   template <class F> void with_placeholders(size_t part, const F& f);
   void bind_arguments(const std::vector<Tensor>& arguments);
   void find_nodes(const std::vector<Tensor>& arguments);
-  void forget_nodes();
+  void release();
   void bind_gradients(bool drop);
-  void bind_handout(Handout& handout);
+  void bind_handouts();
   void store_gradients();
   void raise_versions();
   Tensor tensor_of(const StepView& view) const;

@@ -10,6 +10,7 @@
 
 namespace plugrad::capture {
 namespace {
+constexpr uint64_t kLeastRoom = 64 << 10;  // of a block in which temporary memory lies: to bind it costs time
 constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
 
 uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
@@ -20,37 +21,50 @@ bool is_random(const Call& call) { return op_info(call.op.opcode)->shape == OpSh
 
 bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The lowest place for a block beside those in use at the same time, which are sorted by their offsets.
-uint64_t lowest_gap(const std::vector<const Interval*>& beside, uint64_t bytes) {
+// The lowest place for a block beside others, which are sorted by their offsets.
+uint64_t lowest_gap(const std::vector<const Interval*>& placed, const Interval& block) {
   uint64_t at = 0;
-  for (const Interval* each : beside) {
-    if (each->offset >= at + bytes) break;
+  for (const Interval* each : placed) {
+    if (!overlap(*each, block)) continue;
+    if (each->offset >= at + block.bytes) break;
     at = std::max(at, each->offset + each->bytes);
   }
   return at;
 }
+
+void put(std::vector<const Interval*>& placed, Interval& block, uint64_t offset) {
+  block.offset = offset;
+  placed.insert(std::ranges::upper_bound(placed, offset, {}, &Interval::offset), &block);
+}
 }  // namespace
 
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment) {
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms) {
   std::vector<Interval*> order;
   for (Interval& each : blocks) {
     each.bytes = rounded(each.bytes, alignment);
     order.push_back(&each);
   }
   std::ranges::stable_sort(order, std::greater(), [](const Interval* each) { return each->bytes; });
-  std::vector<const Interval*> placed, beside;  // placed: by offset
+  std::vector<std::vector<const Interval*>> in_rooms(rooms.size());
+  std::vector<const Interval*> in_arena;
   uint64_t size = 0;
   for (Interval* each : order) {
-    beside.clear();
-    std::ranges::copy_if(placed, std::back_inserter(beside), [&](const Interval* other) { return overlap(*each, *other); });
-    each->offset = lowest_gap(beside, each->bytes);
+    for (size_t room = 0; room < rooms.size() && !each->room; ++room) {
+      if (each->last >= rooms[room].until) continue;
+      const uint64_t offset = lowest_gap(in_rooms[room], *each);
+      if (offset + each->bytes > rooms[room].bytes) continue;
+      each->room = room;
+      put(in_rooms[room], *each, offset);
+    }
+    if (each->room) continue;
+    put(in_arena, *each, lowest_gap(in_arena, *each));
     size = std::max(size, each->offset + each->bytes);
-    placed.insert(std::ranges::upper_bound(placed, each->offset, {}, &Interval::offset), each);
   }
   return size;
 }
 
-Replay::Replay(Trace trace, std::span<const uint32_t> bound) : trace_(std::move(trace)) {
+Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena)
+    : trace_(std::move(trace)), arena_(std::move(arena)) {
   figures_.calls = trace_.calls.size();
   followers_.resize(trace_.memories.size());
   bound_.resize(trace_.memories.size());
@@ -58,7 +72,9 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound) : trace_(std::move(
   find_constants();
   const std::vector<bool> used = find_used();
   make_items(used);
-  place_temporaries(used);
+  const Uses uses = find_uses(used);
+  place_temporaries(uses);
+  place_constants(uses);
   bind_outside();
   run_items(once_);
 }
@@ -188,43 +204,72 @@ void Replay::connect(Item& item) {
   if (call.workspace != kNever) followers_[call.workspace].workspaces.push_back(&item.op);
 }
 
-// Temporary memory: what the step allocates and releases, and a call uses.
-void Replay::place_temporaries(const std::vector<bool>& used) {
-  std::vector<Interval> blocks, constants;
-  std::vector<uint32_t> temporary, constant;
-  std::vector<uint32_t> first(trace_.memories.size(), kNever), last(trace_.memories.size(), 0);
+Replay::Uses Replay::find_uses(const std::vector<bool>& used) const {
+  Uses uses{std::vector<uint32_t>(trace_.memories.size(), kNever), std::vector<uint32_t>(trace_.memories.size())};
   for (uint32_t at = 0; at < trace_.calls.size(); ++at) {
     if (!used[at]) continue;
     const Call& call = trace_.calls[at];
     const auto use = [&](uint32_t memory) {
       if (memory == kNever) return;
-      first[memory] = std::min(first[memory], at);
-      last[memory] = at;
+      uses.first[memory] = std::min(uses.first[memory], at);
+      uses.last[memory] = at;
     };
     for (const uint32_t memory : call.memories) use(memory);
     use(call.workspace);
   }
+  return uses;
+}
+
+// Temporary memory is what the step allocates and releases. Results and gradients have large blocks of their own, which are
+// free until their first use.
+void Replay::place_temporaries(const Uses& uses) {
+  std::vector<Interval> blocks;
+  std::vector<Room> rooms;
+  std::vector<uint32_t> placed, owners;
   for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
     const Memory& m = trace_.memories[memory];
-    if (first[memory] == kNever || m.is_older() || m.outlives() || roles_[memory] & kBound) continue;
-    if (roles_[memory] & kConstant) {
-      constants.push_back({m.bytes, 0, 0});
-      constant.push_back(memory);
-    } else {
-      blocks.push_back({m.bytes, first[memory], last[memory]});
-      temporary.push_back(memory);
+    if (uses.first[memory] == kNever || m.is_older() || roles_[memory] & kConstant) continue;
+    if (!m.outlives() && !(roles_[memory] & kBound)) {
+      blocks.push_back({m.bytes, uses.first[memory], uses.last[memory]});
+      placed.push_back(memory);
       figures_.temporaries += m.bytes;
+    } else if (m.bytes >= kLeastRoom) {
+      rooms.push_back({m.bytes, uses.first[memory]});
+      owners.push_back(memory);
     }
   }
+  figures_.arena = place(blocks, alignment_of(*trace_.device), rooms);
+  arena_->wanted = std::max(arena_->wanted, figures_.arena);
+  lodgers_.resize(trace_.memories.size());
+  for (size_t i = 0; i < blocks.size(); ++i)
+    (blocks[i].room ? lodgers_[owners[*blocks[i].room]] : temporaries_).push_back({placed[i], blocks[i].offset});
+}
+
+void Replay::place_constants(const Uses& uses) {
+  std::vector<Interval> blocks;
+  std::vector<uint32_t> placed;
+  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
+    if (uses.first[memory] == kNever || !(roles_[memory] & kConstant)) continue;
+    blocks.push_back({trace_.memories[memory].bytes, 0, 0});
+    placed.push_back(memory);
+  }
+  if (const uint64_t size = place(blocks, alignment_of(*trace_.device))) constants_ = allocate(*trace_.device, size, 0);
+  for (size_t i = 0; i < placed.size(); ++i) bind(placed[i], *constants_, constants_->offset + blocks[i].offset);
+}
+
+// Makes the arena if there is none of this size, and binds all temporary memories if it is another one than before.
+void Replay::provide_arena() {
+  if (temporaries_.empty()) return;
   DeviceState& device = *trace_.device;
-  const auto give = [&](Ref<Storage>& whole, std::vector<Interval>& intervals, const std::vector<uint32_t>& memories) {
-    const uint64_t size = place(intervals, alignment_of(device));
-    if (size) whole = allocate(device, size, 0);
-    for (size_t i = 0; i < memories.size(); ++i) bind(memories[i], *whole, whole->offset + intervals[i].offset);
-    return size;
-  };
-  figures_.arena = give(arena_, blocks, temporary);
-  give(constants_, constants, constant);
+  Ref<Storage>& storage = arena_->storage;
+  if (!storage || storage->device != &device || storage->size < figures_.arena) {
+    storage = {};
+    storage = allocate(device, arena_->wanted, 0);
+  }
+  const Bound now{storage.get(), storage->buffer, storage->offset};
+  if (arena_bound_ == now) return;
+  arena_bound_ = now;
+  for (const Temporary& each : temporaries_) bind(each.memory, *storage, storage->offset + each.offset);
 }
 
 void Replay::bind_outside() {
@@ -235,9 +280,9 @@ void Replay::bind_outside() {
 }
 
 void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
-  Bound& last = bound_[memory];
-  if (last.storage == &storage && last.buffer == storage.buffer && last.base == base) return;
-  last = {&storage, storage.buffer, base};
+  const Bound now{&storage, storage.buffer, base};
+  if (bound_[memory] == now) return;
+  bound_[memory] = now;
   const Followers& all = followers_[memory];
   for (const FollowingView& each : all.views) {
     each.view->buffer = storage.buffer;
@@ -248,6 +293,7 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
     each->workspace = storage.buffer;
     each->workspace_offset = base;
   }
+  for (const Temporary& each : lodgers_[memory]) bind(each.memory, storage, base + each.offset);
 }
 
 // --- Numbers.
@@ -376,9 +422,13 @@ void Replay::run_observed(std::span<Item> items) {
   local().count_kernels(device.ordinal, items.size());
 }
 
-void Replay::run() { run_items(items_); }
+void Replay::run() {
+  provide_arena();
+  run_items(items_);
+}
 
 std::vector<uint64_t> Replay::run_with_digests() {
+  provide_arena();
   std::vector<uint64_t> digests(trace_.calls.size());
   for (Item& item : items_) {
     std::span<Item> one(&item, 1);

@@ -3,6 +3,7 @@
 #include <core/runtime/capture.hpp>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,21 +18,34 @@ struct PlanFigures {
   uint64_t arena = 0;            // bytes that the plan needs for them
 };
 
-// Places blocks of memory, each with its size and the first and last call that uses it, so that no two that are in use at
-// the same time overlap. Returns the size of the whole. Places the largest blocks first, each as low as it fits: what
-// TensorFlow Lite's greedy planner by size does (Pisarchyk and Lee, "Efficient memory management for deep neural net
-// inference", 2020).
+// A block of memory that the calls from `first` to `last` use.
 struct Interval {
   uint64_t bytes;
   uint32_t first, last;
-  uint64_t offset = 0;  // the result
+  // Where place() puts it: in the arena, or in the room of that index.
+  uint64_t offset = 0;
+  std::optional<size_t> room = std::nullopt;
 };
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment);
+// Memory that is free for the calls before `until`.
+struct Room {
+  uint64_t bytes;
+  uint32_t until;
+};
+// Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
+// overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
+// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {});
+
+// The block for temporary memory. Replays that never run at the same time share one, of the size that the largest needs.
+struct Arena {
+  Ref<Storage> storage;  // null until a replay needs it
+  uint64_t wanted = 0;
+};
 
 class Replay {
  public:
   // bound: memories that bind() gives a storage before the first run.
-  Replay(Trace trace, std::span<const uint32_t> bound);
+  Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena);
 
   // From now on the memory is this storage: what lay `offset` bytes behind the recorded `base` lies at base + offset.
   void bind(uint32_t memory, Storage& storage, uint64_t base);
@@ -51,6 +65,7 @@ class Replay {
     Storage* storage = nullptr;
     plugrad_buffer* buffer = nullptr;
     uint64_t base = 0;
+    friend bool operator==(const Bound&, const Bound&) = default;
   };
   // Where a memory is now.
   const Bound& where(uint32_t memory) const { return bound_[memory]; }
@@ -90,8 +105,14 @@ class Replay {
   void add_item(uint32_t call, std::vector<Item>& items, SharedViews& shared);
   plugrad_view* view_for(const Call& call, size_t operand, SharedViews& shared);
   void connect(Item& item);
-  void place_temporaries(const std::vector<bool>& used);
+  struct Uses {
+    std::vector<uint32_t> first, last;  // calls, by memory; kNever and 0 for an unused one
+  };
+  Uses find_uses(const std::vector<bool>& used) const;
+  void place_temporaries(const Uses& uses);
+  void place_constants(const Uses& uses);
   void bind_outside();
+  void provide_arena();
   bool renumber(const RecordedPart& part);
   void run_items(std::span<Item> items);
   void run_observed(std::span<Item> items);
@@ -109,7 +130,15 @@ class Replay {
   std::vector<Bound> bound_;               // by memory: the last bind()
   std::vector<uint32_t> operands_of_call_;  // the first operand of each call; kNever if it never runs
   std::vector<uint32_t> draws_;            // calls that draw random numbers
-  Ref<Storage> arena_, constants_;
+  std::shared_ptr<Arena> arena_;
+  struct Temporary {
+    uint32_t memory;
+    uint64_t offset;  // in the arena
+  };
+  std::vector<Temporary> temporaries_;  // in the arena
+  std::vector<std::vector<Temporary>> lodgers_;  // by memory that outlives the step: those in it before its first use
+  Bound arena_bound_;
+  Ref<Storage> constants_;
 };
 
 }  // namespace plugrad::capture
