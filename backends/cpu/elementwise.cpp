@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
-constexpr int64_t kShortRow = 16;  // for shorter rows, a call per row costs more than copying rows together
+constexpr int64_t kShortRow = 64;  // for shorter rows, a call per row costs more than copying rows together
 
 // The operands over one index space, without extents of 1. Dimensions are ordered for the first output, and merged.
 struct Nest {

@@ -127,6 +127,15 @@ template <class F> struct Folding {
     for (int64_t i = 0; i < n; i += step) F::take(*reinterpret_cast<Partial*>(partial), block(x + i, std::min(step, n - i)));
   }
 
+  static void each_row(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
+                       bool accumulate) {
+    for (int64_t r = 0; r < rows; ++r, out += out_step, p += row_step) {
+      Partial partial = F::identity();
+      row(reinterpret_cast<char*>(&partial), p, n);
+      F::store(out, partial, accumulate);
+    }
+  }
+
   template <int vectors> static HWY_INLINE void fold_strip(Partial* partials, const char* p, int64_t rows, int64_t stride) {
     const D d;
     const size_t lanes = hn::Lanes(d);
@@ -175,7 +184,7 @@ template <class F> struct Folding {
   static void store(char* out, const char* partial, bool accumulate) {
     F::store(out, *reinterpret_cast<const Partial*>(partial), accumulate);
   }
-  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init, row, columns, merge, store};
+  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init, row, columns, merge, store, each_row};
 };
 
 }  // namespace plugrad::cpu::HWY_NAMESPACE

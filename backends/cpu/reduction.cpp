@@ -109,9 +109,12 @@ class Fold {
     const int64_t units = folded_.count() / n * pieces_, work = units * std::min(n, kPiece);
     if (outputs >= 16 || work * outputs < kWorthSplitting) {
       const int64_t each = std::max<int64_t>(1, kPiece / work);
+      const bool is_plain = kind_.each_row && units == 1 && kept_.rank <= 1 && folded_.in[folded_.rank - 1] == kind_.size;
       parallel(threads_, ceil_div(outputs, each), [&](int64_t task) {
+        const int64_t first = task * each;
+        if (is_plain) return run_plain_rows(first, std::min(outputs, first + each) - first, n);
         alignas(16) char partial[kMaxPartial];
-        for (int64_t o = task * each; o < std::min(outputs, (task + 1) * each); ++o) {
+        for (int64_t o = first; o < std::min(outputs, first + each); ++o) {
           fold_units(o, 0, units, partial);
           kind_.store(out_ + kept_.offset_out(o, kept_.rank), partial, accumulates_);
         }
@@ -129,6 +132,12 @@ class Fold {
       for (int64_t c = 1; c < chunks; ++c) kind_.merge(partials[o * chunks], partials[o * chunks + c], 1);
       kind_.store(out_ + kept_.offset_out(o, kept_.rank), partials[o * chunks], accumulates_);
     }
+  }
+
+  // Contiguous rows, evenly spaced.
+  void run_plain_rows(int64_t first, int64_t rows, int64_t n) const {
+    const int64_t in_step = kept_.rank ? kept_.in[0] : 0, out_step = kept_.rank ? kept_.out[0] : 0;
+    kind_.each_row(out_ + first * out_step, out_step, in_ + first * in_step, in_step, rows, n, accumulates_);
   }
 
   // A unit is a piece of a row; unit u belongs to row u / pieces_ of those that lead to this output.

@@ -17,6 +17,9 @@ struct Reduction {
   void (*columns)(char* partials, const char* p, int64_t rows, int64_t stride, int64_t n);
   void (*merge)(char* partials, const char* others, int64_t n);
   void (*store)(char* out, const char* partial, bool accumulate);
+  // Folds each of `rows` rows of n contiguous elements into an output. The steps are in bytes. Null: the others serve.
+  void (*each_row)(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
+                   bool accumulate) = nullptr;
 };
 
 // One class of the input's dimensions, without extents of 1; strides in bytes.

@@ -40,7 +40,7 @@ template <class T> struct WideSum {
   static void store(char* out, const char* partial, bool accumulate) {
     Sum<int64_t>::store(out, *reinterpret_cast<const int64_t*>(partial), accumulate);
   }
-  static constexpr Reduction kKind{sizeof(T), 8, init, row, columns, merge, store};
+  static constexpr Reduction kKind{sizeof(T), 8, init, row, columns, merge, store, nullptr};
 };
 // A fold of a narrow type: its elements are widened piece by piece, and the result is rounded.
 template <class Wide, class T> struct NarrowFold {
@@ -74,7 +74,8 @@ template <class Wide, class T> struct NarrowFold {
     Wide::store(reinterpret_cast<char*>(&value), partial, accumulate);
     to = static_cast<T>(value);
   }
-  static constexpr Reduction kKind{sizeof(T), sizeof(typename Wide::Partial), Wide::init, row, columns, Wide::merge, store};
+  static constexpr Reduction kKind{sizeof(T),   sizeof(typename Wide::Partial), Wide::init, row, columns, Wide::merge,
+                                  store,       nullptr};
 };
 
 template <class T, bool largest>

@@ -54,6 +54,13 @@ template <class T> void strided(Tile to, Tile from, int64_t rows, int64_t column
   }
 }
 
+// One row again and again, to adjacent rows.
+void repeat(char* to, const char* row, int64_t bytes, int64_t rows) {
+  std::memcpy(to, row, static_cast<size_t>(bytes));
+  for (int64_t done = bytes, all = bytes * rows; done < all; done *= 2)
+    std::memcpy(to + done, to, static_cast<size_t>(std::min(done, all - done)));
+}
+
 template <class T> void copy(Tile to, Tile from, int64_t rows, int64_t columns) {
   constexpr int64_t kSize = sizeof(T), kBlock = 16 / kSize;
   if (to.row == kSize && to.column != kSize) {
@@ -62,6 +69,7 @@ template <class T> void copy(Tile to, Tile from, int64_t rows, int64_t columns) 
     std::swap(from.row, from.column);
   }
   if (to.column == kSize && from.column == kSize) {
+    if (from.row == 0 && to.row == columns * kSize) return repeat(to.data, from.data, to.row, rows);
     for (int64_t r = 0; r < rows; ++r) std::memcpy(to.data + r * to.row, from.data + r * from.row, columns * kSize);
     return;
   }

@@ -21,7 +21,8 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 
 Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), results_(std::move(run.returned)),
-      form_(run.results.form), gradients_(std::move(run.gradients)), replay_(make_replay(std::move(run.trace), std::move(arena))) {
+      form_(run.results.form), gradients_(std::move(run.gradients)),
+      replay_(make_replay(std::move(run.trace), std::move(arena))) {
   make_placeholders(run.found);
   release();
   const std::vector<capture::Memory>& memories = replay_.trace().memories;

@@ -1,9 +1,9 @@
 // Runs the calls of a trace again: a flat list, whose temporary memory was placed in one block beforehand.
 #pragma once
 #include <core/runtime/capture.hpp>
+#include <core/runtime/placement.hpp>
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,24 +17,6 @@ struct PlanFigures {
   uint64_t temporaries = 0;      // bytes of all temporary memories together
   uint64_t arena = 0;            // bytes that the plan needs for them
 };
-
-// A block of memory that the calls from `first` to `last` use.
-struct Interval {
-  uint64_t bytes;
-  uint32_t first, last;
-  // Where place() puts it: in the arena, or in the room of that index.
-  uint64_t offset = 0;
-  std::optional<size_t> room = std::nullopt;
-};
-// Memory that is free for the calls before `until`.
-struct Room {
-  uint64_t bytes;
-  uint32_t until;
-};
-// Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
-// overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
-// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {});
 
 // The block for temporary memory. Replays that never run at the same time share one, of the size that the largest needs.
 struct Arena {

@@ -1,0 +1,56 @@
+#include <core/runtime/placement.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+namespace plugrad::capture {
+namespace {
+uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
+
+bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
+
+// The lowest place for a block beside others, which are sorted by their offsets.
+uint64_t lowest_gap(const std::vector<const Interval*>& placed, const Interval& block) {
+  uint64_t at = 0;
+  for (const Interval* each : placed) {
+    if (!overlap(*each, block)) continue;
+    if (each->offset >= at + block.bytes) break;
+    at = std::max(at, each->offset + each->bytes);
+  }
+  return at;
+}
+
+void put(std::vector<const Interval*>& placed, Interval& block, uint64_t offset) {
+  block.offset = offset;
+  placed.insert(std::ranges::upper_bound(placed, offset, {}, &Interval::offset), &block);
+}
+}  // namespace
+
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms) {
+  std::vector<Interval*> order;
+  for (Interval& each : blocks) {
+    each.bytes = rounded(each.bytes, alignment);
+    each.room = std::nullopt;
+    order.push_back(&each);
+  }
+  std::ranges::stable_sort(order, std::greater(), [](const Interval* each) { return each->bytes; });
+  std::vector<std::vector<const Interval*>> in_rooms(rooms.size());
+  std::vector<const Interval*> in_arena;
+  uint64_t size = 0;
+  for (Interval* each : order) {
+    for (size_t room = 0; room < rooms.size() && !each->room; ++room) {
+      if (each->last >= rooms[room].until) continue;
+      const uint64_t offset = lowest_gap(in_rooms[room], *each);
+      if (offset + each->bytes > rooms[room].bytes) continue;
+      each->room = room;
+      put(in_rooms[room], *each, offset);
+    }
+    if (each->room) continue;
+    put(in_arena, *each, lowest_gap(in_arena, *each));
+    size = std::max(size, each->offset + each->bytes);
+  }
+  return size;
+}
+
+}  // namespace plugrad::capture

@@ -1,0 +1,28 @@
+// Where blocks of memory lie that are not all in use at the same time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace plugrad::capture {
+
+// A block of memory that the calls from `first` to `last` use.
+struct Interval {
+  uint64_t bytes;
+  uint32_t first, last;
+  // Where place() puts it: in the arena, or in the room of that index.
+  uint64_t offset = 0;
+  std::optional<size_t> room = std::nullopt;
+};
+// Memory that is free for the calls before `until`.
+struct Room {
+  uint64_t bytes;
+  uint32_t until;
+};
+// Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
+// overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
+// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {});
+
+}  // namespace plugrad::capture

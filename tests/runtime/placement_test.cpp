@@ -1,0 +1,73 @@
+// The plan of memory of a compiled step.
+#include <core/runtime/placement.hpp>
+
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <random>
+
+namespace plugrad::capture {
+namespace {
+
+bool meet(const Interval& a, const Interval& b) {
+  return a.room == b.room && a.first <= b.last && b.first <= a.last && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
+}
+
+// The bytes in use at the call where most are in use: no plan needs less.
+uint64_t most_in_use(const std::vector<Interval>& blocks, uint32_t calls) {
+  uint64_t most = 0;
+  for (uint32_t at = 0; at < calls; ++at) {
+    uint64_t bytes = 0;
+    for (const Interval& each : blocks)
+      if (each.first <= at && at <= each.last) bytes += each.bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+TEST(Placement, SharesMemoryBetweenBlocksThatNeverMeet) {
+  std::vector<Interval> blocks = {{100, 0, 1}, {200, 2, 3}, {64, 1, 2}};
+  EXPECT_EQ(place(blocks, 64), 256u + 64);
+  EXPECT_EQ(blocks[0].bytes, 128u) << "rounded up to the alignment";
+  EXPECT_EQ(blocks[0].offset, 0u);
+  EXPECT_EQ(blocks[1].offset, 0u);
+  EXPECT_EQ(blocks[2].offset, 256u);
+}
+
+TEST(Placement, UsesRoomsUntilTheyAreNeeded) {
+  std::vector<Interval> blocks = {{256, 0, 4}, {256, 0, 5}, {512, 0, 1}};
+  EXPECT_EQ(place(blocks, 64, {{256, 5}}), 512u + 256);
+  EXPECT_EQ(blocks[0].room, 0u);
+  EXPECT_FALSE(blocks[1].room) << "it is in use when the room is needed";
+  EXPECT_FALSE(blocks[2].room) << "it does not fit";
+}
+
+TEST(Placement, NeverOverlaps) {
+  constexpr uint32_t kCalls = 40;
+  std::mt19937_64 random(1);
+  const auto pick = [&](uint64_t n) { return static_cast<uint32_t>(random() % n); };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<Interval> blocks;
+    for (uint32_t i = 0; i < 1 + pick(60); ++i) {
+      const uint32_t first = pick(kCalls);
+      blocks.push_back({1 + pick(5000), first, first + pick(kCalls - first)});
+    }
+    const std::vector<Room> rooms = {{4096, 10 + pick(20)}, {2000, pick(kCalls)}};
+    const uint64_t size = place(blocks, 256, rooms);
+    uint64_t all = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const Interval& each = blocks[i];
+      all += each.bytes;
+      EXPECT_EQ(each.offset % 256, 0u);
+      EXPECT_LE(each.offset + each.bytes, each.room ? rooms[*each.room].bytes : size);
+      EXPECT_TRUE(!each.room || each.last < rooms[*each.room].until);
+      for (size_t j = 0; j < i; ++j) ASSERT_FALSE(meet(each, blocks[j])) << round << ": " << i << " and " << j;
+    }
+    EXPECT_LE(size, all);
+    std::vector<Interval> alone = blocks;
+    EXPECT_GE(place(alone, 256), most_in_use(blocks, kCalls));
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::capture
