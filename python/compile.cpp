@@ -1,8 +1,7 @@
 // Steps that are recorded once and then replayed; plugrad/_compile.py makes functions of them.
 #include <python/binding.hpp>
-#include <python/held.hpp>
 
-#include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,18 +15,39 @@ std::vector<Tensor> tensors_of(const nb::handle& given) {
 }
 
 // f: takes tensors; returns a list of tensors and None, and a number that says what they are.
-nb::tuple call(const CompiledStep& step, const nb::list& arguments, const std::string& constants, nb::callable f) {
-  const auto run = [held = Held(std::move(f))](const std::vector<Tensor>& x) {
+StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& arguments, std::string_view constants,
+                     nb::handle f) {
+  const auto run = [f](const std::vector<Tensor>& x) {
     const nb::gil_scoped_acquire locked;
     nb::list given;
     for (const Tensor& each : x) given.append(wrap(each));
-    const nb::tuple made = nb::cast<nb::tuple>(held.get()(*given));
+    const nb::tuple made = nb::cast<nb::tuple>(f(*given));
     return StepResults{tensors_of(made[0]), nb::cast<uint64_t>(made[1])};
   };
-  StepResults results = unlocked([&, x = tensors_of(arguments)] { return step.call(x, constants, run); });
+  return unlocked([&] { return step.call(arguments, constants, run); });
+}
+
+nb::object tuple_of(StepResults results) {
   nb::list all;
   for (Tensor& each : results.tensors) all.append(wrap(std::move(each)));
   return nb::make_tuple(all, results.form);
+}
+
+nb::object call(const CompiledStep& step, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
+  return tuple_of(replayed(step, tensors_of(arguments), constants, f));
+}
+
+// The same for arguments that are all tensors, if they are; else None. Returns a lone tensor itself: form 0 says so.
+nb::object call_with_tensors(const CompiledStep& step, const nb::tuple& arguments, const nb::callable& f) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(arguments.size());
+  for (const nb::handle each : arguments) {
+    if (!is_tensor(each.ptr())) return nb::none();
+    tensors.push_back(tensor_in(each.ptr()));
+  }
+  StepResults results = replayed(step, tensors, "tensors", f);
+  if (results.form == 0) return wrap(std::move(results.tensors[0]));
+  return tuple_of(std::move(results));
 }
 }  // namespace
 
@@ -38,6 +58,7 @@ void bind_compile(nb::module_& m) {
           [](CompiledStep* self, const std::string& name, size_t entries) { new (self) CompiledStep({name, entries}); },
           nb::arg("name"), nb::arg("entries"))
       .def("call", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
+      .def("call_with_tensors", call_with_tensors, nb::arg("arguments"), nb::arg("function"))
       .def("clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
       .def("explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
       .def("figures", [](const CompiledStep& self) {

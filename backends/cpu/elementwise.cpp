@@ -217,9 +217,29 @@ class Tiling {
   int64_t rows_total_, columns_total_, rows_ = 0, columns_ = 0, down_ = 0, across_ = 0, tiles_ = 0;
 };
 
+// Few elements of dense operands and immediates are one row. Returns false for anything else.
+bool run_as_row(const Elementwise& kind, const Call& call, const void* arguments) {
+  const int64_t n = call.out().count;
+  if (n > kGrain / kind.weight) return false;
+  alignas(8) char slots[kMaxRowOperands][8];
+  char* at[kMaxRowOperands];
+  unsigned scalars = 0;
+  for (int k = 0; k < kind.outputs + kind.inputs; ++k) {
+    const plugrad_view& view = Nest::view(kind, call, k);
+    if (is_immediate(view)) scalars |= 1u << k;
+    else if (!is_dense(view)) return false;
+    at[k] = address(view, slots[k]);
+  }
+  const RowFunction row = kind.rows[scalars >> kind.outputs];
+  if (!row) return false;
+  row(at, n, arguments);
+  return true;
+}
+
 }  // namespace
 
 void run_elementwise(const Elementwise& kind, const Call& call, const void* arguments) {
+  if (run_as_row(kind, call, arguments)) return;
   Tiling(kind, call, arguments).run(threads_of(call));
 }
 

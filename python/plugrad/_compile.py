@@ -59,22 +59,35 @@ class Compiled:
         functools.update_wrapper(self, function)
         self._function, self._name = function, name
         self._step = step or _plugrad._CompiledStep(name, entries)
-        self._forms: list[Any] = []         # of results
-        self._objects: dict[int, Any] = {}  # those in keys
+        self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
+        self._objects: dict[int, Any] = {}    # those in keys
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if not named:
+            made: Any = self._step.call_with_tensors(arguments, self._run)
+            if type(made) is Tensor:
+                return made
+            if made is not None:
+                return _put_together(self._forms[made[1]], made[0])
+        return self._call(arguments, named)
+
+    def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
+        made: list[Tensor] = []
+        results = _taken_apart(self._function(*given, **named), made, self._result)
+        if results not in self._forms:
+            self._forms.append(results)
+        return made, self._forms.index(results)
+
+    def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[Tensor] = []
         form = _taken_apart((arguments, named), tensors, self._known)
 
         def run(*given: Tensor) -> tuple[list[Tensor], int]:
             positional, keywords = _put_together(form, given)
-            made: list[Tensor] = []
-            results = _taken_apart(self._function(*positional, **keywords), made, self._result)
-            if results not in self._forms:
-                self._forms.append(results)
-            return made, self._forms.index(results)
+            return self._run(*positional, **keywords)
 
-        results, number = self._step.call(tensors, self._text(form), run)
+        made: Any = self._step.call(tensors, self._text(form), run)
+        results, number = made
         return _put_together(self._forms[number], results)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
