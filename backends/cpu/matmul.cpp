@@ -386,14 +386,31 @@ template <class T> struct Kernel {
 
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
     const plugrad_view &c = *op->views[0], &a = *op->views[1], &b = *op->views[2];
-    if (c.rank != 2 || !is_dense(a) || !is_dense(b) || !is_dense(c)) return run_kernel<general>(self, stream, op);
+    const bool is_plain = c.rank == 2 && is_dense(a) && is_dense(c) && (is_dense(b) || is_transposed(b));
+    if (!is_plain) return run_kernel<general>(self, stream, op);
     const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
     if (m * k > kSmall || m * n > kSmall || k * n > kSmall) return run_kernel<general>(self, stream, op);
-    const bool has_addend = op->inputs == 3;
-    if (has_addend) copy_addend(m, n, *op->views[3], data<T>(c));
-    multiply(m, n, k, {data<T>(a), k, 1}, {data<T>(b), n, 1}, {data<T>(c), n, 1},
-             has_addend || op->flags & PLUGRAD_ACCUMULATE);
+    if (op->inputs == 3) copy_addend(m, n, *op->views[3], data<T>(c));
+    if (is_dense(b)) multiply_small(*op, data<T>(b));
+    else multiply_transposed(*op);
     return PLUGRAD_OK;
+  }
+  // b: dense.
+  static void multiply_small(const plugrad_op& op, const T* b) {
+    const plugrad_view &c = *op.views[0], &a = *op.views[1];
+    const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
+    multiply(m, n, k, {data<T>(a), k, 1}, {b, n, 1}, {data<T>(c), n, 1},
+             op.inputs == 3 || op.flags & PLUGRAD_ACCUMULATE);
+  }
+  [[gnu::noinline]] static void multiply_transposed(const plugrad_op& op) {
+    const plugrad_view& b = *op.views[2];
+    const int64_t k = b.shape[0], n = b.shape[1];
+    alignas(64) T dense[kSmall];
+    copy_tile({reinterpret_cast<char*>(dense), n * kSize, kSize}, {data<char>(b), kSize, k * kSize}, k, n, kSize);
+    multiply_small(op, dense);
+  }
+  static bool is_transposed(const plugrad_view& b) {
+    return b.rank == 2 && b.strides[0] == 1 && b.strides[1] == b.shape[0] && !is_immediate(b);
   }
   static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
 };

@@ -23,7 +23,7 @@ template <class T> class Product : Contraction<T> {
       transpose();
       few_ = true;
     }
-    if (is_cheaper_swapped()) transpose();
+    if (is_cheaper_swapped() || is_narrow()) transpose();
     scratch_ = !few_ && (c_.column != 1 || (m_ > 1 && c_.row < n_));
     if (!is_multiplied_in_place()) plan_panels();
   }
@@ -66,6 +66,11 @@ template <class T> class Product : Contraction<T> {
   bool is_cheaper_swapped() const {
     return !few_ && m_ > 1 && a_.column == 1 && b_.row == 1 && b_.column != 1 && k_ * n_ * kSize > kStackBytes &&
            k_ * n_ > 2 * (m_ * k_ + 2 * m_ * n_);
+  }
+
+  // A few columns fill no vector, but the rows of a transposed left operand do.
+  bool is_narrow() const {
+    return !few_ && n_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 && b_.column == 1;
   }
 
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches, which map rows that

@@ -1,6 +1,7 @@
 #include <plugrad/training/fit.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/autograd/compile.hpp>
 #include <plugrad/ops/clipping.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -49,6 +50,8 @@ void check(const FitOptions& options) {
   if (options.epochs < 0) refuse("epochs " + std::to_string(options.epochs) + " is negative");
   if (options.batch_size && *options.batch_size < 1)
     refuse("batch_size " + std::to_string(*options.batch_size) + " is too small: at least 1 expected");
+  if (options.compile && options.scaler)
+    refuse("compile is set and there is a scaler, which reads gradients in each step: leave one of them out");
   if (options.max_norm && !(*options.max_norm > 0))
     refuse("max_norm " + number_text(*options.max_norm) + " is not positive: leave it out for gradients without limit");
 }
@@ -66,7 +69,8 @@ Tensor forward(const LossOfBatch& loss_of, const Batch& batch, const FitOptions&
   return loss_of(batch);
 }
 
-void make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& options) {
+// Returns whether the optimiser made a step.
+bool make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& options) {
   nn::GradScaler unscaled({.enabled = false});
   nn::GradScaler& scaler = options.scaler ? *options.scaler : unscaled;
   optimizer.zero_grad();
@@ -77,8 +81,38 @@ void make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& o
   }
   const bool stepped = scaler.step(optimizer);
   scaler.update();
-  if (stepped && options.scheduler) options.scheduler->step();
+  return stepped;
 }
+
+// One step of the training, which may be compiled.
+class TrainingStep {
+ public:
+  TrainingStep(const LossOfBatch& loss_of, nn::Optimizer& optimizer, const FitOptions& options)
+      : loss_of_(loss_of), optimizer_(optimizer), options_(options) {}
+
+  // Returns the loss before the step.
+  Tensor operator()(const Batch& batch) {
+    bool stepped = true;
+    const auto compute = [&](const Batch& x) {
+      const Tensor loss = forward(loss_of_, x, options_);
+      stepped = make_step(loss, optimizer_, options_);
+      return loss;
+    };
+    Tensor loss;
+    if (options_.compile)
+      loss = step_.call(batch, {}, [&](const Batch& x) { return StepResults{{compute(x)}}; }).tensors[0];
+    else
+      loss = compute(batch);
+    if (stepped && options_.scheduler) options_.scheduler->step();
+    return loss;
+  }
+
+ private:
+  const LossOfBatch& loss_of_;
+  nn::Optimizer& optimizer_;
+  const FitOptions& options_;
+  CompiledStep step_{{.name = "fit"}};
+};
 
 std::string loss_text(double loss) {
   return "loss " + fixed_text(loss, 4);
@@ -88,17 +122,15 @@ int64_t rows_of(const Batch& batch) { return batch.empty() || batch[0].rank() ==
 
 // Trains on the batches of an epoch. Returns their mean loss, or nothing if stop() ended the epoch before its last batch.
 template <class Batches>
-std::optional<double> train_epoch(const LossOfBatch& loss_of, Batches&& batches, int64_t count, nn::Optimizer& optimizer,
-                                  const FitOptions& options, History& history) {
+std::optional<double> train_epoch(TrainingStep& step, Batches&& batches, int64_t count, const FitOptions& options,
+                                  History& history) {
   const std::string epoch = std::to_string(history.losses.size() + 1) + "/" + std::to_string(options.epochs);
   if (count == 0) refuse("epoch " + epoch + " has no batches: there are no samples, or drop_last leaves all of them out");
   MeanLoss losses;
   Progress bar(count, "epoch " + epoch, options.progress);
   int64_t done = 0;
   for (const Batch& batch : batches) {
-    const Tensor loss = forward(loss_of, batch, options);
-    make_step(loss, optimizer, options);
-    losses.add(loss, rows_of(batch));
+    losses.add(step(batch), rows_of(batch));
     bar.update([&losses] { return loss_text(losses.mean()); });
     history.interrupted = options.stop && options.stop();
     if (++done < count && history.interrupted) return std::nullopt;
@@ -143,9 +175,8 @@ LossOfBatch loss_of_pairs(const nn::Module& model, const FitOptions& options) {
 
 History fit(const LossOfBatch& loss, DataLoader& loader, nn::Optimizer& optimizer, const FitOptions& options) {
   if (options.batch_size) refuse("batch_size is the loader's: leave it out");
-  return train(options, [&](History& history) {
-    return train_epoch(loss, loader, loader.size(), optimizer, options, history);
-  });
+  TrainingStep step(loss, optimizer, options);
+  return train(options, [&](History& history) { return train_epoch(step, loader, loader.size(), options, history); });
 }
 
 History fit(const nn::Module& model, DataLoader& loader, nn::Optimizer& optimizer, const FitOptions& options) {
@@ -161,8 +192,9 @@ History fit(const nn::Module& model, const Tensor& inputs, const Tensor& targets
   const LossOfBatch loss = loss_of_pairs(model, options);
   if (!options.batch_size) {
     const std::vector<Batch> whole(inputs.size(0) > 0 ? 1 : 0, Batch{inputs, targets});
+    TrainingStep step(loss, optimizer, options);
     return train(options, [&](History& history) {
-      return train_epoch(loss, whole, static_cast<int64_t>(whole.size()), optimizer, options, history);
+      return train_epoch(step, whole, static_cast<int64_t>(whole.size()), options, history);
     });
   }
   FitOptions rest = options;

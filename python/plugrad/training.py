@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO, overload
 
 from . import _plugrad
+from ._compile import compile as _compiled
 from ._datasets import TensorDataset
 from ._loader import DataLoader
 from ._modes import no_grad
@@ -173,8 +174,10 @@ class _Loop:
     scaler: _plugrad.GradScaler
     stop: Callable[[], bool] | None
     history: History
+    stepped: bool = True
+    compute: Callable[[Any], Tensor] | None = None  # step without the scheduler; compiled, if that was asked for
 
-    def step(self, batch: Any) -> Tensor:
+    def computed(self, batch: Any) -> Tensor:
         with self.autocast:
             loss = self.loss_of(batch)
         self.optimizer.zero_grad()
@@ -182,9 +185,13 @@ class _Loop:
         if self.max_norm is not None:
             self.scaler.unscale_(self.optimizer)
             clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], self.max_norm)
-        stepped = self.scaler.step(self.optimizer)
+        self.stepped = self.scaler.step(self.optimizer)
         self.scaler.update()
-        if stepped and self.scheduler is not None:
+        return loss
+
+    def step(self, batch: Any) -> Tensor:
+        loss = (self.compute or self.computed)(batch)
+        if self.stepped and self.scheduler is not None:
             self.scheduler.step()
         return loss
 
@@ -271,19 +278,21 @@ def fit(model: Callable[..., Any], inputs: Tensor, targets: Tensor, optimizer: A
         shuffle: bool = ..., seed: int = ..., progress: bool = ..., on_epoch: Callable[[int, float], object] | None = ...,
         scheduler: Any = ..., *, max_norm: float | None = ..., autocast: AbstractContextManager[Any] | None = ...,
         scaler: _plugrad.GradScaler | None = ..., validate: Callable[[], float] | None = ...,
-        stop: Callable[[], bool] | None = ...) -> History: ...
+        stop: Callable[[], bool] | None = ..., compile: bool = ...) -> History: ...
 @overload
 def fit(model: Callable[..., Any], loader: Iterable[Any], optimizer: Any, /, *,
         loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
         on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
         autocast: AbstractContextManager[Any] | None = ..., scaler: _plugrad.GradScaler | None = ...,
-        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
+        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...,
+        compile: bool = ...) -> History: ...
 @overload
 def fit(model: Callable[..., Any], loader: Iterable[Any], /, *, optimizer: Any,
         loss: Callable[[Any, Any], Tensor] | None = ..., epochs: int = ..., progress: bool = ...,
         on_epoch: Callable[[int, float], object] | None = ..., scheduler: Any = ..., max_norm: float | None = ...,
         autocast: AbstractContextManager[Any] | None = ..., scaler: _plugrad.GradScaler | None = ...,
-        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...) -> History: ...
+        validate: Callable[[], float] | None = ..., stop: Callable[[], bool] | None = ...,
+        compile: bool = ...) -> History: ...
 
 
 def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: Any = None,
@@ -291,7 +300,8 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
         shuffle: bool = True, seed: int = 0, progress: bool = True,
         on_epoch: Callable[[int, float], object] | None = None, scheduler: Any = None, *, max_norm: float | None = None,
         autocast: AbstractContextManager[Any] | None = None, scaler: _plugrad.GradScaler | None = None,
-        validate: Callable[[], float] | None = None, stop: Callable[[], bool] | None = None) -> History:
+        validate: Callable[[], float] | None = None, stop: Callable[[], bool] | None = None,
+        compile: bool = False) -> History:  # noqa: A002
     """Trains on a loader, `fit(model, loader, optimizer)`, or on rows, `fit(model, inputs, targets, optimizer)`.
 
     loader: a DataLoader, or another iterable of batches (inputs, targets). Each epoch is one loop over it. With more inputs
@@ -303,6 +313,8 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
     autocast: plugrad.autocast(...), inside which model and loss run. scaler: a GradScaler, which then makes the steps.
     validate: called after each epoch, unrecorded; see History. on_epoch: called then, with the number of the epoch and its
     mean loss. stop: called after each step; True ends the training. Ctrl-C ends it too, and sets history.interrupted.
+    compile: records the steps and replays them, with the same bits: see plugrad.compile. Not with a scaler, which reads
+    gradients.
     Raises ValueError for numbers out of range, for inputs and targets of different lengths, and for an epoch without
     batches.
     """
@@ -310,8 +322,13 @@ def fit(model: Callable[..., Any], inputs: Any, targets: Any = None, optimizer: 
         targets, optimizer = None, targets
     loader = _batches_of(inputs, targets, batch_size, shuffle, seed)
     _check(epochs, optimizer, max_norm)
+    if compile and scaler is not None:
+        raise ValueError("[fit] compile is set and there is a scaler, which reads gradients in each step: leave one of them "
+                         "out")
     loop = _Loop(_loss_of_batches(model, loss), optimizer, scheduler, max_norm, autocast or nullcontext(),
                  scaler or _plugrad.GradScaler(enabled=False), stop, History())
+    if compile:
+        loop.compute = _compiled(loop.computed, name="fit")
     try:
         _train(loop, loader, epochs, progress, validate, on_epoch)
     except KeyboardInterrupt:

@@ -174,6 +174,23 @@ def test_an_exception_of_the_function_passes():
     assert (plugrad.tensor([1.0]) + 1).item() == 2
 
 
+def test_fit_compiles_its_steps():
+    x, y = points(50, 1), plugrad.randint(0, 3, (50,))
+
+    def trained(**options):
+        plugrad.manual_seed(0)
+        net = Net()
+        optimizer = optim.AdamW(net.parameters(), 0.05)
+        schedule = optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+        history = plugrad.training.fit(net, x, y, optimizer, epochs=3, batch_size=16, scheduler=schedule, max_norm=1.0,
+                                       progress=False, **options)
+        return history.losses
+
+    assert trained(compile=True) == trained()
+    with pytest.raises(ValueError, match="compile is set and there is a scaler"):
+        trained(compile=True, scaler=plugrad.amp.GradScaler())
+
+
 @pytest.mark.parametrize("value", ["off", "check", "sometimes"])
 def test_the_environment_is_asked(value):
     program = """

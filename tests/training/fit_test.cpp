@@ -50,6 +50,32 @@ TEST(Fit, HasTheRecordedLosses) {
   EXPECT_FALSE(history.interrupted);
 }
 
+TEST(Fit, CompiledStepsHaveTheSameLosses) {
+  const Points points = points_of(60);
+  const auto trained = [&](bool compiled) {
+    Started net;
+    nn::CosineAnnealingLR schedule(*net.optimizer, 12);
+    int64_t calls = 0;
+    const auto loss = [&](const Tensor& output, const Tensor& labels) { return ++calls, cross_entropy(output, labels); };
+    const History history = fit(*net.model, points.inputs, points.labels, *net.optimizer,
+                                {.epochs = 4, .loss = loss, .scheduler = &schedule, .max_norm = 0.5, .compile = compiled,
+                                 .progress = false, .batch_size = 16, .seed = 3});
+    EXPECT_EQ(net.optimizer->steps(), 16);
+    EXPECT_EQ(calls, compiled ? 3 : 16) << "for whole batches twice, before there were gradients, and for the rest";
+    return history.losses;
+  };
+  EXPECT_EQ(trained(true), trained(false));
+}
+
+TEST(Fit, RefusesToCompileStepsOfAScaler) {
+  const Points points = points_of(8);
+  Started net;
+  nn::GradScaler scaler;
+  EXPECT_TRUE(throws(Code::invalid, {"[fit] compile", "scaler"}, [&] {
+    fit(*net.model, points.inputs, points.labels, *net.optimizer, {.scaler = &scaler, .compile = true, .progress = false});
+  }));
+}
+
 TEST(Fit, ALoaderAndTensorsGiveTheSameLosses) {
   const Points points = points_of(50);
   Started first, second, third;

@@ -36,6 +36,8 @@ struct FitOptions {
   // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs one.
   std::optional<AutocastOptions> autocast = {};
   nn::GradScaler* scaler = nullptr;
+  // Records the steps and replays them, with the same bits: see compile(). Not with a scaler, which reads gradients.
+  bool compile = false;
   std::function<double()> validate = {};  // called after each epoch, unrecorded; see History
   std::function<void(int64_t epoch, double loss)> on_epoch = {};  // called after validate
   std::function<bool()> stop = {};        // called after each step; true ends the training
