@@ -191,6 +191,7 @@ void bind_autograd(nb::module_& m);
 void bind_derivatives(nb::module_& m);
 void bind_callbacks(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_compile(nb::module_& m);
+void bind_private_ops(nb::module_& m);
 void bind_values(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);

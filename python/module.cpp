@@ -32,6 +32,7 @@ NB_MODULE(_plugrad, m) {
   bind_autograd(m);
   bind_callbacks(m, tensor);
   bind_compile(m);
+  bind_private_ops(m);
   bind_derivatives(m);
   bind_values(m);
   bind_networks(m);

@@ -1,5 +1,7 @@
 #include <core/runtime/op_table.hpp>
 
+#include <core/runtime/private_ops.hpp>
+
 #include <algorithm>
 #include <cctype>
 
@@ -12,7 +14,10 @@ const char* op_name(uint32_t opcode) {
 
 std::string op_label(uint32_t opcode) {
   const OpInfo* op = op_info(opcode);
-  if (!op) return "op " + std::to_string(opcode);
+  if (!op) {
+    const std::string name = private_op_name(opcode);
+    return name.empty() ? "op " + std::to_string(opcode) : name;
+  }
   std::string label(op->name);
   std::ranges::transform(label, label.begin(), [](unsigned char c) { return std::tolower(c); });
   return label;

@@ -14,7 +14,10 @@ constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory t
 
 uint64_t alignment_of(const DeviceState& device) { return std::max<uint64_t>(device.info.alignment, 64); }
 
-bool is_random(const Call& call) { return op_info(call.op.opcode)->shape == OpShape::random; }
+bool is_random(const Call& call) {
+  const OpInfo* const op = op_info(call.op.opcode);
+  return op && op->shape == OpShape::random;
+}
 
 }  // namespace
 
@@ -71,7 +74,8 @@ void Replay::find_constants() {
 
 // Whether it is no loss if the call does not run: it cannot fail on what its operands contain.
 bool Replay::may_vanish(const Call& call) const {
-  return op_info(call.op.opcode)->shape != OpShape::indexing;
+  const OpInfo* const op = op_info(call.op.opcode);
+  return op && op->shape != OpShape::indexing;
 }
 
 // A call is used if something reads what it writes, or its memory outlives the step.

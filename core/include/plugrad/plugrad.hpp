@@ -9,6 +9,7 @@
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/autograd/hooks.hpp>
 #include <plugrad/autograd/memory.hpp>
+#include <plugrad/autograd/private_op.hpp>
 #include <plugrad/nn/activations.hpp>
 #include <plugrad/nn/attention.hpp>
 #include <plugrad/nn/containers.hpp>
