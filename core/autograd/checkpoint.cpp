@@ -27,16 +27,20 @@ class Generators {
   explicit Generators(const States& states) {
     for (const auto& [device, state] : states) {
       before_.emplace_back(device, generator_state(device));
-      set_generator_state(device, state);
+      set(device, state);
     }
   }
   ~Generators() {
-    for (const auto& [device, state] : before_) set_generator_state(device, state);
+    for (const auto& [device, state] : before_) set(device, state);
   }
   Generators(const Generators&) = delete;
   Generators& operator=(const Generators&) = delete;
 
  private:
+  static void set(Device device, GeneratorState state) {
+    device.state().seed = state.seed;
+    device.state().offset = state.offset;
+  }
   States before_;
 };
 

@@ -44,6 +44,7 @@ bool is_looked_at() {
 class Key {
  public:
   template <class T> void add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
     const auto at = text_.size();
     text_.resize(at + sizeof value);
     std::memcpy(text_.data() + at, &value, sizeof value);
@@ -90,7 +91,7 @@ std::string key_of(const Tensors& arguments, std::string_view constants) {
   if (autocasting()) {
     const AutocastOptions options = autocast_options();
     key.add(options.dtype);
-    key.add(options.device);
+    key.add(std::string_view(options.device));
   }
   for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i);
   return key.take();
@@ -118,15 +119,17 @@ void note_training(uint64_t module) { capture::flip_training(module); }
 struct CompiledStep::State {
   explicit State(CompileOptions given) : options(std::move(given)) {}
 
-  std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f);
+  // logged: receives a warning for the log, which may call this step.
+  std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f,
+                                  std::string& logged);
   void clear() {
     recordings.clear();
     flaws.clear();
   }
 
   const CompileOptions options;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Recording>> recordings;
+  std::recursive_mutex mutex;  // the function may ask for figures, or clear
+  std::vector<std::shared_ptr<Recording>> recordings;
   struct Flaw {
     int attempts = 0;
     std::string why;
@@ -135,7 +138,7 @@ struct CompiledStep::State {
   CompileFigures figures;
 
  private:
-  Recording* find(const std::string& key, const Tensors& arguments);
+  std::shared_ptr<Recording> find(const std::string& key, const Tensors& arguments);
   bool may_record(const std::string& key);
   void warn(const std::string& why);
   StepResults record(std::string key, const Tensors& arguments, const Function& f);
@@ -146,17 +149,18 @@ struct CompiledStep::State {
   const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
   uint64_t replays = 0;
   bool warned = false;
+  std::string warning;  // not logged yet
 };
 
-Recording* CompiledStep::State::find(const std::string& key, const Tensors& arguments) {
+std::shared_ptr<Recording> CompiledStep::State::find(const std::string& key, const Tensors& arguments) {
   for (auto each = recordings.begin(); each != recordings.end(); ++each)
-    if ((*each)->key == key && (*each)->fits(arguments)) return each->get();
+    if ((*each)->key == key && (*each)->fits(arguments)) return *each;
   return nullptr;
 }
 
 void CompiledStep::State::warn(const std::string& why) {
   if (std::exchange(warned, true)) return;
-  log(LogLevel::warning, "[compile] '" + options.name + "' runs op by op: " + why);
+  warning = "[compile] '" + options.name + "' runs op by op: " + why;
 }
 
 bool CompiledStep::State::may_record(const std::string& key) {
@@ -185,7 +189,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
     return results;
   }
   flaws.erase(key);
-  if (run.trace.device) recordings.push_back(std::make_unique<Recording>(std::move(key), std::move(run), arena));
+  if (run.trace.device) recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena));
   return results;
 }
 
@@ -209,13 +213,17 @@ std::optional<StepResults> CompiledStep::State::replay(Recording& recording, con
 
 // Returns nothing if the function is to be called unrecorded.
 std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants,
-                                                     const Function& f) {
+                                                     const Function& f, std::string& logged) {
   const std::lock_guard lock(mutex);
+  struct Handed {
+    ~Handed() { to.swap(from); }
+    std::string &from, &to;
+  } const handed{warning, logged};
   if (std::exchange(changes, capture::changes.load()) != capture::changes) recordings.clear();
   std::string key = key_of(arguments, constants);
-  if (Recording* const found = find(key, arguments)) {
+  if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
-    std::erase_if(recordings, [&](const auto& each) { return each.get() == found; });
+    std::erase(recordings, found);
   }
   if (may_record(key)) return record(std::move(key), arguments, f);
   ++figures.called;
@@ -231,7 +239,10 @@ StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string
   if (asked_for() == Capture::off || local().recorder) return f(arguments);
   require_arguments(state_->options.name, arguments);
   if (is_looked_at()) return detached(f(arguments));
-  if (std::optional<StepResults> results = state_->call(arguments, constants, f)) return std::move(*results);
+  std::string warning;
+  std::optional<StepResults> results = state_->call(arguments, constants, f, warning);
+  if (!warning.empty()) log(LogLevel::warning, warning);
+  if (results) return std::move(*results);
   return detached(f(arguments));
 }
 

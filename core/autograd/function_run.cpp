@@ -1,5 +1,6 @@
 #include <core/autograd/function_run.hpp>
 
+#include <core/autograd/autocast.hpp>
 #include <core/runtime/digest.hpp>
 #include <core/runtime/import.hpp>
 
@@ -47,7 +48,9 @@ void StepCapture::touched(void* p) {
   std::optional<size_t> argument;
   for (size_t i = 0; i < arguments_.size() && node->flags & Node::kUnasked; ++i)
     if (arguments_[i].impl().node.get() == node) argument = i;
-  gradients_.push_back({Ref<Node>::share(node), view_of_step(node->grad), {}, argument});
+  const Tensor& grad = node->grad;
+  const bool alone = !grad.defined() || (grad.impl().refs.load() == 1 && storage_of(grad)->refs.load() == 1);
+  gradients_.push_back({Ref<Node>::share(node), view_of_step(grad), {}, argument, alone ? nullptr : storage_of(grad)});
 }
 
 void StepCapture::run_part(capture::Part part) {
@@ -59,7 +62,7 @@ void StepCapture::run_part(capture::Part part) {
 
 // A node that only the recording still has belonged to a result, and ended with the graph.
 std::vector<GradientPlace> StepCapture::finish_gradients() {
-  std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; });
+  while (std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; })) {}
   for (std::vector<FoundGradient>& each : found)
     std::erase_if(each, [&](const FoundGradient& one) {
       return std::ranges::none_of(gradients_, [&](const GradientPlace& kept) { return kept.node.get() == one.node; });
@@ -109,12 +112,17 @@ class InsideArguments {
     }
   }
   // Ends their use by the function: what it wrote is written for all.
-  void finish(StepCapture& recorder) {
+  void finish(StepCapture& recorder, const Tensors& arguments) {
     settle(tensors);
     for (ArgumentGroup& each : groups) {
       each.offset = view_of(tensors[each.first]).offset - each.outside->offset;
       each.outside->version = each.inside->version;
       if (recorder.knows(*each.inside)) each.memory = recorder.memory_of(*each.inside);
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].impl().node.get() == arguments[i].impl().node.get()) continue;
+      arguments[i].impl().node = tensors[i].impl().node;
+      recorder.fail("it changes whether an argument requires a gradient: do that outside");
     }
     tensors.clear();
     are_kept = std::ranges::any_of(groups, [](const ArgumentGroup& each) { return each.inside->refs.load() != 1; });
@@ -177,11 +185,30 @@ std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& re
 }
 }  // namespace
 
+namespace {
+// Inside a step, autocast converts parameters anew: a conversion from before would be frozen in the recording.
+class NoConversions {
+ public:
+  NoConversions() {
+    if (autocasting()) outer_ = std::exchange(autocast_state().cache, std::make_shared<Autocast::State::Cache>());
+  }
+  ~NoConversions() {
+    if (outer_) autocast_state().cache = std::move(outer_);
+  }
+  NoConversions(const NoConversions&) = delete;
+  NoConversions& operator=(const NoConversions&) = delete;
+
+ private:
+  std::shared_ptr<Autocast::State::Cache> outer_;
+};
+}  // namespace
+
 FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, bool digests) {
   InsideArguments inside(arguments);
   FunctionRun run;
   StepCapture recorder(arguments, digests);
   {
+    const NoConversions fresh;
     const StepResults made = f(inside.tensors);
     run.results.form = made.form;
     for (const Tensor& each : made.tensors) {
@@ -189,7 +216,7 @@ FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, b
       run.results.tensors.push_back(each.defined() ? inside.outside_of(each) : Tensor());
     }
   }
-  inside.finish(recorder);
+  inside.finish(recorder, arguments);
   run.gradients = recorder.finish_gradients();
   run.trace = recorder.finish();
   run.found = std::move(recorder.found);

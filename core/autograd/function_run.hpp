@@ -25,6 +25,7 @@ struct GradientPlace {
   Ref<Node> node;
   StepView before, after;
   std::optional<size_t> argument;
+  const Storage* shared = nullptr;  // of `before`, if others held it too: a captured tensor, or another gradient
 };
 
 // A gradient that an optimiser finds in the step.

@@ -9,6 +9,11 @@
 
 namespace plugrad {
 namespace {
+bool same_view(const plugrad_view& a, const plugrad_view& b) {
+  if (a.offset != b.offset || !same_shape(a, b)) return false;
+  return std::equal(a.strides, a.strides + a.rank, b.strides);
+}
+
 // Whether a tensor has the form of a view of the step.
 bool same_form(const Tensor& x, const StepView& recorded) {
   const plugrad_view &a = view_of(x), &b = recorded.view;
@@ -76,7 +81,9 @@ bool Recording::fits(const std::vector<Tensor>& arguments) const {
   for (const GradientPlace& each : gradients_) {
     const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
     if (node.grad.defined() != each.before.defined()) return false;
-    if (each.before.defined() && !same_form(node.grad, each.before)) return false;
+    if (!each.before.defined()) continue;
+    if (!same_form(node.grad, each.before)) return false;
+    if (each.shared && storage_of(node.grad) != each.shared && is_used(each.before.memory)) return false;
   }
   return has_captured();
 }
@@ -129,16 +136,28 @@ void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
   }
 }
 
+// Whether a memory is a result's or a gradient's after the step.
+bool Recording::outlives(uint32_t memory) const {
+  return std::ranges::any_of(results_, [&](const StepView& each) { return each.memory == memory; }) ||
+         std::ranges::any_of(gradients_, [&](const GradientPlace& each) { return each.after.memory == memory; });
+}
+
+bool Recording::is_used(uint32_t memory) const {
+  return replay_.reads(memory) || replay_.writes(memory) || outlives(memory);
+}
+
 // A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
 void Recording::bind_gradients(bool drop) {
   for (GradientPlace& each : gradients_) {
     if (!each.before.defined()) continue;
     const Tensor& grad = each.node->grad;
     const uint32_t memory = each.before.memory;
-    if (replay_.reads(memory) || replay_.writes(memory) || each.after.memory == memory)
-      replay_.bind(memory, *storage_of(grad), view_of(grad).offset - each.before.view.offset);
-    else if (drop)
+    if (is_used(memory)) {
+      held_.push_back(grad.impl().storage);
+      replay_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
+    } else if (drop) {
       each.node->grad = {};
+    }
   }
 }
 
@@ -161,7 +180,8 @@ Tensor Recording::tensor_of(const StepView& view) const {
 void Recording::store_gradients() {
   for (GradientPlace& each : gradients_) {
     if (!each.after.defined()) each.node->grad = {};
-    else if (each.after.memory != each.before.memory) each.node->grad = tensor_of(each.after);
+    else if (each.after.memory != each.before.memory || !same_view(each.after.view, each.before.view))
+      each.node->grad = tensor_of(each.after);
   }
 }
 
@@ -179,6 +199,23 @@ void Recording::release() {
   for (GradientPlace& each : gradients_)
     if (each.argument) each.node = {};
   for (Handout& each : handouts_) each.storage = {};
+  held_.clear();
+}
+
+// After a failure, what the step did not reach has not happened.
+void Recording::run() {
+  try {
+    replay_.run();
+  } catch (...) {
+    raise_versions();
+    replay_.take_back_draws();
+    for (size_t i = 0; i < placeholders_.size(); ++i)
+      if (replay_.trace().parts[i].first > replay_.reached())
+        with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+    release();
+    throw;
+  }
+  raise_versions();
 }
 
 std::optional<StepResults> Recording::replay(const std::vector<Tensor>& arguments) {
@@ -188,8 +225,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   bind_gradients(true);
   bind_handouts();
   replay_.draw();
-  replay_.run();
-  raise_versions();
+  run();
   store_gradients();
   StepResults results{{}, form_};
   results.tensors.reserve(results_.size());

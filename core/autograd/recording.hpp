@@ -54,6 +54,9 @@ class Recording {
   void bind_arguments(const std::vector<Tensor>& arguments);
   void find_nodes(const std::vector<Tensor>& arguments);
   void release();
+  bool outlives(uint32_t memory) const;
+  bool is_used(uint32_t memory) const;
+  void run();
   void bind_gradients(bool drop);
   void bind_handouts();
   void store_gradients();
@@ -66,6 +69,7 @@ class Recording {
   std::vector<GradientPlace> gradients_;
   std::vector<std::vector<Placeholder>> placeholders_;
   std::vector<Handout> handouts_;
+  std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
   capture::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes

@@ -33,9 +33,15 @@ std::string joined(const std::vector<std::string>& names) {
 Optimizer::Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots)
     : name_(name), slots_(std::move(slots)), options_(std::move(options)) {}
 
+Optimizer::~Optimizer() = default;
+
 // A compiled step refers to its optimisers.
-Optimizer::~Optimizer() {
-  if (captured_) ++capture::changes;
+Optimizer::Captured::~Captured() {
+  if (is) ++capture::changes;
+}
+Optimizer::Captured& Optimizer::Captured::operator=(const Captured&) {
+  if (is) ++capture::changes;
+  return *this;
 }
 
 // --- Groups and their options.
@@ -74,7 +80,7 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)
       slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
-  if (captured_) ++capture::changes;
+  if (captured_.is) ++capture::changes;
   groups_.push_back(std::move(added));
   resized();
 }
@@ -138,8 +144,19 @@ void Optimizer::for_each_update(const std::function<void(const Update&)>& f) {
   }
 }
 
+// An option may have become one that needs a slot.
+void Optimizer::prepare_slots() {
+  const NoGrad unrecorded;
+  for_each_update([&](const Update& each) {
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (has_slot(i, each.options)) slot(i, each);
+  });
+  prepared_ = changes_;
+}
+
 uint64_t Optimizer::advance() {
   ++steps_;
+  if (prepared_ != changes_) prepare_slots();
   return (changes_ << 40) + (count(1) ? static_cast<uint64_t>(steps_) : 0);
 }
 
@@ -158,7 +175,7 @@ void Optimizer::step() {
     advance();
     return apply();
   }
-  captured_ = true;
+  captured_.is = true;
   capture::run_part({[this] { return advance(); }, [this] { apply(); }, [this] { take_back(); }});
 }
 

@@ -260,12 +260,21 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
 void Replay::draw() {
   if (!trace_.draws) return;
   DeviceState& device = *trace_.device;
-  const uint64_t first = device.offset.fetch_add(trace_.draws), seed = device.seed;
+  const uint64_t first = drawn_ = device.offset.fetch_add(trace_.draws), seed = device.seed;
   for (const uint32_t call : draws_) {
     const size_t inputs = trace_.calls[call].op.outputs;
     plugrad_view* const* const views = pointers_.data() + operands_of_call_[call] + inputs;
     views[0]->offset = seed;
     views[1]->offset = first + (trace_.calls[call].views[inputs + 1].offset - trace_.first_draw);
+  }
+}
+
+void Replay::take_back_draws() {
+  for (const uint32_t call : draws_) {
+    if (call < reached_) continue;
+    const size_t offset = trace_.calls[call].op.outputs + 1u;
+    trace_.device->offset = drawn_ + (trace_.calls[call].views[offset].offset - trace_.first_draw);
+    return;
   }
 }
 
@@ -333,6 +342,7 @@ bool Replay::renumber(const RecordedPart& recorded) {
 // --- Running.
 
 void Replay::throw_failed(const Item& item, plugrad_status status) const {
+  reached_ = item.call;
   throw_status(status, op_label(item.op.opcode) + " on " + trace_.device->name + ", call " + std::to_string(item.call) +
                            " of a compiled step",
                take_report());
@@ -382,6 +392,7 @@ void Replay::run_observed(std::span<Item> items) {
 }
 
 void Replay::run() {
+  reached_ = 0;
   provide_arena();
   run_items(items_);
 }

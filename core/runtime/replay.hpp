@@ -39,6 +39,10 @@ class Replay {
 
   // Draws random numbers as a run of the function would.
   void draw();
+  // After a run that failed: gives back those of calls that it did not reach.
+  void take_back_draws();
+  // The call at which the last run failed.
+  uint32_t reached() const { return reached_; }
   // Advances a part, and calls its ops for their numbers if these change. Returns false if it calls other ops than before;
   // the part is then as it was.
   bool advance(size_t part);
@@ -112,6 +116,8 @@ class Replay {
   std::vector<Bound> bound_;               // by memory: the last bind()
   std::vector<uint32_t> operands_of_call_;  // the first operand of each call; kNever if it never runs
   std::vector<uint32_t> draws_;            // calls that draw random numbers
+  uint64_t drawn_ = 0;                     // the generator's offset before the last draw()
+  mutable uint32_t reached_ = 0;
   std::shared_ptr<Arena> arena_;
   struct Temporary {
     uint32_t memory;

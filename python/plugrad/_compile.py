@@ -60,6 +60,7 @@ class Compiled:
         self._function, self._name = function, name
         self._step = step or _plugrad._CompiledStep(name, entries)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
+        self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -74,12 +75,16 @@ class Compiled:
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
         made: list[Tensor] = []
         results = _taken_apart(self._function(*given, **named), made, self._result)
-        if results not in self._forms:
+        text = self._text(results)
+        if text not in self._numbers:
+            self._numbers[text] = len(self._forms)
             self._forms.append(results)
-        return made, self._forms.index(results)
+        return made, self._numbers[text]
 
     def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[Tensor] = []
+        if len(self._objects) > _ANYTHING_ELSE:
+            self.clear()
         form = _taken_apart((arguments, named), tensors, self._known)
 
         def run(*given: Tensor) -> tuple[list[Tensor], int]:
@@ -98,8 +103,6 @@ class Compiled:
             if type(value).__module__.split(".")[0] in ("numpy", "torch"):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__module__}."
                                  f"{type(value).__name__}: pass a Tensor, or a number of Python")
-            if len(self._objects) >= _ANYTHING_ELSE and id(value) not in self._objects:
-                self.clear()
             self._objects[id(value)] = value
         return value
 
@@ -112,7 +115,7 @@ class Compiled:
     def _text(self, value: Any) -> str:
         """What a call depends on besides tensors, as text."""
         if isinstance(value, _Place):
-            return "T"
+            return f"T{value.at}"
         if isinstance(value, list | tuple):
             return f"{type(value).__name__}({','.join(map(self._text, value))})"
         if isinstance(value, dict):

@@ -29,6 +29,56 @@ TEST(CompiledGradients, MayBeResultsToo) {
   }));
 }
 
+TEST(CompiledGradients, OfTheStepBeforeMayBeKept) {
+  EXPECT_TRUE(agrees([](bool compiled) {
+    Tensor w = f32({1, 1}).requires_grad_(), mean_of = f32({1, 1}).requires_grad_();
+    w.set_grad(f32({1, 1}));
+    Twin step(compiled, [&](const Tensor& x) {
+      const Tensor before = w.grad();
+      mean_of.set_grad(before);
+      w.clear_grad();
+      sum(w * x).backward();
+      return before;
+    });
+    Tensors all;
+    for (int i = 0; i < 5; ++i) {
+      all.push_back(step(f32({1.0 * i, 2})));
+      append(all, {w.grad(), mean_of.grad()});
+    }
+    return all;
+  }));
+}
+
+TEST(CompiledGradients, ThatOthersShareAreToldApart) {
+  EXPECT_TRUE(agrees([](bool compiled) {
+    Tensor a = f32({1, 1}).requires_grad_(), b = f32({1, 1}).requires_grad_(), captured = f32({1, 2});
+    a.set_grad(captured);
+    b.set_grad(captured);
+    Twin step(compiled, [&](const Tensor& x) { return captured * x + a.grad() * 10 + b.grad() * 100; });
+    Tensors all;
+    for (int i = 0; i < 5; ++i) {
+      all.push_back(step(f32({1.0 * i, 2})));
+      if (i == 1) a.set_grad(f32({5, 6}));
+      if (i == 2) b.set_grad(f32({7, 8}));
+    }
+    return all;
+  }));
+}
+
+TEST(CompiledGradients, FollowHooksThatComeAndGo) {
+  EXPECT_TRUE(agrees([](bool compiled) {
+    Tensor w = f32({1, 2}).requires_grad_();
+    HookHandle hook;
+    Twin step(compiled, [&](const Tensor& x) { sum(w * x).backward(); });
+    for (int i = 0; i < 9; ++i) {
+      if (i == 3) hook = w.register_hook([](const Tensor& grad) { return grad * 3; });
+      if (i == 6) hook.remove();
+      step(f32({1.0 * i, 1}));
+    }
+    return Tensors{w.grad()};
+  }));
+}
+
 TEST(CompiledGradients, GoThroughHooks) {
   EXPECT_TRUE(agrees([](bool compiled) {
     Tensor w = f32({1, 2}).requires_grad_(), u = f32({3, 4}).requires_grad_();

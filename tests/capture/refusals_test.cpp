@@ -47,6 +47,16 @@ TEST(Compile, CallsAFunctionThatKeepsTensors) {
   EXPECT_NE(step.explain().find("it keeps"), std::string::npos);
 }
 
+TEST(Compile, MayBeAskedByTheSinkOfItsWarning) {
+  Tensor kept;
+  auto step = compile([&](const Tensor& x) { return kept = x * 2, x + 1; });
+  std::string explained;
+  set_log_sink([&](LogLevel, std::string_view) { explained = step.explain(); });
+  for (int i = 0; i < 6; ++i) step(one(i));
+  set_log_sink({});
+  EXPECT_NE(explained.find("it keeps"), std::string::npos) << explained;
+}
+
 TEST(Compile, CallsAFunctionThatKeepsAnArgument) {
   const Warnings warnings;
   Tensor last;

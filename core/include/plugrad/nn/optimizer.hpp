@@ -97,6 +97,7 @@ class PLUGRAD_API Optimizer {
     std::optional<double> initial_rate = std::nullopt;
   };
   // A step: its counting, and its ops. A compiled step repeats them apart.
+  void prepare_slots();
   uint64_t advance();  // returns another value if the numbers of updates differ
   void apply();
   void take_back();
@@ -110,8 +111,17 @@ class PLUGRAD_API Optimizer {
   int64_t steps_ = 0;
 
  private:
+  // Whether a compiled step may refer to this object, and so must record anew once it ends or becomes another optimiser.
+  struct PLUGRAD_API Captured {
+    Captured() = default;
+    Captured(const Captured&) {}
+    Captured& operator=(const Captured&);
+    ~Captured();
+    bool is = false;
+  };
   uint64_t changes_ = 0;   // of options and state
-  bool captured_ = false;  // a compiled step may refer to this
+  uint64_t prepared_ = 0;  // changes_ when the slots were last looked at
+  Captured captured_;
 };
 
 struct SGDOptions {
