@@ -5,7 +5,6 @@
 #include <core/runtime/profiling.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace plugrad::capture {
 namespace {
@@ -254,92 +253,6 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
   }
   for (const Temporary& each : lodgers_[memory]) bind(each.memory, storage, base + each.offset);
 }
-
-// --- Numbers.
-
-void Replay::draw() {
-  if (!trace_.draws) return;
-  DeviceState& device = *trace_.device;
-  const uint64_t first = drawn_ = device.offset.fetch_add(trace_.draws), seed = device.seed;
-  for (const uint32_t call : draws_) {
-    const size_t inputs = trace_.calls[call].op.outputs;
-    plugrad_view* const* const views = pointers_.data() + operands_of_call_[call] + inputs;
-    views[0]->offset = seed;
-    views[1]->offset = first + (trace_.calls[call].views[inputs + 1].offset - trace_.first_draw);
-  }
-}
-
-void Replay::take_back_draws() {
-  for (const uint32_t call : draws_) {
-    if (call < reached_) continue;
-    const size_t offset = trace_.calls[call].op.outputs + 1u;
-    trace_.device->offset = drawn_ + (trace_.calls[call].views[offset].offset - trace_.first_draw);
-    return;
-  }
-}
-
-namespace {
-// Shows the numbers of calls that do not run.
-class Renumbering final : public Recorder {
- public:
-  using Show = std::function<bool(const plugrad_op&)>;
-  explicit Renumbering(Show show) : show_(std::move(show)) {}
-  bool intercepts(const plugrad_op& op) override {
-    equal = equal && show_(op);
-    return true;
-  }
-  void ran(DeviceState&, const plugrad_kernel*, const plugrad_op&, Storage* const*, Storage*) override {}
-  void began(Storage&, uint64_t) override {}
-  void fail(const std::string&) override { equal = false; }
-  void run_part(Part part) override { part.repeat(); }
-  bool keeps_upload(Storage&) override { return false; }
-  Magazine<Storage>* magazine(uint32_t) override { return nullptr; }
-  bool equal = true;
-
- private:
-  Show show_;
-};
-
-bool same_form(const Call& call, const plugrad_op& op) {
-  if (call.op.opcode != op.opcode || call.op.outputs != op.outputs || call.op.inputs != op.inputs) return false;
-  const size_t bytes = op.attributes ? *static_cast<const uint32_t*>(op.attributes) : 0;
-  for (size_t i = 0; i < call.views.size(); ++i)
-    if (call.views[i].dtype != op.views[i]->dtype || call.views[i].count != op.views[i]->count ||
-        call.views[i].layout != op.views[i]->layout)
-      return false;
-  return call.attributes.size() == bytes;
-}
-}  // namespace
-
-bool Replay::advance(size_t part) {
-  RecordedPart& recorded = trace_.parts[part];
-  const uint64_t numbers = recorded.part.advance();
-  if (numbers == recorded.numbers) return true;
-  recorded.numbers = numbers;
-  if (renumber(recorded)) return true;
-  recorded.part.undo();
-  return false;
-}
-
-bool Replay::renumber(const RecordedPart& recorded) {
-  uint32_t at = recorded.first;
-  Renumbering shown([&](const plugrad_op& op) {
-    if (at == recorded.last || !same_form(trace_.calls[at], op)) return false;
-    Call& call = trace_.calls[at];
-    if (op.attributes) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
-    for (size_t i = 0; i < call.views.size(); ++i) {
-      if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;
-      call.views[i].offset = op.views[i]->offset;
-      if (operands_of_call_[at] != kNever) pointers_[operands_of_call_[at] + i]->offset = op.views[i]->offset;
-    }
-    ++at;
-    return true;
-  });
-  recorded.part.repeat();
-  return shown.equal && at == recorded.last;
-}
-
-// --- Running.
 
 void Replay::throw_failed(const Item& item, plugrad_status status) const {
   reached_ = item.call;
