@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -143,6 +144,44 @@ def test_methods_and_modules_are_told_apart():
     for _ in range(2):
         assert apply(drop.train(), ones).tolist() != ones.tolist()
         assert apply(drop.eval(), ones).tolist() == ones.tolist()
+
+
+def test_forms_of_results_keep_their_types():
+    class Pair(NamedTuple):
+        a: Tensor
+        b: Tensor
+
+    f = plugrad.compile(lambda x, named: Pair(x, x + 1) if named else (x, x + 1))
+    x = plugrad.tensor([1.0])
+    for _ in range(2):
+        assert type(f(x, False)) is tuple
+        assert type(f(x, True)) is Pair
+
+
+def test_objects_are_told_apart_however_many_there_are():
+    class Scale:
+        def __init__(self, value):
+            self.value = value
+
+    f = plugrad.compile(lambda x, a, b: x * a.value + b.value, entries=1000)
+    x = plugrad.tensor([1.0])
+    for i in range(300):
+        assert f(x, Scale(i), Scale(2 * i)).item() == 3 * i
+
+
+def test_the_function_may_ask_and_clear():
+    @plugrad.compile
+    def f(x):
+        f.figures()
+        f.explain()
+        if len(calls) < 3:
+            f.clear()
+        calls.append(1)
+        return x + 1
+
+    calls = []
+    for i in range(8):
+        assert f(plugrad.tensor([float(i)])).item() == i + 1
 
 
 def test_what_a_replay_cannot_do_is_refused():
