@@ -183,9 +183,7 @@ std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& re
   }
   return {};
 }
-}  // namespace
 
-namespace {
 // Inside a step, autocast converts parameters anew: a conversion from before would be frozen in the recording.
 class NoConversions {
  public:

@@ -30,7 +30,6 @@ class Recording {
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
 
   const std::string key;
-  const capture::Replay& plan() const { return replay_; }
   std::string text() const;
 
  private:

@@ -193,7 +193,7 @@ void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
 
 Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
   Storage* const block = take_block(bytes, opcode, upload);
-  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->began(*block, block->bytes);
+  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->began(*block);
   return block;
 }
 

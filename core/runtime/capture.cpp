@@ -76,9 +76,9 @@ Trace StepRecorder::finish() {
   return std::move(trace_);
 }
 
-uint32_t StepRecorder::add(Storage& storage, uint64_t bytes, uint32_t begin) {
+uint32_t StepRecorder::add(Storage& storage, uint32_t begin) {
   const auto memory = static_cast<uint32_t>(trace_.memories.size());
-  trace_.memories.push_back({{}, bytes, storage.offset, begin, kNever, false});
+  trace_.memories.push_back({{}, storage.bytes, storage.offset, begin, kNever, false});
   if (memories_.insert_or_assign(&storage, memory).second) mark(storage);
   return memory;
 }
@@ -86,7 +86,7 @@ uint32_t StepRecorder::add(Storage& storage, uint64_t bytes, uint32_t begin) {
 uint32_t StepRecorder::memory_of(Storage& storage) {
   const std::lock_guard lock(captures_mutex);
   const auto found = memories_.find(&storage);
-  return found == memories_.end() ? add(storage, storage.bytes, kNever) : found->second;
+  return found == memories_.end() ? add(storage, kNever) : found->second;
 }
 
 bool StepRecorder::knows(const Storage& storage) const {
@@ -94,9 +94,9 @@ bool StepRecorder::knows(const Storage& storage) const {
   return memories_.contains(&storage);
 }
 
-void StepRecorder::began(Storage& storage, uint64_t bytes) {
+void StepRecorder::began(Storage& storage) {
   const std::lock_guard lock(captures_mutex);
-  add(storage, bytes, calls());
+  add(storage, calls());
 }
 
 void StepRecorder::fail(const std::string& why) {

@@ -84,7 +84,7 @@ class Recorder {
   virtual bool intercepts(const plugrad_op& op) = 0;
   virtual void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
                    Storage* workspace) = 0;
-  virtual void began(Storage& storage, uint64_t bytes) = 0;
+  virtual void began(Storage& storage) = 0;
   // Says why a replay could not do the same.
   virtual void fail(const std::string& why) = 0;
   virtual void run_part(Part part) = 0;
@@ -109,16 +109,15 @@ class StepRecorder : public Recorder {
   // Ends the recording.
   Trace finish();
 
-  // The memory that a storage is now: a new one if the recording did not see it before. kNever after the recording failed.
+  // The memory that a storage is now: a new one if the recording did not see it before.
   uint32_t memory_of(Storage& storage);
   bool knows(const Storage& storage) const;
   uint32_t calls() const { return static_cast<uint32_t>(trace_.calls.size()); }
-  size_t parts() const { return trace_.parts.size(); }
 
   bool intercepts(const plugrad_op&) override { return false; }
   void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
            Storage* workspace) override;
-  void began(Storage& storage, uint64_t bytes) override;
+  void began(Storage& storage) override;
   void fail(const std::string& why) override;
   void run_part(Part part) override;
   bool keeps_upload(Storage& to) override;
@@ -131,7 +130,7 @@ class StepRecorder : public Recorder {
  private:
   void stop() noexcept;
   void require_one_device(DeviceState& device);
-  uint32_t add(Storage& storage, uint64_t bytes, uint32_t begin);
+  uint32_t add(Storage& storage, uint32_t begin);
 
   Trace trace_;
   std::unordered_map<const Storage*, uint32_t> memories_;  // guarded by the mutex of captures

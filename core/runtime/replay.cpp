@@ -18,6 +18,11 @@ bool is_random(const Call& call) {
   return op && op->shape == OpShape::random;
 }
 
+// Whether it is no loss if the call does not run: it cannot fail on what its operands contain.
+bool may_vanish(const Call& call) {
+  const OpInfo* const op = op_info(call.op.opcode);
+  return op && op->shape != OpShape::indexing;
+}
 }  // namespace
 
 Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena)
@@ -69,12 +74,6 @@ void Replay::find_constants() {
     }
     for (size_t i = 0; i < call.op.outputs && constant; ++i) roles_[call.memories[i]] |= kConstant;
   }
-}
-
-// Whether it is no loss if the call does not run: it cannot fail on what its operands contain.
-bool Replay::may_vanish(const Call& call) const {
-  const OpInfo* const op = op_info(call.op.opcode);
-  return op && op->shape != OpShape::indexing;
 }
 
 // A call is used if something reads what it writes, or its memory outlives the step.
@@ -215,7 +214,7 @@ void Replay::place_constants(const Uses& uses) {
   for (size_t i = 0; i < placed.size(); ++i) bind(placed[i], *constants_, constants_->offset + blocks[i].offset);
 }
 
-// Makes the arena if there is none of this size, and binds all temporary memories if it is another one than before.
+// Makes an arena that is large enough. If it is not the one of the last run, binds all temporary memories to it.
 void Replay::provide_arena() {
   if (temporaries_.empty()) return;
   DeviceState& device = *trace_.device;
@@ -254,7 +253,7 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
   for (const Temporary& each : lodgers_[memory]) bind(each.memory, storage, base + each.offset);
 }
 
-void Replay::throw_failed(const Item& item, plugrad_status status) const {
+void Replay::throw_failed(const Item& item, plugrad_status status) {
   reached_ = item.call;
   throw_status(status, op_label(item.op.opcode) + " on " + trace_.device->name + ", call " + std::to_string(item.call) +
                            " of a compiled step",
@@ -262,6 +261,7 @@ void Replay::throw_failed(const Item& item, plugrad_status status) const {
 }
 
 plugrad_status Replay::submit(Item& item) {
+  reached_ = item.call;  // submit may throw
   DeviceState& device = *trace_.device;
   Storage* const* const storages = storages_.data() + item.first;
   const streams::Uses uses{{storages, item.op.outputs}, {storages + item.op.outputs, item.op.inputs}, item.overwrites};

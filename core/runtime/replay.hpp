@@ -41,7 +41,7 @@ class Replay {
   void draw();
   // After a run that failed: gives back those of calls that it did not reach.
   void take_back_draws();
-  // The call at which the last run failed.
+  // The call at which the last run failed; 0 if it failed before its first one.
   uint32_t reached() const { return reached_; }
   // Advances a part, and calls its ops for their numbers if these change. Returns false if it calls other ops than before;
   // the part is then as it was.
@@ -62,7 +62,7 @@ class Replay {
   bool writes(uint32_t memory) const { return roles_[memory] & kWritten; }
 
  private:
-  enum Role : uint8_t { kRead = 1, kWritten = 2, kBound = 4, kConstant = 8, kNeeded = 16 };
+  enum Role : uint8_t { kRead = 1, kWritten = 2, kBound = 4, kConstant = 8 };
   struct Item {
     const plugrad_kernel* kernel;
     plugrad_op op;
@@ -86,7 +86,6 @@ class Replay {
   void find_roles(std::span<const uint32_t> bound);
   void find_constants();
   std::vector<bool> find_used() const;
-  bool may_vanish(const Call& call) const;
   void make_items(const std::vector<bool>& used);
   void add_item(uint32_t call, std::vector<Item>& items, SharedViews& shared);
   plugrad_view* view_for(const Call& call, size_t operand, SharedViews& shared);
@@ -103,7 +102,7 @@ class Replay {
   void run_items(std::span<Item> items);
   void run_observed(std::span<Item> items);
   plugrad_status submit(Item& item);
-  [[noreturn]] void throw_failed(const Item& item, plugrad_status status) const;
+  [[noreturn]] void throw_failed(const Item& item, plugrad_status status);
 
   Trace trace_;
   PlanFigures figures_;
@@ -117,7 +116,7 @@ class Replay {
   std::vector<uint32_t> operands_of_call_;  // the first operand of each call; kNever if it never runs
   std::vector<uint32_t> draws_;            // calls that draw random numbers
   uint64_t drawn_ = 0;                     // the generator's offset before the last draw()
-  mutable uint32_t reached_ = 0;
+  uint32_t reached_ = 0;
   std::shared_ptr<Arena> arena_;
   struct Temporary {
     uint32_t memory;

@@ -40,7 +40,7 @@ class Renumbering final : public Recorder {
     return true;
   }
   void ran(DeviceState&, const plugrad_kernel*, const plugrad_op&, Storage* const*, Storage*) override {}
-  void began(Storage&, uint64_t) override {}
+  void began(Storage&) override {}
   void fail(const std::string&) override { equal = false; }
   void run_part(Part part) override { part.repeat(); }
   bool keeps_upload(Storage&) override { return false; }

@@ -42,9 +42,7 @@ uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
   }
   return true;
 }
-}  // namespace
 
-namespace {
 void refill(Magazine<Storage>& magazine, DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode) {
   if (magazine.refill(capacity(size_class), depot(list))) return;
   const uint64_t size = bytes_of(device, size_class);
@@ -81,7 +79,7 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint3
   if (magazine.empty()) refill(magazine, device, list, size_class, opcode);
   if (&magazine == &l.storages[list]) return;
   l.recorder->lent = magazine.pop();
-  l.recorder->began(*l.recorder->lent, l.recorder->lent->bytes);
+  l.recorder->began(*l.recorder->lent);
   l.storages[list].lend(l.recorder->lent);
 }
 

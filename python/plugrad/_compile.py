@@ -55,10 +55,10 @@ def _put_together(form: Any, tensors: Any) -> Any:
 class Compiled:
     """A function that `compile` returned."""
 
-    def __init__(self, function: Callable[..., Any], name: str, entries: int, step: Any = None) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, entries: int) -> None:
         functools.update_wrapper(self, function)
         self._function, self._name = function, name
-        self._step = step or _plugrad._CompiledStep(name, entries)
+        self._step = _plugrad._CompiledStep(name, entries)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
