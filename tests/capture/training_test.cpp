@@ -113,11 +113,7 @@ TEST(Compile, SharesAnOptimizerBetweenRecordings) {
   const auto run = [](bool compiled) {
     Net net(3);
     nn::SGD optimizer(net.parameters, 0.1);
-    Twin step(compiled, [&](const Tensor& x, const Tensor& y) {
-      optimizer.zero_grad();
-      cross_entropy(net(x), y).backward();
-      optimizer.step();
-    });
+    Twin step(compiled, training_step(net, optimizer));
     for (uint64_t i = 0; i < 12; ++i) {
       if (i == 8) optimizer.set_rate(0.01);
       const int64_t n = i % 2 ? 6 : 9;
@@ -132,11 +128,7 @@ TEST(Compile, LoadsTheStateOfAnOptimizer) {
   const auto run = [](bool compiled) {
     Net net(3);
     nn::Adam optimizer(net.parameters, 0.1);
-    Twin step(compiled, [&](const Tensor& x, const Tensor& y) {
-      optimizer.zero_grad();
-      cross_entropy(net(x), y).backward();
-      optimizer.step();
-    });
+    Twin step(compiled, training_step(net, optimizer));
     std::vector<nn::NamedTensor> saved;
     for (uint64_t i = 0; i < 9; ++i) {
       if (i == 2)
@@ -153,11 +145,7 @@ TEST(Compile, FollowsFrozenParameters) {
   const auto run = [](bool compiled) {
     Net net(4);
     nn::SGD optimizer(net.parameters, 0.1);
-    Twin step(compiled, [&](const Tensor& x, const Tensor& y) {
-      optimizer.zero_grad();
-      cross_entropy(net(x), y).backward();
-      optimizer.step();
-    });
+    Twin step(compiled, training_step(net, optimizer));
     for (uint64_t i = 0; i < 9; ++i) {
       if (i == 4) net.parameters[0].requires_grad_(false);
       if (i == 7) net.parameters[0].requires_grad_();

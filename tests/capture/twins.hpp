@@ -56,4 +56,13 @@ struct Net {
 };
 Tensor points(int64_t n, uint64_t seed);
 
+// A step of training on points and their labels.
+inline auto training_step(const Net& net, nn::Optimizer& optimizer) {
+  return [&](const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    cross_entropy(net(x), y).backward();
+    optimizer.step();
+  };
+}
+
 }  // namespace plugrad::test
