@@ -3,13 +3,14 @@
 #include <plugrad/backends/reference.hpp>
 
 #include <backends/reference/kernels.hpp>
+#include <backends/reference/program.hpp>
 
 #include <plugrad/sdk/loops.hpp>
 
 namespace plugrad::reference {
 namespace {
 
-class Reference final : public Backend {
+class Reference final : public Backend, public Programs {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
@@ -22,8 +23,18 @@ class Reference final : public Backend {
 
   Rows kernels() const override { return rows_; }
 
+  // Programs gain nothing here: tests and sim want them, whatever their size.
+  static const void* extension(std::string_view name) noexcept {
+    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
+    return name == PLUGRAD_PROGRAMS ? &kPrograms<Reference, kContents, 1, INT64_MAX> : nullptr;
+  }
+  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
+    return programs_.find(device, program);
+  }
+
  private:
   std::vector<KernelRow> rows_;
+  ProgramKernels programs_;
 };
 
 }  // namespace

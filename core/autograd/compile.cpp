@@ -189,7 +189,10 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
     return results;
   }
   flaws.erase(key);
-  if (run.trace.device) recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena));
+  if (!run.trace.device) return results;
+  capture::ProgramChoice programs{options.programs};
+  if (options.program_elements) programs.least = options.program_elements;
+  recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, programs));
   return results;
 }
 
@@ -222,6 +225,12 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
   if (std::exchange(changes, capture::changes.load()) != capture::changes) recordings.clear();
   std::string key = key_of(arguments, constants);
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
+    if (found->overlaps(arguments)) {
+      warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch "
+           "CompileOptions::programs off");
+      ++figures.called;
+      return std::nullopt;
+    }
     if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
     std::erase(recordings, found);
   }

@@ -24,10 +24,11 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 }
 }  // namespace
 
-Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena)
+Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena,
+                     const capture::ProgramChoice& programs)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), results_(std::move(run.returned)),
       form_(run.results.form), gradients_(std::move(run.gradients)),
-      replay_(make_replay(std::move(run.trace), std::move(arena))) {
+      replay_(make_replay(std::move(run.trace), std::move(arena), programs)) {
   make_placeholders(run.found);
   release();
   const std::vector<capture::Memory>& memories = replay_.trace().memories;
@@ -37,6 +38,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capt
     if (memories[memory].storage) outside_.push_back(memory);
   }
   for (const uint32_t each : outside_) ++memories[each].storage->traces;
+  if (replay_.reorders()) find_extents();
 }
 
 Recording::~Recording() {
@@ -44,7 +46,8 @@ Recording::~Recording() {
 }
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
-capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena) {
+capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena,
+                                       const capture::ProgramChoice& programs) {
   std::vector<uint32_t> bound;
   const auto add = [&](uint32_t memory) {
     if (memory != capture::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
@@ -58,7 +61,7 @@ capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<cap
     if (each.after.defined() && !trace.memories[each.after.memory].is_older()) add(each.after.memory);
   for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return capture::Replay(std::move(trace), bound, std::move(arena));
+  return capture::Replay(std::move(trace), bound, std::move(arena), programs);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -95,6 +98,52 @@ bool Recording::has_captured() const {
     return !memories[each].constant &&
            storage.refs.load(std::memory_order_relaxed) == storage.traces.load(std::memory_order_relaxed);
   });
+}
+
+// --- Memory in two tensors.
+
+namespace {
+// In host memory, buffers are addresses; elsewhere only equal handles are the same memory.
+template <class Extent> Extent extent_of(const Storage& storage, bool is_written) {
+  const bool on_host = storage.device->host_memory();
+  const uint64_t begin = (on_host ? reinterpret_cast<uintptr_t>(storage.buffer) : 0) + storage.offset;
+  return {on_host ? nullptr : storage.buffer, begin, begin + storage.bytes, is_written};
+}
+}  // namespace
+
+bool Recording::Extent::meets(const Extent& other) const {
+  return buffer == other.buffer && begin < other.end && other.begin < end && (is_written || other.is_written);
+}
+
+void Recording::find_extents() {
+  for (const uint32_t each : outside_) {
+    const capture::Memory& memory = replay_.trace().memories[each];
+    if (!memory.constant) extents_.push_back(extent_of<Extent>(*memory.storage, replay_.writes(each)));
+  }
+  std::ranges::sort(extents_, {}, [](const Extent& each) { return std::make_pair(each.buffer, each.begin); });
+  for (size_t i = 0; i < extents_.size(); ++i)
+    for (size_t j = i + 1; j < extents_.size() && extents_[j].begin < extents_[i].end; ++j)
+      extents_meet_ = extents_meet_ || extents_[i].meets(extents_[j]);
+}
+
+bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
+  if (!replay_.reorders()) return false;
+  if (extents_meet_) return true;
+  std::vector<Extent> moving;
+  for (const ArgumentGroup& each : arguments_)
+    if (each.memory != capture::kNever)
+      moving.push_back(extent_of<Extent>(*storage_of(arguments[each.first]), replay_.writes(each.memory)));
+  for (const GradientPlace& each : gradients_) {
+    if (!each.before.defined() || !is_used(each.before.memory)) continue;
+    const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
+    if (storage_of(node.grad) != each.shared) moving.push_back(extent_of<Extent>(*storage_of(node.grad), true));
+  }
+  for (size_t i = 0; i < moving.size(); ++i) {
+    const auto meets = [&](const Extent& each) { return each.meets(moving[i]); };
+    if (std::any_of(moving.begin(), moving.begin() + static_cast<std::ptrdiff_t>(i), meets)) return true;
+    if (std::ranges::any_of(extents_, meets)) return true;
+  }
+  return false;
 }
 
 // --- Numbers.
@@ -210,7 +259,7 @@ void Recording::run() {
     raise_versions();
     replay_.take_back_draws();
     for (size_t i = 0; i < placeholders_.size(); ++i)
-      if (replay_.trace().parts[i].first > replay_.reached())
+      if (replay_.missed(replay_.trace().parts[i]))
         with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
     release();
     throw;
@@ -279,9 +328,10 @@ std::string Recording::difference(const std::vector<uint64_t>& digests, const Fu
 std::string Recording::text() const {
   const capture::PlanFigures& plan = replay_.figures();
   std::ostringstream text;
-  text << plan.calls << " calls: " << plan.calls - plan.once - plan.unused << " in each replay, " << plan.once
-       << " that make constants, " << plan.unused << " whose results nothing reads; " << plan.temporaries
-       << " bytes of temporary memory in " << plan.arena;
+  text << plan.calls << " calls: " << plan.calls - plan.once - plan.unused << " in each replay, " << plan.fused
+       << " of them in programs, " << plan.once << " that make constants, " << plan.unused
+       << " whose results nothing reads; " << plan.temporaries << " bytes of temporary memory in " << plan.arena
+       << replay_.text();
   return text.str();
 }
 

@@ -14,7 +14,7 @@ namespace plugrad {
 class Recording {
  public:
   // arena: of the step's recordings, which never replay at the same time.
-  Recording(std::string key, FunctionRun run, std::shared_ptr<capture::Arena> arena);
+  Recording(std::string key, FunctionRun run, std::shared_ptr<capture::Arena> arena, const capture::ProgramChoice& programs);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -22,6 +22,9 @@ class Recording {
   // Whether the gradients are such as the recording met, and the program still has the tensors that the function captured.
   bool fits(const std::vector<Tensor>& arguments) const;
   bool has_captured() const;
+  // Whether tensors of the step, or arguments, lie over each other in memory, where a program could not follow what one of
+  // them does to another.
+  bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, with no effect, if an optimiser now does something else.
   std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
   // The same without any effect; returns a digest of what each call wrote, see capture::Replay.
@@ -46,7 +49,9 @@ class Recording {
     Tensor gradient;
   };
 
-  capture::Replay make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena);
+  capture::Replay make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena,
+                              const capture::ProgramChoice& programs);
+  void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
   template <class F> void with_placeholders(size_t part, const F& f);
@@ -72,6 +77,15 @@ class Recording {
   capture::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes
+  // Of captured tensors, if calls run in another order than they were recorded: sorted, by where they begin.
+  struct Extent {
+    const plugrad_buffer* buffer;
+    uint64_t begin, end;
+    bool is_written;
+    bool meets(const Extent& other) const;  // and one of them is written
+  };
+  std::vector<Extent> extents_;
+  bool extents_meet_ = false;
 };
 
 }  // namespace plugrad

@@ -1,6 +1,7 @@
 #include <core/runtime/op_table.hpp>
 
 #include <core/runtime/private_ops.hpp>
+#include <plugrad/sdk/program.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,11 +10,13 @@ namespace plugrad {
 
 const char* op_name(uint32_t opcode) {
   const OpInfo* op = op_info(opcode);
+  if (opcode == PLUGRAD_PROGRAM) return "PROGRAM";
   return op ? op->name : "a private op";
 }
 
 std::string op_label(uint32_t opcode) {
   const OpInfo* op = op_info(opcode);
+  if (opcode == PLUGRAD_PROGRAM) return "program";
   if (!op) {
     const std::string name = private_op_name(opcode);
     return name.empty() ? "op " + std::to_string(opcode) : name;

@@ -154,10 +154,10 @@ void Scope::begin(EventKind kind, const char* name, DeviceState* device, uint64_
   begin(std::move(event));
 }
 
-void Scope::begin(DeviceState& device, const OpCall& call) {
+void Scope::begin(DeviceState& device, const OpCall& call, const std::string& name) {
   log_ = log_of_thread();
   if (!log_) return;
-  auto event = make_event(EventKind::op, op_label(call.opcode), &device, *log_);
+  auto event = make_event(EventKind::op, name.empty() ? op_label(call.opcode) : name, &device, *log_);
   for (int i = 0; i < call.operands(); ++i) {
     event->operands.push_back(described(*call.views[i], i < call.outputs));
     event->bytes += bytes_of(*call.views[i]) * (is_in_out(call.opcode, i) ? 2 : 1);

@@ -35,8 +35,9 @@ class Scope {
   Scope(EventKind kind, const char* name, DeviceState* device, uint64_t bytes = 0) {
     if (is_on()) [[unlikely]] begin(kind, name, device, bytes);
   }
-  Scope(DeviceState& device, const OpCall& call) {
-    if (is_on()) [[unlikely]] begin(device, call);
+  // name: of the event, instead of the op's.
+  Scope(DeviceState& device, const OpCall& call, const std::string& name = {}) {
+    if (is_on()) [[unlikely]] begin(device, call, name);
   }
   ~Scope() {
     if (event_) [[unlikely]] finish();
@@ -54,7 +55,7 @@ class Scope {
 
  private:
   void begin(EventKind kind, const char* name, DeviceState* device, uint64_t bytes);
-  void begin(DeviceState& device, const OpCall& call);
+  void begin(DeviceState& device, const OpCall& call, const std::string& name);
   void begin(std::unique_ptr<ProfileEvent> event);
   void finish() noexcept;
 

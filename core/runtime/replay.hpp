@@ -2,18 +2,28 @@
 #pragma once
 #include <core/runtime/capture.hpp>
 #include <core/runtime/placement.hpp>
+#include <core/runtime/programs.hpp>
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace plugrad::capture {
+
+// Whether calls may run together as programs, and from how many elements on; without a number, the plugin says it.
+struct ProgramChoice {
+  bool allowed = false;
+  std::optional<uint64_t> least = {};
+};
 
 // What a plan makes of a trace.
 struct PlanFigures {
   size_t calls = 0;              // recorded
   size_t once = 0;               // that make constants, and run once
   size_t unused = 0;             // whose results nothing reads
+  size_t fused = 0;              // that run in programs
   uint64_t temporaries = 0;      // bytes of all temporary memories together
   uint64_t arena = 0;            // bytes that the plan needs for them
 };
@@ -27,22 +37,23 @@ struct Arena {
 class Replay {
  public:
   // bound: memories that bind() gives a storage before the first run.
-  Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena);
+  Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena, const ProgramChoice& programs);
 
   // From now on the memory is this storage: what lay `offset` bytes behind the recorded `base` lies at base + offset.
   void bind(uint32_t memory, Storage& storage, uint64_t base);
   // Runs all calls. Throws Error if one fails; what the calls before it wrote stays written.
   void run();
 
-  // The same; returns a digest of what each call of the trace wrote, or 0 for those that do not run each time.
+  // The same; returns a digest of what each call of the trace wrote, or 0 for those that do not run each time. Programs run
+  // twice, once call by call.
   std::vector<uint64_t> run_with_digests();
 
   // Draws random numbers as a run of the function would.
   void draw();
   // After a run that failed: gives back those of calls that it did not reach.
   void take_back_draws();
-  // The call at which the last run failed; 0 if it failed before its first one.
-  uint32_t reached() const { return reached_; }
+  // Whether the last run, which failed, ran none of the part's calls.
+  bool missed(const RecordedPart& part) const;
   // Advances a part, and calls its ops for their numbers if these change. Returns false if it calls other ops than before;
   // the part is then as it was.
   bool advance(size_t part);
@@ -57,6 +68,10 @@ class Replay {
   const Bound& where(uint32_t memory) const { return bound_[memory]; }
   const Trace& trace() const { return trace_; }
   const PlanFigures& figures() const { return figures_; }
+  // Whether calls run in another order than they were recorded. Then no two memories may overlap.
+  bool reorders() const { return !programs_.empty(); }
+  // Lists the programs, and why calls run alone.
+  std::string text() const;
   // Whether a call reads a memory, or writes it.
   bool reads(uint32_t memory) const { return roles_[memory] & kRead; }
   bool writes(uint32_t memory) const { return roles_[memory] & kWritten; }
@@ -67,8 +82,20 @@ class Replay {
     const plugrad_kernel* kernel;
     plugrad_op op;
     uint32_t first;  // of its operands
-    uint32_t call;   // of the trace
+    uint32_t call;   // of the trace; of a program, its first one
     uint32_t overwrites;
+    uint32_t program = kNever;
+  };
+  struct Temporary {
+    uint32_t memory;
+    uint64_t offset;  // in its block
+  };
+  struct RunningProgram {
+    ProgramCall call;
+    std::vector<uint32_t> calls;
+    std::vector<Item> singly;      // the calls one by one, for when the kernel declines
+    std::vector<Temporary> inner;  // what only they need, in the spare memory
+    uint64_t spare = 0;            // bytes of that
   };
   // A view that follows its memory; its offset counts from the memory's recorded base.
   struct FollowingView {
@@ -83,25 +110,43 @@ class Replay {
   };
   using SharedViews = std::unordered_map<std::string, plugrad_view*>;
 
+  // Construction: replay_plan.cpp.
   void find_roles(std::span<const uint32_t> bound);
-  void find_constants();
+  std::vector<bool> find_renumbered() const;
+  void find_constants(const std::vector<bool>& renumbered);
   std::vector<bool> find_used() const;
-  void make_items(const std::vector<bool>& used);
-  void add_item(uint32_t call, std::vector<Item>& items, SharedViews& shared);
+  void find_steps(const std::vector<bool>& used, const std::vector<bool>& renumbered, const ProgramChoice& choice);
+  bool write_programs(const std::vector<bool>& renumbered, const ProgramLimits& limits);
+  bool stays(uint32_t memory, uint32_t step, const std::vector<uint32_t>& readers) const;
+  void replace(size_t step, std::vector<Step> by);
+  void add_workspace(Call& program);
+  void make_items();
+  Item make_item(const Call& call, uint32_t at, SharedViews& shared);
+  void make_program(uint32_t step, SharedViews& shared);
   plugrad_view* view_for(const Call& call, size_t operand, SharedViews& shared);
   void connect(Item& item);
   struct Uses {
-    std::vector<uint32_t> first, last;  // calls, by memory; kNever and 0 for an unused one
+    std::vector<uint32_t> first, last;  // steps, by memory; kNever and 0 for an unused one
   };
-  Uses find_uses(const std::vector<bool>& used) const;
+  Uses find_uses() const;
   void place_temporaries(const Uses& uses);
+  void place_inner(RunningProgram& program, const Uses& uses);
   void place_constants(const Uses& uses);
   void bind_outside();
   void provide_arena();
   bool renumber(const RecordedPart& part);
-  void run_items(std::span<Item> items);
-  void run_observed(std::span<Item> items);
-  plugrad_status submit(Item& item);
+  void run_item(Item& item);
+  void settle(Item& item, plugrad_status status);
+  void run_observed(Item& item);
+  void run_singly(RunningProgram& program);
+  void bind_inner(RunningProgram& program);
+  void rehearse_singly(RunningProgram& program, std::vector<uint64_t>& digests);
+  plugrad_status start(Item& item);
+  const Call& call_of(const Item& item) const;
+  bool in_program(uint32_t call) const {
+    return item_of_call_[call] != kNever && items_[item_of_call_[call]].program != kNever;
+  }
+  void add_digests(const Item& item, std::vector<uint64_t>& digests) const;
   [[noreturn]] void throw_failed(const Item& item, plugrad_status status);
 
   Trace trace_;
@@ -110,18 +155,21 @@ class Replay {
   std::vector<plugrad_view> views_;        // never grows after construction
   std::vector<plugrad_view*> pointers_;    // of all operands
   std::vector<Storage*> storages_;         // the same
+  std::vector<Step> steps_;
+  std::vector<uint32_t> once_calls_;
+  std::map<std::string, std::map<std::string, size_t>> alone_;  // see Schedule
+  std::vector<RunningProgram> programs_;
   std::vector<Item> once_, items_;
+  std::vector<uint32_t> item_of_call_;                          // its place in items_; kNever if it does not run each time
+  std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of programs
+  Ref<Storage> spare_;                                          // for calls of a program that run singly
   std::vector<Followers> followers_;       // by memory
   std::vector<Bound> bound_;               // by memory: the last bind()
   std::vector<uint32_t> operands_of_call_;  // the first operand of each call; kNever if it never runs
   std::vector<uint32_t> draws_;            // calls that draw random numbers
   uint64_t drawn_ = 0;                     // the generator's offset before the last draw()
-  uint32_t reached_ = 0;
+  uint32_t reached_ = 0;                   // the item that the last run came to
   std::shared_ptr<Arena> arena_;
-  struct Temporary {
-    uint32_t memory;
-    uint64_t offset;  // in the arena
-  };
   std::vector<Temporary> temporaries_;  // in the arena
   std::vector<std::vector<Temporary>> lodgers_;  // by memory that outlives the step: those in it before its first use
   Bound arena_bound_;

@@ -22,7 +22,7 @@ void Replay::draw() {
 
 void Replay::take_back_draws() {
   for (const uint32_t call : draws_) {
-    if (call < reached_) continue;
+    if (item_of_call_[call] < reached_) continue;
     const size_t offset = trace_.calls[call].op.outputs + 1u;
     trace_.device->offset = drawn_ + (trace_.calls[call].views[offset].offset - trace_.first_draw);
     return;
@@ -77,11 +77,15 @@ bool Replay::renumber(const RecordedPart& recorded) {
   Renumbering shown([&](const plugrad_op& op) {
     if (at == recorded.last || !same_form(trace_.calls[at], op)) return false;
     Call& call = trace_.calls[at];
-    if (op.attributes) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
+    const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size());
+    if (differs && in_program(at)) return false;  // whose instructions have the attributes
+    if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {
       if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;
       call.views[i].offset = op.views[i]->offset;
       if (operands_of_call_[at] != kNever) pointers_[operands_of_call_[at] + i]->offset = op.views[i]->offset;
+      const auto number = numbers_.find({at, static_cast<uint32_t>(i)});
+      if (number != numbers_.end()) number->second->offset = op.views[i]->offset;
     }
     ++at;
     return true;

@@ -58,14 +58,16 @@ Range checked_range(const plugrad_view& view, uint64_t alignment) {
   return {static_cast<uint64_t>(first), view.offset + (w.high + 1) * size};
 }
 
-void check_overlap(const OpInfo& info, const plugrad_op& op, const Range* ranges) {
+void check_overlap(const OpInfo* info, const plugrad_op& op, const Range* ranges) {
   for (int out = 0; out < op.outputs; ++out)
     for (int other = 0; other < op.outputs + op.inputs; ++other) {
       if (other == out || !overlap(op, ranges, out, other)) continue;
       const bool input = other >= op.outputs;
-      if (input && info.works_in_place() && same_elements(*op.views[out], *op.views[other])) continue;
+      const bool in_place = !info || info->works_in_place();
+      if (input && in_place && same_elements(*op.views[out], *op.views[other])) continue;
       if ((op.views[out]->layout | op.views[other]->layout) & PLUGRAD_STRIDED) continue;
-      refuse(std::string(info.name) + ": output " + std::to_string(out) + " overlaps operand " + std::to_string(other));
+      refuse(std::string(info ? info->name : "PROGRAM") + ": output " + std::to_string(out) + " overlaps operand " +
+             std::to_string(other));
     }
 }
 

@@ -14,7 +14,7 @@ Range checked_range(const plugrad_view& view, uint64_t alignment);
 
 // Throws INVALID if an output overlaps another operand in a way that ops.def does not allow. Overlapping
 // ranges of strided views pass, since such views may interleave.
-void check_overlap(const OpInfo& info, const plugrad_op& op, const Range* ranges);
+void check_overlap(const OpInfo* info, const plugrad_op& op, const Range* ranges);
 
 // Returns the outputs, as a bit set, that the op overwrites entirely and does not read.
 uint32_t fresh_outputs(const OpInfo& info, const plugrad_op& op, const Range* ranges);

@@ -1,5 +1,7 @@
 #include <plugins/sim/device.hpp>
 
+#include <plugrad/sdk/program.hpp>
+
 namespace plugrad::sim {
 namespace {
 constexpr uint64_t kPinnedBytes = uint64_t(1) << 30;
@@ -92,12 +94,32 @@ const plugrad_kernel* Sim::resolve(const plugrad_signature& signature) {
   const OpInfo* info = op_info(signature.opcode);
   if (!info || !settings_.leave(signature)) return nullptr;
   const plugrad_kernel* inner = inner_kernel(signature);
-  if (!inner) return nullptr;
+  return inner ? keep(inner, info) : nullptr;
+}
+
+const plugrad_kernel* Sim::keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> program) {
   const std::lock_guard lock(kernels_mutex_);
   std::unique_ptr<SimKernel>& kernel = kernels_[inner];
-  if (!kernel)
-    kernel.reset(new SimKernel{{sizeof(plugrad_kernel), 0, run, inner->workspace ? workspace : nullptr}, this, inner, info});
+  const plugrad_kernel head{sizeof(plugrad_kernel), 0, run, inner->workspace ? workspace : nullptr};
+  if (!kernel) kernel.reset(new SimKernel{head, this, inner, info, std::move(program)});
   return kernel.get();
+}
+
+const plugrad_kernel* Sim::program_kernel(const plugrad_program& block) {
+  if (const std::string flaw = flaw_of(block); !flaw.empty()) {
+    const std::lock_guard lock(world().mutex);
+    world().hazard("a program that breaks the contract: " + flaw);
+    return nullptr;
+  }
+  const Program program(block);
+  size_t made = program.inputs();
+  for (const plugrad_program_instruction& each : program.instructions()) {
+    if (!settings_.leave(program.signature_of(each, made))) return nullptr;
+    made += each.results;
+  }
+  const plugrad_kernel* const inner = inner_program(block);
+  const auto* const words = reinterpret_cast<const uint64_t*>(&block);
+  return inner ? keep(inner, nullptr, {words, words + block.struct_size / sizeof *words}) : nullptr;
 }
 
 uint64_t Sim::workspace(const plugrad_kernel* self, const plugrad_op* op) {
@@ -114,7 +136,7 @@ plugrad_status Sim::run(const plugrad_kernel* self, plugrad_stream* stream, cons
 }
 
 void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op) {
-  Range ranges[PLUGRAD_MAX_OPERANDS];
+  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
   stream.wait_for_room();
   const std::lock_guard lock(world().mutex);
   stream.demand_sound();
@@ -124,10 +146,10 @@ void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& o
   Job& job = stream.slot();
   fill(job, kernel, op);
   job.faults = faults;
-  job.fresh = fresh_outputs(*kernel.info, op, ranges);
+  job.fresh = kernel.info ? fresh_outputs(*kernel.info, op, ranges) : 0;
   note_uses(job, stream, op, ranges);
   ++counters_.runs;
-  ++counters_.by_opcode[op.opcode];
+  ++(kernel.info ? counters_.by_opcode[op.opcode] : counters_.programs);
   stream.submit(op.number);
 }
 
@@ -141,25 +163,32 @@ uint32_t Sim::run_faults() {
   return now;
 }
 
+void Sim::check_form(const SimKernel& kernel, const plugrad_op& op) const {
+  const OpInfo* const info = kernel.info;
+  if (info && op.opcode == info->opcode && op.outputs == info->outputs && op.inputs == info->inputs) return;
+  if (info || op.opcode != PLUGRAD_PROGRAM)
+    throw BackendError(PLUGRAD_INVALID, std::string("opcode or operand count differs from the kernel, ") + kernel.name());
+  const std::string flaw = flaw_of(Program(*reinterpret_cast<const plugrad_program*>(kernel.program.data())), op);
+  if (!flaw.empty()) throw BackendError(PLUGRAD_INVALID, "operands of a program: " + flaw);
+}
+
 void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const {
-  const OpInfo& info = *kernel.info;
-  if (op.opcode != info.opcode || op.outputs != info.outputs || op.inputs != info.inputs)
-    throw BackendError(PLUGRAD_INVALID, std::string("opcode or operand count differs from the kernel, ") + info.name);
+  check_form(kernel, op);
   uint16_t layout = 0;
   for (int i = 0; i < op.outputs + op.inputs; ++i) {
     const plugrad_view& view = *op.views[i];
     ranges[i] = checked_range(view, kGranule);
     if (!is_immediate(view)) check_room(view.buffer, ranges[i]);
     if (i < op.outputs && view.layout & (PLUGRAD_IMMEDIATE | PLUGRAD_BROADCAST))
-      throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": an output that is an immediate or broadcast");
+      throw BackendError(PLUGRAD_INVALID, std::string(kernel.name()) + ": an output that is an immediate or broadcast");
     layout |= view.layout;
   }
-  check_overlap(info, op, ranges);
-  if (layout & settings_.without_layouts && info.opcode > PLUGRAD_OP_CAST)
-    throw BackendError(PLUGRAD_INVALID, std::string(info.name) + ": views of a layout that the kernel does not support");
+  check_overlap(kernel.info, op, ranges);
+  if (layout & settings_.without_layouts && op.opcode > PLUGRAD_OP_CAST && kernel.info)
+    throw BackendError(PLUGRAD_INVALID, std::string(kernel.name()) + ": views of a layout that the kernel does not support");
   if (op.workspace) check_room(op.workspace, {op.workspace_offset, op.workspace_offset + op.workspace_bytes});
-  if (op.attributes && *static_cast<const uint32_t*>(op.attributes) > sizeof(Job::attributes))
-    throw BackendError(PLUGRAD_UNSUPPORTED, std::string(info.name) + ": attributes of an unknown size");
+  if (kernel.info && op.attributes && *static_cast<const uint32_t*>(op.attributes) > sizeof(Job::attributes))
+    throw BackendError(PLUGRAD_UNSUPPORTED, std::string(kernel.name()) + ": attributes of an unknown size");
 }
 
 void Sim::check_room(const plugrad_buffer* buffer, const Range& range) const {
@@ -186,7 +215,9 @@ void Sim::fill(Job& job, const SimKernel& kernel, const plugrad_op& op) const {
     if (job.views[i].buffer) job.views[i].buffer = real(job.views[i].buffer);
   }
   if (op.workspace) job.op.workspace = real(op.workspace);
-  if (op.attributes) {
+  if (!kernel.info) {
+    job.op.attributes = kernel.program.data();
+  } else if (op.attributes) {
     std::copy_n(static_cast<const char*>(op.attributes), *static_cast<const uint32_t*>(op.attributes), job.attributes);
     job.op.attributes = job.attributes;
   }

@@ -15,12 +15,14 @@ class Sim;
 struct SimKernel : plugrad_kernel {
   Sim* device;
   const plugrad_kernel* inner;
-  const OpInfo* info;
+  const OpInfo* info;             // null: it runs a program
+  std::vector<uint64_t> program;  // its block
+  const char* name() const { return info ? info->name : "PROGRAM"; }
 };
 
 // Counts, guarded by World::mutex.
 struct Counters {
-  uint64_t runs = 0, copies = 0, allocs = 0;
+  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0;
   std::array<uint64_t, 256> by_opcode{};
 };
 
@@ -32,6 +34,7 @@ class Sim final : public Backend, public NativeStreams {
   plugrad_device_info info() const override;
 
   const plugrad_kernel* resolve(const plugrad_signature& signature);
+  const plugrad_kernel* program_kernel(const plugrad_program& program);
   plugrad_buffer* alloc(uint64_t bytes) override;
   void free(plugrad_buffer* buffer) noexcept override;
   void memory_info(uint64_t& free_bytes, uint64_t& total_bytes) override;
@@ -60,7 +63,9 @@ class Sim final : public Backend, public NativeStreams {
   static plugrad_status run(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept;
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
   void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
+  const plugrad_kernel* keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> program = {});
   void check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const;
+  void check_form(const SimKernel& kernel, const plugrad_op& op) const;
   void check_room(const plugrad_buffer* buffer, const Range& range) const;
   void fill(Job& job, const SimKernel& kernel, const plugrad_op& op) const;
   void note_uses(Job& job, const SimStream& stream, const plugrad_op& op, const Range* ranges);

@@ -35,6 +35,7 @@ plugrad_device* device_of_index(uint32_t index) {
 uint64_t runs(plugrad_device* device, uint32_t opcode) {
   return sum_over(device, [&](Sim& sim) {
     const Counters& c = sim.counters();
+    if (opcode == PLUGRAD_PROGRAM) return c.programs;
     return !opcode ? c.runs : opcode < c.by_opcode.size() ? c.by_opcode[opcode] : 0;
   });
 }
@@ -79,6 +80,17 @@ const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* s
   }
 }
 
+const plugrad_kernel* program_kernel(plugrad_device* device, const plugrad_program* program) noexcept {
+  try {
+    return backend_of<Sim>(device).program_kernel(*program);
+  } catch (...) {
+    return nullptr;
+  }
+}
+constexpr plugrad_programs kPrograms = {
+    sizeof(plugrad_programs), PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 1, INT64_MAX,
+    program_kernel};
+
 constexpr plugrad_backend table() {
   plugrad_backend t = backend_table<Sim>("sim", "0");
   t.open = open;
@@ -88,7 +100,10 @@ constexpr plugrad_backend table() {
 constexpr plugrad_backend kTable = table();
 }  // namespace
 
-const void* Sim::extension(std::string_view name) noexcept { return name == "sim/0" ? &kExtension : nullptr; }
+const void* Sim::extension(std::string_view name) noexcept {
+  if (name == PLUGRAD_PROGRAMS) return &kPrograms;
+  return name == "sim/0" ? &kExtension : nullptr;
+}
 
 const plugrad_backend* sim_table() { return &kTable; }
 

@@ -26,12 +26,24 @@ plugrad_device* open_inner(const plugrad_backend& table) {
     throw BackendError(status, std::string("the reference device inside did not open: ") + last_message);
   return device;
 }
+
+struct Inner {
+  const plugrad_backend& table = *plugrad_reference_backend(&kHost);
+  plugrad_device* const device = open_inner(table);
+};
+const Inner& inner() {
+  static const Inner opened;
+  return opened;
+}
 }  // namespace
 
 const plugrad_kernel* inner_kernel(const plugrad_signature& signature) {
-  static const plugrad_backend& table = *plugrad_reference_backend(&kHost);
-  static plugrad_device* const device = open_inner(table);
-  return table.resolve(device, &signature);
+  return inner().table.resolve(inner().device, &signature);
+}
+
+const plugrad_kernel* inner_program(const plugrad_program& program) {
+  static const auto* const programs = static_cast<const plugrad_programs*>(inner().table.get_extension(PLUGRAD_PROGRAMS));
+  return programs->kernel(inner().device, &program);
 }
 
 const char* inner_message() { return last_message; }

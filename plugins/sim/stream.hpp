@@ -3,6 +3,7 @@
 #include <plugins/sim/progress.hpp>
 
 #include <plugrad/sdk/native.hpp>
+#include <plugrad/sdk/program.h>
 
 #include <deque>
 #include <memory>
@@ -37,8 +38,8 @@ struct Job {
   const plugrad_kernel* kernel;
   plugrad_op op;
   uint32_t fresh;  // the outputs, as a bit set, that are filled with poison before the kernel runs
-  plugrad_view views[PLUGRAD_MAX_OPERANDS];
-  const plugrad_view* pointers[PLUGRAD_MAX_OPERANDS];
+  plugrad_view views[PLUGRAD_PROGRAM_OPERANDS];
+  const plugrad_view* pointers[PLUGRAD_PROGRAM_OPERANDS];
   alignas(8) char attributes[128];
   // kCopy
   char* to;

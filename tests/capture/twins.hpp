@@ -33,10 +33,10 @@ struct Warnings {
   std::vector<std::string> lines;
 };
 
-// f, or f compiled.
+// f, or f compiled, with programs of any size.
 template <class F> class Twin {
  public:
-  Twin(bool compiled, F f) : compiled_(compiled), f_(f), step_(f, {}) {}
+  Twin(bool compiled, F f) : compiled_(compiled), f_(f), step_(f, {.program_elements = 1}) {}
   template <class... Arguments> auto operator()(const Arguments&... arguments) {
     return compiled_ ? step_(arguments...) : f_(arguments...);
   }

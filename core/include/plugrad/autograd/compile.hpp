@@ -21,6 +21,10 @@ struct CompileOptions {
   std::string name = "step";  // for messages
   // How many recordings it keeps, each for other arguments. With more of them it calls the function, after one warning.
   size_t entries = 8;
+  // Whether calls that follow each other run as one program where the device offers that, which takes less time and memory
+  // and computes the same bits. program_elements: the least elements of a program; 0: the device says it.
+  bool programs = true;
+  uint64_t program_elements = 0;
 };
 
 struct CompileFigures {
@@ -47,7 +51,7 @@ class PLUGRAD_API CompiledStep {
   StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
   // Forgets all recordings: for a function that has come to depend on other things.
   void clear() const;
-  // Lists the recordings with their calls and their memory, and says why other calls were not recorded.
+  // Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded.
   std::string explain() const;
   CompileFigures figures() const;
 

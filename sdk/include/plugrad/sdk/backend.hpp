@@ -59,6 +59,7 @@ class Call {
  public:
   Call(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op)
       : kernel_(kernel), stream_(stream), op_(op) {}
+  const plugrad_kernel* kernel() const { return kernel_; }
   const plugrad_op& op() const { return *op_; }
   const plugrad_view& out(int i = 0) const { return *op_->views[i]; }
   const plugrad_view& in(int i) const { return *op_->views[op_->outputs + i]; }

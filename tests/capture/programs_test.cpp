@@ -1,0 +1,161 @@
+// Calls that run together as programs have the bits of the calls one by one.
+#include <tests/capture/twins.hpp>
+
+#include <functional>
+
+namespace plugrad::test {
+namespace {
+Tensor copy_of(const Tensor& x) { return (x * 1).detach(); }
+
+using Function = std::function<Tensors(const Tensors&)>;
+
+// What f returns and leaves in its arguments after three runs, by eager ops or as a compiled step.
+Tensors after_runs(bool compiled, const Function& f, const std::function<Tensors()>& make) {
+  manual_seed(5);
+  const Tensors x = make();
+  auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+  Tensors all;
+  for (int i = 0; i < 3; ++i) {
+    const Tensors made = compiled ? step(x[0], x[1]) : f(x);
+    for (const Tensor& each : made) all.push_back(copy_of(each));
+  }
+  all.insert(all.end(), x.begin(), x.end());
+  return all;
+}
+
+void expect_equal(const Function& f, const std::function<Tensors()>& make) {
+  EXPECT_TRUE(same_bytes(after_runs(true, f, make), after_runs(false, f, make)));
+}
+
+Tensors two(const Shape& a, const Shape& b) {
+  return {rand(a, DType::f32, default_device(), -2, 2), rand(b, DType::f32, default_device(), -2, 2)};
+}
+
+std::string explained(const Function& f, const Tensors& x) {
+  auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+  step(x[0], x[1]);
+  return step.explain();
+}
+
+bool runs_programs() {
+  const Function f = [](const Tensors& x) -> Tensors { return {relu(x[0]) * x[1]}; };
+  return explained(f, two({70}, {70})).find("program of relu and mul over 70") != std::string::npos;
+}
+
+class Programs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runs_programs()) GTEST_SKIP() << default_device().name() << " runs no programs";
+  }
+};
+
+TEST_F(Programs, ComputeChains) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const Tensor y = relu(x[0] * 2 + x[1]);
+    return {exp(y) - y, where(gt(y, 1), y, x[1])};
+  };
+  for (const int64_t n : {2, 63, 1000, 5000}) expect_equal(f, [n] { return two({n}, {n}); });
+  expect_equal(f, [] { return two({40, 70}, {70}); });
+  expect_equal(f, [] { return two({40, 70}, {40, 1}); });
+  expect_equal(f, [] { return two({9, 40, 30}, {40, 1}); });
+}
+
+TEST_F(Programs, Reduce) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const Tensor y = x[0] * x[1];
+    return {sum(y), sum(y, {0}), sum(y, {1}), max(abs(y), {1}), y};
+  };
+  for (const Shape& shape : {Shape{3, 5}, Shape{100, 64}, Shape{700, 130}, Shape{2000, 33}, Shape{5, 9000}, Shape{65, 1000}})
+    expect_equal(f, [&] { return two(shape, shape); });
+}
+
+TEST_F(Programs, GoOnAfterRows) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const Tensor centred = x[0] - mean(x[0], {-1}, true), variance = mean(centred * centred, {-1}, true);
+    const Tensor normal = centred / sqrt(variance + 1e-5) * x[1], e = exp(normal - max(normal, {-1}, true));
+    return {normal, e / sum(e, {-1}, true), sum(normal, {0})};
+  };
+  for (const int64_t rows : {1, 7, 130})
+    for (const int64_t columns : {2, 17, 64, 700, 3000}) expect_equal(f, [&] { return two({rows, columns}, {columns}); });
+}
+
+TEST_F(Programs, WriteInPlace) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor a = x[0], b = x[1];
+    const Tensor before = a + b;
+    a.mul_(0.9);
+    a.add_(b);
+    b.add_(a, -1);
+    const Tensor after = a * before;
+    a.copy_(after - b);
+    return {before, after};
+  };
+  for (const int64_t n : {3, 1000, 5000}) expect_equal(f, [n] { return two({n}, {n}); });
+}
+
+TEST_F(Programs, KeepTheOrderOfViews) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor a = x[0];
+    const Tensor first = a * 2;
+    slice(a, 0, 1, 60).copy_(slice(a, 0, 0, 59) + 1);
+    const Tensor second = a * 3;
+    slice(a, 0, 0, 30).add_(slice(x[1], 0, 0, 30));
+    return {first, second, a * 4, transpose(reshape(a, {10, 7})) + 1};
+  };
+  expect_equal(f, [] { return two({70}, {70}); });
+}
+
+TEST_F(Programs, SayWhatTheyAre) {
+  const Function f = [](const Tensors& x) -> Tensors { return {matmul(relu(x[0] + x[1]), x[1]), sum(x[0] * x[1], {0})}; };
+  const std::string text = explained(f, two({8, 8}, {8, 8}));
+  for (const char* part : {"program of add, relu, mul and sum over 8 x 8", "alone, because not elementwise and no sum: matmul"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST_F(Programs, LeaveOverlappingMemoryToTheFunction) {
+  if (!(default_device().capabilities() & PLUGRAD_HOST_MEM)) GTEST_SKIP() << "it has no DLPack type";
+  const auto f = [](const Tensor& a, const Tensor& b) {
+    const NoGrad unrecorded;
+    Tensor to = b;
+    to.mul_(2);
+    to.add_(a);
+    return to * a;
+  };
+  const Warnings warnings;
+  auto step = compile(f, {.name = "meet", .program_elements = 1});
+  step(ones({50}), ones({50}));
+  const Tensor base = ones({50});
+  const auto again = [&] { return dlpack::import_managed(dlpack::export_managed(base), default_device()); };
+  const Tensor made = step(again(), again());
+  EXPECT_EQ(slice(made, 0, 0, 1).item<float>(), 16);  // 1 * 2, + 2, times itself
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(warnings.lines[0].find("'meet' runs op by op: two of its tensors lie over each other"), std::string::npos);
+}
+
+TEST_F(Programs, FollowAnOptimizer) {
+  const auto run = [](bool compiled) {
+    manual_seed(3);
+    Tensors weights = {rand({900}).requires_grad_(), rand({900}).requires_grad_()};
+    nn::Adam optimizer(weights, 0.01);
+    Twin step(compiled, [&](const Tensor& x) {
+      optimizer.zero_grad();
+      Tensor loss = sum(relu(weights[0] * x) * weights[1]);
+      loss.backward();
+      optimizer.step();
+      return loss;
+    });
+    Tensors all;
+    for (int i = 0; i < 20; ++i) {
+      optimizer.set_rate(0.01 / (1 + i));
+      all.push_back(step(rand({900})).detach());
+    }
+    all.insert(all.end(), weights.begin(), weights.end());
+    return all;
+  };
+  EXPECT_TRUE(same_bytes(run(true), run(false)));
+}
+
+}  // namespace
+}  // namespace plugrad::test
