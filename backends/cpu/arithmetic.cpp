@@ -74,9 +74,12 @@ struct Maker : PlainMaker {
   }
 };
 
+template <class T> constexpr KernelRow copy_row(uint32_t opcode, uint8_t dtype) {
+  return of_kind(kernel_row(opcode, dtype, Copy<T>::run), Copy<T>::kKind);
+}
 template <class... T> constexpr auto fills_and_copies(Types<T...>) {
-  return join(std::array{kernel_row(PLUGRAD_OP_FILL, element_dtype<T>, Copy<BitsOf<sizeof(T)>>::run)...},
-              std::array{kernel_row(PLUGRAD_OP_COPY, element_dtype<T>, Copy<BitsOf<sizeof(T)>>::run)...});
+  return join(std::array{copy_row<BitsOf<sizeof(T)>>(PLUGRAD_OP_FILL, element_dtype<T>)...},
+              std::array{copy_row<BitsOf<sizeof(T)>>(PLUGRAD_OP_COPY, element_dtype<T>)...});
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> iotas(Types<T...>) {
   return {kernel<iota<T>>(PLUGRAD_OP_IOTA, element_dtype<T>)...};

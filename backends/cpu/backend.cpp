@@ -3,6 +3,7 @@
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
+#include <backends/cpu/program.hpp>
 #include <backends/cpu/rows.hpp>
 
 #include <plugrad/sdk/backend.hpp>
@@ -89,7 +90,7 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
 
 }  // namespace
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public Backend, public Programs {
  public:
   explicit CpuBackend(const Opening& opening) {
     const Options& options = opening.options;
@@ -99,10 +100,17 @@ class CpuBackend final : public Backend {
     const auto sets = instruction_sets<HWY_TARGETS>();
     choose(sets, options.find("simd")).append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
+    programs_ = std::make_unique<ProgramKernels>(flushed_.empty() ? rows_ : flushed_, threads_, !flushed_.empty());
   }
 
   static const void* extension(std::string_view name) noexcept {
+    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS;
+    constexpr uint64_t kLeast = 4096, kLongestRow = 16384;
+    if (name == PLUGRAD_PROGRAMS) return &kPrograms<CpuBackend, kContents, kLeast, kLongestRow>;
     return name == PLUGRAD_LINALG ? &linear_algebra() : nullptr;
+  }
+  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
+    return programs_->find(device, program);
   }
 
   int threads() const { return threads_; }
@@ -141,6 +149,7 @@ class CpuBackend final : public Backend {
   int threads_;
   RowList rows_;
   RowList flushed_;  // with flush_to_zero: the wrapped rows
+  std::unique_ptr<ProgramKernels> programs_;
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }

@@ -11,7 +11,8 @@ namespace {
 
 struct Maker {
   template <class To, class From> static constexpr KernelRow row() {
-    KernelRow made = kernel_row(PLUGRAD_OP_CAST, element_dtype<To>, Unary<Conversion<To>, Stored<To>, Stored<From>>::run);
+    using Row = Unary<Conversion<To>, Stored<To>, Stored<From>>;
+    KernelRow made = of_kind(kernel_row(PLUGRAD_OP_CAST, element_dtype<To>, Row::run), Row::kKind);
     made.dtypes[1] = element_dtype<From>;
     return made;
   }

@@ -47,7 +47,8 @@ struct Maker : PlainMaker {
   using PlainMaker::row;
   template <class F, class Out, class Condition, class A, class B>
   static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, Where<BitsOf<sizeof(A)>>::run);
+    using Row = Where<BitsOf<sizeof(A)>>;
+    return of_kind(kernel_row(op.opcode, dtype, Row::run), Row::kKind);
   }
 };
 constexpr auto kRows = elementwise_rows<Maker>(kAny);

@@ -96,10 +96,12 @@ template <class F, class R, class A> struct Binary {
 // Rows of ops with one or two inputs whose functions compilers can vectorise.
 struct PlainMaker {
   template <class F, class Out, class A> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, Unary<F, Stored<Out>, Stored<A>>::run);
+    using Row = Unary<F, Stored<Out>, Stored<A>>;
+    return of_kind(kernel_row(op.opcode, dtype, Row::run), Row::kKind);
   }
   template <class F, class Out, class A, class B> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, Binary<F, Stored<Out>, Stored<A>>::run);
+    using Row = Binary<F, Stored<Out>, Stored<A>>;
+    return of_kind(kernel_row(op.opcode, dtype, Row::run), Row::kKind);
   }
 };
 

@@ -18,6 +18,12 @@ struct Elementwise {
   RowFunction rows[8];             // bit i of the index: input i is one element for the row; null: not supported
 };
 
+// A row whose `own` shows its kind, by which programs run it.
+constexpr KernelRow of_kind(KernelRow row, const Elementwise& kind) {
+  row.own = &kind;
+  return row;
+}
+
 // Runs the op over all elements of the call's first output.
 void run_elementwise(const Elementwise& kind, const Call& call, const void* arguments = nullptr);
 

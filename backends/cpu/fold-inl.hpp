@@ -9,6 +9,7 @@
 #include <backends/cpu/math-inl.hpp>
 #include <backends/cpu/reduction.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -98,7 +99,9 @@ template <class F> struct Folding {
     return lanes[0];
   }
 
-  // Of at most kSteps * 8 vectors where the fold rounds.
+  static constexpr int64_t kBlock = kSteps * 8 * static_cast<int64_t>(hn::MaxLanes(D()));
+
+  // Of at most kBlock elements where the fold rounds.
   static T block(const T* p, int64_t n) {
     const D d;
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -123,8 +126,8 @@ template <class F> struct Folding {
 
   static void row(char* partial, const char* p, int64_t n) {
     const T* x = reinterpret_cast<const T*>(p);
-    const int64_t step = F::kRounds ? kSteps * 8 * static_cast<int64_t>(hn::Lanes(D())) : n;
-    for (int64_t i = 0; i < n; i += step) F::take(*reinterpret_cast<Partial*>(partial), block(x + i, std::min(step, n - i)));
+    for (int64_t i = 0; i < n; i += kBlock)
+      F::take(*reinterpret_cast<Partial*>(partial), block(x + i, std::min(kBlock, n - i)));
   }
 
   static void each_row(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
@@ -162,15 +165,18 @@ template <class F> struct Folding {
   static void columns(char* to, const char* p, int64_t rows, int64_t stride, int64_t n) {
     Partial* partials = reinterpret_cast<Partial*>(to);
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-    for (int64_t r = 0; r < rows; r += 2 * kSteps) {
-      const int64_t some = std::min(2 * kSteps, rows - r);
+    for (int64_t r = 0; r < rows; r += kBlockRows) {
+      const int64_t some = std::min(kBlockRows, rows - r);
       const char* q = p + r * stride;
       int64_t c = 0;
       for (; c + 4 * lanes <= n; c += 4 * lanes)
         fold_strip<4>(partials + c, q + c * static_cast<int64_t>(sizeof(T)), some, stride);
       for (; c + lanes <= n; c += lanes) fold_strip<1>(partials + c, q + c * static_cast<int64_t>(sizeof(T)), some, stride);
-      for (; c < n; ++c)
-        for (int64_t i = 0; i < some; ++i) F::take(partials[c], reinterpret_cast<const T*>(q + i * stride)[c]);
+      for (; c < n; ++c) {
+        T sum = F::kIdentity;
+        for (int64_t i = 0; i < some; ++i) sum = F::combine_lanes(sum, reinterpret_cast<const T*>(q + i * stride)[c]);
+        F::take(partials[c], sum);
+      }
     }
   }
 
@@ -184,7 +190,33 @@ template <class F> struct Folding {
   static void store(char* out, const char* partial, bool accumulate) {
     F::store(out, *reinterpret_cast<const Partial*>(partial), accumulate);
   }
-  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init, row, columns, merge, store, each_row};
+
+  // --- For programs.
+
+  static void block_of(char* element, const char* p, int64_t n) {
+    *reinterpret_cast<T*>(element) = block(reinterpret_cast<const T*>(p), n);
+  }
+  static void start(char* elements, int64_t n) { std::fill_n(reinterpret_cast<T*>(elements), n, F::kIdentity); }
+  static void add_rows(char* elements, const char* p, int64_t rows, int64_t stride, int64_t n) {
+    const D d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    T* const sums = reinterpret_cast<T*>(elements);
+    int64_t c = 0;
+    for (; c + lanes <= n; c += lanes) {
+      V sum = hn::LoadU(d, sums + c);
+      for (int64_t r = 0; r < rows; ++r) sum = F::combine(sum, hn::LoadU(d, reinterpret_cast<const T*>(p + r * stride) + c));
+      hn::StoreU(sum, d, sums + c);
+    }
+    for (; c < n; ++c)
+      for (int64_t r = 0; r < rows; ++r)
+        sums[c] = F::combine_lanes(sums[c], reinterpret_cast<const T*>(p + r * stride)[c]);
+  }
+  static void take(char* partials, const char* elements, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      F::take(reinterpret_cast<Partial*>(partials)[i], reinterpret_cast<const T*>(elements)[i]);
+  }
+  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init,   row,      columns,  merge, store, each_row,
+                                   kBlock,    block_of,        start,  add_rows, take};
 };
 
 }  // namespace plugrad::cpu::HWY_NAMESPACE

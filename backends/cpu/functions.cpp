@@ -347,6 +347,7 @@ void narrow_row(char* const* p, int64_t n, const void* arguments) {
 }
 
 template <const Elementwise& kind> struct Rowwise {
+  static constexpr const Elementwise& kKind = kind;
   static void general(const Call& call) { run_elementwise(kind, call); }
   static constexpr RunFunction run = run_kernel<general>;
 };
@@ -379,7 +380,8 @@ struct Maker {
   static constexpr bool makes(const OpInfo& op) { return is_approximated(op); }
 
   template <class F, class Out, class... In> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
-    return kernel_row(op.opcode, dtype, RunOf<F, Out, !std::is_same_v<Out, ComputeType<Out>>, sizeof...(In)>::run);
+    using Row = RunOf<F, Out, !std::is_same_v<Out, ComputeType<Out>>, sizeof...(In)>;
+    return of_kind(kernel_row(op.opcode, dtype, Row::run), Row::kKind);
   }
 };
 constexpr auto kRows = elementwise_rows<Maker>(kAny);

@@ -77,7 +77,6 @@ void split_axes(const plugrad_view& in_view, const plugrad_view& out_view, bool 
 
 namespace {
 
-constexpr int64_t kPiece = 32768;  // the most elements of a row that are folded in one call
 constexpr int64_t kWorthSplitting = 2 * kPiece;
 constexpr int64_t kMaxPartials = 256;  // of a split reduction to few outputs
 constexpr int64_t kMaxChunks = 32;     // of the rows under one panel of columns
@@ -121,7 +120,9 @@ class Fold {
       });
       return;
     }
-    const int64_t each = std::max(ceil_div(kPiece, std::min(n, kPiece)), ceil_div(units * outputs, kMaxPartials - outputs));
+    const int64_t each = outputs == 1 && folded_.rank == 1 ? pieces_of_chunk(n)
+                                                           : std::max(ceil_div(kPiece, std::min(n, kPiece)),
+                                                                      ceil_div(units * outputs, kMaxPartials - outputs));
     const int64_t chunks = ceil_div(units, each);
     alignas(16) char partials[kMaxPartials][kMaxPartial];
     parallel(threads_, outputs * chunks, [&](int64_t task) {
@@ -183,7 +184,9 @@ class Fold {
   }
 
   void run_chunks(int64_t columns, int64_t height) const {
-    const int64_t each = std::max(ceil_div(kPiece * height, folded_.count() * columns), ceil_div(height, kMaxChunks));
+    const int64_t each = folded_.rank == 1 ? rows_of_chunk(height, columns)
+                                           : std::max(ceil_div(kPiece * height, folded_.count() * columns),
+                                                      ceil_div(height, kMaxChunks));
     const int64_t chunks = ceil_div(height, each);
     alignas(64) char partials[kMaxChunks][kPanel * kMaxPartial];
     parallel(threads_, chunks, [&](int64_t c) {
@@ -250,6 +253,17 @@ class Fold {
 };
 
 }  // namespace
+
+int64_t pieces_of_chunk(int64_t n) {
+  const int64_t pieces = ceil_div(n, kPiece);
+  return pieces * std::min(n, kPiece) < kWorthSplitting ? 0 : std::max<int64_t>(1, ceil_div(pieces, kMaxPartials - 1));
+}
+
+int64_t rows_of_chunk(int64_t rows, int64_t columns) {
+  if (columns > kPanel || rows * columns < kWorthSplitting || rows < 64) return 0;
+  const int64_t each = std::max(ceil_div(kPiece, columns), ceil_div(rows, kMaxChunks));
+  return ceil_div(each, kBlockRows) * kBlockRows;
+}
 
 void run_reduction(const Reduction& kind, const Call& call) { Fold(kind, call).run(); }
 

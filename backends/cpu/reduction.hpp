@@ -20,7 +20,29 @@ struct Reduction {
   // Folds each of `rows` rows of n contiguous elements into an output. The steps are in bytes. Null: the others serve.
   void (*each_row)(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
                    bool accumulate) = nullptr;
+  // For programs, which fold what they compute, and have the bits of the folds above. Null: programs do not fold it. `row`
+  // is the same as `block` and `take` for each `block_length` elements, and `columns` as `add_rows` and `take` for each
+  // kBlockRows rows.
+  int64_t block_length = 0;
+  void (*block)(char* element, const char* p, int64_t n) = nullptr;   // n up to block_length, to one element
+  void (*start)(char* elements, int64_t n) = nullptr;                 // n elements that add_rows begins with
+  void (*add_rows)(char* elements, const char* p, int64_t rows, int64_t stride, int64_t n) = nullptr;
+  void (*take)(char* partials, const char* elements, int64_t n) = nullptr;  // each of n partials takes an element
 };
+
+// How a fold of few elements over many rows, or of one long row, is divided: each chunk of blocks gives a partial, and they
+// are merged in order. The division depends on shapes alone.
+inline constexpr int64_t kBlockRows = 32;
+// The pieces of kPiece elements of each chunk of a row; 0: the row is one chunk.
+int64_t pieces_of_chunk(int64_t n);
+inline constexpr int64_t kPiece = 32768;  // the most elements of a row that are folded in one call
+// The rows of each chunk of a dense matrix whose rows are folded to one; 0: it is one chunk.
+int64_t rows_of_chunk(int64_t rows, int64_t columns);
+
+constexpr KernelRow of_kind(KernelRow row, const Reduction& kind) {
+  row.own = &kind;
+  return row;
+}
 
 // One class of the input's dimensions, without extents of 1; strides in bytes.
 struct Axes {

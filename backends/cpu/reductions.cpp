@@ -201,12 +201,16 @@ template <class T> struct Argmax {
 };
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T...>) {
-  return {kernel_row(PLUGRAD_OP_SUM, element_dtype<T>, Reducing<Summing<T>::kKind>::run, PLUGRAD_ALL_LAYOUTS,
-                     kPlainFlags | PLUGRAD_ACCUMULATE)...};
+  return {of_kind(kernel_row(PLUGRAD_OP_SUM, element_dtype<T>, Reducing<Summing<T>::kKind>::run, PLUGRAD_ALL_LAYOUTS,
+                             kPlainFlags | PLUGRAD_ACCUMULATE),
+                  Summing<T>::kKind)...};
+}
+template <class T, bool largest> constexpr KernelRow extreme_row(uint32_t opcode) {
+  using Kind = Extremum<T, largest>;
+  return of_kind(kernel_row(opcode, element_dtype<T>, Reducing<Kind::kKind>::run), Kind::kKind);
 }
 template <class... T> constexpr auto extremes(Types<T...>) {
-  return join(std::array{kernel_row(PLUGRAD_OP_MAX, element_dtype<T>, Reducing<Extremum<T, true>::kKind>::run)...},
-              std::array{kernel_row(PLUGRAD_OP_MIN, element_dtype<T>, Reducing<Extremum<T, false>::kKind>::run)...},
+  return join(std::array{extreme_row<T, true>(PLUGRAD_OP_MAX)...}, std::array{extreme_row<T, false>(PLUGRAD_OP_MIN)...},
               std::array{kernel<Argmax<T>::run>(PLUGRAD_OP_ARGMAX, element_dtype<T>)...});
 }
 constexpr auto kRows = join(sums(kAny), extremes(kNumbers));

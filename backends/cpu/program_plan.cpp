@@ -1,0 +1,202 @@
+#include <backends/cpu/program_plan.hpp>
+
+#include <algorithm>
+
+namespace plugrad::cpu {
+namespace {
+
+const KernelRow* row_for(const RowList& rows, const plugrad_signature& signature) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const KernelRow& row) { return row.serves(signature); });
+  return found == rows.end() || !found->own ? nullptr : &*found;
+}
+
+class Planner {
+ public:
+  Planner(const Program& program, const RowList& rows) : program_(program), rows_(rows) {}
+
+  std::optional<ProgramPlan> plan() {
+    for (const plugrad_program_value& each : program_.values()) {
+      const std::optional<Form> form = form_of(each.axes);
+      if (!form) return {};
+      plan_.values.push_back({static_cast<uint8_t>(element_size(each.dtype)), *form});
+    }
+    for (size_t i = 0; i < program_.inputs(); ++i) plan_.values[i].input = static_cast<int>(i);
+    size_t made = program_.inputs();
+    for (const plugrad_program_instruction& each : program_.instructions()) {
+      if (!add(each, made)) return {};
+      made += each.results;
+    }
+    if (!place_outputs()) return {};
+    place_buffers();
+    return std::move(plan_);
+  }
+
+ private:
+  // Inputs that repeat along some of the outer axes only are full ones, whose strides are 0 there.
+  std::optional<Form> form_of(unsigned axes) const {
+    const unsigned last = 1u << (program_.rank() - 1), outer = last - 1;
+    if (axes == program_.all_axes()) return Form::number;
+    if (axes & last) return axes == last ? std::optional(Form::row) : std::nullopt;
+    return axes == outer && outer ? Form::column : Form::full;
+  }
+
+  bool add(const plugrad_program_instruction& i, size_t made) {
+    const OpInfo& op = *op_info(i.opcode);
+    const KernelRow* const row = row_for(rows_, program_.signature_of(i, made, kPlainFlags));
+    if (!row || i.results != 1) return false;
+    const auto arguments = program_.arguments_of(i);
+    if (op.shape == OpShape::reduction) return add_fold(*static_cast<const Reduction*>(row->own), arguments[0], made);
+    if (op.opcode == PLUGRAD_OP_POW) {
+      if (arguments[1] >= program_.inputs() || plan_.values[arguments[1]].form != Form::number) return false;
+      plan_.exponents.push_back({arguments[1]});
+    }
+    ProgramStep step{.kind = ProgramStep::elementwise};
+    const Form form = plan_.values[made].form;
+    if (form != Form::full && form != Form::row) return false;
+    step.over_rows = form == Form::row;
+    plan_.has_rows = plan_.has_rows || step.over_rows;
+    step.operands.push_back(static_cast<uint16_t>(made));
+    step.operands.insert(step.operands.end(), arguments.begin(), arguments.end());
+    choose_row(step, *static_cast<const Elementwise*>(row->own));
+    plan_.steps.push_back(std::move(step));
+    plan_.values[made].is_made = true;
+    return true;
+  }
+
+  bool is_single(const ProgramStep& step, uint16_t value) const {
+    const Form form = plan_.values[value].form;
+    return form == Form::number || (form == Form::row && !step.over_rows);
+  }
+
+  // An operand of one element for which the op has no function is first repeated.
+  void choose_row(ProgramStep& step, const Elementwise& kind) {
+    for (;;) {
+      unsigned singles = 0;
+      for (size_t k = 1; k < step.operands.size(); ++k)
+        singles |= static_cast<unsigned>(is_single(step, step.operands[k])) << (k - 1);
+      step.function = kind.rows[singles];
+      if (step.function) return;
+      const size_t first = 1 + static_cast<size_t>(__builtin_ctz(singles));
+      repeat(step, step.operands[first]);
+    }
+  }
+
+  void repeat(const ProgramStep& step, uint16_t& value) {
+    const uint8_t size = plan_.values[value].size;
+    const uint8_t dtype = size == 1 ? PLUGRAD_BOOL : size == 2 ? PLUGRAD_BF16 : size == 4 ? PLUGRAD_F32 : PLUGRAD_F64;
+    const plugrad_signature fill{sizeof fill, PLUGRAD_OP_FILL, 0, 0, 1, 1, {dtype, dtype}, nullptr};
+    ProgramStep made{.kind = ProgramStep::elementwise, .over_rows = step.over_rows};
+    made.function = static_cast<const Elementwise*>(row_for(rows_, fill)->own)->rows[1];
+    made.operands = {static_cast<uint16_t>(plan_.values.size()), value};
+    value = made.operands[0];
+    plan_.values.push_back({.size = size, .form = step.over_rows ? Form::row : Form::full, .is_made = true});
+    plan_.steps.push_back(std::move(made));
+  }
+
+  bool add_fold(const Reduction& kind, uint16_t from, size_t made) {
+    const Form form = plan_.values[made].form;
+    if (!kind.block || plan_.values[from].form != Form::full || program_.values()[from].axes) return false;
+    ProgramStep step{.kind = ProgramStep::fold_row, .reduction = &kind};
+    step.operands = {static_cast<uint16_t>(made), from};
+    if (form == Form::row) {
+      plan_.has_rows = true;
+      plan_.values[made].is_made = true;
+    } else if (form == Form::column || form == Form::number) {
+      const std::optional<uint16_t> output = only_output(made);
+      if (!output) return false;
+      auto& folds = form == Form::column ? plan_.columns : plan_.all;
+      step.kind = form == Form::column ? ProgramStep::fold_columns : ProgramStep::fold_all;
+      step.fold = static_cast<int>(folds.size());
+      folds.push_back({&kind, *output});
+    } else {
+      return false;
+    }
+    plan_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  // The output that a value is, if no instruction reads it.
+  std::optional<uint16_t> only_output(size_t value) const {
+    for (const plugrad_program_instruction& each : program_.instructions())
+      for (const uint16_t argument : program_.arguments_of(each))
+        if (argument == value) return {};
+    std::optional<uint16_t> found;
+    for (uint16_t k = 0; k < program_.outputs().size(); ++k) {
+      if (program_.outputs()[k].value != value) continue;
+      if (found) return {};
+      found = k;
+    }
+    return found;
+  }
+
+  // A value is computed in an output's memory, unless a later step reads the input that lies there.
+  bool place_outputs() {
+    for (uint16_t k = 0; k < program_.outputs().size(); ++k) {
+      const auto [value, over] = program_.outputs()[k];
+      ProgramValue& it = plan_.values[value];
+      if (it.form == Form::column || it.form == Form::number) continue;  // made when all tiles are done
+      if (!it.is_made) return false;
+      if (it.output < 0 && (over == PLUGRAD_PROGRAM_NONE || !is_read_after(over, value))) {
+        it.output = k;
+        continue;
+      }
+      ProgramStep step{.kind = ProgramStep::copy, .over_rows = it.form == Form::row};
+      step.operands = {static_cast<uint16_t>(plan_.values.size()), value};
+      plan_.values.push_back({.size = it.size, .form = plan_.values[value].form, .output = k, .is_made = true});
+      plan_.steps.push_back(std::move(step));
+    }
+    return true;
+  }
+
+  bool is_read_after(uint16_t input, uint16_t value) const {
+    bool is_made = false;
+    for (const ProgramStep& each : plan_.steps) {
+      if (is_made && std::find(each.operands.begin() + 1, each.operands.end(), input) != each.operands.end()) return true;
+      is_made = is_made || each.operands[0] == value;
+    }
+    return false;
+  }
+
+  // Values that no operand holds share buffers: one is free again when the last step that reads it has run.
+  void place_buffers() {
+    std::vector<size_t> last(plan_.values.size());
+    for (size_t i = 0; i < plan_.steps.size(); ++i)
+      for (const uint16_t value : plan_.steps[i].operands) last[value] = i;
+    std::vector<int> free;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (const uint16_t value : plan_.steps[i].operands) {
+        ProgramValue& it = plan_.values[value];
+        if (it.is_made && it.output < 0 && it.buffer < 0) it.buffer = take(it, free);
+      }
+      for (const uint16_t value : plan_.steps[i].operands)
+        if (plan_.values[value].buffer >= 0 && last[value] == i) {
+          free.push_back(plan_.values[value].buffer);
+          last[value] = SIZE_MAX;  // it may be two operands
+        }
+    }
+  }
+
+  int take(const ProgramValue& value, std::vector<int>& free) {
+    const bool is_full = value.form == Form::full;
+    for (auto each = free.begin(); each != free.end(); ++each) {
+      const auto at = static_cast<size_t>(*each);
+      if (plan_.buffer_sizes[at] != value.size || plan_.buffer_is_full[at] != is_full) continue;
+      const int found = *each;
+      free.erase(each);
+      return found;
+    }
+    plan_.buffer_sizes.push_back(value.size);
+    plan_.buffer_is_full.push_back(is_full);
+    return plan_.buffers++;
+  }
+
+  const Program& program_;
+  const RowList& rows_;
+  ProgramPlan plan_;
+};
+
+}  // namespace
+
+std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows) { return Planner(program, rows).plan(); }
+
+}  // namespace plugrad::cpu

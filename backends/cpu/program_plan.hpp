@@ -1,0 +1,72 @@
+// What a program does, whatever the shapes of its operands: its values, and the steps that each tile goes through.
+#pragma once
+#include <backends/cpu/elementwise.hpp>
+#include <backends/cpu/reduction.hpp>
+#include <backends/cpu/rows.hpp>
+#include <plugrad/sdk/program.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace plugrad::cpu {
+
+inline constexpr int kMaxStepOperands = 32;
+
+// How a value lies in the space: rows of the last axis.
+enum class Form : uint8_t {
+  full,      // an element for each place
+  row,       // one element for a row
+  column,    // one row for all
+  number,    // one element
+};
+
+struct ProgramValue {
+  uint8_t size;        // bytes of an element
+  Form form;
+  int input = -1;      // the operand that it is
+  int output = -1;     // the output in whose memory it is computed
+  int buffer = -1;     // else the buffer of the tile in which it is
+  bool is_made = false;  // by a step
+};
+
+struct ProgramStep {
+  enum Kind : uint8_t {
+    elementwise,   // function
+    fold_row,      // rows to elements; of the tile
+    fold_columns,  // all rows to one
+    fold_all,
+    copy,          // the second operand to the first, an output
+  } kind;
+  bool over_rows = false;  // its elements are those of the rows of a tile, not of their places
+  RowFunction function = nullptr;
+  const void* arguments = nullptr;
+  const Reduction* reduction = nullptr;
+  int fold = 0;                    // its number among those of its kind
+  std::vector<uint16_t> operands = {};  // values, results first
+};
+
+// An exponent of POW that must be one for which the result of an element does not depend on its neighbours.
+struct SteadyExponent {
+  uint16_t input;
+};
+
+struct ProgramPlan {
+  std::vector<ProgramValue> values;
+  std::vector<ProgramStep> steps;
+  std::vector<SteadyExponent> exponents;
+  struct Fold {
+    const Reduction* reduction;
+    uint16_t output;  // of the program
+  };
+  std::vector<Fold> columns, all;  // fold_columns, fold_all
+  int buffers = 0;
+  std::vector<uint8_t> buffer_sizes;  // bytes of an element
+  std::vector<bool> buffer_is_full;   // else it has an element for each row
+  bool has_rows = false;              // whether a step is fold_row or over rows
+};
+
+// Returns nothing if a kernel of these rows does not do for a program.
+std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows);
+
+}  // namespace plugrad::cpu
