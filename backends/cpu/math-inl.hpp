@@ -298,29 +298,29 @@ template <class D, class V> HWY_INLINE V reduced_quarters(D d, V x, V& rounded) 
   const V rest = hn::Sub(hn::Sub(hn::Sub(first, r), second), hn::Mul(k, hn::Set(d, Q::kThird)));
   return hn::Mul(hn::IfThenElse(hn::Eq(k, hn::Zero(d)), x, hn::Add(r, rest)), per_radian);  // -0 stays -0
 }
-// The same function on each lane, for rare arguments.
-template <class D, class V> HWY_NOINLINE V by_lanes(D d, V x, double (*function)(double)) {
+// y, with function(x) in the lanes where |x| is kEnd or more: the result for an element depends on no other one.
+template <class D, class V> HWY_NOINLINE V with_far_lanes(D d, V y, V x, double (*function)(double)) {
   HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
   hn::Store(x, d, lanes);
-  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
-  return hn::Load(d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = std::fabs(lanes[i]) < Quarters::kEnd ? 0 : function(lanes[i]);
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, Quarters::kEnd)), y, hn::Load(d, lanes));
 }
 template <class D, class V> HWY_INLINE bool is_near_zero(D d, V x) {
   return hn::AllTrue(d, hn::Lt(hn::Abs(x), hn::Set(d, Quarters::kEnd)));
 }
 template <class D, class V> HWY_INLINE V sin_of_doubles(D d, V x) {
-  if (HWY_UNLIKELY(!is_near_zero(d, x))) return by_lanes(d, x, [](double each) { return std::sin(each); });
   V rounded, cosine, sine;
   const V f = reduced_quarters(d, x, rounded);
   cos_sin_quarters(d, rounded, f, cosine, sine);
-  return sine;
+  if (HWY_LIKELY(is_near_zero(d, x))) return sine;
+  return with_far_lanes(d, sine, x, [](double each) { return std::sin(each); });
 }
 template <class D, class V> HWY_INLINE V cos_of_doubles(D d, V x) {
-  if (HWY_UNLIKELY(!is_near_zero(d, x))) return by_lanes(d, x, [](double each) { return std::cos(each); });
   V rounded, cosine, sine;
   const V f = reduced_quarters(d, x, rounded);
   cos_sin_quarters(d, rounded, f, cosine, sine);
-  return cosine;
+  if (HWY_LIKELY(is_near_zero(d, x))) return cosine;
+  return with_far_lanes(d, cosine, x, [](double each) { return std::cos(each); });
 }
 
 // Converts to f32. Highway's scalar version saturates at the largest finite number, where its other versions give infinity.

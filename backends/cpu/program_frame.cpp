@@ -145,7 +145,8 @@ void ProgramFrame::lay_out_buffers() {
       it.tile_step = size;
     }
   }
-  for (const ProgramPlan::Fold& each : plan_.all) staging_.push_back(reserve(rows_ == 1 ? 0 : each.reduction->size * block_));
+  for (const ProgramPlan::Fold& each : plan_.all)
+    staging_.push_back(reserve(rows_ == 1 ? 0 : each.reduction->size * block_));
   slot_bytes_ = bytes;
   bytes *= slots_;
   for (const ProgramPlan::Fold& each : plan_.columns)

@@ -68,6 +68,7 @@ class PlainProgram::Run {
   }
 
   void run() {
+    is_running_ = true;
     for_each_op([&](const plugrad_kernel* kernel, plugrad_op& op) {
       op.workspace = op_.workspace;
       op.workspace_offset = op_.workspace_offset + bytes_;
@@ -77,15 +78,21 @@ class PlainProgram::Run {
   }
 
  private:
-  // Whether nothing reads the input in whose memory the output lies after the instruction that makes its value.
+  // Whether nothing reads the input in whose memory the output lies after the instruction that makes its value, or, if that
+  // is an update, inside of it for another result.
   bool may_write_early(const plugrad_program_output& output) const {
     bool is_made = false;
     size_t made = program_.inputs();
     for (const plugrad_program_instruction& i : program_.instructions()) {
       const auto arguments = program_.arguments_of(i);
-      if (is_made && std::find(arguments.begin(), arguments.end(), output.over) != arguments.end()) return false;
+      const bool makes = output.value >= made && output.value < made + i.results;
+      const bool updates = op_info(i.opcode)->shape == OpShape::update;
+      for (size_t k = 0; k < arguments.size(); ++k) {
+        const bool is_other = makes && updates && k != output.value - made;
+        if (arguments[k] == output.over && (is_made || is_other)) return false;
+      }
+      is_made = is_made || makes;
       made += i.results;
-      is_made = is_made || output.value < made;
     }
     return true;
   }
@@ -165,7 +172,7 @@ class PlainProgram::Run {
         const unsigned its = program_.values()[inputs[k]].axes;
         views.push_back(is_immediate(value) ? value : in_domain(value, is_number ? program_.all_axes() : axes, its));
       }
-      for (size_t k = 0; info.shape == OpShape::update && k < i.results && op_.workspace; ++k)
+      for (size_t k = 0; info.shape == OpShape::update && k < i.results && is_running_; ++k)
         copy(views[k], in_domain(values_[program_.arguments_of(i)[k]], 0, 0));  // or it lies there
       std::vector<const plugrad_view*> pointers;
       for (const plugrad_view& each : views) pointers.push_back(&each);
@@ -196,6 +203,7 @@ class PlainProgram::Run {
   std::vector<plugrad_view> values_;
   std::vector<bool> is_placed_;  // by value: in an output's memory
   uint64_t bytes_ = 0;
+  bool is_running_ = false;
 };
 
 uint64_t PlainProgram::workspace_of(const plugrad_kernel* kernel, const plugrad_op* op) noexcept {

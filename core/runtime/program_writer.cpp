@@ -2,9 +2,9 @@
 #include <core/runtime/programs.hpp>
 
 #include <core/runtime/op_table.hpp>
+#include <plugrad/sdk/program_block.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace plugrad::capture {
 namespace {
@@ -158,45 +158,16 @@ class Writer {
     return call_of(group_.instructions()[0]).views[0];
   }
 
-  // --- The block.
-
-  template <class T> static uint32_t append(std::vector<std::byte>& block, const std::vector<T>& items, size_t alignment) {
-    block.resize((block.size() + alignment - 1) / alignment * alignment);
-    const size_t at = block.size();
-    block.resize(at + items.size() * sizeof(T));
-    if (!items.empty()) std::memcpy(block.data() + at, items.data(), items.size() * sizeof(T));
-    return static_cast<uint32_t>(at);
-  }
-
   std::vector<std::byte> block() const {
-    std::vector<plugrad_program_value> values;
-    std::vector<plugrad_program_instruction> instructions;
-    std::vector<uint16_t> arguments;
-    for (const Input& each : inputs_) values.push_back({each.key.dtype, axes_of(each.key)});
-    std::vector<std::byte> made(sizeof(plugrad_program));
+    ProgramParts parts{static_cast<uint16_t>(last_axes_.size()), static_cast<uint16_t>(inputs_.size()), {}, {}, outputs_};
+    for (const Input& each : inputs_) parts.values.push_back({each.key.dtype, axes_of(each.key)});
     for (const Line& line : lines_) {
-      const uint32_t attributes = line.attributes->empty() ? 0 : append(made, *line.attributes, 8);
-      instructions.push_back({line.opcode, static_cast<uint16_t>(arguments.size()),
-                              static_cast<uint8_t>(line.arguments.size()), static_cast<uint8_t>(line.results.size()),
-                              attributes});
-      arguments.insert(arguments.end(), line.arguments.begin(), line.arguments.end());
-      for (const Key& key : line.results) values.push_back({key.dtype, axes_of(key)});
+      parts.lines.push_back({line.opcode, line.arguments, static_cast<uint8_t>(line.results.size()), *line.attributes});
+      for (const Key& key : line.results) parts.values.push_back({key.dtype, axes_of(key)});
     }
-    plugrad_program head{};
-    head.rank = static_cast<uint16_t>(last_axes_.size());
-    head.inputs = static_cast<uint16_t>(inputs_.size());
-    head.outputs = static_cast<uint16_t>(outputs_.size());
-    head.instructions = static_cast<uint16_t>(instructions.size());
-    head.values = static_cast<uint16_t>(values.size());
-    head.arguments = static_cast<uint16_t>(arguments.size());
-    head.values_at = append(made, values, 4);
-    head.instructions_at = append(made, instructions, 4);
-    head.arguments_at = append(made, arguments, 4);
-    head.outputs_at = append(made, outputs_, 4);
-    made.resize((made.size() + 7) / 8 * 8);
-    head.struct_size = static_cast<uint32_t>(made.size());
-    std::memcpy(made.data(), &head, sizeof head);
-    return made;
+    const std::vector<uint64_t> words = packed(parts);
+    const auto* const first = reinterpret_cast<const std::byte*>(words.data());
+    return {first, first + words.size() * sizeof words[0]};
   }
 
   std::string text() const {

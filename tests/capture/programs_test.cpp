@@ -110,7 +110,8 @@ TEST_F(Programs, KeepTheOrderOfViews) {
 TEST_F(Programs, SayWhatTheyAre) {
   const Function f = [](const Tensors& x) -> Tensors { return {matmul(relu(x[0] + x[1]), x[1]), sum(x[0] * x[1], {0})}; };
   const std::string text = explained(f, two({8, 8}, {8, 8}));
-  for (const char* part : {"program of add, relu, mul and sum over 8 x 8", "alone, because not elementwise and no sum: matmul"})
+  for (const char* part : {"program of add, relu, mul and sum over 8 x 8",
+                           "alone, because not elementwise and no sum: matmul"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 

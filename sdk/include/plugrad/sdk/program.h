@@ -5,7 +5,8 @@
 // It is run as the op PLUGRAD_PROGRAM, whose attributes are the plugrad_program: views are those of its outputs, then of its
 // inputs, at most PLUGRAD_PROGRAM_OPERANDS together.
 //
-// Result      The bits of every output are those that the device's own kernels compute, called one by one on dense operands.
+// Result      The bits of every output are those that the device's own kernels compute, called one by one on dense operands
+//             and numbers; a NaN may be any NaN.
 // Space       All instructions share one index space of the program's rank, whose extents, above 1, come with the operands:
 //             along each axis every value has the extent of the space, or 1 if its `axes` say so. The host merges axes where
 //             all operands allow that, so that a space of dense operands has rank 1.
@@ -14,9 +15,9 @@
 // Inputs      have the extents of the space: the stride is 0 along the axes of the value and positive along all others, and
 //             along the last of them 1, if that is the program's last one. A number is an immediate, whose value has all
 //             axes. An input that a reduction reads is dense. Numbers, views and shapes may differ from run to run.
-// Outputs     have extent 1 along the axes of their values, and are dense in row-major order. An output overlaps an input only
-//             if `over` names it: then both have the same elements, and the output is written as if all instructions had
-//             read the input before. Outputs do not overlap.
+// Outputs     have extent 1 along the axes of their values, and are dense in row-major order. An output overlaps an input
+//             only if `over` names it: then both have the same elements, and the output is written as if all instructions
+//             had read the input before. Outputs do not overlap.
 // Declining   run may return UNSUPPORTED, having written nothing, for a program that it does not run in these shapes, or
 //             not yet. The host then runs the calls one by one.
 //
