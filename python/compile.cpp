@@ -55,8 +55,10 @@ void bind_compile(nb::module_& m) {
   nb::class_<CompiledStep>(m, "_CompiledStep")
       .def(
           "__init__",
-          [](CompiledStep* self, const std::string& name, size_t entries) { new (self) CompiledStep({name, entries}); },
-          nb::arg("name"), nb::arg("entries"))
+          [](CompiledStep* self, const std::string& name, size_t entries, bool programs) {
+            new (self) CompiledStep({name, entries, programs});
+          },
+          nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
       .def("call", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def("call_with_tensors", call_with_tensors, nb::arg("arguments"), nb::arg("function"))
       .def("clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })

@@ -49,7 +49,8 @@ void append_all_and_tiles(RowList& rows) {
 
 struct InstructionSet {
   const char* name;
-  bool here;  // whether this processor and its operating system support it
+  int vector_bytes;  // for the machine code of programs; 0: none is made for it
+  bool here;         // whether this processor and its operating system support it
   void (*append)(RowList&);
 };
 
@@ -64,15 +65,15 @@ template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
   if constexpr (targets & HWY_AVX3) {
     const bool pairs = avx512 && multiplies_bf16_pairs();
-    sets.push_back({"amx", pairs && multiplies_bf16_tiles(), append_all_and_tiles});
-    sets.push_back({"avx512_bf16", pairs, append_all_and_pairs});
+    sets.push_back({"amx", 64, pairs && multiplies_bf16_tiles(), append_all_and_tiles});
+    sets.push_back({"avx512_bf16", 64, pairs, append_all_and_pairs});
   }
-  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", avx512, append_all<HWY_AVX3>});
-  if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", avx2, append_all<HWY_AVX2>});
-  if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", sse4, append_all<HWY_SSE4>});
+  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", 64, avx512, append_all<HWY_AVX3>});
+  if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", 32, avx2, append_all<HWY_AVX2>});
+  if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", 0, sse4, append_all<HWY_SSE4>});
 #endif
   constexpr int64_t kNamed = HWY_AVX3 | HWY_AVX2 | HWY_SSE4;
-  if constexpr (!(HWY_STATIC_TARGET & kNamed)) sets.push_back({"baseline", true, append_all<HWY_STATIC_TARGET>});
+  if constexpr (!(HWY_STATIC_TARGET & kNamed)) sets.push_back({"baseline", 0, true, append_all<HWY_STATIC_TARGET>});
   return sets;
 }
 
@@ -98,9 +99,11 @@ class CpuBackend final : public Backend, public Programs {
     threads_ = static_cast<int>(options.integer("threads", usable_threads(), 1, 1024));
     options.integer("memory", 0, 0, INT64_MAX);  // the host allocates, so it enforces this limit
     const auto sets = instruction_sets<HWY_TARGETS>();
-    choose(sets, options.find("simd")).append(rows_);
+    const InstructionSet& set = choose(sets, options.find("simd"));
+    set.append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
-    programs_ = std::make_unique<ProgramKernels>(flushed_.empty() ? rows_ : flushed_, threads_, !flushed_.empty());
+    const RowList& plain = flushed_.empty() ? rows_ : flushed_;
+    programs_ = std::make_unique<ProgramKernels>(plain, threads_, set.vector_bytes, !flushed_.empty());
   }
 
   static const void* extension(std::string_view name) noexcept {

@@ -68,7 +68,7 @@ class TiledProgram final : public ProgramKernel {
 
 const plugrad_kernel* ProgramKernels::find(OpenDevice& device, const plugrad_program& block) {
   const Program program(block);
-  std::optional<ProgramPlan> plan = plan_of(program, rows_);
+  std::optional<ProgramPlan> plan = plan_of(program, rows_, vector_bytes_);
   if (!plan) return nullptr;
   auto made = std::make_unique<TiledProgram>(device, std::move(*plan), program.rank(), threads_, flushes_);
   const std::lock_guard lock(mutex_);

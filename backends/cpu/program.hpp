@@ -14,12 +14,14 @@ namespace plugrad::cpu {
 class ProgramKernels {
  public:
   // rows: the device's kernels, without wrappers.
-  ProgramKernels(const RowList& rows, int threads, bool flushes) : rows_(rows), threads_(threads), flushes_(flushes) {}
+  // vector_bytes: of the instruction set, for machine code; 0: none is made.
+  ProgramKernels(const RowList& rows, int threads, int vector_bytes, bool flushes)
+      : rows_(rows), threads_(threads), vector_bytes_(vector_bytes), flushes_(flushes) {}
   const plugrad_kernel* find(OpenDevice& device, const plugrad_program& program);
 
  private:
   const RowList& rows_;
-  const int threads_;
+  const int threads_, vector_bytes_;
   const bool flushes_;  // denormal numbers to 0
   std::mutex mutex_;
   std::vector<std::unique_ptr<ProgramKernel>> kernels_;

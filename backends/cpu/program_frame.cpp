@@ -6,6 +6,8 @@
 namespace plugrad::cpu {
 namespace {
 constexpr int64_t kTileElements = 1024;   // small tiles stay in the first cache, and their loads overlap with arithmetic
+constexpr int64_t kWideTile = 4096;       // of programs with few values in buffers
+constexpr int kFewBuffers = 2;
 constexpr int64_t kLongestRow = 16384;    // elements of a row that is reduced: its values stay in the second cache
 constexpr int64_t kTaskElements = 32768;
 constexpr int64_t kShortFold = 16;        // shorter rows are folded side by side, by another kernel
@@ -50,11 +52,12 @@ void ProgramFrame::choose_shapes(int rank, const plugrad_op& op) {
 // Rows of a tile are evenly spaced for all operands, and lie in one block of rows of a fold.
 void ProgramFrame::choose_tile() {
   for (const ProgramPlan::Fold& each : plan_.all) block_ = std::max(block_, each.reduction->block_length);
-  const int64_t most = std::max(kTileElements, rows_ == 1 ? block_ : 0);
+  const int64_t elements = plan_.has_rows || plan_.buffers > kFewBuffers ? kTileElements : kWideTile;
+  const int64_t most = std::max(elements, rows_ == 1 ? block_ : 0);
   tile_columns_ = plan_.has_rows ? columns_ : std::min(columns_, most);
   if (rows_ == 1) return;
-  if (tile_columns_ < columns_ || columns_ > kTileElements / 2) return;
-  tile_rows_ = std::min(power_below(kTileElements / columns_), power_below(rows_));
+  if (tile_columns_ < columns_ || columns_ > elements / 2) return;
+  tile_rows_ = std::min(power_below(elements / columns_), power_below(rows_));
   if (!plan_.columns.empty()) tile_rows_ = std::min(tile_rows_, kBlockRows);
   if (outer_rank_ > 1)
     while (outer_[static_cast<size_t>(outer_rank_ - 1)] % tile_rows_) tile_rows_ /= 2;

@@ -1,4 +1,4 @@
-#include <backends/cpu/program_plan.hpp>
+#include <backends/cpu/program_fuser.hpp>
 
 #include <algorithm>
 
@@ -12,7 +12,8 @@ const KernelRow* row_for(const RowList& rows, const plugrad_signature& signature
 
 class Planner {
  public:
-  Planner(const Program& program, const RowList& rows) : program_(program), rows_(rows) {}
+  Planner(const Program& program, const RowList& rows, int vector_bytes)
+      : program_(program), rows_(rows), vector_bytes_(vector_bytes) {}
 
   std::optional<ProgramPlan> plan() {
     for (const plugrad_program_value& each : program_.values()) {
@@ -26,6 +27,10 @@ class Planner {
       if (!add(each, made)) return {};
       made += each.results;
     }
+    std::vector<bool> is_output(plan_.values.size());
+    for (const plugrad_program_output& each : program_.outputs()) is_output[each.value] = true;
+    for (FusedStep& each : fused_steps(plan_.steps, plan_.values, is_output, vector_bytes_)) finish(std::move(each));
+    plan_.steps = std::move(finished_);
     if (!place_outputs()) return {};
     place_buffers();
     return std::move(plan_);
@@ -57,10 +62,19 @@ class Planner {
     plan_.has_rows = plan_.has_rows || step.over_rows;
     step.operands.push_back(static_cast<uint16_t>(made));
     step.operands.insert(step.operands.end(), arguments.begin(), arguments.end());
-    choose_row(step, *static_cast<const Elementwise*>(row->own));
+    step.opcode = i.opcode;
+    step.row = static_cast<const Elementwise*>(row->own);
+    const uint8_t dtype = program_.values()[arguments.back()].dtype;
+    step.is_floating = dtype == PLUGRAD_F32 || dtype == PLUGRAD_F64;
     plan_.steps.push_back(std::move(step));
     plan_.values[made].is_made = true;
     return true;
+  }
+
+  void finish(FusedStep&& step) {
+    if (step.code) plan_.code.push_back(std::move(step.code));
+    if (step.step.kind == ProgramStep::elementwise && !step.step.function) choose_row(step.step);
+    finished_.push_back(std::move(step.step));
   }
 
   bool is_single(const ProgramStep& step, uint16_t value) const {
@@ -69,12 +83,12 @@ class Planner {
   }
 
   // An operand of one element for which the op has no function is first repeated.
-  void choose_row(ProgramStep& step, const Elementwise& kind) {
+  void choose_row(ProgramStep& step) {
     for (;;) {
       unsigned singles = 0;
       for (size_t k = 1; k < step.operands.size(); ++k)
         singles |= static_cast<unsigned>(is_single(step, step.operands[k])) << (k - 1);
-      step.function = kind.rows[singles];
+      step.function = step.row->rows[singles];
       if (step.function) return;
       const size_t first = 1 + static_cast<size_t>(__builtin_ctz(singles));
       repeat(step, step.operands[first]);
@@ -90,7 +104,7 @@ class Planner {
     made.operands = {static_cast<uint16_t>(plan_.values.size()), value};
     value = made.operands[0];
     plan_.values.push_back({.size = size, .form = step.over_rows ? Form::row : Form::full, .is_made = true});
-    plan_.steps.push_back(std::move(made));
+    finished_.push_back(std::move(made));
   }
 
   bool add_fold(const Reduction& kind, uint16_t from, size_t made) {
@@ -151,8 +165,9 @@ class Planner {
   bool is_read_after(uint16_t input, uint16_t value) const {
     bool is_made = false;
     for (const ProgramStep& each : plan_.steps) {
-      if (is_made && std::find(each.operands.begin() + 1, each.operands.end(), input) != each.operands.end()) return true;
-      is_made = is_made || each.operands[0] == value;
+      const auto results = each.operands.begin() + each.results;
+      if (is_made && std::find(results, each.operands.end(), input) != each.operands.end()) return true;
+      is_made = is_made || std::find(each.operands.begin(), results, value) != results;
     }
     return false;
   }
@@ -168,6 +183,7 @@ class Planner {
         ProgramValue& it = plan_.values[value];
         if (it.is_made && it.output < 0 && it.buffer < 0) it.buffer = take(it, free);
       }
+      // A fused step may store a result before it has read all of an operand.
       for (const uint16_t value : plan_.steps[i].operands)
         if (plan_.values[value].buffer >= 0 && last[value] == i) {
           free.push_back(plan_.values[value].buffer);
@@ -192,11 +208,15 @@ class Planner {
 
   const Program& program_;
   const RowList& rows_;
+  const int vector_bytes_;
   ProgramPlan plan_;
+  std::vector<ProgramStep> finished_;
 };
 
 }  // namespace
 
-std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows) { return Planner(program, rows).plan(); }
+std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows, int vector_bytes) {
+  return Planner(program, rows, vector_bytes).plan();
+}
 
 }  // namespace plugrad::cpu

@@ -6,6 +6,7 @@
 #include <plugrad/sdk/program.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -39,10 +40,13 @@ struct ProgramStep {
     copy,          // the second operand to the first, an output
   } kind;
   bool over_rows = false;  // its elements are those of the rows of a tile, not of their places
+  uint32_t opcode = 0;              // of an elementwise step of one op
+  const Elementwise* row = nullptr;  // the same
+  bool is_floating = false;          // the same: its last operand is f32 or f64
   RowFunction function = nullptr;
-  const void* arguments = nullptr;
   const Reduction* reduction = nullptr;
   int fold = 0;                    // its number among those of its kind
+  uint8_t results = 1;
   std::vector<uint16_t> operands = {};  // values, results first
 };
 
@@ -54,6 +58,7 @@ struct SteadyExponent {
 struct ProgramPlan {
   std::vector<ProgramValue> values;
   std::vector<ProgramStep> steps;
+  std::vector<std::shared_ptr<void>> code;  // that functions of steps are in
   std::vector<SteadyExponent> exponents;
   struct Fold {
     const Reduction* reduction;
@@ -66,7 +71,7 @@ struct ProgramPlan {
   bool has_rows = false;              // whether a step is fold_row or over rows
 };
 
-// Returns nothing if a kernel of these rows does not do for a program.
-std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows);
+// Returns nothing if a kernel of these rows does not do for a program. vector_bytes: see compile in program_code.hpp.
+std::optional<ProgramPlan> plan_of(const Program& program, const RowList& rows, int vector_bytes);
 
 }  // namespace plugrad::cpu

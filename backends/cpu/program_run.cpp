@@ -110,9 +110,9 @@ void ProgramFrame::run_elementwise(size_t i, const Slot& slot, const Part& tile)
   char* at[kMaxStepOperands];
   const size_t operands = step.operands.size();
   for (size_t k = 0; k < operands; ++k) at[k] = slot.at[step.operands[k]];
-  if (whole_[i]) return step.function(at, step.over_rows ? tile.rows : tile.rows * tile.columns, step.arguments);
+  if (whole_[i]) return step.function(at, step.over_rows ? tile.rows : tile.rows * tile.columns, nullptr);
   for (int64_t r = 0; r < tile.rows; ++r) {
-    step.function(at, tile.columns, step.arguments);
+    step.function(at, tile.columns, nullptr);
     for (size_t k = 0; k < operands; ++k) at[k] += layouts_[step.operands[k]].tile_step;
   }
 }

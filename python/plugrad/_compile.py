@@ -55,10 +55,10 @@ def _put_together(form: Any, tensors: Any) -> Any:
 class Compiled:
     """A function that `compile` returned."""
 
-    def __init__(self, function: Callable[..., Any], name: str, entries: int) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, entries: int, programs: bool) -> None:
         functools.update_wrapper(self, function)
         self._function, self._name = function, name
-        self._step = _plugrad._CompiledStep(name, entries)
+        self._step = _plugrad._CompiledStep(name, entries, programs)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
@@ -130,7 +130,7 @@ class Compiled:
         self._objects.clear()
 
     def explain(self) -> str:
-        """Lists the recordings with their calls and their memory, and says why other calls were not recorded."""
+        """Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded."""
         return str(self._step.explain())
 
     def figures(self) -> CompileFigures:
@@ -139,12 +139,13 @@ class Compiled:
 
 
 @overload
-def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 8) -> Compiled: ...  # noqa: A001
+def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 8,  # noqa: A001
+            programs: bool = True) -> Compiled: ...
 @overload
 def compile(function: None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8) -> Callable[[Callable[..., Any]], Compiled]: ...
+            entries: int = 8, programs: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(function: Callable[..., Any] | None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8) -> Any:
+            entries: int = 8, programs: bool = True) -> Any:
     """Returns a function that does what `function` does, with the same bits, but calls it only the first time: then it
     records the kernels that run, and later calls replay them, without Python and with all temporary memory in one planned
     block. The function may be a forward pass, or a whole training step:
@@ -171,9 +172,12 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     - depend on, or change, other things than tensors: a replay repeats no other effects;
     - keep tensors that it makes, except gradients: it is then called each time, after one warning.
 
+    Calls that follow each other run as one program where the device offers that, which takes less time and memory and
+    computes the same bits; `programs=False` keeps them apart.
+
     PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError,
     which names the first call that differs.
     """
     if function is None:
-        return functools.partial(compile, name=name, entries=entries)
-    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries)
+        return functools.partial(compile, name=name, entries=entries, programs=programs)
+    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, programs)

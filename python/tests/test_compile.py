@@ -250,3 +250,19 @@ except ValueError as error:
                           env={"PLUGRAD_CAPTURE": value})
     expected = {"off": "40", "check": "3", "sometimes": "PLUGRAD_CAPTURE='sometimes': on, check or off expected"}
     assert done.stdout.strip() == expected[value]
+
+
+def test_programs_have_the_same_bits():
+    x, w = plugrad.randn(100, 200), plugrad.randn(200)
+
+    def step(a, b):
+        c = a - a.mean(-1, keepdim=True)
+        y = plugrad.relu(c * b)
+        return y, y.sum(0), (y * y).sum()
+
+    together, apart = plugrad.compile(step), plugrad.compile(step, programs=False)
+    for _ in range(3):
+        for one, other in zip(together(x, w), apart(x, w)):
+            assert one.numpy().tobytes() == other.numpy().tobytes()
+    assert "program of" in together.explain()
+    assert "program of" not in apart.explain()

@@ -19,7 +19,7 @@ OUTSIDE = {
     "program_options": ["boost/program_options.hpp", "boost/program_options/*"],
     "zlib": ["zlib.h"],
     "json": ["nlohmann/*"],
-    "simd": ["hwy/*"],
+    "simd": ["hwy/*", "xbyak/*"],
     "eigen": ["Eigen/*"],
     "cuda": ["cuda_runtime.h"],
     "cublas": ["cublas_v2.h"],
