@@ -23,10 +23,10 @@ class Reference final : public Backend, public Programs {
 
   Rows kernels() const override { return rows_; }
 
-  // Programs gain nothing here: tests and sim want them, whatever their size.
+  // Programs gain nothing here, and take memory of their own; but tests want them.
   static const void* extension(std::string_view name) noexcept {
     constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
-    return name == PLUGRAD_PROGRAMS ? &kPrograms<Reference, kContents, 1, INT64_MAX> : nullptr;
+    return name == PLUGRAD_PROGRAMS ? &kPrograms<Reference, kContents, 65536, INT64_MAX> : nullptr;
   }
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
     return programs_.find(device, program);

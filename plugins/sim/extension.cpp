@@ -88,7 +88,7 @@ const plugrad_kernel* program_kernel(plugrad_device* device, const plugrad_progr
   }
 }
 constexpr plugrad_programs kPrograms = {
-    sizeof(plugrad_programs), PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 1, INT64_MAX,
+    sizeof(plugrad_programs), PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 65536, INT64_MAX,
     program_kernel};
 
 constexpr plugrad_backend table() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plugrad::test {
@@ -33,10 +34,11 @@ struct Warnings {
   std::vector<std::string> lines;
 };
 
-// f, or f compiled, with programs of any size.
+// f, or f compiled, by default with programs of any size.
 template <class F> class Twin {
  public:
-  Twin(bool compiled, F f) : compiled_(compiled), f_(f), step_(f, {.program_elements = 1}) {}
+  Twin(bool compiled, F f, CompileOptions options = {.program_elements = 1})
+      : compiled_(compiled), f_(f), step_(f, std::move(options)) {}
   template <class... Arguments> auto operator()(const Arguments&... arguments) {
     return compiled_ ? step_(arguments...) : f_(arguments...);
   }
