@@ -102,8 +102,7 @@ class CpuBackend final : public Backend, public Programs {
     const InstructionSet& set = choose(sets, options.find("simd"));
     set.append(rows_);
     if (options.integer("flush_to_zero", 0, 0, 1)) flush_to_zero();
-    const RowList& plain = flushed_.empty() ? rows_ : flushed_;
-    programs_ = std::make_unique<ProgramKernels>(plain, threads_, set.vector_bytes, !flushed_.empty());
+    vector_bytes_ = set.vector_bytes;
   }
 
   static const void* extension(std::string_view name) noexcept {
@@ -113,7 +112,10 @@ class CpuBackend final : public Backend, public Programs {
     return name == PLUGRAD_LINALG ? &linear_algebra() : nullptr;
   }
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
-    return programs_->find(device, program);
+    const bool flushes = !flushed_.empty();
+    const ProgramSettings settings{flushes ? flushed_ : rows_, threads_, vector_bytes_, flushes};
+    std::unique_ptr<ProgramKernel> made = make_program(device, program, settings);
+    return made ? programs_.keep(std::move(made)) : nullptr;
   }
 
   int threads() const { return threads_; }
@@ -152,7 +154,8 @@ class CpuBackend final : public Backend, public Programs {
   int threads_;
   RowList rows_;
   RowList flushed_;  // with flush_to_zero: the wrapped rows
-  std::unique_ptr<ProgramKernels> programs_;
+  int vector_bytes_ = 0;
+  ProgramKernels programs_;
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }

@@ -3,11 +3,12 @@
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/program_frame.hpp>
 
-#include <algorithm>
+#include <atomic>
+#include <utility>
 
 namespace plugrad::cpu {
 namespace {
-constexpr size_t kFrames = 16;  // of as many shapes
+constexpr int kFrames = 16;  // kept, of as many shapes
 
 bool is_steady(const plugrad_view& exponent) {
   if (!is_immediate(exponent)) return false;
@@ -17,9 +18,12 @@ bool is_steady(const plugrad_view& exponent) {
 
 class TiledProgram final : public ProgramKernel {
  public:
-  TiledProgram(OpenDevice& device, ProgramPlan plan, int rank, int threads, bool flushes)
-      : ProgramKernel(device, run_kernel<run>, workspace_of), plan_(std::move(plan)), rank_(rank), threads_(threads),
-        flushes_(flushes) {}
+  TiledProgram(OpenDevice& device, ProgramPlan plan, int rank, const ProgramSettings& settings)
+      : ProgramKernel(device, run_kernel<run>, workspace_of), plan_(std::move(plan)), rank_(rank),
+        threads_(settings.threads), flushes_(settings.flushes) {}
+  ~TiledProgram() override {
+    for (Link* each = frames_; each;) delete std::exchange(each, each->next);
+  }
 
  private:
   static TiledProgram& of(const plugrad_kernel* kernel) {
@@ -28,8 +32,9 @@ class TiledProgram final : public ProgramKernel {
 
   static uint64_t workspace_of(const plugrad_kernel* kernel, const plugrad_op* op) noexcept {
     try {
-      const std::shared_ptr<const ProgramFrame> frame = of(kernel).frame_for(*op);
-      return frame->serves() ? frame->workspace() : 0;
+      std::unique_ptr<const ProgramFrame> made;
+      const ProgramFrame& frame = of(kernel).frame_for(*op, made);
+      return frame.serves() ? frame.workspace() : 0;
     } catch (const std::bad_alloc&) {
       return UINT64_MAX;
     }
@@ -38,42 +43,54 @@ class TiledProgram final : public ProgramKernel {
   static void run(const Call& call) {
     TiledProgram& self = of(call.kernel());
     const plugrad_op& op = call.op();
-    const std::shared_ptr<const ProgramFrame> frame = self.frame_for(op);
-    if (!frame->serves()) throw BackendError(PLUGRAD_UNSUPPORTED, "a program of these shapes");
+    std::unique_ptr<const ProgramFrame> made;
+    const ProgramFrame& frame = self.frame_for(op, made);
+    if (!frame.serves()) throw BackendError(PLUGRAD_UNSUPPORTED, "a program of these shapes");
     for (const SteadyExponent& each : self.plan_.exponents)
       if (!is_steady(call.in(each.input))) throw BackendError(PLUGRAD_UNSUPPORTED, "a program with POW of this exponent");
-    if (!self.flushes_) return frame->run(op);
+    if (!self.flushes_) return frame.run(op);
     const uint32_t mode = float_mode();
     set_float_mode(flushing(mode));
-    frame->run(op);
+    frame.run(op);
     set_float_mode(mode);
   }
 
-  std::shared_ptr<const ProgramFrame> frame_for(const plugrad_op& op) {
-    const std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < frames_.size(); ++i)
-      if (frames_[i]->is_for(op)) return frames_[i];
-    if (frames_.size() == kFrames) frames_.erase(frames_.begin());
-    frames_.push_back(std::make_shared<const ProgramFrame>(plan_, rank_, threads_, op));
-    return frames_.back();
+  struct Link {
+    std::unique_ptr<const ProgramFrame> frame;
+    Link* next;
+    int count;  // of the list from here on
+  };
+
+  // The frame of these shapes, which lies in `made` if there is no room to keep it. Takes no lock: each replay comes here,
+  // and a forked child too.
+  const ProgramFrame& frame_for(const plugrad_op& op, std::unique_ptr<const ProgramFrame>& made) {
+    Link* const first = frames_.load(std::memory_order_acquire);
+    for (const Link* each = first; each; each = each->next)
+      if (each->frame->is_for(op)) return *each->frame;
+    made = std::make_unique<const ProgramFrame>(plan_, rank_, threads_, op);
+    const ProgramFrame& frame = *made;
+    if (first && first->count >= kFrames) return frame;
+    auto link = std::make_unique<Link>(Link{nullptr, first, first ? first->count + 1 : 1});
+    Link* expected = first;
+    link->frame = std::move(made);
+    if (frames_.compare_exchange_strong(expected, link.get(), std::memory_order_acq_rel)) link.release();
+    else made = std::move(link->frame);  // another thread was faster
+    return frame;
   }
 
   const ProgramPlan plan_;
   const int rank_, threads_;
   const bool flushes_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<const ProgramFrame>> frames_;
+  std::atomic<Link*> frames_{nullptr};
 };
 }  // namespace
 
-const plugrad_kernel* ProgramKernels::find(OpenDevice& device, const plugrad_program& block) {
+std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& block,
+                                            const ProgramSettings& settings) {
   const Program program(block);
-  std::optional<ProgramPlan> plan = plan_of(program, rows_, vector_bytes_);
+  std::optional<ProgramPlan> plan = plan_of(program, settings.rows, settings.vector_bytes);
   if (!plan) return nullptr;
-  auto made = std::make_unique<TiledProgram>(device, std::move(*plan), program.rank(), threads_, flushes_);
-  const std::lock_guard lock(mutex_);
-  kernels_.push_back(std::move(made));
-  return kernels_.back().get();
+  return std::make_unique<TiledProgram>(device, std::move(*plan), program.rank(), settings);
 }
 
 }  // namespace plugrad::cpu

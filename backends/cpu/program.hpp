@@ -5,26 +5,18 @@
 #include <plugrad/sdk/program.hpp>
 
 #include <memory>
-#include <mutex>
-#include <vector>
 
 namespace plugrad::cpu {
 
-// The kernels of all programs of a device.
-class ProgramKernels {
- public:
-  // rows: the device's kernels, without wrappers.
-  // vector_bytes: of the instruction set, for machine code; 0: none is made.
-  ProgramKernels(const RowList& rows, int threads, int vector_bytes, bool flushes)
-      : rows_(rows), threads_(threads), vector_bytes_(vector_bytes), flushes_(flushes) {}
-  const plugrad_kernel* find(OpenDevice& device, const plugrad_program& program);
-
- private:
-  const RowList& rows_;
-  const int threads_, vector_bytes_;
-  const bool flushes_;  // denormal numbers to 0
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ProgramKernel>> kernels_;
+struct ProgramSettings {
+  const RowList& rows;  // the device's kernels, without wrappers
+  int threads;
+  int vector_bytes;  // of the instruction set, for machine code; 0: none is made
+  bool flushes;      // denormal numbers to 0
 };
+
+// A kernel that runs the program, or null if these rows do not do.
+std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& program,
+                                            const ProgramSettings& settings);
 
 }  // namespace plugrad::cpu

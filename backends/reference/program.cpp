@@ -218,12 +218,10 @@ void PlainProgram::run(const Call& call) { Run(of(call.kernel()), call.op()).run
 
 }  // namespace
 
-const plugrad_kernel* ProgramKernels::find(OpenDevice& device, const plugrad_program& program) {
+std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& program) {
   auto made = std::make_unique<PlainProgram>(device, program);
   if (!made->is_complete()) return nullptr;
-  const std::lock_guard lock(mutex_);
-  kernels_.push_back(std::move(made));
-  return kernels_.back().get();
+  return made;
 }
 
 }  // namespace plugrad::reference

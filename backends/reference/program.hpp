@@ -2,20 +2,11 @@
 #pragma once
 #include <plugrad/sdk/program.hpp>
 
-#include <deque>
 #include <memory>
-#include <mutex>
 
 namespace plugrad::reference {
 
-// The kernels of all programs of a device.
-class ProgramKernels {
- public:
-  const plugrad_kernel* find(OpenDevice& device, const plugrad_program& program);
-
- private:
-  std::mutex mutex_;
-  std::deque<std::unique_ptr<ProgramKernel>> kernels_;
-};
+// A kernel that runs the program, or null if an instruction has no kernel.
+std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& program);
 
 }  // namespace plugrad::reference

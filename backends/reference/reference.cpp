@@ -29,7 +29,8 @@ class Reference final : public Backend, public Programs {
     return name == PLUGRAD_PROGRAMS ? &kPrograms<Reference, kContents, 65536, INT64_MAX> : nullptr;
   }
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
-    return programs_.find(device, program);
+    std::unique_ptr<ProgramKernel> made = make_program(device, program);
+    return made ? programs_.keep(std::move(made)) : nullptr;
   }
 
  private:

@@ -130,6 +130,7 @@ class Writer {
       if (!stride && !is_output) v.layout |= PLUGRAD_STRIDED | PLUGRAD_BROADCAST;
       v.count *= v.shape[d];
     }
+    if (v.count > INT32_MAX) v.layout |= PLUGRAD_WIDE_INDEX;
     return v;
   }
 

@@ -88,9 +88,11 @@ std::optional<Instruction> Group::instruction_of(const Trace& trace, uint32_t at
   for (size_t i = 0; i < call.memories.size() && its != space_ && !reduced; ++i)
     if (const auto made = written_.find(call.memories[i]); made != written_.end()) reduced = made->second.axes(space_.rank);
   if (its != space_) {
-    if (!reduced || op_info(call.op.opcode)->shape == OpShape::reduction || !space_.ends_with(reduced)) return {};
+    const OpShape shape = op_info(call.op.opcode)->shape;
+    if (!reduced || shape == OpShape::reduction || shape == OpShape::update || !space_.ends_with(reduced)) return {};
     const int left = std::countr_zero(reduced);
-    if (its.rank != left || !std::equal(its.extents.begin(), its.extents.begin() + left, space_.extents.begin())) return {};
+    if (!left || its.rank != left) return {};
+    if (!std::equal(its.extents.begin(), its.extents.begin() + left, space_.extents.begin())) return {};
   }
   Instruction made{at, {}};
   for (size_t i = 0; i < call.views.size(); ++i)
@@ -113,7 +115,7 @@ bool Group::may_read(const Trace& trace, const Instruction& i, size_t operand, c
   int64_t row = 1;
   for (int d = 0; d < space_.rank; ++d)
     if (axes >> d & 1) row *= space_.extents[d];
-  const bool are_rows = space_.ends_with(axes) && (!rows_ || rows_ == axes);
+  const bool are_rows = space_.ends_with(axes) && !(axes & 1) && (!rows_ || rows_ == axes);
   return limits.contents & PLUGRAD_PROGRAM_ROWS && are_rows && static_cast<uint64_t>(row) <= limits.longest_row;
 }
 
@@ -133,7 +135,13 @@ bool Group::add(const Trace& trace, uint32_t at, const ProgramLimits& limits) {
   std::optional<Instruction> made = instruction_of(trace, at);
   if (!made) return false;
   const Call& call = trace.calls[at];
+  unsigned rows = rows_;  // of all reduced values that it reads
   for (size_t i = 0; i < made->keys.size(); ++i) {
+    if (!call.writes(i) && written_.contains(made->keys[i].memory)) {
+      const unsigned axes = made->keys[i].axes(space_.rank);
+      if (axes && rows && axes != rows) return false;
+      rows = axes ? axes : rows;
+    }
     const bool reads = !call.writes(i) || is_in_out(call.op.opcode, static_cast<int>(i));
     if ((reads && !may_read(trace, *made, i, limits)) || (call.writes(i) && !may_write(trace, *made, i))) return false;
   }
@@ -141,9 +149,9 @@ bool Group::add(const Trace& trace, uint32_t at, const ProgramLimits& limits) {
     const Key& key = made->keys[i];
     if (key.memory == kNever) continue;
     const bool known = written_.contains(key.memory);
-    if (known && key.axes(space_.rank) && !call.writes(i)) rows_ = key.axes(space_.rank);
     if (!known && (!call.writes(i) || is_in_out(call.op.opcode, static_cast<int>(i)))) read_[key.memory].push_back(key);
   }
+  rows_ = rows;
   for (size_t i = 0; i < call.op.outputs; ++i) written_.insert_or_assign(made->keys[i].memory, made->keys[i]);
   instructions_.push_back(std::move(*made));
   return true;

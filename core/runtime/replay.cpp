@@ -155,13 +155,15 @@ void Replay::add_digests(const Item& item, std::vector<uint64_t>& digests) const
 
 // Runs the program's calls one by one, so that each shows what it writes, and then takes that back.
 void Replay::rehearse_singly(RunningProgram& program, std::vector<uint64_t>& digests) {
+  bind_inner(program);
   std::vector<Snapshot> before;
-  const Item& whole = items_[item_of_call_[program.calls[0]]];
-  std::vector<Storage*> written(storages_.begin() + whole.first, storages_.begin() + whole.first + whole.op.outputs);
+  std::vector<Storage*> written;
+  for (const Item& each : program.singly)
+    written.insert(written.end(), storages_.begin() + each.first, storages_.begin() + each.first + each.op.outputs);
   std::ranges::sort(written);
   written.erase(std::unique(written.begin(), written.end()), written.end());
-  for (Storage* const each : written) before.emplace_back(*each);
-  bind_inner(program);
+  for (Storage* const each : written)
+    if (each != spare_.get()) before.emplace_back(*each);
   for (Item& each : program.singly) {
     run_item(each);
     add_digests(each, digests);

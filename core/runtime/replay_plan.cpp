@@ -287,6 +287,16 @@ Replay::Uses Replay::find_uses() const {
   };
   for (const uint32_t at : once_calls_) use_all(trace_.calls[at], 0);
   for (uint32_t step = 0; step < items_.size(); ++step) use_all(call_of(items_[step]), step);
+  // Should a program's calls run singly, they also use what only other steps need of the same memory.
+  for (uint32_t step = 0; step < items_.size(); ++step) {
+    if (items_[step].program == kNever) continue;
+    for (const uint32_t at : programs_[items_[step].program].calls)
+      for (const uint32_t memory : trace_.calls[at].memories) {
+        if (memory == kNever || uses.first[memory] == kNever) continue;
+        uses.first[memory] = std::min(uses.first[memory], step);
+        uses.last[memory] = std::max(uses.last[memory], step);
+      }
+  }
   return uses;
 }
 

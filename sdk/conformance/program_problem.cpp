@@ -83,7 +83,7 @@ class Maker {
     uint64_t row = 1;
     for (size_t d = 0; d < made_.space.size(); ++d)
       if (axes >> d & 1) row *= static_cast<uint64_t>(made_.space[d]);
-    return offered_.contents & PLUGRAD_PROGRAM_ROWS && axes == last_ && row <= offered_.longest_row;
+    return offered_.contents & PLUGRAD_PROGRAM_ROWS && axes == last_ && last_ != all_ && row <= offered_.longest_row;
   }
 
   void add_line() {

@@ -51,6 +51,20 @@ TEST_F(Checking, NamesTheCallThatDiffers) {
   EXPECT_TRUE(throws(Code::internal, {"call 2 is add of (3,) f32", "and exp of (3,) f32"}, [&] { run(second); }));
 }
 
+TEST_F(Checking, TakesBackWhatARehearsalChanged) {
+  const Tensor a = rand({32, 32}), b = rand({32, 32});
+  auto step = compile(
+      [&] {
+        const NoGrad unrecorded;
+        Tensor t = matmul(a, b);
+        t.add_(b);
+        return relu(t) * 2;
+      },
+      {.program_elements = 1});
+  const Tensor expected = relu(matmul(a, b) + b) * 2;
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(same_bytes({step()}, {expected}));
+}
+
 TEST_F(Checking, WritesOnce) {
   Tensor count = zeros({1});
   auto step = compile([&] {

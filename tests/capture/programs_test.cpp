@@ -135,6 +135,44 @@ TEST_F(Programs, LeaveOverlappingMemoryToTheFunction) {
   EXPECT_NE(warnings.lines[0].find("'meet' runs op by op: two of its tensors lie over each other"), std::string::npos);
 }
 
+// What a kernel declines runs call by call, in memory that other steps used before.
+TEST_F(Programs, RunSinglyInRewrittenMemory) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor t = x[0] * 2;
+    const Tensor u = matmul(x[0], x[1]), v = matmul(x[1], x[0]);
+    t.copy_(pow(abs(u), 2.5) + v);
+    const Tensor y = t * 3 + 1;
+    return {matmul(u, y) + matmul(v, y)};
+  };
+  expect_equal(f, [] { return two({32, 32}, {32, 32}); });
+}
+
+TEST_F(Programs, LeaveUpdatesOfRowsAlone) {
+  const auto run = [](bool compiled) {
+    manual_seed(4);
+    Tensor w = rand({20, 1}).requires_grad_();
+    nn::Adam optimizer({w}, 0.01);
+    Twin step(compiled, [&](const Tensor& x) {
+      optimizer.zero_grad();
+      sum(w * x).backward();
+      optimizer.step();
+    });
+    for (int i = 0; i < 4; ++i) step(rand({20, 50}));
+    return Tensors{w};
+  };
+  EXPECT_TRUE(same_bytes(run(true), run(false)));
+}
+
+TEST_F(Programs, KeepAMeanBesideThem) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const Tensor d = x[0] - x[1];
+    return {mean(d * d), relu(d)};
+  };
+  const Tensors x = two({1000}, {1000});
+  EXPECT_NE(explained(f, x).find("program of sub, mul, sum and relu over 1000"), std::string::npos) << explained(f, x);
+}
+
 TEST_F(Programs, FollowAnOptimizer) {
   const auto run = [](bool compiled) {
     manual_seed(3);

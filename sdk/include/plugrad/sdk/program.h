@@ -77,7 +77,8 @@ typedef struct plugrad_program {
 
 enum {                                // contents
   PLUGRAD_PROGRAM_REDUCTIONS = 1,     // programs may reduce; what a reduction makes is only stored
-  PLUGRAD_PROGRAM_ROWS = 2,           // instructions may read the result of a reduction over the last axes
+  PLUGRAD_PROGRAM_ROWS = 2,           // instructions may read the result of reductions over the last axes, but not all; in
+                                      // a program these are over the same axes
   PLUGRAD_PROGRAM_UPDATES = 4,        // programs may contain updates
 };
 
@@ -87,8 +88,7 @@ typedef struct plugrad_programs {
   uint64_t least;        // a program of fewer elements takes longer than its calls
   uint64_t longest_row;  // with ROWS: the most elements that such a reduction reduces to one
   // Returns the kernel that runs the program, or null if the device has none for it. The device owns the kernel, which lives
-  // as long as the process; it keeps what it needs of the program. The host asks once for each device and program. The host
-  // holds no lock. [any]
+  // as long as the process; it keeps what it needs of the program. The host caches the result. The host holds no lock. [any]
   const plugrad_kernel* (*kernel)(plugrad_device* device, const plugrad_program* program);
 } plugrad_programs;
 

@@ -8,6 +8,7 @@
 #include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/program.h>
 
+#include <atomic>
 #include <cstring>
 
 #pragma GCC visibility push(hidden)
@@ -187,6 +188,29 @@ struct ProgramKernel : BoundKernel {
   virtual ~ProgramKernel() = default;
   ProgramKernel(const ProgramKernel&) = delete;
   ProgramKernel& operator=(const ProgramKernel&) = delete;
+};
+
+// Keeps kernels until it ends. Takes no lock, so that a forked child can go on.
+class ProgramKernels {
+ public:
+  ProgramKernels() = default;
+  ProgramKernels(const ProgramKernels&) = delete;
+  ProgramKernels& operator=(const ProgramKernels&) = delete;
+  ~ProgramKernels() {
+    for (Link* each = first_; each;) delete std::exchange(each, each->next);
+  }
+  const plugrad_kernel* keep(std::unique_ptr<ProgramKernel> kernel) {
+    Link* const link = new Link{std::move(kernel), first_};
+    while (!first_.compare_exchange_weak(link->next, link)) {}
+    return link->kernel.get();
+  }
+
+ private:
+  struct Link {
+    std::unique_ptr<ProgramKernel> kernel;
+    Link* next;
+  };
+  std::atomic<Link*> first_{nullptr};
 };
 
 class Programs {
