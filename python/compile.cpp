@@ -1,6 +1,8 @@
 // Steps that are recorded once and then replayed; plugrad/_compile.py makes functions of them.
 #include <python/binding.hpp>
 
+#include <plugrad/io/program.hpp>
+
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -49,6 +51,24 @@ nb::object call_with_tensors(const CompiledStep& step, const nb::tuple& argument
   if (results.form == 0) return wrap(std::move(results.tensors[0]));
   return tuple_of(std::move(results));
 }
+
+nb::list run_saved(const SavedProgram& program, const nb::list& inputs) {
+  const std::vector<Tensor> given = tensors_of(inputs);
+  nb::list all;
+  for (Tensor& each : unlocked([&] { return program(given); })) all.append(wrap(std::move(each)));
+  return all;
+}
+
+// Shapes and dtypes.
+nb::list described(const std::vector<ProgramTensor>& tensors) {
+  nb::list all;
+  for (const ProgramTensor& each : tensors) {
+    nb::list shape;
+    for (const int64_t extent : each.shape) shape.append(extent);
+    all.append(nb::make_tuple(nb::tuple(shape), each.dtype));
+  }
+  return all;
+}
 }  // namespace
 
 void bind_compile(nb::module_& m) {
@@ -61,12 +81,26 @@ void bind_compile(nb::module_& m) {
           nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
       .def("call", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def("call_with_tensors", call_with_tensors, nb::arg("arguments"), nb::arg("function"))
+      .def("save", [](const CompiledStep& self,
+                      const nb::object& path) { unlocked([&, file = path_of(path)] { save_program(self, file); }); },
+           nb::arg("path"))
       .def("clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
       .def("explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
       .def("figures", [](const CompiledStep& self) {
         const CompileFigures figures = unlocked([&] { return self.figures(); });
         return nb::make_tuple(figures.recorded, figures.replayed, figures.called);
       });
+  nb::class_<SavedProgram>(m, "_SavedProgram")
+      .def("call", run_saved, nb::arg("inputs"))
+      .def("inputs", [](const SavedProgram& self) { return described(self.inputs()); })
+      .def("outputs", [](const SavedProgram& self) { return described(self.outputs()); })
+      .def("explain", [](const SavedProgram& self) { return unlocked([&] { return self.explain(); }); });
+  m.def(
+      "_load_program",
+      [](const nb::object& path, const DeviceLike& device) {
+        return unlocked([file = path_of(path), on = device.get()] { return load_program(file, on); });
+      },
+      nb::arg("path"), nb::arg("device").none());
   m.def("_note_training", &note_training, nb::arg("module"));
 }
 

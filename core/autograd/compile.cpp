@@ -271,6 +271,16 @@ std::string CompiledStep::explain() const {
   return text;
 }
 
+std::shared_ptr<const Recording> only_recording(const CompiledStep& step) {
+  const std::lock_guard lock(step.state_->mutex);
+  const auto& all = step.state_->recordings;
+  if (all.size() == 1) return all[0];
+  const std::string name = "[save] '" + step.state_->options.name + "' ";
+  if (all.empty()) throw Error(Code::invalid, name + "has no recording: call it once with arguments of the shapes to save");
+  throw Error(Code::invalid, name + "has " + std::to_string(all.size()) +
+                                 " recordings, for different arguments: clear() it, and call it once with those to save");
+}
+
 CompileFigures CompiledStep::figures() const {
   const std::lock_guard lock(state_->mutex);
   return state_->figures;

@@ -124,6 +124,11 @@ class InsideArguments {
       arguments[i].impl().node = tensors[i].impl().node;
       recorder.fail("it changes whether an argument requires a gradient: do that outside");
     }
+    for (const Tensor& each : tensors) {
+      const ArgumentGroup& group = group_with(*storage_of(each));
+      given.push_back({group.memory, view_of(each)});
+      given.back().view.offset -= group.inside->offset;
+    }
     tensors.clear();
     are_kept = std::ranges::any_of(groups, [](const ArgumentGroup& each) { return each.inside->refs.load() != 1; });
   }
@@ -138,10 +143,14 @@ class InsideArguments {
   }
 
   std::vector<ArgumentGroup> groups;
+  std::vector<StepView> given;
   Tensors tensors;
   bool are_kept = false;  // whether the function kept one
 
  private:
+  const ArgumentGroup& group_with(const Storage& inside) const {
+    return *std::ranges::find_if(groups, [&](const ArgumentGroup& each) { return each.inside.get() == &inside; });
+  }
   ArgumentGroup& group_of(const Tensor& x, size_t at) {
     const auto outside = [](const ArgumentGroup& each) { return each.outside.get(); };
     const auto found = std::ranges::find(groups, storage_of(x), outside);
@@ -223,6 +232,7 @@ FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, b
                              : flaw_of(run.trace, run.returned, run.gradients);
   for (ArgumentGroup& each : inside.groups) each.inside = each.outside = {};
   run.arguments = std::move(inside.groups);
+  run.given = std::move(inside.given);
   if (!run.trace.device && !arguments.empty()) run.trace.device = &device_of(arguments[0]);
   return run;
 }

@@ -48,6 +48,7 @@ struct FunctionRun {
   std::vector<StepView> returned;
   capture::Trace trace;
   std::vector<ArgumentGroup> arguments;
+  std::vector<StepView> given;  // the arguments as the step sees them
   std::vector<GradientPlace> gradients;
   std::vector<std::vector<FoundGradient>> found;  // by part of the step
   std::vector<uint64_t> digests;  // of what each call wrote

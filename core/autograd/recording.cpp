@@ -26,7 +26,8 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 
 Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena,
                      const capture::ProgramChoice& programs)
-    : key(std::move(with_key)), arguments_(std::move(run.arguments)), results_(std::move(run.returned)),
+    : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
+      results_(std::move(run.returned)),
       form_(run.results.form), gradients_(std::move(run.gradients)),
       replay_(make_replay(std::move(run.trace), std::move(arena), programs)) {
   make_placeholders(run.found);
@@ -281,6 +282,19 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   for (const StepView& each : results_) results.tensors.push_back(each.defined() ? tensor_of(each) : each.empty);
   release();
   return results;
+}
+
+Recording::ForwardPass Recording::forward_pass() const {
+  const auto refuse = [](const char* what) {
+    throw Error(Code::invalid, std::string("[save] the compiled function ") + what + ": save a forward pass, such as a "
+                                   "model in evaluation mode under NoGrad");
+  };
+  if (!replay_.trace().parts.empty()) refuse("runs an optimiser");
+  if (replay_.trace().draws) refuse("draws random numbers");
+  if (!gradients_.empty()) refuse("reads or changes gradients");
+  for (const uint32_t each : written_)
+    if (!replay_.trace().memories[each].constant) refuse("writes to a tensor that is older than it");
+  return {replay_.trace(), given_, results_};
 }
 
 // --- Checks.

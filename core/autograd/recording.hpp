@@ -35,6 +35,14 @@ class Recording {
   const std::string key;
   std::string text() const;
 
+  // What a forward pass does, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that
+  // does more: changes tensors of the program or gradients, draws random numbers, or runs an optimiser.
+  struct ForwardPass {
+    const capture::Trace& trace;
+    const std::vector<StepView>&given, &results;
+  };
+  ForwardPass forward_pass() const;
+
  private:
   // Memory that outlives the step: of results and gradients. Each replay allocates it.
   struct Handout {
@@ -68,6 +76,7 @@ class Recording {
   Tensor tensor_of(const StepView& view) const;
 
   std::vector<ArgumentGroup> arguments_;
+  std::vector<StepView> given_;
   std::vector<StepView> results_;
   uint64_t form_;
   std::vector<GradientPlace> gradients_;
@@ -87,5 +96,8 @@ class Recording {
   std::vector<Extent> extents_;
   bool extents_meet_ = false;
 };
+
+// The only recording of a compiled step. Throws Error (invalid) if it has none, or several.
+std::shared_ptr<const Recording> only_recording(const CompiledStep& step);
 
 }  // namespace plugrad

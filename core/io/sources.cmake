@@ -15,6 +15,10 @@ target_sources(plugrad PRIVATE
   io/npy.cpp
   io/npz.cpp
   io/opened_file.cpp
+  io/program.cpp
+  io/program_ops.cpp
+  io/program_reader.cpp
+  io/program_writer.cpp
   io/quoted.cpp
   io/row_range.cpp
   io/safetensors_header.cpp

@@ -1,6 +1,7 @@
 """Functions that are recorded once and then replayed: training steps and forward passes."""
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
@@ -129,6 +130,13 @@ class Compiled:
         self._step.clear()
         self._objects.clear()
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the one recording as a file, with its weights; `load_program`, C++'s `plugrad::load_program` and the command
+        `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode under
+        `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else: several
+        recordings, gradients, random numbers, optimisers, writes to older tensors, and ops that only one device has."""
+        self._step.save(path)
+
     def explain(self) -> str:
         """Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded."""
         return str(self._step.explain())
@@ -181,3 +189,35 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     if function is None:
         return functools.partial(compile, name=name, entries=entries, programs=programs)
     return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, programs)
+
+
+class SavedProgram:
+    """A program that `Compiled.save` wrote, on one device."""
+
+    def __init__(self, path: str | os.PathLike[str], device: Any = None) -> None:
+        self._program = _plugrad._load_program(path, device)
+
+    @property
+    def inputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
+        """The shapes and dtypes of the inputs."""
+        return list(self._program.inputs())
+
+    @property
+    def outputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
+        """The shapes and dtypes of the results."""
+        return list(self._program.outputs())
+
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices."""
+        made: list[Tensor] = self._program.call(list(inputs))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def explain(self) -> str:
+        """What `Compiled.explain` says of a compiled function."""
+        return str(self._program.explain())
+
+
+def load_program(path: str | os.PathLike[str], device: Any = None) -> SavedProgram:
+    """Reads a program that `Compiled.save` wrote, with its weights to the device. Raises OSError for a file that is missing,
+    damaged or of a later version, and for one that needs more memory than the device has."""
+    return SavedProgram(path, device)

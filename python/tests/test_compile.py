@@ -266,3 +266,33 @@ def test_programs_have_the_same_bits():
             assert one.numpy().tobytes() == other.numpy().tobytes()
     assert "program of" in together.explain()
     assert "program of" not in apart.explain()
+
+
+def test_a_saved_program_computes_the_same(tmp_path):
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)).eval()
+
+    @plugrad.compile
+    def forward(x):
+        with plugrad.no_grad():
+            y = model(x)
+            return y, y.softmax(-1)
+
+    x = plugrad.randn(5, 4)
+    forward(x)
+    path = tmp_path / "model.plugrad"
+    forward.save(path)
+    program = plugrad.load_program(path)
+    assert program.inputs == [((5, 4), plugrad.float32)]
+    assert [shape for shape, _ in program.outputs] == [(5, 3), (5, 3)]
+    for given in (x, plugrad.randn(5, 4)):
+        for one, other in zip(program(given), forward(given)):
+            assert one.numpy().tobytes() == other.numpy().tobytes()
+    with pytest.raises(ValueError, match="input 0 is .* and the program takes"):
+        program(plugrad.randn(4, 4))
+    with pytest.raises(ValueError, match="draws random numbers"):
+        noisy = plugrad.compile(lambda a: a + plugrad.rand(5, 4))
+        noisy(x)
+        noisy.save(path)
+    path.write_bytes(b"no program")
+    with pytest.raises(OSError, match="model.plugrad"):
+        plugrad.load_program(path)

@@ -15,7 +15,7 @@ std::string joined(const Words& words) {
 }
 
 TEST(Usage, EachHelpHasItsOptionsAndExamples) {
-  for (const char* command : {"backends", "devices", "train", "eval", "trial", "advise", "new-plugin"}) {
+  for (const char* command : {"backends", "devices", "train", "eval", "run", "trial", "advise", "new-plugin"}) {
     const Outcome outcome = plugrad_run({command, "--help"});
     SCOPED_TRACE(command);
     EXPECT_EQ(outcome.status, 0);
@@ -45,7 +45,7 @@ struct Misuse {
 
 TEST(Usage, MisuseIsOneLineThatHelps) {
   const Misuse rows[] = {
-      {{}, "no command; expected one of backends, devices, train, eval, trial, advise, new-plugin"},
+      {{}, "no command; expected one of backends, devices, train, eval, run, trial, advise, new-plugin"},
       {{"trainn"}, "unknown command 'trainn'; did you mean 'train'?"},
       {{"device"}, "unknown command 'device'; did you mean 'devices'?"},
       {{"xyzzy"}, "unknown command 'xyzzy' (see plugrad --help)"},
@@ -76,6 +76,7 @@ TEST(Usage, MisuseIsOneLineThatHelps) {
       {{"train", "--data", "moons", "--images", "a"}, "are for --data idx"},
       {{"train", "--data", "moons", "--data-dir", "a"}, "is for --data fashion-mnist"},
       {{"eval"}, "--checkpoint FILE is missing"},
+      {{"run"}, "the program's file is missing"},
       {{"new-plugin"}, "the plugin's name is missing"},
       {{"new-plugin", "My Npu"}, "'My Npu' cannot name a backend"},
       {{"new-plugin", "npu", "--folder", "x"}, "unknown option '--folder'"},

@@ -38,6 +38,8 @@ struct StepResults {
   uint64_t form = 0;
 };
 
+class Recording;
+
 // A step of a function of any number of tensors; see compile() for what a function may do.
 class PLUGRAD_API CompiledStep {
  public:
@@ -56,6 +58,7 @@ class PLUGRAD_API CompiledStep {
   CompileFigures figures() const;
 
  private:
+  friend std::shared_ptr<const Recording> only_recording(const CompiledStep& step);
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -103,6 +106,8 @@ template <class F> class Compiled {
   void clear() { step_.clear(); }
   std::string explain() const { return step_.explain(); }
   CompileFigures figures() const { return step_.figures(); }
+  // Writes what the function does as one file, with its weights: see plugrad/io/program.hpp, which must be included.
+  template <class Path> void save(const Path& path) const { save_program(step_, path); }
 
  private:
   template <class Result, size_t... kIndex>

@@ -1,0 +1,189 @@
+// From a recording to the contents of a file.
+#include <core/autograd/recording.hpp>
+#include <core/io/program_format.hpp>
+#include <core/runtime/small_blocks.hpp>
+#include <core/tensor/impl.hpp>
+#include <plugrad/io/safetensors.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+namespace io {
+namespace {
+using capture::kNever;
+
+class Saver {
+ public:
+  explicit Saver(const Recording::ForwardPass& pass) : pass_(pass), places_(pass.trace.memories.size(), kNever) {}
+
+  void save(const std::string& path) {
+    for (size_t i = 0; i < pass_.given.size(); ++i) add_input(i);
+    const std::vector<bool> used = find_used();
+    for (size_t at = 0; at < used.size(); ++at)
+      if (used[at]) add_call(pass_.trace.calls[at]);
+    for (const StepView& each : pass_.results) {
+      if (!each.defined()) refuse("returns a tensor without elements");
+      program_.outputs.push_back(view_of(each.memory, each.view, each.view.offset));
+    }
+    for (const auto& [place, memory] : sources_) program_.memories[place].weight = "weight." + std::to_string(place);
+    check_order();
+    write_safetensors(path, weights(), {{kProgramKey, text_of(program_)}});
+  }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& what) {
+    throw Error(Code::invalid, "[save] the compiled function " + what);
+  }
+
+  void add_input(size_t i) {
+    const StepView& each = pass_.given[i];
+    const std::string which = "argument " + std::to_string(i);
+    if (each.view.layout & PLUGRAD_STRIDED) refuse("has a strided " + which + ": record it with a contiguous one");
+    if (each.memory != kNever && places_[each.memory] != kNever) refuse("has arguments that share memory: pass copies");
+    const auto place = static_cast<uint32_t>(program_.memories.size());
+    program_.memories.push_back({static_cast<DType>(each.view.dtype), each.view.count, {}});
+    if (each.memory != kNever) {
+      places_[each.memory] = place;
+      first_[each.memory] = static_cast<int64_t>(each.view.offset);
+    }
+    program_.inputs.push_back({place, 0, shape_of(each.view), {}});
+  }
+
+  std::vector<bool> find_used() const {
+    std::vector<bool> used(pass_.trace.calls.size()), needed(pass_.trace.memories.size());
+    for (const StepView& each : pass_.results)
+      if (each.defined()) needed[each.memory] = true;
+    for (size_t at = used.size(); at-- > 0;) {
+      const capture::Call& call = pass_.trace.calls[at];
+      for (size_t i = 0; i < call.op.outputs; ++i) used[at] = used[at] || needed[call.memories[i]];
+      for (size_t i = 0; used[at] && i < call.memories.size(); ++i)
+        if (call.memories[i] != kNever) needed[call.memories[i]] = true;
+    }
+    return used;
+  }
+
+  // offset: in bytes, from the memory's base.
+  ProgramView view_of(uint32_t memory, const plugrad_view& v, uint64_t offset) {
+    const auto size = static_cast<int64_t>(dtype_size(v.dtype));
+    uint32_t& place = places_[memory];
+    if (place == kNever) {
+      place = static_cast<uint32_t>(program_.memories.size());
+      program_.memories.push_back({static_cast<DType>(v.dtype), 0, {}});
+      if (pass_.trace.memories[memory].storage) sources_[place] = memory;
+    }
+    ProgramMemory& it = program_.memories[place];
+    if (it.dtype != static_cast<DType>(v.dtype)) refuse("looks at one memory in two dtypes");
+    ProgramView made{place, (static_cast<int64_t>(offset) - first_[memory]) / size, {}, {}};
+    int64_t first = made.offset, last = made.offset;
+    for (int d = 0; d < v.rank; ++d) {
+      made.shape.push_back(v.shape[d]);
+      made.strides.push_back(v.shape[d] > 1 ? v.strides[d] : 0);
+      (made.strides[d] < 0 ? first : last) += (v.shape[d] - 1) * made.strides[d];
+    }
+    if (first < 0 || (it.count && is_input(place) && last >= it.count)) refuse("looks beyond an argument");
+    it.count = std::max(it.count, last + 1);
+    return made;
+  }
+  bool is_input(uint32_t place) const { return place < program_.inputs.size(); }
+
+  void add_call(const capture::Call& call) {
+    const std::string name = op_label(call.op.opcode);
+    if (!is_saved_op(call.op.opcode) || call.op.flags & PLUGRAD_ACCUMULATE)
+      refuse("calls " + name + ", which has no meaning in a file: ops of a forward pass have");
+    ProgramOp op{call.op.opcode, {}, {}, attributes_of(call.op.opcode, call.attributes.data())};
+    const auto spatial = static_cast<size_t>(std::max(0, call.views[0].rank - 2));
+    for (auto& [key, list] : op.attributes.lists) {
+      Shape some;
+      for (size_t i = 0; i < std::min<size_t>(spatial, 3); ++i) some.push_back(list[static_cast<int>(i)]);
+      list = some;
+    }
+    for (size_t i = 0; i < call.views.size(); ++i) {
+      const plugrad_view& v = call.views[i];
+      const uint32_t memory = call.memories[i];
+      if (memory == kNever) {
+        if (is_floating(v.dtype)) op.inputs.push_back({std::nullopt, std::bit_cast<double>(v.offset)});
+        else op.inputs.push_back({std::nullopt, static_cast<int64_t>(v.offset)});
+        continue;
+      }
+      ProgramView made = view_of(memory, v, v.offset - pass_.trace.memories[memory].base);
+      if (i < call.op.outputs) op.outputs.push_back(std::move(made));
+      else op.inputs.push_back({std::move(made), 0});
+    }
+    program_.ops.push_back(std::move(op));
+  }
+
+  // Memory that an op leaves undefined cannot be read: attention's second result, for one.
+  void check_order() const {
+    parsed_program(text_of(program_), [](const std::string& what) {
+      refuse("cannot be saved: " + what);
+    });
+  }
+
+  std::map<std::string, Tensor> weights() {
+    std::map<std::string, Tensor> all;
+    for (const auto& [place, memory] : sources_) {
+      ProgramMemory& it = program_.memories[place];
+      Storage& storage = *pass_.trace.memories[memory].storage;
+      Ref<Impl> impl(new (local().objects.get()) Impl(*storage.device, Ref<Storage>::share(&storage)));
+      impl->view = dense_view({it.count}, static_cast<uint8_t>(it.dtype), storage.device->info.alignment);
+      impl->view.buffer = storage.buffer;
+      impl->view.offset = pass_.trace.memories[memory].base;
+      all[it.weight] = Tensor(std::move(impl));
+    }
+    return all;
+  }
+
+  const Recording::ForwardPass& pass_;
+  ProgramContents program_;
+  std::vector<uint32_t> places_;           // by memory of the trace
+  std::map<uint32_t, int64_t> first_;      // by memory: where an argument begins in it, in bytes
+  std::map<uint32_t, uint32_t> sources_;   // weights: by place, the memory
+};
+
+nlohmann::json json_of(const Shape& shape) { return std::vector<int64_t>(shape.begin(), shape.end()); }
+nlohmann::json json_of(const ProgramView& view) {
+  return {view.memory, view.offset, json_of(view.shape), json_of(view.strides)};
+}
+nlohmann::json json_of(const ProgramInput& input) {
+  if (input.view) return json_of(*input.view);
+  if (!input.number.floating()) return input.number.integer();
+  const double real = input.number.real();  // JSON has no infinity
+  return std::isfinite(real) ? nlohmann::json(real) : nlohmann::json(real > 0 ? "inf" : real < 0 ? "-inf" : "nan");
+}
+nlohmann::json json_of(const ProgramAttributes& attributes) {
+  nlohmann::json made = nlohmann::json::object();
+  for (const auto& [name, number] : attributes.numbers) made[name] = number;
+  for (const auto& [name, list] : attributes.lists) made[name] = json_of(list);
+  return made;
+}
+}  // namespace
+
+std::string text_of(const ProgramContents& program) {
+  nlohmann::json all = {{"version", kProgramVersion}};
+  for (const char* key : {"memories", "inputs", "outputs", "calls"}) all[key] = nlohmann::json::array();
+  for (const ProgramMemory& each : program.memories)
+    all["memories"].push_back({dtype_name(each.dtype), each.count, each.weight});
+  for (const ProgramView& each : program.inputs) all["inputs"].push_back({each.memory, json_of(each.shape)});
+  for (const ProgramView& each : program.outputs) all["outputs"].push_back(json_of(each));
+  for (const ProgramOp& op : program.ops) {
+    nlohmann::json call = {{"op", op_label(op.opcode)}, {"out", nlohmann::json::array()}, {"in", nlohmann::json::array()}};
+    for (const ProgramView& each : op.outputs) call["out"].push_back(json_of(each));
+    for (const ProgramInput& each : op.inputs) call["in"].push_back(json_of(each));
+    if (!op.attributes.numbers.empty() || !op.attributes.lists.empty()) call["attributes"] = json_of(op.attributes);
+    all["calls"].push_back(std::move(call));
+  }
+  return all.dump();
+}
+}  // namespace io
+
+void save_program(const CompiledStep& step, const std::string& path) {
+  const std::shared_ptr<const Recording> recording = only_recording(step);
+  const Recording::ForwardPass pass = recording->forward_pass();
+  io::Saver(pass).save(path);
+}
+
+}  // namespace plugrad

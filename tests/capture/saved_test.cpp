@@ -1,0 +1,179 @@
+// Compiled functions in files.
+#include <plugrad/io/file.hpp>
+#include <plugrad/io/program.hpp>
+#include <plugrad/io/safetensors.hpp>
+#include <tests/capture/twins.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+namespace plugrad::test {
+namespace {
+using Function = std::function<Tensors(const Tensors&)>;
+
+std::string scratch(const std::string& name) { return ::testing::TempDir() + "plugrad-saved-" + name; }
+
+// Saves f recorded on x, loads it on the same device, and compares what both return, also for other elements.
+void expect_same(const std::string& name, const Function& f, const Tensors& x, const Tensors& other) {
+  const NoGrad unrecorded;
+  CompiledStep step({.name = name});
+  const auto run = [&](const Tensors& given) { return StepResults{f(given)}; };
+  step.call(x, "", run);
+  const std::string path = scratch(name);
+  save_program(step, path);
+  const SavedProgram program = load_program(path, x[0].device());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(same_bytes(program(x), f(x))) << name;
+    EXPECT_TRUE(same_bytes(program(other), f(other))) << name;
+  }
+  std::filesystem::remove(path);
+}
+
+Tensor uniform(const Shape& shape) { return rand(shape, DType::f32, default_device(), -2, 2); }
+
+TEST(Saved, ComputesTheSame) {
+  manual_seed(1);
+  const Tensor w = uniform({6, 5}), table = uniform({10, 6});
+  expect_same("chain", [&](const Tensors& x) -> Tensors {
+    const Tensor y = tanh(matmul(x[0], w) + 1) * 2, z = where(gt(y, 0), y, exp(y));
+    return {z, sum(z, {1}), softmax(z, 1), max(z), slice(transpose(z), 0, 1, 3) * 3, pow(abs(y), 3)};
+  }, {uniform({4, 6})}, {uniform({4, 6})});
+  expect_same("in place", [&](const Tensors& x) -> Tensors {
+    Tensor y = zeros({4, 6});
+    slice(y, 0, 1, 3).copy_(slice(x[0], 0, 0, 2));
+    y.add_(table.defined() ? slice(table, 0, 2, 6) : x[0]);
+    return {y, x[0], cat({y, x[0]}, 1)};
+  }, {uniform({4, 6})}, {uniform({4, 6})});
+  expect_same("words", [&](const Tensors& x) -> Tensors {
+    const Tensor e = embedding(table, x[0]);
+    return {e, argsort(sum(e, {1}), 0), cumsum(e, 0), cast(gt(e, 0), DType::i64)};
+  }, {i64({1, 2, 3})}, {i64({9, 0, 4})});
+}
+
+struct Cnn final : nn::Module {
+  nn::Conv2d conv{1, 4, {3}};
+  nn::BatchNorm2d norm{4};
+  nn::Linear out{4 * 3 * 3, 3};
+  void members(nn::Members& all) override { all("conv", conv), all("norm", norm), all("out", out); }
+  Tensor forward(const Tensor& x) const override { return out(flatten(max_pool2d(relu(norm(conv(x))), {2}), 1)); }
+};
+
+struct Block final : nn::Module {
+  nn::LayerNorm first{{8}}, second{{8}};
+  nn::Linear queries{8, 24}, joined{8, 8}, up{8, 32}, down{32, 8};
+  void members(nn::Members& all) override {
+    all("first", first), all("second", second), all("queries", queries), all("joined", joined), all("up", up);
+    all("down", down);
+  }
+  Tensor forward(const Tensor& x) const override {
+    const std::vector<Tensor> parts = chunk(queries(first(x)), 3, -1);
+    const Tensor y = x + joined(scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0, true));
+    return y + down(gelu(up(second(y))));
+  }
+};
+
+template <class Model> void expect_model(const std::string& name, const Shape& shape) {
+  manual_seed(2);
+  Model model;
+  model.eval();
+  expect_same(name, [&](const Tensors& x) -> Tensors { return {model(x[0])}; }, {uniform(shape)}, {uniform(shape)});
+}
+
+TEST(Saved, RunsModels) {
+  expect_model<Cnn>("cnn", {2, 1, 8, 8});
+  expect_model<Block>("block", {3, 7, 8});
+}
+
+// A device that lacks ops composes them.
+TEST(Saved, RunsOnAnotherDevice) {
+  manual_seed(2);
+  const std::string path = scratch("moved");
+  Tensor expected;
+  const Tensor x = rand({3, 7, 8}, DType::f32, Device("reference"), -1, 1);
+  {
+    const NoGrad unrecorded;
+    Block model;
+    model.eval();
+    auto step = compile([&](const Tensor& in) { return model(in); });
+    expected = step(to(x, default_device()));
+    step.save(path);
+  }
+  const SavedProgram program = load_program(path, Device("reference"));
+  EXPECT_EQ(program.inputs().size(), 1u);
+  EXPECT_EQ(program.inputs()[0].shape, (Shape{3, 7, 8}));
+  EXPECT_EQ(program.outputs()[0].shape, (Shape{3, 7, 8}));
+  EXPECT_LT(max(abs(program({x})[0] - to(expected, Device("reference")))).item<float>(), 1e-5);
+  std::filesystem::remove(path);
+}
+
+TEST(Saved, RefusesWhatIsMoreThanAForwardPass) {
+  const std::string path = scratch("refused");
+  const Tensor x = uniform({3}), kept = zeros({3});
+  const auto refused = [&](const std::string& why, const std::function<Tensor(const Tensor&)>& f) {
+    auto step = compile(f, {.name = "f"});
+    step(x);
+    EXPECT_TRUE(throws(Code::invalid, {"[save]", why}, [&] { step.save(path); }));
+  };
+  refused("draws random numbers", [](const Tensor& in) { return in * rand({3}); });
+  refused("writes to a tensor that is older", [&](const Tensor& in) {
+    const NoGrad unrecorded;
+    Tensor to = kept;
+    to.add_(in);
+    return in * 2;
+  });
+  auto none = compile([](const Tensor& in) { return in * 2; }, {.name = "none"});
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has no recording"}, [&] { none.save(path); }));
+  none(x);
+  none(uniform({4}));
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has 2 recordings"}, [&] { none.save(path); }));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+class Damaged : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const NoGrad unrecorded;
+    const Tensor w = uniform({3, 2});
+    auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
+    step(uniform({4, 3}));
+    step.save(path_);
+    text_ = io::read_safetensors_header(path_).metadata.at("plugrad.program");
+    tensors_ = io::read_safetensors(path_).tensors;
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  // Loads the file after a change of its text.
+  void expect(const std::string& why, const std::string& from, const std::string& to) {
+    std::string text = text_;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << text;
+    io::write_safetensors(path_, tensors_, {{"plugrad.program", text.replace(at, from.size(), to)}});
+    EXPECT_TRUE(throws(Code::io_error, {"[load_program] '" + path_ + "'", why}, [&] { load_program(path_); })) << text;
+  }
+  const std::string path_ = scratch("damaged");
+  std::string text_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+TEST_F(Damaged, IsRefusedWithTheReason) {
+  expect("version 2, and this plugrad reads version 1: use a newer plugrad", "\"version\":1", "\"version\":2");
+  expect("there is no op 'sgd_step' for programs", "\"op\":\"relu\"", "\"op\":\"sgd_step\"");
+  expect("call 1 (matmul): it has another number of operands", "\"op\":\"relu\"", "\"op\":\"matmul\"");
+  expect("its dtype is 'f33'", "\"f32\"", "\"f33\"");
+  expect("it has no 'calls'", "\"calls\"", "\"colls\"");
+  expect("it has no tensor 'weight.9'", "weight.2", "weight.9");
+  io::write_safetensors(path_, tensors_, {});
+  EXPECT_TRUE(throws(Code::io_error, {"write one with save_program"}, [&] { load_program(path_); }));
+  std::ofstream(path_, std::ios::binary) << "nothing";
+  EXPECT_TRUE(throws(Code::io_error, {path_}, [&] { load_program(path_); }));
+}
+
+TEST_F(Damaged, InputsAreChecked) {
+  const SavedProgram program = load_program(path_);
+  EXPECT_TRUE(throws(Code::invalid, {"it takes 1 inputs, not 2"}, [&] { program({uniform({4, 3}), uniform({4, 3})}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"input 0 is (3, 4) f32, and the program takes (4, 3) f32"},
+                     [&] { program({uniform({3, 4})}); }));
+}
+
+}  // namespace
+}  // namespace plugrad::test

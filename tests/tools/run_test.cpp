@@ -1,0 +1,61 @@
+#include <tests/tools/process.hpp>
+
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/io/npy.hpp>
+#include <plugrad/io/program.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/matmul.hpp>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace plugrad::test {
+namespace {
+
+class RunCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const NoGrad unrecorded;
+    const Tensor w = full({3, 2}, 0.5, DType::f32, host_);
+    auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
+    step(zeros({4, 3}, DType::f32, host_));
+    step.save(file_);
+    io::write_npy(input_, ones({4, 3}, DType::f32, host_));
+  }
+  const Device host_{"reference"};
+  const Scratch scratch_;
+  const std::string file_ = scratch_.path("model.plugrad"), input_ = scratch_.path("x.npy"), made_ = scratch_.path("y");
+};
+
+TEST_F(RunCommand, RunsASavedProgram) {
+  const Outcome text = plugrad_run({"run", file_, "--device", "reference", "--input", input_});
+  EXPECT_EQ(text.status, 0) << text.err;
+  expect_mentions(text.out, "output 0, (4, 2) f32:\n[[1.5 1.5]");
+  const Outcome json = plugrad_run({"run", file_, "--device", "reference", "--input", input_, "--output", made_, "--json"});
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_EQ(nlohmann::json::parse(json.out).at("outputs").at(0).at("shape"), nlohmann::json({4, 2}));
+  const Tensor y = io::read_npy(made_ + "-0.npy", host_);
+  EXPECT_EQ(y.shape(), (Shape{4, 2}));
+}
+
+TEST_F(RunCommand, DescribesAProgram) {
+  const Outcome text = plugrad_run({"run", file_, "--device", "reference", "--describe"});
+  EXPECT_EQ(text.out, "input 0: (4, 3) f32\noutput 0: (4, 2) f32\n") << text.err;
+}
+
+TEST_F(RunCommand, SaysWhatIsWrong) {
+  const Outcome none = plugrad_run({"run", file_, "--device", "reference"});
+  EXPECT_EQ(none.status, 2);
+  expect_mentions(none.err, "the program takes 1 inputs ((4, 3) f32), and --input was given 0 times");
+  io::write_npy(input_, ones({3}, DType::f32, host_));
+  const Outcome other = plugrad_run({"run", file_, "--device", "reference", "--input", input_});
+  EXPECT_EQ(other.status, 1);
+  expect_mentions(other.err, "is (3,) f32, and input 0 of the program is (4, 3) f32");
+  const Outcome missing = plugrad_run({"run", scratch_.path("nothing")});
+  EXPECT_EQ(missing.status, 1);
+  expect_mentions(missing.err, "nothing");
+}
+
+}  // namespace
+}  // namespace plugrad::test

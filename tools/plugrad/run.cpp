@@ -1,0 +1,113 @@
+// plugrad run.
+#include <plugrad/autograd/autograd.hpp>
+#include <plugrad/io/npy.hpp>
+#include <plugrad/io/program.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/runtime/error.hpp>
+#include <tools/plugrad/commands.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+
+namespace plugrad::tool {
+namespace po = boost::program_options;
+namespace {
+using Json = nlohmann::ordered_json;
+
+Json described(const ProgramTensor& tensor) {
+  return {{"dtype", dtype_name(tensor.dtype)}, {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
+}
+
+std::string text_of(const ProgramTensor& tensor) { return tensor.shape.text() + " " + dtype_name(tensor.dtype); }
+
+// The inputs from files, in their order.
+std::vector<Tensor> read_inputs(const SavedProgram& program, const std::vector<std::string>& paths) {
+  const size_t count = program.inputs().size();
+  if (paths.size() != count) {
+    std::string wanted;
+    for (size_t i = 0; i < count; ++i) wanted += (i ? ", " : "") + text_of(program.inputs()[i]);
+    throw UsageError("the program takes " + std::to_string(count) + " inputs (" + wanted + "), and --input was given " +
+                     std::to_string(paths.size()) + " times");
+  }
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor read = io::read_npy(paths[i], program.device());
+    const ProgramTensor& wanted = program.inputs()[i];
+    if (read.shape() != wanted.shape || read.dtype() != wanted.dtype)
+      throw Error(Code::invalid, "'" + paths[i] + "' is " + text_of({read.dtype(), read.shape()}) + ", and input " +
+                                     std::to_string(i) + " of the program is " + text_of(wanted));
+    inputs.push_back(read);
+  }
+  return inputs;
+}
+
+// NumPy has no bf16.
+Tensor for_numpy(const Tensor& x) { return x.dtype() == DType::bf16 ? cast(x, DType::f32) : x; }
+
+int describe(const SavedProgram& program, bool json) {
+  if (json) {
+    Json all = {{"inputs", Json::array()}, {"outputs", Json::array()}};
+    for (const ProgramTensor& each : program.inputs()) all["inputs"].push_back(described(each));
+    for (const ProgramTensor& each : program.outputs()) all["outputs"].push_back(described(each));
+    std::cout << all.dump(2) << "\n";
+    return 0;
+  }
+  for (size_t i = 0; i < program.inputs().size(); ++i)
+    std::cout << "input " << i << ": " << text_of(program.inputs()[i]) << "\n";
+  for (size_t i = 0; i < program.outputs().size(); ++i)
+    std::cout << "output " << i << ": " << text_of(program.outputs()[i]) << "\n";
+  return 0;
+}
+
+int run(const SavedProgram& program, const po::variables_map& values, const std::string& device) {
+  const bool given = values.count("input") > 0;
+  const std::vector<std::string> paths = given ? values["input"].as<std::vector<std::string>>() : std::vector<std::string>();
+  const std::vector<Tensor> outputs = program(read_inputs(program, paths));
+  Json all = {{"device", device}, {"outputs", Json::array()}};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Json one = described(program.outputs()[i]);
+    if (values.count("output")) {
+      const std::string path = values["output"].as<std::string>() + "-" + std::to_string(i) + ".npy";
+      io::write_npy(path, for_numpy(outputs[i]));
+      one["file"] = path;
+      if (!values["json"].as<bool>()) std::cout << "output " << i << " is in " << path << "\n";
+    } else if (!values["json"].as<bool>()) {
+      std::cout << "output " << i << ", " << text_of(program.outputs()[i]) << ":\n" << outputs[i] << "\n";
+    }
+    all["outputs"].push_back(one);
+  }
+  if (values["json"].as<bool>()) std::cout << all.dump(2) << "\n";
+  return 0;
+}
+}  // namespace
+
+int run_command(const Arguments& arguments) {
+  po::options_description own;
+  own.add_options()("device", po::value<std::string>()->value_name("NAME"), "where to run it (the default device)")(
+      "input", po::value<std::vector<std::string>>()->value_name("FILE.npy"), "an input; once for each, in their order")(
+      "output", po::value<std::string>()->value_name("PREFIX"), "writes PREFIX-0.npy, ... instead of printing")(
+      "describe", po::bool_switch(), "prints what the program takes and gives, and does not run it");
+  const po::options_description options = with_common(own);
+  Arguments rest = arguments;
+  const bool named = !rest.empty() && !rest.front().starts_with("-");
+  const std::string file = named ? rest.front() : "";
+  if (named) rest.erase(rest.begin());
+  const po::variables_map values = parse_options("plugrad run", rest, options);
+  if (values["help"].as<bool>()) {
+    print_help({"plugrad run FILE [--device NAME] [--input FILE.npy ...] [--output PREFIX]",
+                "Runs a saved program: a compiled forward pass that step.save(FILE) wrote, on any device.",
+                "  plugrad run model.plugrad --describe\n"
+                "  plugrad run model.plugrad --device cpu --input x.npy --output y\n"},
+               options);
+    return 0;
+  }
+  if (!named) throw UsageError("the program's file is missing: plugrad run FILE (see plugrad run --help)");
+  const Device device = values.count("device") ? Device(values["device"].as<std::string>()) : default_device();
+  const SavedProgram program = load_program(file, device);
+  if (values["describe"].as<bool>()) return describe(program, values["json"].as<bool>());
+  return run(program, values, device.name());
+}
+
+}  // namespace plugrad::tool
