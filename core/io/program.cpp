@@ -100,7 +100,7 @@ void SavedProgram::State::run_one(size_t i, std::vector<Tensor>& memory) const {
       memory[to.memory] = flatten(contiguous(made[k]));
       continue;
     }
-    if (!memory[to.memory].defined()) memory[to.memory] = empty({its.count}, its.dtype, device);
+    if (!memory[to.memory].defined()) memory[to.memory] = zeros({its.count}, its.dtype, device);
     seen(memory[to.memory], to).copy_(made[k]);
   }
 }

@@ -137,7 +137,9 @@ Tensor convolved(const Node& n) {
   const Tensor bias = n.inputs.size() > 2 ? n.in(2) : Tensor();
   const Tensor x = n.in(0);
   const Shape stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
-  const auto groups = static_cast<int64_t>(n.number("groups"));
+  const double wanted = n.number("groups");
+  if (!(wanted >= 1 && wanted <= 1e9)) throw Error(Code::invalid, "its groups are " + std::to_string(wanted));
+  const auto groups = static_cast<int64_t>(wanted);
   if (x.rank() == 3) return conv1d(x, n.in(1), bias, stride, padding, dilation, groups);
   if (x.rank() == 4) return conv2d(x, n.in(1), bias, stride, padding, dilation, groups);
   return conv3d(x, n.in(1), bias, stride, padding, dilation, groups);

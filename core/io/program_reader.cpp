@@ -162,6 +162,7 @@ class Parser {
   // Only pooling has further results that a program may read.
   void finish_output(const ProgramOp& op, size_t k) {
     const uint32_t to = op.outputs[k].memory;
+    if (op.outputs[k].shape.count() > made_.memories[to].count) stop("a result has more elements than its memory");
     const bool is_input = std::ranges::any_of(made_.inputs, [&](const ProgramView& each) { return each.memory == to; });
     if (is_input || !made_.memories[to].weight.empty()) stop("it writes to a weight or an input");
     if (k == 0 || op.opcode == PLUGRAD_OP_MAX_POOL) is_written_[to] = true;

@@ -1,5 +1,6 @@
 """Functions that are recorded once and then replayed."""
 
+import importlib.util
 import subprocess
 import sys
 from typing import NamedTuple
@@ -296,3 +297,30 @@ def test_a_saved_program_computes_the_same(tmp_path):
     path.write_bytes(b"no program")
     with pytest.raises(OSError, match="model.plugrad"):
         plugrad.load_program(path)
+
+
+def example(root, name):
+    spec = importlib.util.spec_from_file_location(name, root / f"examples/{name}/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cnn", "gpt"])
+def test_the_networks_of_the_examples_run_from_files(root, tmp_path, name):
+    module = example(root, name)
+    plugrad.manual_seed(1)
+    model = (module.network() if name == "cnn" else module.GPT(20)).eval()
+    x = plugrad.rand(3, 1, 28, 28) if name == "cnn" else plugrad.randint(0, 20, (1, module.BLOCK))
+    module.save_program(model, x, tmp_path / "model.plugrad")
+    with plugrad.no_grad():
+        expected = model(x).numpy()
+    made = plugrad.load_program(tmp_path / "model.plugrad")(x)
+    assert made.numpy().tobytes() == expected.tobytes()
+    program = root / "build/bin/plugrad"
+    if program.exists():
+        np.save(tmp_path / "x.npy", x.numpy())
+        for device, tolerance in (("cpu", 0), ("reference", 1e-5)):
+            subprocess.run([program, "run", tmp_path / "model.plugrad", "--device", device, "--input", tmp_path / "x.npy",
+                            "--output", tmp_path / "y"], check=True)
+            np.testing.assert_allclose(np.load(tmp_path / "y-0.npy"), expected, tolerance, tolerance)
