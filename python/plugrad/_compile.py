@@ -131,10 +131,10 @@ class Compiled:
         self._objects.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the one recording as a file, with its weights; `load_program`, C++'s `plugrad::load_program` and the command
-        `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode under
-        `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else: several
-        recordings, gradients, random numbers, optimisers, writes to older tensors, and ops that only one device has."""
+        """Writes the one recording as a file, with its weights; `load_program`, C++'s `plugrad::load_program` and the
+        command `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode
+        under `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else:
+        several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone."""
         self._step.save(path)
 
     def explain(self) -> str:

@@ -4,6 +4,8 @@
 #include <plugrad/io/safetensors.hpp>
 #include <tests/capture/twins.hpp>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -12,7 +14,10 @@ namespace plugrad::test {
 namespace {
 using Function = std::function<Tensors(const Tensors&)>;
 
-std::string scratch(const std::string& name) { return ::testing::TempDir() + "plugrad-saved-" + name; }
+// The same tests run on other devices at the same time.
+std::string scratch(const std::string& name) {
+  return ::testing::TempDir() + "plugrad-saved-" + std::to_string(getpid()) + "-" + name;
+}
 
 // Saves f recorded on x, loads it on the same device, and compares what both return, also for other elements.
 void expect_same(const std::string& name, const Function& f, const Tensors& x, const Tensors& other) {
