@@ -65,7 +65,7 @@ nb::list described(const std::vector<ProgramTensor>& tensors) {
   for (const ProgramTensor& each : tensors) {
     nb::list shape;
     for (const int64_t extent : each.shape) shape.append(extent);
-    all.append(nb::make_tuple(nb::tuple(shape), each.dtype));
+    all.append(nb::make_tuple(nb::tuple(shape), DTypeObject{each.dtype}));
   }
   return all;
 }
