@@ -13,6 +13,8 @@ constexpr int kDepth = 8;
 constexpr int64_t kMostElements = int64_t{1} << 48;
 // A view has at most so many times the elements of all memories; else work would be endless.
 constexpr int64_t kMostRepeats = 4096;
+// A memory has at most so many times the elements that are written to it.
+constexpr int64_t kMostGaps = 16;
 
 class Parser {
  public:
@@ -26,12 +28,14 @@ class Parser {
            std::to_string(kProgramVersion) + ": use a newer plugrad");
     for (const Json& each : list(member(text_, "memories"))) add_memory(each);
     is_written_.resize(made_.memories.size());
+    written_elements_.resize(made_.memories.size());
     for (size_t i = 0; i < made_.memories.size(); ++i) is_written_[i] = !made_.memories[i].weight.empty();
     for (const Json& each : list(member(text_, "inputs"))) add_input(each);
     for (const Json& each : list(member(text_, "calls"))) add_call(each);
     where_ = "the outputs: ";
     for (const Json& each : list(member(text_, "outputs"))) made_.outputs.push_back(read_view(each));
     if (made_.outputs.empty()) stop("there are none");
+    require_writes();
     return std::move(made_);
   }
 
@@ -162,10 +166,23 @@ class Parser {
   // Only pooling has further results that a program may read.
   void finish_output(const ProgramOp& op, size_t k) {
     const uint32_t to = op.outputs[k].memory;
-    if (op.outputs[k].shape.count() > made_.memories[to].count) stop("a result has more elements than its memory");
+    const int64_t elements = op.outputs[k].shape.count();
+    if (elements > made_.memories[to].count) stop("a result has more elements than its memory");
+    written_elements_[to] = std::min(written_elements_[to] + elements, kMostElements);
     const bool is_input = std::ranges::any_of(made_.inputs, [&](const ProgramView& each) { return each.memory == to; });
     if (is_input || !made_.memories[to].weight.empty()) stop("it writes to a weight or an input");
     if (k == 0 || op.opcode == PLUGRAD_OP_MAX_POOL) is_written_[to] = true;
+  }
+
+  // A few bytes of a file must not claim gigabytes.
+  void require_writes() {
+    for (size_t i = 0; i < made_.memories.size(); ++i) {
+      const ProgramMemory& it = made_.memories[i];
+      const auto is_it = [&](const ProgramView& each) { return each.memory == i; };
+      where_ = "memory " + std::to_string(i) + ": ";
+      const bool is_given = !it.weight.empty() || std::ranges::any_of(made_.inputs, is_it);
+      if (!is_given && it.count / kMostGaps > written_elements_[i]) stop("most of it is never written");
+    }
   }
 
   ProgramInput input(const Json& json) const {
@@ -190,6 +207,7 @@ class Parser {
   std::string where_;
   ProgramContents made_;
   std::vector<bool> is_written_;  // by memory
+  std::vector<int64_t> written_elements_;  // by memory
   int64_t total_ = 0;             // elements of all memories
 };
 }  // namespace
