@@ -176,30 +176,21 @@ void CudaBackend::give_blas(CudaStream& stream) {
   blas_handles_.push_back(std::move(handle));
 }
 
-namespace {
-
-// Opens cuBLAS when a kernel for matrix products is resolved: the contract allows a library to be loaded only here.
-const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) noexcept {
-  const plugrad_kernel* kernel = resolve_row(device, signature);
+// Opens cuBLAS when a kernel for matrix products is resolved: the contract allows a library to be loaded only here. Without
+// it products use our own kernel.
+bool CudaBackend::prepare(const KernelRow& row, const plugrad_signature&) {
+  if (row.opcode != PLUGRAD_OP_MATMUL && row.opcode != PLUGRAD_OP_MATMUL_ADD) return true;
   try {
-    const bool product = signature->opcode == PLUGRAD_OP_MATMUL || signature->opcode == PLUGRAD_OP_MATMUL_ADD;
-    if (kernel && product) backend_of<CudaBackend>(device).open_blas();
-  } catch (...) {
-    return kernel;  // products use our own kernel
+    open_blas();
+  } catch (const std::exception& error) {
+    warn(error.what());
   }
-  return kernel;
+  return true;
 }
 
-constexpr plugrad_backend with_blas(plugrad_backend table) {
-  table.resolve = resolve;
-  return table;
-}
-
-}  // namespace
 }  // namespace plugrad::cuda
 
 extern "C" PLUGRAD_EXPORT const plugrad_backend* plugrad_cuda_backend(const plugrad_host*) {
-  static constexpr plugrad_backend table =
-      plugrad::cuda::with_blas(plugrad::backend_table<plugrad::cuda::CudaBackend>(PLUGRAD_CUDA_NAME, "0.1.0"));
+  static constexpr plugrad_backend table = plugrad::backend_table<plugrad::cuda::CudaBackend>(PLUGRAD_CUDA_NAME, "0.1.0");
   return &table;
 }

@@ -20,6 +20,7 @@ class CudaBackend final : public Backend, public NativeStreams {
   plugrad_device_info info() const override { return info_; }
 
   Rows kernels() const override { return rows_; }
+  bool prepare(const KernelRow& row, const plugrad_signature& signature) override;
 
   plugrad_buffer* alloc(uint64_t bytes) override;
   void free(plugrad_buffer* buffer) noexcept override;

@@ -1,8 +1,8 @@
 // Convolutions and their gradients as products of matrices, whose right operand is read through windows.
 #pragma once
-#include <backends/cuda/divider.hpp>
-
+#include <cuda_runtime.h>
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/divider.hpp>
 
 namespace plugrad::cuda {
 

@@ -68,7 +68,7 @@ template <class T> void transpose(const Submission& submission, const Box& box, 
 }
 
 template <class T> void copy_views(const plugrad_view* const* views, const Submission& submission) {
-  Box(views, 2).cut([&](const Box& part) {
+  Box(views, 2).cut(kSpan, [&](const Box& part) {
     if (const int axis = turned_axis(part))
       transpose<T>(submission, part, axis);
     else

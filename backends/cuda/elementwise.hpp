@@ -1,15 +1,23 @@
 // One kernel template for all elementwise ops: it applies a function to one element of each operand, of any types.
 // The function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
 #pragma once
-#include <backends/cuda/box.hpp>
-#include <backends/cuda/divider.hpp>
 #include <backends/cuda/submission.hpp>
+
+#include <plugrad/sdk/box.hpp>
+#include <plugrad/sdk/divider.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace plugrad::cuda {
+
+// The most elements that one launch visits, and the largest offset of an element from its operand's first, so that kernels
+// can use 32-bit indices. A test build sets it low, which cuts every larger op.
+#ifndef PLUGRAD_CUDA_SPAN
+#define PLUGRAD_CUDA_SPAN (1 << 30)
+#endif
+inline constexpr int64_t kSpan = PLUGRAD_CUDA_SPAN;
 
 template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
 
@@ -137,7 +145,7 @@ template <int V> bool has_packs(const Box& box) {
   const bool is_line = box.rank == 1;
   if (!is_line && box.extent[0] % V) return false;
   for (int k = 0; k < box.operands; ++k) {
-    const Operand& operand = box.operand[k];
+    const Box::Operand& operand = box.operand[k];
     if (!operand.base || (k > 0 && box.stride[k][0] == 0)) continue;  // one element serves the whole pack
     if (box.stride[k][0] != 1 || reinterpret_cast<uintptr_t>(operand.base) % (V * operand.size)) return false;
     for (int d = 1; d < box.rank; ++d)
@@ -185,7 +193,7 @@ template <class... T> inline constexpr int kPack = std::min<int>(8, 16 / std::ma
 
 template <class F, class... T> void map_box(const Submission& submission, const Box& box, const F& f) {
   constexpr int V = kIsAlone<F> ? 1 : kPack<T...>;
-  box.cut([&](const Box& part) {
+  box.cut(kSpan, [&](const Box& part) {
     if (has_packs<V>(part) && part.extent[0] >= V)
       launch_map<F, V, T...>(submission, part, f);
     else

@@ -147,7 +147,7 @@ template <class T> void gather(const Call& call, const Submission& submission) {
   const plugrad_view x = without_axis(call.in(0), axis);
   const plugrad_view* const views[] = {&call.out(), &call.in(1), &x};
   const Axis chosen = axis_of(call.in(0), axis);
-  Box(views, 3).cut([&](const Box& part) {
+  Box(views, 3).cut(kSpan, [&](const Box& part) {
     if (copies_rows<kPack<T>>(part, chosen))
       launch<gather_kernel<T, kPack<T>>>(submission, grid_of<kPack<T>, 3>(part), chosen);
     else
@@ -178,7 +178,7 @@ template <class T> void scatter_any_order(const Scatter& scatter, const Submissi
     std::swap(box.stride[0], box.stride[1]);
   }
   const Axis axis = axis_of(scatter.out, scatter.axis);
-  box.cut([&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis); });
+  box.cut(kSpan, [&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis); });
 }
 
 // --- Scatter-add in a fixed order of additions, for deterministic results.

@@ -1,7 +1,8 @@
 // The largest elements of windows, and their positions. A thread computes one window.
-#include <backends/cuda/divider.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/submission.hpp>
+
+#include <plugrad/sdk/divider.hpp>
 
 namespace plugrad::cuda {
 namespace {

@@ -1,9 +1,8 @@
 // Iterates N operands of any size over shared axes: maps an element's place in row-major order to its offset in each.
 #pragma once
-#include <backends/cuda/box.hpp>
-#include <backends/cuda/divider.hpp>
-
+#include <cuda_runtime.h>
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/sdk/divider.hpp>
 
 namespace plugrad::cuda {
 

@@ -235,6 +235,11 @@ class Backend {
   // rows are copied; what their `own` points to has to live as long as the backend.
   virtual Rows kernels() const { return {}; }
 
+  // Prepares the kernel of a row for a signature that the row serves. Returns whether the host may have it. Called before
+  // resolve returns the kernel: the place to compile a pipeline or to open a library. May take seconds, and may throw, which
+  // counts as false. The host caches what resolve returns, so it asks once or a few times for each signature. [any]
+  virtual bool prepare(const KernelRow& /*row*/, const plugrad_signature& /*signature*/) { return true; }
+
   // The host sees each of the following only if it is overridden; abi.h says which belong together.
 
   // Allocates device memory of `bytes` (above 0), aligned to info().alignment. Throws std::bad_alloc if there is no room.
@@ -366,7 +371,12 @@ inline const plugrad_kernel* resolve_row(plugrad_device* handle, const plugrad_s
   const OpenDevice& device = OpenDevice::of(handle);
   const auto row = std::find_if(device.rows.begin(), device.rows.end(),  // libc++ 14 has no std::ranges::find_if
                                 [&](const KernelRow& r) { return r.serves(*signature); });
-  return row == device.rows.end() ? nullptr : &device.kernels[row - device.rows.begin()];
+  try {
+    if (row == device.rows.end() || !device.backend->prepare(*row, *signature)) return nullptr;
+  } catch (...) {
+    return nullptr;  // resolve reports nothing
+  }
+  return &device.kernels[row - device.rows.begin()];
 }
 
 template <class> struct OwnerOf;

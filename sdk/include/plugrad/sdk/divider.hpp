@@ -1,10 +1,12 @@
 // Division by a number known at launch, as a multiplication and a shift.
 #pragma once
-#include <cuda_runtime.h>
+#include <plugrad/sdk/halves.hpp>
 
 #include <cstdint>
 
-namespace plugrad::cuda {
+#pragma GCC visibility push(hidden)
+namespace plugrad {
+inline namespace sdk_v0_r0 {
 
 // Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994. Dividend and divisor are below
 // 2^31.
@@ -17,7 +19,7 @@ struct Divider {
     magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d) / d + 1);
   }
 
-  __host__ __device__ uint32_t quotient(uint32_t n) const {
+  PLUGRAD_FUNCTION uint32_t quotient(uint32_t n) const {
     const auto high = static_cast<uint32_t>((static_cast<uint64_t>(n) * magic) >> 32);
     return (high + n) >> shift;
   }
@@ -35,7 +37,7 @@ struct WideDivider {
     magic = static_cast<uint64_t>((Wide(1) << 64) * ((uint64_t(1) << shift) - d) / d + 1);
   }
 
-  __host__ __device__ uint64_t quotient(uint64_t n) const {
+  PLUGRAD_FUNCTION uint64_t quotient(uint64_t n) const {
 #ifdef __CUDA_ARCH__
     const uint64_t high = __umul64hi(n, magic);
 #else
@@ -46,4 +48,6 @@ struct WideDivider {
   }
 };
 
-}  // namespace plugrad::cuda
+}  // namespace sdk_v0_r0
+}  // namespace plugrad
+#pragma GCC visibility pop
