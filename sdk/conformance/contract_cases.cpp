@@ -60,7 +60,8 @@ void check_entries(Session& session, Tally& tally) {
 void check_info(Session& session, Tally& tally) {
   const plugrad_device_info& info = session.device.info();
   tally.check(info.struct_size == sizeof info, "open left struct_size " + std::to_string(info.struct_size) + " in the info");
-  tally.check(!(info.capabilities & ~(PLUGRAD_HOST_MEM | PLUGRAD_ASYNC)), "unknown capabilities in the info");
+  tally.check(!(info.capabilities & ~(PLUGRAD_HOST_MEM | PLUGRAD_ASYNC | PLUGRAD_FLUSHES_DENORMALS)),
+              "unknown capabilities in the info");
   tally.check(info.alignment && !(info.alignment & (info.alignment - 1)),
               "the alignment " + std::to_string(info.alignment) + " is not a power of two");
   tally.check(info.name[0] && std::memchr(info.name, 0, sizeof info.name), "the device's name is empty or not terminated");

@@ -32,6 +32,7 @@ class Device {
   plugrad_device* handle() const { return handle_; }
   const plugrad_device_info& info() const { return info_; }
   bool async() const { return info_.capabilities & PLUGRAD_ASYNC; }
+  bool flushes_denormals() const { return info_.capabilities & PLUGRAD_FLUSHES_DENORMALS; }
   bool host_memory() const { return info_.capabilities & PLUGRAD_HOST_MEM; }
 
   // Allocates memory; throws Breach on failure.

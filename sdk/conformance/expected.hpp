@@ -25,6 +25,10 @@ long double ulp_bound(uint8_t dtype, long double value, long double ulps);
 // Whether `got` is within the bounds of ops.md.
 bool acceptable(uint8_t dtype, long double got, const Expected& expected);
 
+// The same for a result in which a device may have flushed denormal numbers: the result itself, and up to `terms` numbers
+// from which it was computed.
+bool acceptable_if_flushed(uint8_t dtype, long double got, const Expected& expected, int64_t terms);
+
 // A sum in twice the precision of double. It also keeps the sum of the terms' absolute values, and handles infinities.
 class Sum {
  public:

@@ -12,6 +12,8 @@ void where_reference(const Question&, const Problem&, Expectations&);
 void function_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> elementwise_problems(const Question&, Random&);
 std::vector<Problem> iota_problems(const Question&, Random&);
+// Widens what IOTA in f32 may give on a device that has no IOTA in f64.
+void allow_iota_in_f32(const Problem&, Expectations&);
 
 void sum_reference(const Question&, const Problem&, Expectations&);
 void extreme_reference(const Question&, const Problem&, Expectations&);

@@ -255,7 +255,8 @@ class Trial {
       if (over != PLUGRAD_PROGRAM_NONE) is_written[over] = true;
       const Placed& place = over == PLUGRAD_PROGRAM_NONE ? *outputs_[k] : *inputs_[over];
       const Array& before = over == PLUGRAD_PROGRAM_NONE ? blank_[k] : problem_.inputs[over];
-      expect(tally, place, values.empty() ? before : values[value], "output " + std::to_string(k));
+      expect(tally, place, values.empty() ? before : values[value],
+             "output " + std::to_string(k) + ", value " + std::to_string(value) + ",");
     }
     for (size_t i = 0; i < parts.inputs; ++i)
       if (inputs_[i] && !is_written[i]) expect(tally, *inputs_[i], problem_.inputs[i], "input " + std::to_string(i));

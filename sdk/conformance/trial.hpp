@@ -59,6 +59,10 @@ class Batch {
   void prepare();  // once: sets the views' buffers and allocates workspaces
   void submit(Trial& trial);
   plugrad_op op_of(const Trial& trial) const;
+  // What ops.md allows this device.
+  Expectations expected_of(const Trial& trial) const;
+  // The same if the device takes denormal operands as 0.
+  Expectations flushed_of(const Trial& trial) const;
   bool compare(const Trial& trial, Tally& tally, const std::string& title) const;
 
   Device& device_;

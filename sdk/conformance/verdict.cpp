@@ -1,7 +1,10 @@
 // The half of Batch that compares results with expectations.
+#include <sdk/conformance/op_rows.hpp>
+#include <sdk/conformance/session.hpp>
 #include <sdk/conformance/trial.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace plugrad::conformance {
 namespace {
@@ -30,15 +33,31 @@ struct Mismatch {
   }
 };
 
-Mismatch compared(const Array& got, const Expectation& expectation) {
+bool is_good(const Array& got, const Expectation& expectation, int64_t i) {
+  const uint64_t size = element_size(got.dtype());
+  if (expectation.bits) return std::equal(got.element(i), got.element(i) + size, expectation.bits->element(i));
+  return acceptable(got.dtype(), got.get(i), expectation.elements[i]);
+}
+
+template <class Good> Mismatch mismatch_of(const Array& got, const Good& good) {
   Mismatch mismatch;
-  for (int64_t i = 0; i < got.count(); ++i) {
-    const uint64_t size = element_size(got.dtype());
-    const bool good = expectation.bits ? std::equal(got.element(i), got.element(i) + size, expectation.bits->element(i))
-                                       : acceptable(got.dtype(), got.get(i), expectation.elements[i]);
-    if (!good) mismatch.add(i);
-  }
+  for (int64_t i = 0; i < got.count(); ++i)
+    if (!good(i)) mismatch.add(i);
   return mismatch;
+}
+
+// Numbers that a device may flush on the way to one element of the result.
+int64_t terms_of(const OpInfo& op, const Problem& problem) {
+  constexpr int64_t kOfFormula = 4;
+  if (op.shape == OpShape::elementwise || op.shape == OpShape::update) return kOfFormula;
+  return kOfFormula + problem.inputs[0].count();
+}
+
+void flush(Array& array) {
+  if (!is_floating(array.dtype())) return;
+  const long double normal = limits_of(array.dtype()).smallest_normal;
+  for (int64_t i = 0; i < array.count(); ++i)
+    if (const long double x = array.get(i); std::fabs(x) < normal) array.set(i, std::copysign(0.0L, x));
 }
 
 std::string described(const Trial& trial, const Array& got, const Expectation& expectation, const Mismatch& mismatch) {
@@ -72,11 +91,38 @@ std::string text_of(const Trial& trial) {
   return text;
 }
 
+Expectations Batch::expected_of(const Trial& trial) const {
+  Expectations expected = expectations(row_, question_, trial.problem);
+  const bool is_iota = question_.op->opcode == PLUGRAD_OP_IOTA && question_.out() == PLUGRAD_F32;
+  const Question in_f64 = question_for(PLUGRAD_OP_IOTA, PLUGRAD_F64);
+  if (is_iota && !resolve(device_.table(), device_.handle(), in_f64, PLUGRAD_IMMEDIATE))
+    allow_iota_in_f32(trial.problem, expected);
+  return expected;
+}
+
+Expectations Batch::flushed_of(const Trial& trial) const {
+  Trial flushed = trial;
+  for (Array& array : flushed.problem.inputs) flush(array);
+  for (Array& array : flushed.problem.outputs) flush(array);
+  return expected_of(flushed);
+}
+
 bool Batch::compare(const Trial& trial, Tally& tally, const std::string& title) const {
   const std::vector<Array> results = this->results(trial);
-  const Expectations expected = expectations(row_, question_, trial.problem);
+  const Expectations expected = expected_of(trial);
   for (size_t k = 0; k < results.size(); ++k) {
-    const Mismatch mismatch = compared(results[k], expected[k]);
+    Mismatch mismatch = mismatch_of(results[k], [&](int64_t i) { return is_good(results[k], expected[k], i); });
+    const bool may_flush = device_.flushes_denormals() && !question_.op->keeps_denormals() && !expected[k].bits;
+    if (mismatch.count && may_flush && is_floating(results[k].dtype())) {
+      const Expectations flushed = flushed_of(trial);
+      const int64_t terms = terms_of(*question_.op, trial.problem);
+      mismatch = mismatch_of(results[k], [&](int64_t i) {
+        const auto fits = [&](const Expected& e) {
+          return acceptable_if_flushed(results[k].dtype(), results[k].get(i), e, terms);
+        };
+        return fits(expected[k].elements[i]) || fits(flushed[k].elements[i]);
+      });
+    }
     if (!mismatch.count) continue;
     const std::string output = results.size() > 1 ? " output=" + std::to_string(k) : "";
     tally.fail(title + " " + text_of(trial) + output + described(trial, results[k], expected[k], mismatch));

@@ -101,7 +101,7 @@ Json constants() {
   C(INVALID) C(UNSUPPORTED) C(OUT_OF_MEMORY) C(INDEX_ERROR) C(DEVICE_ERROR) C(DEVICE_LOST) C(INTERNAL) group = "layout";
   C(STRIDED) C(BROADCAST) C(NEGATIVE) C(UNALIGNED) C(WIDE_INDEX) C(IMMEDIATE) C(ALL_LAYOUTS) group = "flags";
   C(ACCUMULATE) C(DETERMINISTIC) C(TF32) group = "capabilities";
-  C(HOST_MEM) C(ASYNC) group = "unnamed_use";
+  C(HOST_MEM) C(ASYNC) C(FLUSHES_DENORMALS) group = "unnamed_use";
   C(ONLY_BY_NAME) C(AS_FALLBACK) C(AS_DEFAULT) group = "place";
   C(HOST) C(PINNED) C(DEVICE) group = "role";
   C(COMPUTE_STREAM) C(COPY_STREAM) group = "level";

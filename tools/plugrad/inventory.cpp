@@ -87,6 +87,7 @@ std::vector<std::string> capability_names(const Device& device) {
   std::vector<std::string> names;
   if (device.capabilities() & PLUGRAD_HOST_MEM) names.emplace_back("host-memory");
   if (device.capabilities() & PLUGRAD_ASYNC) names.emplace_back("async");
+  if (device.capabilities() & PLUGRAD_FLUSHES_DENORMALS) names.emplace_back("flushes-denormals");
   return names;
 }
 

@@ -82,6 +82,7 @@ enum {  // flags: what the host requires of a kernel, as part of the signature
 enum {  // capabilities of a device
   PLUGRAD_HOST_MEM = 1,  // a buffer handle is an address that the host may read and write (after sync)
   PLUGRAD_ASYNC = 2,     // the device has streams; without this bit the work of a call is complete when the call returns
+  PLUGRAD_FLUSHES_DENORMALS = 4,  // arithmetic may take denormal numbers as 0 (ops.md); without this bit it never does
 };
 
 // How the host may use device 0 of a plugin that the program does not name. This applies only to devices with HOST_MEM and
@@ -299,7 +300,9 @@ typedef struct plugrad_backend {
   const void* (*get_extension)(const char* name);
 
   // Memory. Provide alloc and free, or with HOST_MEM neither (the host then allocates). Without HOST_MEM provide copy too.
-  // Allocates bytes (above 0), aligned to info.alignment; the contents are unspecified. May wait. [device-serial]
+  // Allocates bytes (above 0), aligned to info.alignment; the contents are unspecified. May wait. The host asks for few
+  // segments and cuts them itself; where a driver limits the number of allocations, the plugin joins several segments in
+  // one. A device that takes no buffer of this size returns OUT_OF_MEMORY and reports the largest size. [device-serial]
   plugrad_status (*alloc)(plugrad_device* device, uint64_t bytes, plugrad_buffer** buffer);
   // Frees a buffer that nothing in flight uses, unless the device is lost. May wait; reports no failure. [device-serial]
   void (*free)(plugrad_device* device, plugrad_buffer* buffer);
@@ -321,7 +324,9 @@ typedef struct plugrad_backend {
   plugrad_status (*stream_create)(plugrad_device* device, uint32_t role, plugrad_stream** stream);
   // Stores the *number up to which nothing is in flight: each is done, failed or dropped. It never decreases, and repeated
   // calls reach the last number submitted before. Returns OK if all up to *number succeeded; DEVICE_ERROR if a failure waits
-  // for sync; DEVICE_LOST with the last number submitted. Does not call host->report. [any]
+  // for sync; DEVICE_LOST with the last number submitted. Does not call host->report. A plugin that records work and submits
+  // it in batches has to submit here what is recorded, at least when nothing is in flight; it may wait for no more than a
+  // lock that a submission holds. [any]
   plugrad_status (*completed)(plugrad_stream* stream, uint64_t* number);
   // Work submitted to `stream` after this call waits until op *number of `other` has ended, even by failing. Raises *number
   // to what the wait covers: once work behind it is done, completed(other) stores at least *number. Returns INVALID for a

@@ -56,6 +56,33 @@ struct OpInfo {
   }
   // Whether every device that has the op accepts every layout.
   constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }
+  // Whether the op moves, compares or changes the sign of elements only: denormal numbers stay as they are on every device.
+  constexpr bool keeps_denormals() const {
+    switch (opcode) {
+      case PLUGRAD_OP_FILL:
+      case PLUGRAD_OP_COPY:
+      case PLUGRAD_OP_NEG:
+      case PLUGRAD_OP_ABS:
+      case PLUGRAD_OP_SIGN:
+      case PLUGRAD_OP_RELU:
+      case PLUGRAD_OP_RELU_BACKWARD:
+      case PLUGRAD_OP_MAXIMUM:
+      case PLUGRAD_OP_MINIMUM:
+      case PLUGRAD_OP_EQ:
+      case PLUGRAD_OP_NE:
+      case PLUGRAD_OP_LT:
+      case PLUGRAD_OP_LE:
+      case PLUGRAD_OP_WHERE:
+      case PLUGRAD_OP_MAX:
+      case PLUGRAD_OP_MIN:
+      case PLUGRAD_OP_ARGMAX:
+      case PLUGRAD_OP_ARGSORT:
+      case PLUGRAD_OP_TOPK:
+      case PLUGRAD_OP_GATHER:
+      case PLUGRAD_OP_MAX_POOL: return true;
+      default: return false;
+    }
+  }
   // Whether an output may be one of the inputs.
   constexpr bool works_in_place() const {
     return shape == OpShape::copy || shape == OpShape::elementwise || shape == OpShape::update;

@@ -39,6 +39,7 @@ pub const PLUGRAD_TF32: u32 = 4;
 
 pub const PLUGRAD_HOST_MEM: u32 = 1;
 pub const PLUGRAD_ASYNC: u32 = 2;
+pub const PLUGRAD_FLUSHES_DENORMALS: u32 = 4;
 
 pub const PLUGRAD_ONLY_BY_NAME: u32 = 0;
 pub const PLUGRAD_AS_FALLBACK: u32 = 1;
