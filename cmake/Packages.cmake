@@ -56,7 +56,7 @@ if(TARGET _plugrad)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/cmake/debian/postinst ${PROJECT_SOURCE_DIR}/cmake/debian/prerm)
 endif()
-foreach(backend cpu cuda reference)
+foreach(backend cpu cuda vulkan reference)
   if(TARGET plugrad-backend-${backend})
     plugrad_package(backend-${backend} plugrad-backend-${backend} libs "plugrad: the plugin for the devices ${backend}:N")
     string(TOUPPER ${backend} upper)

@@ -9,7 +9,7 @@
 namespace plugrad::python {
 namespace {
 
-constexpr const char* kCuda = "cuda";
+constexpr const char *kCuda = "cuda", *kVulkan = "vulkan";
 constexpr int32_t kGpuTypes[] = {2,  4,  7,  8,
                                  10, 13, 14, 15};  // DLDeviceType: CUDA, OpenCL, Vulkan, Metal, ROCm, managed, SYCL, WebGPU
 
@@ -33,17 +33,22 @@ std::string why_not(const std::string& name) {
 
 bool is_gpu(const Device& device) { return std::ranges::count(kGpuTypes, device.dlpack_type()) > 0; }
 
-// The first device that is a GPU, or an undefined one. It skips devices that cannot be opened.
+// The first GPU of CUDA, else the first of another kind, or an undefined one: a GPU has often both a plugin for CUDA and one
+// for Vulkan. It skips devices that cannot be opened.
 Device first_gpu() {
   search_entry_points();
+  Device found;
   for (const std::string& name : device_names()) {
     try {
-      if (const Device device(name); is_gpu(device)) return device;
+      const Device device(name);
+      if (!is_gpu(device)) continue;
+      if (backend_of(name) == kCuda) return device;
+      if (!found.defined()) found = device;
     } catch (const Error&) {
       continue;
     }
   }
-  return {};
+  return found;
 }
 
 // "cpu" and "cuda" for the first ones, "cuda:1" for others.
@@ -89,7 +94,8 @@ void bind_memory(nb::module_& m) {
 
 Device any_gpu() {
   const Device device = first_gpu();
-  if (!device.defined()) throw Error(Code::internal, "[device] no GPU is available: CUDA: " + why_not(kCuda));
+  if (!device.defined())
+    throw Error(Code::internal, "[device] no GPU is available: CUDA: " + why_not(kCuda) + "; Vulkan: " + why_not(kVulkan));
   return device;
 }
 
@@ -115,7 +121,9 @@ void bind_makers(nb::class_<Device>& c) {
           "cpu", [] { return named_device("cpu"); }, "The CPU.")
       .def_static("cuda", cuda_device, nb::arg("index") = 0,
                   "A CUDA device. Raises RuntimeError, which names CUDA and the reason, where there is none.")
-      .def_static("gpu", any_gpu, "The first device that is a GPU of any kind. Raises RuntimeError where there is none.")
+      .def_static("gpu", any_gpu,
+                  "A GPU: the first one of CUDA, else the first of another plugin; software does not count. Raises "
+                  "RuntimeError where there is none.")
       .def_static(
           "is_gpu_available", [] { return first_gpu().defined(); }, "Whether there is a GPU of any kind.")
       .def_static("is_cuda_available", is_cuda_available,

@@ -7,8 +7,9 @@ set -euo pipefail
 # a|b: either suffices; the first is installed if both are missing. Debian's two versions of Boost conflict.
 declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libeigen3-dev libxbyak-dev
-    libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
-  [test]="libgtest-dev pkg-config python3"
+    libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev
+    libvulkan-dev glslc"
+  [test]="libgtest-dev pkg-config python3 mesa-vulkan-drivers vulkan-validationlayers"
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
   [bench]="libbenchmark-dev"

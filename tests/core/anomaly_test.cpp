@@ -86,7 +86,8 @@ class AnomalyOfOps : public ::testing::TestWithParam<GradientRow> {
     if (!has_device("cpu")) GTEST_SKIP() << "no plugin here factors matrices";
     set_fallback(Fallback::allow);
   }
-  void TearDown() override { set_fallback(Fallback::error); }
+  void TearDown() override { set_fallback(before_); }
+  const Fallback before_ = fallback();
 };
 TEST_P(AnomalyOfOps, FindsNothingInOrdinaryNumbers) {
   const DetectAnomaly detect;

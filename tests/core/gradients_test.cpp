@@ -139,7 +139,8 @@ class Gradient : public ::testing::TestWithParam<GradientRow> {
     if (!has_device("cpu")) GTEST_SKIP() << "no plugin here factors matrices";
     set_fallback(Fallback::allow);
   }
-  void TearDown() override { set_fallback(Fallback::error); }
+  void TearDown() override { set_fallback(before_); }
+  const Fallback before_ = fallback();
 
   // Each arrangement of the row's operands in turn.
   template <class F> void each_problem(F check) {

@@ -17,7 +17,8 @@ class Linalg : public ::testing::Test {
     if (!has_device("cpu")) GTEST_SKIP() << "no plugin here factors matrices";
     set_fallback(Fallback::allow);
   }
-  void TearDown() override { set_fallback(Fallback::error); }
+  void TearDown() override { set_fallback(before_); }
+  const Fallback before_ = fallback();
 };
 
 const Shape kShapes[] = {{1, 1}, {3, 3},    {5, 3},    {3, 5},       {2, 4, 4},    {2, 3, 20, 18}, {18, 40},

@@ -23,6 +23,7 @@ OUTSIDE = {
     "eigen": ["Eigen/*"],
     "cuda": ["cuda_runtime.h"],
     "cublas": ["cublas_v2.h"],
+    "vulkan": ["vulkan/vulkan.h"],
     "gtest": ["gtest/*", "gmock/*"],
     "benchmark": ["benchmark/*"],
     "torch": ["torch/*", "ATen/*", "c10/*"],
@@ -60,6 +61,7 @@ RULES = [
     ("core/training", SDK + ["core/*/public", "core/training/*"], MACHINE),
     ("backends/cpu", SDK + ["backends/cpu/*"], MACHINE | {"simd", "eigen"}),
     ("backends/cuda", SDK + ["backends/cuda/*"], MACHINE | {"cuda"}),
+    ("backends/vulkan", SDK + ["backends/vulkan/*"], MACHINE | {"vulkan"}),
     ("backends/*", SDK + ["backends/{0}/*"], MACHINE),
     ("plugins/sim", SDK + ["plugins/sim/*", "backends/reference/public"], MACHINE),
     ("plugins/c11", SDK + ["plugins/c11/*"], {"c"}),
@@ -72,6 +74,7 @@ RULES = [
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/runtime", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/cublas", TESTED + ["backends/cuda/inner"], MACHINE | {"gtest", "cublas"}),
+    ("tests/vulkan", TESTED + ["backends/vulkan/inner"], MACHINE | {"gtest"}),
     ("tests", TESTED, MACHINE | {"gtest"}),
     ("tests/*", TESTED, MACHINE | {"gtest", "json", "zlib"}),
 ]

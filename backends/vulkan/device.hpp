@@ -1,0 +1,57 @@
+// A logical device of Vulkan with its one queue.
+#pragma once
+#include <backends/vulkan/driver.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+namespace plugrad::vulkan {
+
+// How shaders compute; tests let them behave like devices that this machine lacks.
+struct Arithmetic {
+  bool flushes = false;      // denormal numbers may be flushed
+  bool corrected = true;     // division and square root need correction
+  uint32_t emulated = 0;     // as EMULATED in common.glsl
+};
+
+class Device {
+ public:
+  Device(const Candidate& candidate, uint32_t emulated);
+  Device(const Device&) = delete;
+
+  const Candidate& candidate() const { return candidate_; }
+  VkDevice handle() const { return handle_; }
+  const DeviceFunctions& functions() const { return functions_; }
+  const Arithmetic& arithmetic() const { return arithmetic_; }
+
+  void submit(const VkSubmitInfo& info);
+
+  // Throws if a call failed; a lost device stays lost.
+  void check(VkResult result, const char* what) {
+    if (result < VK_SUCCESS) [[unlikely]]
+      fail(result, what);
+  }
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  void demand() const {
+    if (lost()) [[unlikely]]
+      throw BackendError(PLUGRAD_DEVICE_LOST, "the Vulkan device is lost; a new process may use it again");
+  }
+
+ private:
+  void create(void* features);
+  [[noreturn]] void fail(VkResult result, const char* what);
+
+  const Candidate& candidate_;
+  Arithmetic arithmetic_;
+  VkDevice handle_ = nullptr;
+  VkQueue queue_ = nullptr;
+  std::mutex queue_mutex_;
+  DeviceFunctions functions_;
+  std::atomic<bool> lost_{false};
+};
+
+// For tests: called with the functions of each device that is opened later, which it may replace.
+void on_functions(void (*replace)(DeviceFunctions&));
+
+}  // namespace plugrad::vulkan

@@ -1,0 +1,5 @@
+// The Vulkan backend, for a plugin file or a program that links it.
+#pragma once
+#include <plugrad/sdk/abi.h>
+
+extern "C" const plugrad_backend* plugrad_vulkan_backend(const plugrad_host* host);

@@ -1,0 +1,60 @@
+// Compute pipelines: a shader with the constants of one op.
+#pragma once
+#include <backends/vulkan/device.hpp>
+
+#include <array>
+#include <mutex>
+#include <span>
+#include <string_view>
+
+namespace plugrad::vulkan {
+
+// A module of SPIR-V, made at build time.
+struct Shader {
+  std::string_view name;
+  const uint32_t* words;
+  size_t count;
+  int float_bits;  // the width of the floating numbers that it computes with, whose rounding a pipeline may demand; 0: none
+};
+
+// Returns the shader of that name; one that does not exist is a bug.
+const Shader& shader_of(std::string_view name);
+
+inline constexpr int kModes = 3;  // a shader's MODE is below
+
+// What a kernel row needs to make its pipelines, and the pipelines that were made. A row's `own` points to it.
+struct Recipe {
+  const Shader* shader;
+  uint32_t opcode;
+  uint32_t modes;           // a bit for each mode that the kernel may use
+  uint8_t source, target;   // dtypes, of CAST
+  mutable std::array<std::atomic<VkPipeline>, kModes> made{};
+
+  Recipe(const Shader& its_shader, uint32_t its_opcode, uint32_t its_modes, uint8_t its_source = 0, uint8_t its_target = 0)
+      : shader(&its_shader), opcode(its_opcode), modes(its_modes), source(its_source), target(its_target) {}
+  VkPipeline of(uint32_t mode) const { return made[mode].load(std::memory_order_acquire); }
+};
+
+// The specialisation constants of common.glsl and cast.comp that belong to an op.
+struct OpConstants {
+  uint32_t op = 0, mode = 0, source = 0, target = 0;
+};
+
+class Pipelines {
+ public:
+  explicit Pipelines(Device& device);
+
+  // Compiles a module, whose floating numbers have `float_bits`. Throws BackendError if the driver refuses it. [any]
+  VkPipeline compile(std::span<const uint32_t> module, int float_bits, const OpConstants& constants);
+
+  // Makes what the recipe's kernel may use. Takes milliseconds for each pipeline. [any]
+  void prepare(const Recipe& recipe);
+  VkPipelineLayout layout() const { return layout_; }
+
+ private:
+  Device& device_;
+  VkPipelineLayout layout_ = nullptr;
+  std::mutex mutex_;
+};
+
+}  // namespace plugrad::vulkan

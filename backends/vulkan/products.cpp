@@ -1,0 +1,70 @@
+// MATMUL and MATMUL_ADD.
+#include <backends/vulkan/grid.hpp>
+
+namespace plugrad::vulkan {
+namespace {
+
+constexpr uint32_t kTile = 64;
+// A dispatch adds at most so many products for an element: drivers end shaders that run long. The next one adds to its
+// result.
+constexpr int64_t kDepth = 4096;
+
+Product product_of(const Call& call) {
+  Product p{};
+  const int rank = call.out().rank, operands = 1 + call.op().inputs;
+  for (int i = 0; i < operands; ++i) {
+    const plugrad_view& view = *call.op().views[i];
+    p.base[i] = reinterpret_cast<uint64_t>(data<char>(view));
+    p.row[i] = stride_of(view, rank - 2);
+    p.column[i] = stride_of(view, rank - 1);
+  }
+  p.m = static_cast<uint32_t>(call.out().shape[rank - 2]);
+  p.n = static_cast<uint32_t>(call.out().shape[rank - 1]);
+  p.accumulates = call.accumulates();
+  p.tiles_across = (p.n + kTile - 1) / kTile;
+  p.tiles = p.tiles_of_one = p.tiles_across * ((p.m + kTile - 1) / kTile);
+  for (int d = rank - 3; d >= 0; --d) {
+    p.batch_extent[p.batch_rank] = static_cast<uint32_t>(call.out().shape[d]);
+    for (int i = 0; i < operands; ++i) p.batch[i][p.batch_rank] = stride_of(*call.op().views[i], d);
+    p.tiles *= p.batch_extent[p.batch_rank++];
+  }
+  return p;
+}
+
+void multiply(const Call& call) {
+  const int rank = call.out().rank;
+  const int64_t k = call.in(0).shape[rank - 1];
+  if ((call.out().count | k) >> 31) throw BackendError(PLUGRAD_UNSUPPORTED, "a product takes extents below 2^31");
+  const uint64_t size = element_size(call.out().dtype);
+  Product p = product_of(call);
+  auto& stream = call.stream<VulkanStream>();
+  stream.demand_sound();
+  const Recipe& recipe = call.own<Recipe>();
+  uint32_t mode = call.op().opcode == PLUGRAD_OP_MATMUL_ADD;
+  VulkanStream::Recording recording(stream, call.op().number);
+  for (int64_t first = 0; first < k; first += kDepth) {
+    p.k = static_cast<uint32_t>(std::min(kDepth, k - first));
+    recording.dispatch(recipe.of(mode), p, std::min(p.tiles, kMostGroups));
+    if (first + kDepth >= k) break;
+    recording.barrier();
+    p.accumulates = 1;
+    mode = 0;
+    p.base[1] += static_cast<uint64_t>(kDepth * p.column[1]) * size;
+    p.base[2] += static_cast<uint64_t>(kDepth * p.row[2]) * size;
+  }
+  recording.finish();
+}
+
+constexpr uint16_t kInMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
+
+}  // namespace
+
+void add_product_rows(RowList& list, const Abilities& abilities) {
+  for (const uint8_t dtype : floating_dtypes(abilities)) {
+    const std::string shader = "product" + suffix_of(dtype);
+    list.add(kernel<multiply>(PLUGRAD_OP_MATMUL, dtype, kInMemory, kPlainFlags | PLUGRAD_ACCUMULATE), shader);
+    list.add(kernel<multiply>(PLUGRAD_OP_MATMUL_ADD, dtype, kInMemory), shader, 3);
+  }
+}
+
+}  // namespace plugrad::vulkan

@@ -1,0 +1,96 @@
+// MATMUL and MATMUL_ADD: a workgroup computes a tile of 64 x 64, an invocation 4 x 4 of it. MODE 1: MATMUL_ADD.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Product {
+  uint64_t base[4];  // out, a, b, addend
+  uint m, n, k, accumulates, tiles_across, tiles_of_one, tiles, batch_rank;
+  uint batch_extent[8];
+  int64_t batch[4][8], row[4], column[4];  // strides in elements
+};
+layout(push_constant) uniform Push { Product product; };
+REFERENCE(Element, T, SIZE)
+
+const uint TILE = 64, DEPTH = 16, SIDE = 4;
+const uint SUMS_FROM = 16;  // sums of DEPTH * SUMS_FROM products are added to a total, so that errors grow slowly
+shared T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
+
+T element(uint operand, int64_t offset, uint row, uint column) {
+  int64_t at = offset + int64_t(row) * product.row[operand] + int64_t(column) * product.column[operand];
+  return flushed(Element(product.base[operand] + uint64_t(at * SIZE)).v);
+}
+
+// Fills left and right with the elements of a and b whose inner index is `inner` or one of the following. Adjacent
+// invocations read along the axis whose elements are adjacent. What lies outside is 0; its address is clamped to the first
+// element's, because a device may read it all the same.
+void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner) {
+  bool along_a = product.column[1] == 1, along_b = product.row[2] == 1;
+  for (uint e = gl_LocalInvocationIndex; e < TILE * DEPTH; e += GROUP) {
+    uint d = along_a ? e % DEPTH : e / TILE, q = along_a ? e / DEPTH : e % TILE;
+    bool inside = row + q < product.m && inner + d < product.k;
+    T found = element(1, offset_a, inside ? row + q : 0, inside ? inner + d : 0);
+    left[d][q] = inside ? found : T(0);
+    d = along_b ? e % DEPTH : e / TILE;
+    q = along_b ? e / DEPTH : e % TILE;
+    inside = column + q < product.n && inner + d < product.k;
+    found = element(2, offset_b, inside ? inner + d : 0, inside ? column + q : 0);
+    right[d][q] = inside ? found : T(0);
+  }
+}
+
+void compute(uint matrix, uint row, uint column) {
+  int64_t offset[4];
+  for (uint i = 0; i < 4; ++i) offset[i] = 0;
+  for (uint d = 0; d < product.batch_rank; ++d) {
+    uint above = matrix / product.batch_extent[d];
+    int64_t at = int64_t(matrix - above * product.batch_extent[d]);
+    for (uint i = 0; i < 4; ++i) offset[i] += at * product.batch[i][d];
+    matrix = above;
+  }
+  uint y = gl_LocalInvocationIndex / 16 * SIDE, x = gl_LocalInvocationIndex % 16 * SIDE;
+  T sum[SIDE][SIDE], total[SIDE][SIDE];
+  for (uint i = 0; i < SIDE; ++i)
+    for (uint j = 0; j < SIDE; ++j) {
+      sum[i][j] = T(0);
+      total[i][j] = T(0);
+    }
+  uint loads = 0;
+  for (uint inner = 0; inner < product.k; inner += DEPTH) {
+    load(offset[1], offset[2], row, column, inner);
+    barrier();
+    for (uint d = 0; d < DEPTH; ++d) {
+      T a[SIDE], b[SIDE];
+      for (uint i = 0; i < SIDE; ++i) {
+        a[i] = left[d][y + i];
+        b[i] = right[d][x + i];
+      }
+      for (uint i = 0; i < SIDE; ++i)
+        for (uint j = 0; j < SIDE; ++j) sum[i][j] = a[i] * b[j] + sum[i][j];
+    }
+    barrier();
+    if (++loads % SUMS_FROM == 0)
+      for (uint i = 0; i < SIDE; ++i)
+        for (uint j = 0; j < SIDE; ++j) {
+          total[i][j] += sum[i][j];
+          sum[i][j] = T(0);
+        }
+  }
+  for (uint i = 0; i < SIDE; ++i)
+    for (uint j = 0; j < SIDE; ++j) {
+      uint r = row + y + i, c = column + x + j;
+      if (r >= product.m || c >= product.n) continue;
+      T value = total[i][j] + sum[i][j];
+      if (MODE == 1) value += element(3, offset[3], r, c);
+      int64_t at = offset[0] + int64_t(r) * product.row[0] + int64_t(c) * product.column[0];
+      Element target = Element(product.base[0] + uint64_t(at * SIZE));
+      target.v = flushed(product.accumulates != 0 ? flushed(target.v) + value : value);
+    }
+}
+
+void main() {
+  for (uint tile = gl_WorkGroupID.x; tile < product.tiles; tile += gl_NumWorkGroups.x) {
+    uint matrix = tile / product.tiles_of_one, inside = tile - matrix * product.tiles_of_one;
+    compute(matrix, inside / product.tiles_across * TILE, inside % product.tiles_across * TILE);
+  }
+}

@@ -1,0 +1,142 @@
+// SUM, MAX, MIN and ARGMAX. T is the input's type, and sums are computed in the type A of ASIZE bytes. MODE 0: an invocation has an
+// output. MODE 1: a workgroup has one, or a chunk of one: then it stores a partial result, which another dispatch with MODE 2
+// reduces. That way no invocation's loops are long: drivers end those without a word.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fold {
+  uint64_t to, from, partials, places;  // partials: values, in MODE 1 to write; places: their indices, of ARGMAX
+  uint kept, reduced, kept_rank, reduced_rank, accumulates, span, chunks, unused;
+  uint kept_extent[8], reduced_extent[8];
+  int64_t kept_to[8], kept_from[8], reduced_from[8];
+};
+layout(push_constant) uniform Push { Fold fold; };
+REFERENCE(Element, T, SIZE)
+REFERENCE(Result, A, ASIZE)
+REFERENCE(Index, int64_t, 8)
+REFERENCE(Place, uint, 4)
+#if defined(U8)
+bool less(uint8_t a, uint8_t b) { return a < b; }
+#endif
+
+struct Item {
+  A value;
+  uint place;
+};
+shared A values[GROUP];
+shared uint places[GROUP];
+
+bool is_sum() { return OP == OP_SUM; }
+
+// Of equal elements the first one stays; a NaN wins, and of NaNs the first.
+bool is_better(Item y, Item x) {
+  if (is_nan(x.value)) return is_nan(y.value) && y.place < x.place;
+  if (is_nan(y.value)) return true;
+  bool wins = OP == OP_MIN ? less(y.value, x.value) : less(x.value, y.value);
+  bool loses = OP == OP_MIN ? less(x.value, y.value) : less(y.value, x.value);
+  return wins || (!loses && y.place < x.place);
+}
+
+Item joined(Item x, Item y) {
+  if (!is_sum()) {
+    if (is_better(y, x)) return y;
+    return x;
+  }
+  precise A sum = x.value + y.value;
+  return Item(flushed(sum), x.place);
+}
+
+// Element i of a line, in row-major order of the reduced axes.
+Item item(uint64_t line, uint i) {
+  if (MODE == 2) {
+    uint64_t at = line + i;
+    return Item(Result(fold.partials + at * ASIZE).v, OP == OP_ARGMAX ? Place(fold.places + at * 4).v : i);
+  }
+  int64_t offset = 0;
+  uint rest = i;
+  for (uint d = 0; d < fold.reduced_rank; ++d) {
+    uint above = d + 1 < fold.reduced_rank ? rest / fold.reduced_extent[d] : 0;
+    offset += int64_t(rest - above * fold.reduced_extent[d]) * fold.reduced_from[d];
+    rest = above;
+  }
+  A value = A(Element(line + uint64_t(offset * SIZE)).v);
+  return Item(is_sum() ? flushed(value) : value, i);
+}
+
+// Where the output of line i and the line itself begin.
+void locate(uint i, out uint64_t to, out uint64_t line) {
+  int64_t a = 0, b = 0;
+  uint rest = i;
+  for (uint d = 0; d < fold.kept_rank; ++d) {
+    uint above = d + 1 < fold.kept_rank ? rest / fold.kept_extent[d] : 0;
+    int64_t inside = int64_t(rest - above * fold.kept_extent[d]);
+    a += inside * fold.kept_to[d];
+    b += inside * fold.kept_from[d];
+    rest = above;
+  }
+  to = fold.to + uint64_t(a * (OP == OP_ARGMAX ? 8 : ASIZE));
+  line = MODE == 2 ? uint64_t(i) * fold.reduced : fold.from + uint64_t(b * SIZE);
+}
+
+void store(uint64_t to, Item x) {
+  if (OP == OP_ARGMAX) Index(to).v = int64_t(x.place);
+  else if (is_sum() && fold.accumulates != 0) Result(to).v = flushed(flushed(Result(to).v) + x.value);
+  else Result(to).v = x.value;
+}
+
+void fold_line(uint i) {
+  uint64_t to, line;
+  locate(i, to, line);
+  Item x = item(line, 0);
+  for (uint j = 1; j < fold.reduced; ++j) x = joined(x, item(line, j));
+  store(to, x);
+}
+
+// Elements begin + me, begin + me + GROUP, ... in runs of 64, so that errors of a sum grow slowly.
+Item fold_share(uint64_t line, uint begin, uint end) {
+  uint j = begin + gl_LocalInvocationIndex;
+  Item total = item(line, j);
+  for (j += GROUP; j < end;) {
+    Item x = item(line, j);
+    j += GROUP;
+    for (uint k = 1; k < 64 && j < end; ++k, j += GROUP) x = joined(x, item(line, j));
+    total = joined(total, x);
+  }
+  return total;
+}
+
+void fold_chunk(uint i) {
+  uint me = gl_LocalInvocationIndex;
+  uint64_t to, line;
+  locate(i / fold.chunks, to, line);
+  uint begin = i % fold.chunks * fold.span, end = min(begin + fold.span, fold.reduced), sharers = min(GROUP, end - begin);
+  if (me < sharers) {
+    Item share = fold_share(line, begin, end);
+    values[me] = share.value;
+    places[me] = share.place;
+  }
+  barrier();
+  for (uint step = GROUP / 2; step > 0; step >>= 1) {
+    if (me < step && me + step < sharers) {
+      Item x = joined(Item(values[me], places[me]), Item(values[me + step], places[me + step]));
+      values[me] = x.value;
+      places[me] = x.place;
+    }
+    barrier();
+  }
+  if (me == 0 && fold.chunks == 1) store(to, Item(values[0], places[0]));
+  if (me == 0 && fold.chunks > 1) {
+    Result(fold.partials + uint64_t(i) * ASIZE).v = values[0];
+    if (OP == OP_ARGMAX) Place(fold.places + uint64_t(i) * 4).v = places[0];
+  }
+  barrier();
+}
+
+void main() {
+  if (MODE == 0) {
+    for (uint i = gl_GlobalInvocationID.x; i < fold.kept; i += gl_NumWorkGroups.x * GROUP) fold_line(i);
+  } else {
+    for (uint i = gl_WorkGroupID.x; i < fold.kept * fold.chunks; i += gl_NumWorkGroups.x) fold_chunk(i);
+  }
+}

@@ -1,0 +1,14 @@
+// Elements that are only moved, as words of SIZE bytes.
+#if SIZE == 2
+#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+#endif
+#if SIZE == 1
+#define WORD uint8_t
+#elif SIZE == 2
+#define WORD uint16_t
+#elif SIZE == 4
+#define WORD uint
+#else
+#define WORD uint64_t
+#endif
+REFERENCE(Element, WORD, SIZE)

@@ -1,0 +1,246 @@
+#include <backends/vulkan/stream.hpp>
+
+#include <cctype>
+#include <cstring>
+
+namespace plugrad::vulkan {
+namespace {
+
+constexpr uint32_t kNoFailure = ~uint32_t{0};
+constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+
+}  // namespace
+
+VulkanStream::VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, Batching batching)
+    : device_(device), heap_(heap), f_(device.functions()), layout_(layout), batching_(batching) {
+  auto pool = typed<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = device.candidate().queue_family;
+  device.check(f_.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "vkCreateCommandPool");
+  auto type = typed<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  auto semaphore = typed<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+  device.check(f_.vkCreateSemaphore(device.handle(), &semaphore, nullptr, &timeline_), "vkCreateSemaphore");
+  staging_ = heap.make(kSlots * kSlotBytes, true);
+  word_ = heap.make(sizeof(uint32_t) * 16, true);
+  std::memset(word_.mapped, 0xff, sizeof(uint32_t));
+}
+
+// --- Failures: shaders write the smallest ordinal of an op with a bad index, and its opcode, into words of host memory.
+
+uint32_t VulkanStream::failed_ordinal() const {
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(word_.mapped), __ATOMIC_ACQUIRE);
+}
+
+void VulkanStream::throw_index_error() const {
+  const OpInfo* const op = op_info(reinterpret_cast<const uint32_t*>(word_.mapped)[1]);
+  std::string name = op ? op->name : "an op";
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  throw BackendError(PLUGRAD_DEVICE_ERROR, name + ": an index is out of range");
+}
+
+void VulkanStream::demand_sound() const {
+  device_.demand();
+  if (failed_ordinal() != kNoFailure) throw_index_error();
+}
+
+// Lets the word count from a later number before ordinals no longer fit it.
+void VulkanStream::rebase(Lock& lock, uint64_t number) {
+  if (number - base_ < kNoFailure) return;
+  flush();
+  wait_value(lock, signaled_);
+  demand_sound();
+  base_ = submitted_;
+}
+
+// --- Batches.
+
+void VulkanStream::poll() {
+  device_.check(f_.vkGetSemaphoreCounterValue(device_.handle(), timeline_, &done_), "vkGetSemaphoreCounterValue");
+  while (!flying_.empty() && flying_.front()->value <= done_) {
+    free_.push_back(flying_.front());
+    flying_.pop_front();
+  }
+}
+
+void VulkanStream::wait_value(Lock& lock, uint64_t value) {
+  if (done_ >= value) return;
+  auto info = typed<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+  info.semaphoreCount = 1;
+  info.pSemaphores = &timeline_;
+  info.pValues = &value;
+  lock.unlock();
+  const VkResult result = f_.vkWaitSemaphores(device_.handle(), &info, UINT64_MAX);
+  lock.lock();
+  device_.check(result, "vkWaitSemaphores");
+  poll();
+}
+
+void VulkanStream::make_batch() {
+  const size_t in_block = batches_.size() % kBatchesInBlock;
+  if (!in_block) parameters_ = heap_.make(kBatchesInBlock * kParameterBytes, true);
+  auto batch = std::make_unique<Batch>();
+  batch->parameters = parameters_.mapped + in_block * kParameterBytes;
+  batch->address = parameters_.address + in_block * kParameterBytes;
+  auto info = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  device_.check(f_.vkAllocateCommandBuffers(device_.handle(), &info, &batch->commands), "vkAllocateCommandBuffers");
+  free_.push_back(batch.get());
+  batches_.push_back(std::move(batch));
+}
+
+void VulkanStream::begin(Lock& lock) {
+  if (open_) return;
+  if (free_.empty()) poll();
+  while (free_.empty() && batches_.size() == kBatches) wait_value(lock, flying_.front()->value);
+  if (open_) return;
+  if (free_.empty()) make_batch();
+  Batch* const batch = free_.back();
+  auto info = typed<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  device_.check(f_.vkBeginCommandBuffer(batch->commands, &info), "vkBeginCommandBuffer");
+  free_.pop_back();
+  batch->used = batch->ops = 0;
+  open_ = batch;
+}
+
+void VulkanStream::flush() {
+  if (!open_) return;
+  Batch* const batch = open_;
+  make_visible_to_host();  // the failure word
+  device_.check(f_.vkEndCommandBuffer(batch->commands), "vkEndCommandBuffer");
+  const uint64_t value = std::max(submitted_ << kPieceBits, signaled_ + 1);
+  submit(*batch, value);
+  signaled_ = batch->value = value;
+  for (Slot& slot : slots_)
+    if (std::exchange(slot.is_in_open, false)) slot.value = value;
+  awaited_.clear();
+  awaited_values_.clear();
+  flying_.push_back(batch);
+  open_ = nullptr;
+}
+
+void VulkanStream::submit(const Batch& batch, uint64_t value) {
+  const std::vector<VkPipelineStageFlags> stages(awaited_.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  auto timeline = typed<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+  timeline.waitSemaphoreValueCount = static_cast<uint32_t>(awaited_values_.size());
+  timeline.pWaitSemaphoreValues = awaited_values_.data();
+  timeline.signalSemaphoreValueCount = 1;
+  timeline.pSignalSemaphoreValues = &value;
+  auto info = typed<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
+  info.waitSemaphoreCount = timeline.waitSemaphoreValueCount;
+  info.pWaitSemaphores = awaited_.data();
+  info.pWaitDstStageMask = stages.data();
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &batch.commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &timeline_;
+  device_.submit(info);
+}
+
+void VulkanStream::barrier() {
+  const VkMemoryBarrier all{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kWrites, kReads | kWrites};
+  f_.vkCmdPipelineBarrier(open_->commands, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
+}
+
+void VulkanStream::make_visible_to_host() {
+  const VkMemoryBarrier all{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kWrites, VK_ACCESS_HOST_READ_BIT};
+  f_.vkCmdPipelineBarrier(open_->commands, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &all, 0, nullptr, 0, nullptr);
+}
+
+void VulkanStream::open_op(Lock& lock) {
+  begin(lock);
+  barrier();
+}
+
+// Submits a batch that is full, or that the idle device could already work on.
+void VulkanStream::close_op(uint64_t number) {
+  submitted_ = number;
+  const uint32_t ops = ++open_->ops;
+  if (ops < batching_.ops) {
+    if (ops % batching_.eager) return;
+    poll();
+    if (!flying_.empty()) return;
+  }
+  flush();
+}
+
+VulkanStream::Recording::Recording(VulkanStream& stream, uint64_t number)
+    : stream_(stream), number_(number), lock_(stream.mutex_) {
+  stream.rebase(lock_, number);
+  stream.open_op(lock_);
+}
+
+void VulkanStream::dispatch(Lock& lock, VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups) {
+  const uint64_t step = (bytes + 15) / 16 * 16;
+  if (open_->used + step > kParameterBytes) {
+    flush();
+    open_op(lock);
+  }
+  std::memcpy(open_->parameters + open_->used, parameters, bytes);
+  const VkDeviceAddress address = open_->address + open_->used;
+  open_->used += step;
+  f_.vkCmdBindPipeline(open_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  f_.vkCmdPushConstants(open_->commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof address, &address);
+  f_.vkCmdDispatch(open_->commands, groups, 1, 1);
+}
+
+// --- Numbers.
+
+plugrad_status VulkanStream::completed(uint64_t& number) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!device_.lost()) {
+      poll();
+      if (open_ && flying_.empty() && open_->ops) flush();
+    }
+  } catch (const std::exception&) {  // a lost device is noted; any other failure leaves the work recorded for the next call
+  }
+  number = device_.lost() ? submitted_ : reached();
+  if (device_.lost()) return PLUGRAD_DEVICE_LOST;
+  return failed_ordinal() == kNoFailure ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;
+}
+
+void VulkanStream::wait_for(VulkanStream& other, uint64_t& number) {
+  VkSemaphore semaphore = nullptr;
+  uint64_t value = 0;
+  {
+    const std::lock_guard lock(other.mutex_);
+    if (!number || number > other.submitted_)
+      throw BackendError(PLUGRAD_INVALID, "cannot wait for number " + std::to_string(number) + ": the stream's last is " +
+                                              std::to_string(other.submitted_));
+    if (number > other.signaled_ >> kPieceBits) other.flush();
+    other.poll();
+    if (other.reached() >= number) {
+      number = other.reached();
+      return;
+    }
+    number = other.signaled_ >> kPieceBits;
+    value = other.signaled_;
+    semaphore = other.timeline_;
+  }
+  const std::lock_guard lock(mutex_);
+  flush();  // what is recorded already need not wait
+  awaited_.push_back(semaphore);
+  awaited_values_.push_back(value);
+}
+
+void VulkanStream::sync(plugrad_failure& failure) {
+  device_.demand();
+  Lock lock(mutex_);
+  flush();
+  wait_value(lock, signaled_);
+  auto* const word = reinterpret_cast<uint32_t*>(word_.mapped);
+  const uint32_t ordinal = __atomic_exchange_n(word, kNoFailure, __ATOMIC_ACQ_REL);
+  failure.first = failure.last = base_ + ordinal;
+  base_ = submitted_;
+  if (ordinal == kNoFailure) return;
+  failure.status = PLUGRAD_INDEX_ERROR;
+  throw_index_error();
+}
+
+}  // namespace plugrad::vulkan

@@ -1,0 +1,114 @@
+// A stream: commands are recorded in batches, which are submitted when the device is idle or the batch is full. A timeline
+// semaphore tells progress: its values are the contract's numbers, with some bits below for copies of several submissions.
+#pragma once
+#include <backends/vulkan/memory.hpp>
+#include <backends/vulkan/device.hpp>
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace plugrad::vulkan {
+
+struct Batching {
+  uint32_t ops = 32;   // a batch with so many is submitted
+  uint32_t eager = 4;  // after each so many, it is submitted if nothing is in flight
+};
+
+class VulkanStream final : public Stream {
+ public:
+  VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, Batching batching);
+
+  // One op, recorded under the stream's lock, because completed and wait may submit the batch from other threads.
+  class Recording {
+   public:
+    Recording(VulkanStream& stream, uint64_t number);
+    // Records a dispatch whose shader gets a copy of the parameters.
+    template <class P> void dispatch(VkPipeline pipeline, const P& parameters, uint32_t groups) {
+      stream_.dispatch(lock_, pipeline, &parameters, sizeof parameters, groups);
+    }
+    void barrier() { stream_.barrier(); }  // between dispatches of which one needs the other's results
+    uint64_t failed() const { return stream_.word_.address; }
+    uint32_t ordinal() const { return static_cast<uint32_t>(number_ - stream_.base_); }
+    void finish() { stream_.close_op(number_); }
+
+   private:
+    VulkanStream& stream_;
+    uint64_t number_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  // Throws if the device is lost, or if an op failed whose failure waits for sync.
+  void demand_sound() const;
+
+  // Copies. `number` counts as submitted when they return.
+  void copy(uint64_t number, Place to, Place from, uint64_t bytes);
+  void upload(uint64_t number, Place to, const char* from, uint64_t bytes);
+  void download(uint64_t number, char* to, Place from, uint64_t bytes);
+
+  plugrad_status completed(uint64_t& number) noexcept;
+  void wait_for(VulkanStream& other, uint64_t& number);
+  void sync(plugrad_failure& failure);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr int kPieceBits = 20;
+  static constexpr uint64_t kParameterBytes = 32 << 10, kSlotBytes = 1 << 20;
+  static constexpr int kSlots = 4, kBatches = 256, kBatchesInBlock = 16;
+
+  struct Batch {
+    VkCommandBuffer commands = nullptr;
+    char* parameters = nullptr;
+    VkDeviceAddress address = 0;  // of the parameters
+    uint64_t used = 0, value = 0;
+    uint32_t ops = 0;
+  };
+  // A part of the staging memory, and the value that the semaphore has when its bytes are free again.
+  struct Slot {
+    uint64_t used = 0, value = 0;
+    bool is_in_open = false;
+  };
+
+  // For all of these the caller holds mutex_; those that take the lock release it while they wait.
+  void open_op(Lock& lock);
+  void close_op(uint64_t number);
+  void begin(Lock& lock);
+  void make_batch();
+  void flush();
+  void submit(const Batch& batch, uint64_t value);
+  void poll();
+  void wait_value(Lock& lock, uint64_t value);
+  void barrier();
+  void make_visible_to_host();
+  void dispatch(Lock& lock, VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups);
+  void rebase(Lock& lock, uint64_t number);
+  uint64_t take_slot(Lock& lock, uint64_t bytes, uint64_t& piece);
+  uint64_t reached() const { return !open_ && flying_.empty() ? submitted_ : done_ >> kPieceBits; }
+  uint32_t failed_ordinal() const;
+  [[noreturn]] void throw_index_error() const;
+
+  Device& device_;
+  Heap& heap_;
+  const DeviceFunctions& f_;
+  const VkPipelineLayout layout_;
+  const Batching batching_;
+  VkCommandPool pool_ = nullptr;
+  VkSemaphore timeline_ = nullptr;
+  Memory staging_, word_;
+
+  std::mutex mutex_;
+  Batch* open_ = nullptr;
+  std::deque<Batch*> flying_;
+  std::vector<Batch*> free_;
+  std::vector<std::unique_ptr<Batch>> batches_;
+  Memory parameters_;  // of the batches that are made next
+  uint64_t submitted_ = 0;               // the last number
+  uint64_t signaled_ = 0, done_ = 0;     // values: of the last submission, and what the semaphore had
+  std::vector<VkSemaphore> awaited_;     // by the next submission
+  std::vector<uint64_t> awaited_values_;
+  Slot slots_[kSlots];
+  int slot_ = 0;
+  uint64_t base_ = 0;  // the number that the failure word counts from
+};
+
+}  // namespace plugrad::vulkan

@@ -1,0 +1,148 @@
+// Barriers, waits and batches of the Vulkan backend, and what a program sees of a driver that fails. The backend is linked
+// in.
+#include <plugrad/backends/vulkan.hpp>
+#include <plugrad/plugrad.hpp>
+#include <tests/vulkan/recorder.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace plugrad::test {
+namespace {
+
+bool is_submission(const VulkanCall& call) { return call.kind == VulkanCall::submit; }
+
+class Calls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Recorder::get();
+    record() = add_backend(plugrad_vulkan_backend(host()));
+  }
+  void SetUp() override {
+    if (!has_device("vulkan")) GTEST_SKIP() << "no Vulkan device: " << record().reason;
+    device_ = Device("vulkan");
+    device_.sync();
+    Recorder::get().take();
+  }
+  void TearDown() override {
+    Recorder::get().fail_submissions(VK_SUCCESS, 0);
+    Recorder::get().fail_allocations(VK_SUCCESS, 0);
+  }
+  static PluginRecord& record() {
+    static PluginRecord made;
+    return made;
+  }
+  // The calls that f makes, with all that was recorded submitted.
+  template <class F> std::vector<VulkanCall> calls_of(F f) {
+    device_.sync();
+    Recorder::get().take();
+    f();
+    device_.sync();
+    return Recorder::get().take();
+  }
+  template <class F> std::string letters_of(F f) { return Recorder::letters(calls_of(f)); }
+  Tensor some(const Shape& shape, float value = 1) const { return full(shape, value, DType::f32, device_); }
+  // An index that only the device looks at.
+  Tensor index(std::vector<int64_t> values) const {
+    const auto n = static_cast<int64_t>(values.size());
+    return to(Tensor::from(values, {n}, Device("cpu")), device_);
+  }
+
+  Device device_;
+};
+
+TEST_F(Calls, AnOpWaitsForTheOnesBeforeAndTheHostForTheBatch) {
+  const Tensor x = some({100});
+  Tensor y;
+  EXPECT_EQ(letters_of([&] { y = exp(x); }), "BDHS");
+  EXPECT_EQ(letters_of([&] { y = sqrt(exp(x)); }), "BDBDHS");
+}
+
+TEST_F(Calls, TheSecondPassOfASumWaitsForTheFirst) {
+  const Tensor x = some({3 << 18});
+  Tensor y;
+  EXPECT_EQ(letters_of([&] { y = sum(x); }), "BDBDHS");
+  EXPECT_EQ(y.item<float>(), 3 << 18);
+}
+
+TEST_F(Calls, ALongProductIsCutIntoPartsThatWaitForEachOther) {
+  const Tensor a = some({2, 10000}), b = some({10000, 3});
+  Tensor c;
+  EXPECT_EQ(letters_of([&] { c = matmul(a, b); }), "BDBDBDHS");
+  EXPECT_EQ(c.to_vector<float>(), std::vector<float>(6, 10000.0f));
+}
+
+TEST_F(Calls, ABatchTakesManyOpsWhileTheDeviceIsBusy) {
+  const Tensor x = some({1 << 18});
+  Tensor y = x;
+  const std::vector<VulkanCall> calls = calls_of([&] {
+    for (int i = 0; i < 100; ++i) y = y + x;
+  });
+  const auto submissions = std::ranges::count_if(calls, is_submission);
+  EXPECT_LE(submissions, 100 / 4);
+  EXPECT_GE(submissions, 100 / 32);
+  EXPECT_EQ(y.to_vector<float>().back(), 101.0f);
+}
+
+// The copy of a result runs on another stream, whose submission waits for the one that computed it.
+TEST_F(Calls, ACopyWaitsForTheOpOnAnotherStream) {
+  const Tensor x = some({1000});
+  const std::vector<VulkanCall> calls = calls_of([&] { (void)(x * x).to_vector<float>(); });
+  const auto computed = std::ranges::find_if(calls, is_submission);
+  ASSERT_NE(computed, calls.end());
+  const auto copied = std::ranges::find_if(calls, [&](const VulkanCall& c) {
+    return is_submission(c) && std::ranges::any_of(c.waits, [&](const auto& wait) {
+             return wait.first == computed->signals && wait.second <= computed->value && wait.second > 0;
+           });
+  });
+  const bool same_stream = std::ranges::any_of(calls, [&](const VulkanCall& c) {
+    return c.kind == VulkanCall::copy && c.commands == computed->commands;
+  });
+  EXPECT_TRUE(copied != calls.end() || same_stream) << Recorder::letters(calls);
+}
+
+TEST_F(Calls, AFullDeviceIsAnErrorAndTheNextOneGoes) {
+  Recorder::get().fail_allocations(VK_ERROR_OUT_OF_DEVICE_MEMORY, 1000);
+  try {
+    some({100 << 20});
+    FAIL() << "no memory was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("no device memory is left"), std::string::npos) << error.what();
+  }
+  Recorder::get().fail_allocations(VK_SUCCESS, 0);
+  EXPECT_EQ(sum(some({100})).item<float>(), 100.0f);
+}
+
+TEST_F(Calls, AnIndexOutOfRangeIsReportedOnceAndTheDeviceGoesOn) {
+  const Tensor x = some({10});
+  for (int i = 0; i < 2; ++i) {
+    try {
+      (void)sum(gather(x, 0, index({3, 12}))).item<float>();
+      FAIL() << "the index was not noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::index_error) << error.what();
+      EXPECT_NE(std::string(error.what()).find("gather: an index"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(sum(gather(x, 0, index({3, 9}))).item<float>(), 2.0f);
+  }
+}
+
+// The last test: the device is lost for this process.
+TEST_F(Calls, ZLostDeviceSaysSoFromThenOn) {
+  const Tensor x = some({10});
+  device_.sync();
+  Recorder::get().fail_submissions(VK_ERROR_DEVICE_LOST, 1);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      (void)(x + x).to_vector<float>();
+      FAIL() << "the loss was not noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::device_lost) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::test
