@@ -13,8 +13,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
-COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-vulkan", "backend-reference",
-              "static"]
+COMPONENTS = ["core", "dev", "sdk", "sdk-tools", "tools", "backend-cpu", "backend-cuda", "backend-vulkan",
+              "backend-reference", "static"]
 sys.path[:0] = [str(SOURCE / "tests/house"), str(SOURCE / "tests/install")]
 import binaries  # noqa: E402  (the checks of the build tree hold for the installed one too)
 import tutorial  # noqa: E402
