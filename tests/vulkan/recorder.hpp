@@ -36,6 +36,7 @@ class Recorder {
   std::vector<VulkanCall> calls;
   VkResult submit_result = VK_SUCCESS, allocate_result = VK_SUCCESS;
   int failing_submissions = 0, failing_allocations = 0;
+  int hidden_answers = 0;  // so many times a semaphore seems to have made no progress, however fast the device is
 };
 
 }  // namespace plugrad::test
