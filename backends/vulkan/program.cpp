@@ -110,7 +110,7 @@ class Writer {
     const bool has_condition = instruction.opcode == PLUGRAD_OP_CAST || instruction.opcode == PLUGRAD_OP_WHERE;
     for (size_t k = 0; k < arguments.size(); ++k)
       if ((program_.values()[arguments[k]].dtype == PLUGRAD_BOOL) != (has_condition && k == 0)) return false;
-    const bool compares = instruction.opcode >= PLUGRAD_OP_EQ && instruction.opcode <= PLUGRAD_OP_LE;
+    const bool compares = op_info(instruction.opcode)->operands[0] == 'B';
     return compares == (program_.values()[ids_.size()].dtype == PLUGRAD_BOOL);
   }
 

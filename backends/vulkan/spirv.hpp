@@ -17,7 +17,6 @@ enum : uint32_t {
   kOpFunction = 54,
   kOpFunctionEnd = 56,
   kOpFunctionCall = 57,
-  kOpLabel = 248,
   kOpReturn = 253,
   kHeaderWords = 5,
   kBoundAt = 3,  // in the header: ids are below this word

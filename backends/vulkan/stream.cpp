@@ -94,6 +94,7 @@ void VulkanStream::make_batch() {
 }
 
 void VulkanStream::begin(Lock& lock) {
+  if (open_ && open_->is_ended) flush();
   if (open_) return;
   if (free_.empty()) poll();
   while (free_.empty() && batches_.size() == kBatches) wait_value(lock, flying_.front()->value);
@@ -105,14 +106,18 @@ void VulkanStream::begin(Lock& lock) {
   device_.check(f_.vkBeginCommandBuffer(batch->commands, &info), "vkBeginCommandBuffer");
   free_.pop_back();
   batch->used = batch->ops = 0;
+  batch->is_ended = false;
   open_ = batch;
 }
 
 void VulkanStream::flush() {
   if (!open_) return;
   Batch* const batch = open_;
-  make_visible_to_host();  // the failure word
-  device_.check(f_.vkEndCommandBuffer(batch->commands), "vkEndCommandBuffer");
+  if (!batch->is_ended) {
+    make_visible_to_host();  // the failure word
+    device_.check(f_.vkEndCommandBuffer(batch->commands), "vkEndCommandBuffer");
+    batch->is_ended = true;
+  }
   const uint64_t value = std::max(submitted_ << kPieceBits, signaled_ + 1);
   submit(*batch, value);
   signaled_ = batch->value = value;
@@ -157,7 +162,8 @@ void VulkanStream::open_op(Lock& lock) {
   barrier();
 }
 
-// Submits a batch that is full, or that the idle device could already work on.
+// Submits a batch that is full, or that the idle device could already work on. The op itself is accepted: if the driver has no
+// memory for the submission, it is tried again when the next op begins or somebody waits.
 void VulkanStream::close_op(uint64_t number) {
   submitted_ = number;
   const uint32_t ops = ++open_->ops;
@@ -166,7 +172,11 @@ void VulkanStream::close_op(uint64_t number) {
     poll();
     if (!flying_.empty()) return;
   }
-  flush();
+  try {
+    flush();
+  } catch (const BackendError& error) {
+    if (error.status() != PLUGRAD_OUT_OF_MEMORY) throw;
+  }
 }
 
 VulkanStream::Recording::Recording(VulkanStream& stream, uint64_t number)

@@ -62,6 +62,7 @@ class VulkanStream final : public Stream {
     VkDeviceAddress address = 0;  // of the parameters
     uint64_t used = 0, value = 0;
     uint32_t ops = 0;
+    bool is_ended = false;  // a submission failed, and is to be tried again before anything else is recorded
   };
   // A part of the staging memory, and the value that the semaphore has when its bytes are free again.
   struct Slot {

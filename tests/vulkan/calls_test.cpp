@@ -120,6 +120,16 @@ TEST_F(Calls, AFullDeviceIsAnErrorAndTheNextOneGoes) {
   EXPECT_EQ(sum(some({100})).item<float>(), 100.0f);
 }
 
+// The op was accepted, so it runs once, when the submission is tried again.
+TEST_F(Calls, ARefusedSubmissionIsTriedAgain) {
+  Tensor x = some({100});
+  device_.sync();
+  Recorder::get().fail_submissions(VK_ERROR_OUT_OF_HOST_MEMORY, 1);
+  for (int i = 0; i < 10; ++i) x.add_(x);
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(100, 1024.0f));
+  EXPECT_EQ(Recorder::get().failing_submissions, 0);
+}
+
 TEST_F(Calls, AnIndexOutOfRangeIsReportedOnceAndTheDeviceGoesOn) {
   const Tensor x = some({10});
   for (int i = 0; i < 2; ++i) {
