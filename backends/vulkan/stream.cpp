@@ -162,8 +162,8 @@ void VulkanStream::open_op(Lock& lock) {
   barrier();
 }
 
-// Submits a batch that is full, or that the idle device could already work on. The op itself is accepted: if the driver has no
-// memory for the submission, it is tried again when the next op begins or somebody waits.
+// Submits a batch that is full, or that the idle device could already work on. The op itself is accepted: if the driver has
+// no memory for the submission, it is tried again when the next op begins or somebody waits.
 void VulkanStream::close_op(uint64_t number) {
   submitted_ = number;
   const uint32_t ops = ++open_->ops;
