@@ -1,4 +1,5 @@
-// Each gradient and each second derivative against central differences in f64, for each layout of the operands.
+// Each gradient and each second derivative against central differences in f64, for each layout of the operands. A device
+// computes the gradients, and the host the differences, which take hundreds of evaluations.
 #include <tests/core/gradient_rows.hpp>
 
 #include <plugrad/sdk/ops.hpp>
@@ -82,8 +83,21 @@ class Problem {
 
 double step_of(const GradientRow& row) { return row.op == std::string("cast") ? kCastStep : kStep; }
 
+// New tensors are on the host while it lives.
+class OnTheHost {
+ public:
+  OnTheHost() { set_default_device(has_device("cpu") ? "cpu" : "reference"); }
+  ~OnTheHost() { set_default_device(before_); }
+  OnTheHost(const OnTheHost&) = delete;
+  OnTheHost& operator=(const OnTheHost&) = delete;
+
+ private:
+  const Device before_ = default_device();
+};
+
 // The central difference of f along each element of each leaf.
 template <class F> Values differences(const Problem& problem, double step, F f) {
+  const OnTheHost host;
   Values all = problem.values(), at = problem.values();
   for (size_t i = 0; i < at.size(); ++i)
     for (size_t j = 0; j < at[i].size(); ++j) {
@@ -95,6 +109,12 @@ template <class F> Values differences(const Problem& problem, double step, F f) 
       at[i][j] = centre;
     }
   return all;
+}
+
+// f's value there, computed by the host.
+template <class F> double on_the_host(const Problem& problem, F f) {
+  const OnTheHost host;
+  return f(problem.values());
 }
 
 Inputs first_gradients(const Problem& problem, const Inputs& leaves, bool create_graph) {
@@ -155,8 +175,9 @@ class Gradient : public ::testing::TestWithParam<GradientRow> {
 TEST_P(Gradient, EqualsDifferences) {
   each_problem([&](const Problem& problem) {
     expect_away_from_kinks(GetParam(), problem.values());
-    const Values expected = differences(problem, step_of(GetParam()),
-                                        [&](const Values& at) { return problem.loss(problem.leaves(at)).item<double>(); });
+    const auto loss = [&](const Values& at) { return problem.loss(problem.leaves(at)).item<double>(); };
+    EXPECT_TRUE(close({loss(problem.values())}, {on_the_host(problem, loss)}, 1e-9));
+    const Values expected = differences(problem, step_of(GetParam()), loss);
     const Inputs leaves = problem.leaves(problem.values());
     const Inputs fused = first_gradients(problem, leaves, false), composed = first_gradients(problem, leaves, true);
     for (size_t i = 0; i < leaves.size(); ++i) {
@@ -169,9 +190,11 @@ TEST_P(Gradient, EqualsDifferences) {
 
 TEST_P(Gradient, SecondDerivativeEqualsDifferencesOfTheFirst) {
   each_problem([&](const Problem& problem) {
-    const Values expected = differences(problem, step_of(GetParam()), [&](const Values& at) {
+    const auto first = [&](const Values& at) {
       return combined(first_gradients(problem, problem.leaves(at), false)).item<double>();
-    });
+    };
+    EXPECT_TRUE(close({first(problem.values())}, {on_the_host(problem, first)}, 1e-9));
+    const Values expected = differences(problem, step_of(GetParam()), first);
     const Values actual = second_derivatives(problem);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(close(actual[i], expected[i], 1e-7)) << "input " << i;
   });
