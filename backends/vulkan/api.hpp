@@ -15,6 +15,7 @@ namespace plugrad::vulkan {
   X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkGetBufferDeviceAddress) \
   X(vkCreateShaderModule) X(vkDestroyShaderModule) X(vkCreatePipelineLayout)                          \
   X(vkCreateComputePipelines) X(vkCreatePipelineCache) X(vkGetPipelineCacheData) X(vkCreateCommandPool) \
+  X(vkMergePipelineCaches) X(vkDestroyPipelineCache)                                                  \
   X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdBindPipeline)      \
   X(vkCmdPushConstants) X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkCmdCopyBuffer) X(vkQueueSubmit)  \
   X(vkCreateSemaphore) X(vkWaitSemaphores) X(vkGetSemaphoreCounterValue)

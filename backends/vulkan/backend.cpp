@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 
 const Candidate& candidate_of(const Opening& opening) {
-  opening.options.allow({"memory", "flush_to_zero", "batch", "eager", "emulate"});
+  opening.options.allow({"memory", "flush_to_zero", "batch", "eager", "emulate", "cache"});
   opening.options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   opening.options.integer("flush_to_zero", 0, 0, 1);   // a hint; whether the device flushes is up to its driver
   return Driver::get().devices().at(opening.index);
@@ -38,7 +38,7 @@ void demand_places(const plugrad_copy& copy) {
 VulkanBackend::VulkanBackend(const Opening& opening)
     : device_(candidate_of(opening), static_cast<uint32_t>(opening.options.integer("emulate", 0, 0, 3))),
       heap_(device_),
-      pipelines_(device_),
+      pipelines_(device_, opening.options.find("cache")),
       info_(host_info("", PLUGRAD_ASYNC)) {
   info_.dlpack_type = 0;
   batching_.ops = static_cast<uint32_t>(opening.options.integer("batch", batching_.ops, 1, 1000));
@@ -84,6 +84,7 @@ const plugrad_kernel* VulkanBackend::program_kernel(OpenDevice& device, const pl
 }
 
 bool VulkanBackend::prepare(const KernelRow& row, const plugrad_signature&) {
+  pipelines_.save_if_due();
   pipelines_.prepare(*static_cast<const Recipe*>(row.own));
   return true;
 }
@@ -136,7 +137,10 @@ void VulkanBackend::wait(Stream& stream, Stream& other, uint64_t& number) {
   stream_of(stream).wait_for(stream_of(other), number);
 }
 
-void VulkanBackend::sync(Stream& stream, plugrad_failure& failure) { stream_of(stream).sync(failure); }
+void VulkanBackend::sync(Stream& stream, plugrad_failure& failure) {
+  stream_of(stream).sync(failure);
+  pipelines_.save_if_due();
+}
 
 // --- Names and lists of dtypes, for the tables of rows.
 

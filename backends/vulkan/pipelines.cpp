@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <vector>
 
 namespace plugrad::vulkan {
@@ -55,13 +56,53 @@ VkSpecializationInfo specialization_of(const Constants& constants, std::vector<V
 
 }  // namespace
 
-Pipelines::Pipelines(Device& device) : device_(device) {
+Pipelines::Pipelines(Device& device, const char* directory)
+    : device_(device), file_(directory, device.candidate().properties) {
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(VkDeviceAddress)};
   auto info = typed<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   info.pushConstantRangeCount = 1;
   info.pPushConstantRanges = &range;
   const DeviceFunctions& f = device.functions();
   device.check(f.vkCreatePipelineLayout(device.handle(), &info, nullptr, &layout_), "vkCreatePipelineLayout");
+  if (!file_.path().empty()) cache_ = make_cache(file_.read());
+}
+
+// Null if the driver makes none: pipelines are then compiled each time.
+VkPipelineCache Pipelines::make_cache(std::span<const char> data) const {
+  auto info = typed<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+  info.initialDataSize = data.size();
+  info.pInitialData = data.data();
+  VkPipelineCache made = nullptr;
+  const VkResult result = device_.functions().vkCreatePipelineCache(device_.handle(), &info, nullptr, &made);
+  return result == VK_SUCCESS ? made : nullptr;
+}
+
+void Pipelines::save_if_late() noexcept {
+  const std::unique_lock lock(saving_, std::try_to_lock);
+  const uint32_t unsaved = unsaved_;
+  const auto since_last = std::chrono::steady_clock::now() - last_.load();
+  if (!lock || (unsaved < 1 + saved_ / 2 && since_last < std::chrono::seconds(1))) return;
+  unsaved_ -= unsaved;
+  saved_ += unsaved;
+  try {
+    save();
+  } catch (const std::bad_alloc&) {  // a later process compiles again
+  }
+}
+
+void Pipelines::save() {
+  const DeviceFunctions& f = device_.functions();
+  // What another process stored meanwhile stays.
+  if (const std::vector<char> stored = file_.read(); !stored.empty())
+    if (const VkPipelineCache other = make_cache(stored)) {
+      f.vkMergePipelineCaches(device_.handle(), cache_, 1, &other);
+      f.vkDestroyPipelineCache(device_.handle(), other, nullptr);
+    }
+  size_t bytes = 0;
+  if (f.vkGetPipelineCacheData(device_.handle(), cache_, &bytes, nullptr) != VK_SUCCESS) return;
+  std::vector<char> data(bytes);
+  if (f.vkGetPipelineCacheData(device_.handle(), cache_, &bytes, data.data()) != VK_SUCCESS) return;  // it grew meanwhile
+  file_.write(std::span(data).first(bytes));
 }
 
 void Pipelines::prepare(const Recipe& recipe) {
@@ -93,9 +134,13 @@ VkPipeline Pipelines::compile(std::span<const uint32_t> module, int float_bits, 
   const VkSpecializationInfo special = specialization_of(constants, entries);
   info.stage.pSpecializationInfo = &special;
   VkPipeline made = nullptr;
-  const VkResult result = f.vkCreateComputePipelines(device_.handle(), nullptr, 1, &info, nullptr, &made);
+  const VkResult result = f.vkCreateComputePipelines(device_.handle(), cache_, 1, &info, nullptr, &made);
   f.vkDestroyShaderModule(device_.handle(), info.stage.module, nullptr);
   device_.check(result, "vkCreateComputePipelines");
+  if (cache_) {
+    last_ = std::chrono::steady_clock::now();
+    ++unsaved_;
+  }
   return made;
 }
 

@@ -1,8 +1,10 @@
 // Compute pipelines: a shader with the constants of one op.
 #pragma once
+#include <backends/vulkan/cache_file.hpp>
 #include <backends/vulkan/device.hpp>
 
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -42,7 +44,8 @@ struct OpConstants {
 
 class Pipelines {
  public:
-  explicit Pipelines(Device& device);
+  // directory: as CacheFile's.
+  Pipelines(Device& device, const char* directory);
 
   // Compiles a module, whose floating numbers have `float_bits`. Throws BackendError if the driver refuses it. [any]
   VkPipeline compile(std::span<const uint32_t> module, int float_bits, const OpConstants& constants);
@@ -51,10 +54,27 @@ class Pipelines {
   void prepare(const Recipe& recipe);
   VkPipelineLayout layout() const { return layout_; }
 
+  // Stores what was compiled on disk, for later processes, if that is due: often while there is little, and a second after
+  // the last one. [any]
+  void save_if_due() noexcept {
+    if (unsaved_.load(std::memory_order_relaxed)) [[unlikely]]
+      save_if_late();
+  }
+
  private:
+  VkPipelineCache make_cache(std::span<const char> data) const;
+  void save_if_late() noexcept;
+  void save();
+
   Device& device_;
   VkPipelineLayout layout_ = nullptr;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of recipes
+  const CacheFile file_;
+  VkPipelineCache cache_ = nullptr;  // the driver locks it; null without a file
+  std::mutex saving_;
+  std::atomic<uint32_t> unsaved_{0};  // pipelines
+  std::atomic<std::chrono::steady_clock::time_point> last_{};  // when one was compiled
+  uint32_t saved_ = 0;                // pipelines of this process; under saving_
 };
 
 }  // namespace plugrad::vulkan

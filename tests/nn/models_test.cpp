@@ -36,7 +36,7 @@ template <class Model> std::vector<double> losses(const Device& device, const Te
   model.to(device);
   nn::AdamW optimizer(model.parameters(), 0.01);
   std::vector<double> all;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 10; ++i) {
     const Tensor scores = model(to(x, device));
     const Tensor loss = cross_entropy(reshape(scores, {-1, scores.size(-1)}), reshape(to(y, device), {-1}));
     optimizer.zero_grad();

@@ -1,12 +1,17 @@
 // Barriers, waits and batches of the Vulkan backend, and what a program sees of a driver that fails. The backend is linked
 // in.
+#include <backends/vulkan/cache_file.hpp>
+#include <backends/vulkan/driver.hpp>
 #include <plugrad/backends/vulkan.hpp>
 #include <plugrad/plugrad.hpp>
 #include <tests/vulkan/recorder.hpp>
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 
 namespace plugrad::test {
 namespace {
@@ -17,8 +22,12 @@ class Calls : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     Recorder::get();
+    folder() = std::filesystem::temp_directory_path() / ("plugrad-vulkan-calls-" + std::to_string(getpid()));
+    set_device_options("vulkan", {{"cache", folder().string()}});
     record() = add_backend(plugrad_vulkan_backend(host()));
+    if (has_device("vulkan")) cache().write(earlier());
   }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder()); }
   void SetUp() override {
     if (!has_device("vulkan")) GTEST_SKIP() << "no Vulkan device: " << record().reason;
     device_ = Device("vulkan");
@@ -33,6 +42,22 @@ class Calls : public testing::Test {
   static PluginRecord& record() {
     static PluginRecord made;
     return made;
+  }
+  static std::filesystem::path& folder() {
+    static std::filesystem::path made;
+    return made;
+  }
+  static vulkan::CacheFile cache() {
+    return {folder().c_str(), vulkan::Driver::get().devices().at(0).properties};
+  }
+  // What an earlier process could have stored.
+  static std::vector<char> earlier() {
+    const VkPhysicalDeviceProperties& p = vulkan::Driver::get().devices().at(0).properties;
+    std::vector<char> data(40);
+    const uint32_t header[] = {32, VK_PIPELINE_CACHE_HEADER_VERSION_ONE, p.vendorID, p.deviceID};
+    std::memcpy(data.data(), header, sizeof header);
+    std::memcpy(data.data() + sizeof header, p.pipelineCacheUUID, VK_UUID_SIZE);
+    return data;
   }
   // The calls that f makes, with all that was recorded submitted.
   template <class F> std::vector<VulkanCall> calls_of(F f) {
@@ -52,6 +77,17 @@ class Calls : public testing::Test {
 
   Device device_;
 };
+
+// The first test: the device was just opened.
+TEST_F(Calls, ADriverGetsWhatAnEarlierProcessStoredAndWhatItCompilesIsStored) {
+  EXPECT_EQ(Recorder::get().cache_given, earlier());
+  const Tensor y = tanh(some({100}));
+  device_.sync();
+  std::vector<char> expected = earlier();
+  expected.resize(32);
+  expected.insert(expected.end(), std::begin(Recorder::kKept), std::end(Recorder::kKept));
+  EXPECT_EQ(cache().read(), expected);
+}
 
 TEST_F(Calls, AnOpWaitsForTheOnesBeforeAndTheHostForTheBatch) {
   const Tensor x = some({100});

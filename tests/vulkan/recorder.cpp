@@ -1,5 +1,6 @@
 #include <tests/vulkan/recorder.hpp>
 
+#include <cstring>
 #include <utility>
 
 namespace plugrad::test {
@@ -69,6 +70,26 @@ VKAPI_ATTR VkResult VKAPI_CALL progress(VkDevice device, VkSemaphore semaphore, 
   return result;
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL make_cache(VkDevice device, const VkPipelineCacheCreateInfo* info,
+                                          const VkAllocationCallbacks* callbacks, VkPipelineCache* cache) {
+  Recorder& r = Recorder::get();
+  const char* const data = static_cast<const char*>(info->pInitialData);
+  r.cache_given.assign(data, data + info->initialDataSize);
+  VkPipelineCacheCreateInfo empty = *info;
+  empty.initialDataSize = 0;
+  return r.driver.vkCreatePipelineCache(device, &empty, callbacks, cache);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL cache_data(VkDevice device, VkPipelineCache cache, size_t* bytes, void* data) {
+  const auto function = Recorder::get().driver.vkGetPipelineCacheData;
+  size_t header = 0;
+  if (const VkResult result = function(device, cache, &header, nullptr)) return result;
+  *bytes = header + sizeof Recorder::kKept;
+  if (!data) return VK_SUCCESS;
+  std::memcpy(static_cast<char*>(data) + header, Recorder::kKept, sizeof Recorder::kKept);
+  return function(device, cache, &header, data);
+}
+
 void replace(vulkan::DeviceFunctions& functions) {
   Recorder::get().driver = functions;
   functions.vkCmdPipelineBarrier = barrier;
@@ -77,6 +98,8 @@ void replace(vulkan::DeviceFunctions& functions) {
   functions.vkQueueSubmit = submit;
   functions.vkAllocateMemory = allocate;
   functions.vkGetSemaphoreCounterValue = progress;
+  functions.vkCreatePipelineCache = make_cache;
+  functions.vkGetPipelineCacheData = cache_data;
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ class Recorder {
   void fail_submissions(VkResult result, int calls) { submit_result = result, failing_submissions = calls; }
   void fail_allocations(VkResult result, int calls) { allocate_result = result, failing_allocations = calls; }
 
+  // What the last vkCreatePipelineCache got, and what vkGetPipelineCacheData appends to the driver's answer: lavapipe keeps
+  // nothing.
+  std::vector<char> cache_given;
+  static constexpr char kKept[] = "compiled pipelines";
+
   vulkan::DeviceFunctions driver;
   std::vector<VulkanCall> calls;
   VkResult submit_result = VK_SUCCESS, allocate_result = VK_SUCCESS;
