@@ -75,7 +75,8 @@ DeviceCount VulkanBackend::count() {
 
 // A launch takes longer than the work on a small tensor, so every program pays.
 const void* VulkanBackend::extension(std::string_view name) noexcept {
-  return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, 0, 1> : nullptr;
+  constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_ALIKE;
+  return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, kContents, 1, kLongestRow> : nullptr;
 }
 
 const plugrad_kernel* VulkanBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {

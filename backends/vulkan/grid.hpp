@@ -13,6 +13,12 @@ namespace plugrad::vulkan {
 inline constexpr uint32_t kGroup = 256, kMostGroups = 65535;
 inline constexpr int64_t kSpan = 1 << 30;  // shaders compute offsets of elements in 32 bits
 
+// Drivers end shaders that run long (lavapipe an invocation after 65,535 iterations of its loops, without a word), so a
+// workgroup reduces at most so many elements, and another dispatch what the workgroups found.
+inline constexpr uint32_t kChunk = 256 * 1024;
+// Whether a workgroup, and not an invocation, reduces each line.
+inline bool reduces_by_group(uint64_t lines, uint64_t extent) { return extent > 512 || (lines < 64 && extent > 64); }
+
 inline uint32_t groups_for(uint64_t places) {
   return static_cast<uint32_t>(std::min<uint64_t>((places + kGroup - 1) / kGroup, kMostGroups));
 }

@@ -18,12 +18,15 @@ struct Grid {
 static_assert(sizeof(Grid) == 8 + 96 + 224 + 112 + 40 + 8 + 8 + 32);
 
 struct Space {
-  uint32_t count, rank, zero, unused;
+  uint32_t count, rank, zero, pass;
   uint32_t divisor[8], magic[8], shift[8];
   int32_t stride[32][8];
   uint64_t base[32], value[32];
+  uint64_t partials;
+  uint32_t rows, row, span, chunks, reductions, unused;
+  uint32_t op[8];
 };
-static_assert(sizeof(Space) == 16 + 96 + 1024 + 512);
+static_assert(sizeof(Space) == 16 + 96 + 1024 + 512 + 8 + 24 + 32);
 
 struct Fold {
   uint64_t to, from, partials, places;

@@ -4,9 +4,6 @@
 namespace plugrad::vulkan {
 namespace {
 
-// Drivers end shaders that run long (lavapipe an invocation after 65,535 iterations of its loops, without a word), so a
-// workgroup reduces at most so many elements, and another dispatch what the workgroups found.
-constexpr uint32_t kChunk = 256 * 1024;
 enum : uint32_t { kByInvocation = 0, kByGroup = 1, kOfPartials = 2 };
 
 uint64_t chunks_of(const plugrad_view& to, const plugrad_view& from) {
@@ -72,7 +69,7 @@ Fold of_partials(Fold fold) {
 void reduce(const Call& call) {
   if (call.in(0).count >> 31) throw BackendError(PLUGRAD_UNSUPPORTED, "a reduction takes fewer than 2^31 elements");
   const Fold fold = fold_of(call);
-  const bool by_group = fold.reduced > 512 || (fold.kept < 64 && fold.reduced > 64);
+  const bool by_group = reduces_by_group(fold.kept, fold.reduced);
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
   const Recipe& recipe = call.own<Recipe>();

@@ -18,6 +18,7 @@ enum : uint32_t {
   kOpFunctionEnd = 56,
   kOpFunctionCall = 57,
   kOpReturn = 253,
+  kOpReturnValue = 254,
   kHeaderWords = 5,
   kBoundAt = 3,  // in the header: ids are below this word
 };

@@ -136,6 +136,9 @@ bool Group::add(const Trace& trace, uint32_t at, const ProgramLimits& limits) {
   if (!made) return false;
   const Call& call = trace.calls[at];
   unsigned rows = rows_;  // of all reduced values that it reads
+  const bool reduces = op_info(call.op.opcode)->shape == OpShape::reduction;
+  const unsigned reduced = reduces ? made->keys[0].axes(space_.rank) : reduced_;
+  if (limits.contents & PLUGRAD_PROGRAM_ALIKE && reduced_ && reduced_ != reduced) return false;
   for (size_t i = 0; i < made->keys.size(); ++i) {
     if (!call.writes(i) && written_.contains(made->keys[i].memory)) {
       const unsigned axes = made->keys[i].axes(space_.rank);
@@ -152,6 +155,7 @@ bool Group::add(const Trace& trace, uint32_t at, const ProgramLimits& limits) {
     if (!known && (!call.writes(i) || is_in_out(call.op.opcode, static_cast<int>(i)))) read_[key.memory].push_back(key);
   }
   rows_ = rows;
+  reduced_ = reduced;
   for (size_t i = 0; i < call.op.outputs; ++i) written_.insert_or_assign(made->keys[i].memory, made->keys[i]);
   instructions_.push_back(std::move(*made));
   return true;

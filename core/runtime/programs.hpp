@@ -70,7 +70,8 @@ class Group {
   bool may_write(const Trace& trace, const Instruction& i, size_t operand) const;
 
   Space space_;
-  unsigned rows_ = 0;  // the axes of reductions whose results instructions read
+  unsigned rows_ = 0;     // the axes of reductions whose results instructions read
+  unsigned reduced_ = 0;  // the axes of the last reduction
   std::vector<Instruction> instructions_;
   std::map<uint32_t, Key> written_;
   std::map<uint32_t, std::vector<Key>> read_;  // that the group did not write before

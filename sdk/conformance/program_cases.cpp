@@ -300,7 +300,8 @@ void check_table(Session& session, Tally& tally) {
   const plugrad_programs* const offered = offered_by(session);
   if (!offered) return tally.skip("the plugin runs no programs");
   tally.check(offered->struct_size >= sizeof *offered && offered->kernel, "the list of programs is incomplete");
-  const uint32_t known = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
+  const uint32_t known =
+      PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
   tally.check(!(offered->contents & ~known), "unknown bits in contents");
   const bool rows = offered->contents & PLUGRAD_PROGRAM_ROWS;
   tally.check(!rows || (offered->contents & PLUGRAD_PROGRAM_REDUCTIONS && offered->longest_row),

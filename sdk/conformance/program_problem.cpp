@@ -123,6 +123,9 @@ class Maker {
     const unsigned axes = forms[random_.below(4)];
     const std::optional<uint16_t> value = pick(dtype_, 0);
     if (!axes || !value || made_.parts.values[*value].axes) return;
+    const bool are_alike = offered_.contents & PLUGRAD_PROGRAM_ALIKE;
+    if (are_alike && reduced_ && reduced_ != axes) return;
+    reduced_ = axes;
     push({op.opcode, {*value}}, op.operand_dtype(0, dtype_), axes);
   }
 
@@ -178,7 +181,7 @@ class Maker {
   const HasKernel& has_;
   Random& random_;
   ProgramProblem made_;
-  unsigned last_ = 1, all_ = 1;
+  unsigned last_ = 1, all_ = 1, reduced_ = 0;  // reduced_: by the last reduction
 };
 
 }  // namespace

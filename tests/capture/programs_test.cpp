@@ -65,7 +65,8 @@ TEST_F(Programs, Reduce) {
     const Tensor y = x[0] * x[1];
     return {sum(y), sum(y, {0}), sum(y, {1}), max(abs(y), {1}), y};
   };
-  for (const Shape& shape : {Shape{3, 5}, Shape{100, 64}, Shape{700, 130}, Shape{2000, 33}, Shape{5, 9000}, Shape{65, 1000}})
+  for (const Shape& shape : {Shape{3, 5}, Shape{100, 64}, Shape{700, 130}, Shape{2000, 33}, Shape{5, 9000}, Shape{65, 1000},
+                             Shape{2, 300000}})
     expect_equal(f, [&] { return two(shape, shape); });
 }
 

@@ -20,32 +20,8 @@ REFERENCE(Place, uint, 4)
 bool less(uint8_t a, uint8_t b) { return a < b; }
 #endif
 
-struct Item {
-  A value;
-  uint place;
-};
-shared A values[GROUP];
-shared uint places[GROUP];
-
-bool is_sum() { return OP == OP_SUM; }
-
-// Of equal elements the first one stays; a NaN wins, and of NaNs the first.
-bool is_better(Item y, Item x) {
-  if (is_nan(x.value)) return is_nan(y.value) && y.place < x.place;
-  if (is_nan(y.value)) return true;
-  bool wins = OP == OP_MIN ? less(y.value, x.value) : less(x.value, y.value);
-  bool loses = OP == OP_MIN ? less(x.value, y.value) : less(y.value, x.value);
-  return wins || (!loses && y.place < x.place);
-}
-
-Item joined(Item x, Item y) {
-  if (!is_sum()) {
-    if (is_better(y, x)) return y;
-    return x;
-  }
-  precise A sum = x.value + y.value;
-  return Item(flushed(sum), x.place);
-}
+#include "folds.glsl"
+uint folding() { return OP; }
 
 // Element i of a line, in row-major order of the reduced axes.
 Item item(uint64_t line, uint i) {
@@ -88,49 +64,21 @@ void store(uint64_t to, Item x) {
 void fold_line(uint i) {
   uint64_t to, line;
   locate(i, to, line);
-  Item x = item(line, 0);
-  for (uint j = 1; j < fold.reduced; ++j) x = joined(x, item(line, j));
-  store(to, x);
-}
-
-// Elements begin + me, begin + me + GROUP, ... in runs of 64, so that errors of a sum grow slowly.
-Item fold_share(uint64_t line, uint begin, uint end) {
-  uint j = begin + gl_LocalInvocationIndex;
-  Item total = item(line, j);
-  for (j += GROUP; j < end;) {
-    Item x = item(line, j);
-    j += GROUP;
-    for (uint k = 1; k < 64 && j < end; ++k, j += GROUP) x = joined(x, item(line, j));
-    total = joined(total, x);
-  }
-  return total;
+  store(to, folded(line, 0, fold.reduced, false));
 }
 
 void fold_chunk(uint i) {
-  uint me = gl_LocalInvocationIndex;
   uint64_t to, line;
   locate(i / fold.chunks, to, line);
-  uint begin = i % fold.chunks * fold.span, end = min(begin + fold.span, fold.reduced), sharers = min(GROUP, end - begin);
-  if (me < sharers) {
-    Item share = fold_share(line, begin, end);
-    values[me] = share.value;
-    places[me] = share.place;
+  uint begin = i % fold.chunks * fold.span;
+  Item x = folded(line, begin, min(begin + fold.span, fold.reduced), true);
+  if (gl_LocalInvocationIndex != 0) return;
+  if (fold.chunks == 1) {
+    store(to, x);
+    return;
   }
-  barrier();
-  for (uint step = GROUP / 2; step > 0; step >>= 1) {
-    if (me < step && me + step < sharers) {
-      Item x = joined(Item(values[me], places[me]), Item(values[me + step], places[me + step]));
-      values[me] = x.value;
-      places[me] = x.place;
-    }
-    barrier();
-  }
-  if (me == 0 && fold.chunks == 1) store(to, Item(values[0], places[0]));
-  if (me == 0 && fold.chunks > 1) {
-    Result(fold.partials + uint64_t(i) * ASIZE).v = values[0];
-    if (OP == OP_ARGMAX) Place(fold.places + uint64_t(i) * 4).v = places[0];
-  }
-  barrier();
+  Result(fold.partials + uint64_t(i) * ASIZE).v = x.value;
+  if (OP == OP_ARGMAX) Place(fold.places + uint64_t(i) * 4).v = x.place;
 }
 
 void main() {

@@ -80,6 +80,7 @@ enum {                                // contents
   PLUGRAD_PROGRAM_ROWS = 2,           // instructions may read the result of reductions over the last axes, but not all; in
                                       // a program these are over the same axes
   PLUGRAD_PROGRAM_UPDATES = 4,        // programs may contain updates
+  PLUGRAD_PROGRAM_ALIKE = 8,          // all reductions of a program are over the same axes
 };
 
 typedef struct plugrad_programs {
