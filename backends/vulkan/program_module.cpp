@@ -194,7 +194,8 @@ class Writer {
 
   uint32_t call(std::string_view function, uint32_t type, const std::vector<uint32_t>& arguments) {
     const uint32_t id = next_++, words = static_cast<uint32_t>(4 + arguments.size());
-    calls_->insert(calls_->end(), {first_word(kOpFunctionCall, words), type, id, template_.functions.find(function)->second});
+    const uint32_t callee = template_.functions.find(function)->second;
+    calls_->insert(calls_->end(), {first_word(kOpFunctionCall, words), type, id, callee});
     calls_->insert(calls_->end(), arguments.begin(), arguments.end());
     return id;
   }
