@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" int __lsan_is_turned_off() { return 1; }  // a plugin's leaks are conformance's business
@@ -46,7 +47,20 @@ void log(const plugrad_host*, uint32_t, const char*) {}
 const void* extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log, extension};
 
-void probe(const char* path, Depth depth) {
+// Leaves the device open, as the core does.
+void open_device(const plugrad_backend& table, char** words) {
+  std::vector<plugrad_option> items;
+  for (char** each = words + 1; each[0] && each[1]; each += 2)
+    items.push_back({sizeof(plugrad_option), 0, each[0], each[1]});
+  const plugrad_options options{sizeof options, static_cast<uint32_t>(items.size()), sizeof(plugrad_option), items.data()};
+  plugrad_device_info info{};
+  info.struct_size = sizeof info;
+  plugrad_device* device = nullptr;
+  const auto index = static_cast<uint32_t>(std::strtoul(words[0], nullptr, 10));
+  table.open(&kHost, index, &options, &device, &info);  // an orderly failure is the core's to report
+}
+
+void probe(const char* path, Depth depth, char** device) {
   tell(Step::load);
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) refuse(Step::load, dlerror());
@@ -61,6 +75,9 @@ void probe(const char* path, Depth depth) {
   tell(Step::count);
   uint32_t devices = 0;
   table.count(&kHost, &devices);  // an orderly failure is the core's to report, which calls count as well
+  if (depth == Depth::count) return;
+  tell(Step::open);
+  open_device(table, device);
 }
 
 }  // namespace
@@ -68,7 +85,8 @@ void probe(const char* path, Depth depth) {
 
 int main(int count, char** words) {
   using namespace plugrad::probe;
-  if (count != 5) {
+  const auto depth = static_cast<Depth>(count > 3 ? std::atoi(words[3]) : 0);
+  if (count < 5 || (depth == Depth::open ? count % 2 : count != 5)) {
     std::fputs("plugrad-probe: the core library runs this program; see docs/architecture.md\n", stderr);
     return 2;
   }
@@ -77,7 +95,7 @@ int main(int count, char** words) {
   setrlimit(RLIMIT_CORE, &no_dump);
   core = std::atoi(words[1]);
   nonce = std::strtoull(words[2], nullptr, 10);
-  probe(words[4], static_cast<Depth>(std::atoi(words[3])));
+  probe(words[4], depth, words + 5);
   tell(Step::exit);
   tell_at_last(Step::done);
   std::exit(0);

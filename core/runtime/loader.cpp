@@ -39,7 +39,8 @@ std::string system_message(std::string text) {
 }
 
 void try_first(const std::string& path, const FileIdentity& identity, PluginRecord& record) {
-  constexpr std::array kReached{Stage::file, Stage::loaded, Stage::symbol, Stage::contract, Stage::file, Stage::file};
+  constexpr std::array kReached{Stage::file,     Stage::loaded, Stage::symbol, Stage::contract,
+                                Stage::contract, Stage::file,   Stage::file};
   const probe::Outcome outcome = probe::check(path, identity, probe::Depth::load);
   if (outcome.sound) return;
   record.stage = kReached[static_cast<size_t>(outcome.step)];
@@ -133,6 +134,13 @@ uint32_t count(const plugrad_backend& table, PluginRecord& record) {
   require(check_count(devices));
   if (!devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
   return devices;
+}
+
+void try_open(const PluginRecord& record, uint32_t device, const OptionList& options) {
+  if (!record.path.starts_with('/')) return;
+  const probe::Outcome outcome = probe::check_open(record.path, identity_of(record.path), device, options);
+  if (!outcome.sound)
+    refuse(Code::internal, "[" + record.name + ":" + std::to_string(device) + "] " + record.path + ": " + outcome.reason);
 }
 
 }  // namespace plugrad::loader

@@ -27,5 +27,8 @@ Loaded agree(const plugrad_backend* source);
 // Asks a plugin for its number of devices, which may start a driver; first in a process of its own if the plugin comes from
 // a file. Where there is none, stores the plugin's reason in the record. Throws Error with the reason if it fails.
 uint32_t count(const plugrad_backend& table, PluginRecord& record);
+// Opens the device in a process of its own if the plugin comes from a file. Throws Error with the reason if that process
+// crashes, hangs or ends early; an orderly failure is left to the caller.
+void try_open(const PluginRecord& record, uint32_t device, const OptionList& options);
 
 }  // namespace plugrad::loader

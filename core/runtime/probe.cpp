@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -35,7 +36,7 @@ Mode mode() {
 
 // A driver may take long to find its devices.
 seconds deadline(Depth depth) {
-  const seconds usual(depth == Depth::count ? 60 : 10);
+  const seconds usual(depth == Depth::load ? 10 : 60);
   const char* text = platform::environment("PLUGRAD_PROBE_SECONDS");
   if (!text) return usual;
   int wanted = 0;
@@ -62,7 +63,8 @@ std::string today() {
 
 const char* what_ran(Step step) {
   constexpr const char* kWhat[] = {"while its file was loaded", "while its symbol was looked up", "in its entry function",
-                                   "in its function count",     "when the process ended",         "when the process ended"};
+                                   "in its function count",     "in its function open",           "when the process ended",
+                                   "when the process ended"};
   return kWhat[std::min<size_t>(static_cast<size_t>(step), std::size(kWhat) - 1)];
 }
 
@@ -114,14 +116,21 @@ Heard heard(Child& child, uint64_t nonce, seconds limit) {
   return all;
 }
 
-Found run(const std::string& path, Depth depth) {
+// The depth, and the words that the probe gets behind the path.
+struct Trial {
+  Depth depth;
+  std::vector<std::string> words = {};
+};
+
+Found run(const std::string& path, const Trial& trial) {
   const std::string program = std::filesystem::path(platform::core_file()).parent_path() / "plugrad" / "plugrad-probe";
   const uint64_t nonce = random_number();
-  const seconds limit = deadline(depth);
+  const seconds limit = deadline(trial.depth);
+  std::vector<std::string> command{program, std::to_string(Child::kRecords), std::to_string(nonce),
+                                   std::to_string(static_cast<uint32_t>(trial.depth)), path};
+  command.insert(command.end(), trial.words.begin(), trial.words.end());
   Child child;
-  if (const std::string why = child.start({program, std::to_string(Child::kRecords), std::to_string(nonce),
-                                           std::to_string(static_cast<uint32_t>(depth)), path});
-      !why.empty())
+  if (const std::string why = child.start(command); !why.empty())
     return {{false, Step::load, "cannot start " + program + ": " + why}, false, false};
   const Heard all = heard(child, nonce, limit);
   if (all.last.refused) return {{false, all.last.step, all.last.reason}, false, true};
@@ -137,17 +146,17 @@ Outcome quarantined(Step step, const std::string& fault) {
   return {false, step,
           fault + "; it is in quarantine until the file changes or you run: plugrad backends --clear-quarantine"};
 }
-}  // namespace
 
-Outcome check(const std::string& path, const FileIdentity& identity, Depth depth) {
+Outcome check_trial(const std::string& path, const FileIdentity& identity, const Trial& trial,
+                    const std::function<bool&(verdicts::Verdict&)>& passed) {
   const Mode wanted = mode();
   if (wanted == Mode::off) return {};
   verdicts::Verdict known = verdicts::read(path, identity);
   if (wanted == Mode::cached) {
     if (!known.fault.empty()) return quarantined(Step::load, known.fault);
-    if (depth == Depth::load ? known.loads : known.counts) return {};
+    if (passed(known)) return {};
   }
-  const Found found = run(path, depth);
+  const Found found = run(path, trial);
   if (!found.probed && wanted == Mode::cached) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true))
@@ -157,10 +166,23 @@ Outcome check(const std::string& path, const FileIdentity& identity, Depth depth
   }
   if (!found.fault && !found.outcome.sound) return found.outcome;
   known.fault = found.fault ? found.outcome.reason + " (" + today() + ")" : "";
-  known.loads |= found.outcome.sound;
-  known.counts |= found.outcome.sound && depth == Depth::count;
+  if (found.outcome.sound) passed(known) = true;
   verdicts::write(known);
   return found.fault ? quarantined(found.outcome.step, known.fault) : found.outcome;
+}
+}  // namespace
+
+Outcome check(const std::string& path, const FileIdentity& identity, Depth depth) {
+  return check_trial(path, identity, {depth}, [depth](verdicts::Verdict& known) -> bool& {
+    return depth == Depth::load ? known.loads : known.counts;
+  });
+}
+
+Outcome check_open(const std::string& path, const FileIdentity& identity, uint32_t device,
+                   const std::vector<std::pair<std::string, std::string>>& options) {
+  Trial trial{Depth::open, {std::to_string(device)}};
+  for (const auto& [key, value] : options) trial.words.insert(trial.words.end(), {key, value});
+  return check_trial(path, identity, trial, [device](verdicts::Verdict& known) -> bool& { return known.opens[device]; });
 }
 
 }  // namespace plugrad::probe

@@ -4,6 +4,8 @@
 #include <process/shared_object.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace plugrad::probe {
 
@@ -17,5 +19,9 @@ struct Outcome {
 // PLUGRAD_PROBE is not "always". A file that crashed, hung or ended the process stays in quarantine: it is refused without
 // a new attempt until it changes or somebody clears the quarantine. Where no child can be started, only "always" refuses.
 Outcome check(const std::string& path, const FileIdentity& identity, Depth depth);
+// The same as far as opening a device with these options. A device that opened once is not tried again, whatever its
+// options.
+Outcome check_open(const std::string& path, const FileIdentity& identity, uint32_t device,
+                   const std::vector<std::pair<std::string, std::string>>& options);
 
 }  // namespace plugrad::probe

@@ -6,7 +6,7 @@ namespace plugrad::probe {
 
 // In this order. A record names the step that begins, or, if `refused` is set, the one that the plugin fails. `done` arrives
 // when the process has run all destructors.
-enum class Step : uint32_t { load, symbol, entry, count, exit, done };
+enum class Step : uint32_t { load, symbol, entry, count, open, exit, done };
 
 struct Record {
   uint64_t nonce;  // the core's: code that does not know it cannot pretend that the probe came this far
@@ -16,7 +16,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == 512);  // a pipe takes it whole
 
-// plugrad-probe DESCRIPTOR NONCE DEPTH PATH
-enum class Depth : uint32_t { load, count };
+// plugrad-probe DESCRIPTOR NONCE DEPTH PATH, and for the depth open: DEVICE, and the KEY and VALUE of each option
+enum class Depth : uint32_t { load, count, open };
 
 }  // namespace plugrad::probe

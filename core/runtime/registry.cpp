@@ -151,8 +151,10 @@ DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
                     "driver does not survive that: start processes by spawn instead of fork, or fork first");
   if (devices_.size() == kMaxDevices)
     throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
+  const OptionList options = options_for(plugin, index);
+  loader::try_open(records_[plugin.record], index, options);
   DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index,
-                                            static_cast<uint32_t>(devices_.size()), options_for(plugin, index));
+                                            static_cast<uint32_t>(devices_.size()), options);
   made.seed = seed_;
   return *(plugin.opened[index] = &made);
 }

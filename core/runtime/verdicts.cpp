@@ -13,7 +13,7 @@
 namespace plugrad::verdicts {
 namespace {
 namespace fs = std::filesystem;
-constexpr const char* kFirstLine = "plugrad verdict 1";
+constexpr const char* kFirstLine = "plugrad verdict 2";
 constexpr const char* kExtension = ".verdict";
 constexpr size_t kMostBytes = 16 << 10, kMostFiles = 256;
 
@@ -47,8 +47,10 @@ std::string text_of(const Verdict& v) {
        << v.path << '\n'
        << v.file.device << ' ' << v.file.inode << ' ' << v.file.bytes << ' ' << v.file.modified << ' ' << v.file.changed
        << '\n'
-       << v.loads << ' ' << v.counts << '\n'
-       << v.fault << '\n';
+       << v.loads << ' ' << v.counts;
+  for (const auto& [device, opened] : v.opens)
+    if (opened) text << ' ' << device;
+  text << '\n' << v.fault << '\n';
   return text.str();
 }
 
@@ -63,8 +65,11 @@ Verdict parse(const fs::path& file) {
   std::getline(in, v.path);
   in >> v.file.device >> v.file.inode >> v.file.bytes >> v.file.modified >> v.file.changed >> v.loads >> v.counts;
   std::getline(in, end);
+  std::istringstream devices(end);
+  devices.imbue(std::locale::classic());
+  for (uint32_t device = 0; devices >> device;) v.opens[device] = true;
   std::getline(in, v.fault);
-  return in && first == kFirstLine && end.empty() ? v : Verdict{};
+  return in && first == kFirstLine && devices.eof() ? v : Verdict{};
 }
 
 void replace(const fs::path& file, const std::string& text) {
@@ -94,7 +99,7 @@ void prune() {
 Verdict read(const std::string& path, const FileIdentity& identity) {
   Verdict known = directory().empty() ? Verdict{} : parse(file_of(path));
   if (known.path == path && known.file == identity) return known;
-  return {path, identity, false, false, ""};
+  return {path, identity, false, false, {}, ""};
 }
 
 void write(const Verdict& verdict) noexcept {

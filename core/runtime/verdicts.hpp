@@ -2,6 +2,8 @@
 #pragma once
 #include <process/shared_object.hpp>
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ struct Verdict {
   std::string path;
   FileIdentity file;
   bool loads = false, counts = false;  // a probe of that depth succeeded
+  std::map<uint32_t, bool> opens;      // by the device's number: so did one that opened it
   std::string fault;                   // what a probe found wrong, with its date; "" if nothing
 };
 

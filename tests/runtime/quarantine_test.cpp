@@ -53,6 +53,16 @@ TEST_F(Probing, CountsDevicesOnlyWhenAProgramAsks) {
   EXPECT_PRED2(contains, outcome.field("quarantined", 2), "SIGABRT");
 }
 
+TEST_F(Probing, OpensEachDeviceOnce) {
+  add_plugin(variant("two_devices"), prefix_.plugins(), "tiny");
+  EXPECT_EQ(prefix_.probe({"compute", "tiny:0"}).field("value", 1), "3.500000");
+  replace_probe("exit 7");
+  const Outcome outcome = prefix_.probe({"compute", "tiny:0", "compute", "tiny:1"});
+  EXPECT_EQ(outcome.field("value", 1), "3.500000");
+  EXPECT_PRED2(contains, outcome.field("error", 2), "[tiny:1]");
+  EXPECT_PRED2(contains, outcome.field("error", 2), "ended the process with status 7");
+}
+
 TEST_F(Probing, IsRepeatedAfterTheQuarantineIsCleared) {
   const fs::path file = add_plugin(variant("hostile"), prefix_.plugins(), "a");
   const Environment crash{{"PLUGRAD_HOSTILE", "abort@entry"}};
