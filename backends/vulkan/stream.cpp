@@ -82,8 +82,8 @@ void VulkanStream::make_batch() {
   const size_t in_block = batches_.size() % kBatchesInBlock;
   if (!in_block) parameters_ = heap_.make(kBatchesInBlock * kParameterBytes, true);
   auto batch = std::make_unique<Batch>();
-  batch->parameters = parameters_.mapped + in_block * kParameterBytes;
-  batch->address = parameters_.address + in_block * kParameterBytes;
+  batch->blocks.push_back({parameters_.mapped + in_block * kParameterBytes,
+                           parameters_.address + in_block * kParameterBytes});
   auto info = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -105,7 +105,8 @@ void VulkanStream::begin(Lock& lock) {
   info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   device_.check(f_.vkBeginCommandBuffer(batch->commands, &info), "vkBeginCommandBuffer");
   free_.pop_back();
-  batch->used = batch->ops = 0;
+  batch->end = {};
+  batch->ops = 0;
   batch->is_ended = false;
   open_ = batch;
 }
@@ -159,6 +160,7 @@ void VulkanStream::make_visible_to_host() {
 
 void VulkanStream::open_op(Lock& lock) {
   begin(lock);
+  open_->op = open_->end;
   barrier();
 }
 
@@ -185,15 +187,38 @@ VulkanStream::Recording::Recording(VulkanStream& stream, uint64_t number)
   stream.open_op(lock_);
 }
 
-void VulkanStream::dispatch(Lock& lock, VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups) {
-  const uint64_t step = (bytes + 15) / 16 * 16;
-  if (open_->used + step > kParameterBytes) {
-    flush();
-    open_op(lock);
+// An op lies in one submission: one that was refused in its middle would run in part, and again when it is tried again.
+void VulkanStream::add_block() {
+  Batch& batch = *open_;
+  if (batch.end.block + 1 == batch.blocks.size()) {
+    const Memory memory = heap_.make(kParameterBytes, true);
+    batch.blocks.push_back({memory.mapped, memory.address});
   }
-  std::memcpy(open_->parameters + open_->used, parameters, bytes);
-  const VkDeviceAddress address = open_->address + open_->used;
-  open_->used += step;
+  batch.end = {batch.end.block + 1, 0};
+}
+
+// Commands cannot be taken back, but with parameters of zeros a shader has nothing to do.
+void VulkanStream::cancel_op() noexcept {
+  for (Mark at = open_->op; at.block <= open_->end.block; at = {at.block + 1, 0}) {
+    const uint64_t end = at.block == open_->end.block ? open_->end.used : kParameterBytes;
+    std::memset(open_->blocks[at.block].bytes + at.used, 0, end - at.used);
+  }
+}
+
+void VulkanStream::dispatch(VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups) {
+  const uint64_t step = (bytes + 15) / 16 * 16;
+  if (open_->end.used + step > kParameterBytes) {
+    try {
+      add_block();
+    } catch (const std::exception&) {
+      cancel_op();
+      throw;
+    }
+  }
+  const Parameters& block = open_->blocks[open_->end.block];
+  std::memcpy(block.bytes + open_->end.used, parameters, bytes);
+  const VkDeviceAddress address = block.address + open_->end.used;
+  open_->end.used += step;
   f_.vkCmdBindPipeline(open_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   f_.vkCmdPushConstants(open_->commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof address, &address);
   f_.vkCmdDispatch(open_->commands, groups, 1, 1);

@@ -25,7 +25,7 @@ class VulkanStream final : public Stream {
     Recording(VulkanStream& stream, uint64_t number);
     // Records a dispatch whose shader gets a copy of the parameters.
     template <class P> void dispatch(VkPipeline pipeline, const P& parameters, uint32_t groups) {
-      stream_.dispatch(lock_, pipeline, &parameters, sizeof parameters, groups);
+      stream_.dispatch(pipeline, &parameters, sizeof parameters, groups);
     }
     void barrier() { stream_.barrier(); }  // between dispatches of which one needs the other's results
     uint64_t failed() const { return stream_.word_.address; }
@@ -56,11 +56,20 @@ class VulkanStream final : public Stream {
   static constexpr uint64_t kParameterBytes = 32 << 10, kSlotBytes = 1 << 20;
   static constexpr int kSlots = 4, kBatches = 256, kBatchesInBlock = 16;
 
+  // A place in a batch's parameters: a block of kParameterBytes and the bytes of it that are in use.
+  struct Mark {
+    size_t block = 0;
+    uint64_t used = 0;
+  };
+  struct Parameters {
+    char* bytes = nullptr;
+    VkDeviceAddress address = 0;
+  };
   struct Batch {
     VkCommandBuffer commands = nullptr;
-    char* parameters = nullptr;
-    VkDeviceAddress address = 0;  // of the parameters
-    uint64_t used = 0, value = 0;
+    std::vector<Parameters> blocks;  // the first for most batches, more for an op of many dispatches
+    Mark end, op;                    // of the parameters, and where those of the last op begin
+    uint64_t value = 0;
     uint32_t ops = 0;
     bool is_ended = false;  // a submission failed, and is to be tried again before anything else is recorded
   };
@@ -81,7 +90,9 @@ class VulkanStream final : public Stream {
   void wait_value(Lock& lock, uint64_t value);
   void barrier();
   void make_visible_to_host();
-  void dispatch(Lock& lock, VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups);
+  void dispatch(VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups);
+  void add_block();
+  void cancel_op() noexcept;
   void rebase(Lock& lock, uint64_t number);
   uint64_t take_slot(Lock& lock, uint64_t bytes, uint64_t& piece);
   uint64_t reached() const { return !open_ && flying_.empty() ? submitted_ : done_ >> kPieceBits; }

@@ -128,15 +128,17 @@ void spread(StreamState& from) {
 
 plugrad_status refused(StreamState& s, const char* what, plugrad_status status) {
   const bool failed_before = status == PLUGRAD_DEVICE_ERROR || status == PLUGRAD_DEVICE_LOST;
-  const std::string why = failed_before ? std::string() : take_report();
+  std::string why = failed_before ? std::string() : take_report();
   const std::shared_ptr<const Error> failure = failed_before ? clear(s) : nullptr;
   s.gate.unlock();
   if (failure) {
     spread(s);
     throw Error(*failure);
   }
-  if (status == PLUGRAD_UNSUPPORTED || status == PLUGRAD_OUT_OF_MEMORY) return status;
-  throw_status(status, std::string(what) + " on " + s.device->name, why);
+  if (status != PLUGRAD_UNSUPPORTED && status != PLUGRAD_OUT_OF_MEMORY)
+    throw_status(status, std::string(what) + " on " + s.device->name, why);
+  local().report = std::move(why);  // for the caller
+  return status;
 }
 
 namespace {

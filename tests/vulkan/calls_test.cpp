@@ -166,6 +166,45 @@ TEST_F(Calls, ARefusedSubmissionIsTriedAgain) {
   EXPECT_EQ(Recorder::get().failing_submissions, 0);
 }
 
+// Some 130 dispatches, whose parameters need more than a block.
+TEST_F(Calls, ALongOpIsSubmittedWholeOrNotAtAll) {
+  constexpr int64_t kMany = 1 << 21;
+  const Tensor ones = full({kMany}, 1, DType::i64, device_), index = zeros({kMany}, DType::i64, device_);
+  const auto sum_of_all = [&] { return scatter_add(zeros({1}, DType::i64, device_), 0, index, ones); };
+  Tensor y;
+  const std::string letters = letters_of([&] { y = sum_of_all(); });
+  EXPECT_EQ(std::ranges::count(letters, 'S'), 1) << letters;
+  EXPECT_GT(std::ranges::count(letters, 'D'), kMany >> 14);
+  EXPECT_EQ(y.item<int64_t>(), kMany);
+  device_.sync();
+  y = sum_of_all();
+  Recorder::get().fail_submissions(VK_ERROR_OUT_OF_HOST_MEMORY, 1);
+  try {
+    (void)y.item<int64_t>();
+    FAIL() << "no submission was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("vkQueueSubmit"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(y.item<int64_t>(), kMany);
+}
+
+// The batch's memory runs out in the middle of the op, which the host tries again.
+TEST_F(Calls, AnOpThatIsRefusedInItsMiddleRunsOnce) {
+  constexpr int64_t kMany = 1 << 22;
+  const Tensor ones = full({kMany}, 1, DType::i64, device_), index = zeros({kMany}, DType::i64, device_);
+  const auto sum_of = [&](int64_t n) {
+    return scatter_add(zeros({1}, DType::i64, device_), 0, slice(index, 0, 0, n), slice(ones, 0, 0, n));
+  };
+  sum_of(100);      // from here on only the batch needs memory
+  some({1 << 20});  // which the core can give back, so that it tries again
+  device_.sync();
+  Recorder::get().fail_allocations(VK_ERROR_OUT_OF_DEVICE_MEMORY, 1);
+  const Tensor y = sum_of(kMany);
+  EXPECT_EQ(Recorder::get().failing_allocations, 0);
+  EXPECT_EQ(y.item<int64_t>(), kMany);
+}
+
 TEST_F(Calls, AnIndexOutOfRangeIsReportedOnceAndTheDeviceGoesOn) {
   const Tensor x = some({10});
   for (int i = 0; i < 2; ++i) {
