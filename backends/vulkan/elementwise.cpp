@@ -9,9 +9,10 @@ constexpr uint32_t kOfNumbers[] = {PLUGRAD_OP_NEG, PLUGRAD_OP_ABS,     PLUGRAD_O
                                    PLUGRAD_OP_SUB, PLUGRAD_OP_MUL,     PLUGRAD_OP_MAXIMUM, PLUGRAD_OP_MINIMUM};
 constexpr uint32_t kOfFloating[] = {PLUGRAD_OP_SQRT, PLUGRAD_OP_RELU, PLUGRAD_OP_DIV, PLUGRAD_OP_RELU_BACKWARD,
                                     PLUGRAD_OP_SIGMOID_BACKWARD, PLUGRAD_OP_TANH_BACKWARD};
-constexpr uint32_t kOfF32[] = {PLUGRAD_OP_EXP,           PLUGRAD_OP_LOG,      PLUGRAD_OP_TANH,
-                               PLUGRAD_OP_SIGMOID,       PLUGRAD_OP_POW,      PLUGRAD_OP_FMOD,      PLUGRAD_OP_SILU,
-                               PLUGRAD_OP_SILU_BACKWARD, PLUGRAD_OP_GELU_TANH, PLUGRAD_OP_GELU_TANH_BACKWARD};
+constexpr uint32_t kOfF32[] = {PLUGRAD_OP_EXP,  PLUGRAD_OP_LOG,           PLUGRAD_OP_TANH,      PLUGRAD_OP_SIGMOID,
+                               PLUGRAD_OP_ERF,  PLUGRAD_OP_POW,           PLUGRAD_OP_FMOD,      PLUGRAD_OP_SILU,
+                               PLUGRAD_OP_GELU, PLUGRAD_OP_SILU_BACKWARD, PLUGRAD_OP_GELU_TANH, PLUGRAD_OP_GELU_BACKWARD,
+                               PLUGRAD_OP_GELU_TANH_BACKWARD};
 constexpr uint32_t kOfIntegers[] = {PLUGRAD_OP_BITWISE_AND, PLUGRAD_OP_BITWISE_OR, PLUGRAD_OP_BITWISE_XOR,
                                     PLUGRAD_OP_BITWISE_LEFT_SHIFT, PLUGRAD_OP_BITWISE_RIGHT_SHIFT,
                                     PLUGRAD_OP_QUOTIENT, PLUGRAD_OP_FMOD};

@@ -12,6 +12,28 @@ namespace plugrad::vulkan {
 namespace {
 
 constexpr size_t kMostReductions = 8;  // the template's functions argument_0 to argument_7
+// Drivers copy functions to where they are called, and some compile long ones for minutes: lavapipe needs 1 s for this much.
+constexpr int kMostCode = 160;
+
+// About how much code a call of the op's function is, in additions.
+int code_of(uint32_t opcode) {
+  switch (opcode) {
+    case PLUGRAD_OP_GELU:
+    case PLUGRAD_OP_GELU_BACKWARD:
+    case PLUGRAD_OP_POW: return 20;
+    case PLUGRAD_OP_EXP:
+    case PLUGRAD_OP_LOG:
+    case PLUGRAD_OP_TANH:
+    case PLUGRAD_OP_SIGMOID:
+    case PLUGRAD_OP_ERF:
+    case PLUGRAD_OP_FMOD:
+    case PLUGRAD_OP_SILU:
+    case PLUGRAD_OP_SILU_BACKWARD:
+    case PLUGRAD_OP_GELU_TANH:
+    case PLUGRAD_OP_GELU_TANH_BACKWARD: return 10;
+    default: return 1;
+  }
+}
 
 // The template's words without its names, and the ids of what calls need.
 struct Template {
@@ -91,6 +113,7 @@ class Writer {
       else if (slot.name == "results") write_outputs(true);
       else write_argument(static_cast<size_t>(slot.name.back() - '0'));
     }
+    if (code_ > kMostCode) return {};
     made_.words = assembled();
     return std::move(made_);
   }
@@ -189,6 +212,7 @@ class Writer {
     for (const uint16_t argument : program_.arguments_of(instruction)) arguments.push_back(written(argument));
     if (is_copy(op.opcode)) return arguments[0];
     if (op.opcode != PLUGRAD_OP_CAST && arguments.size() == 1) arguments.push_back(arguments[0]);
+    code_ += code_of(op.opcode);
     return call(std::string("op_") + op.name, type, arguments);
   }
 
@@ -236,6 +260,7 @@ class Writer {
   std::vector<uint32_t>* calls_ = nullptr;     // the last of them
   bool is_of_elements_ = false;                // and whether it computes elements of rows
   std::vector<uint32_t> constants_;
+  int code_ = 0;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct ProgramModule {
 };
 
 // Returns an empty module for a program that has other than elementwise ops and reductions of f32 and bool, more than eight
-// reductions or reductions over different axes, or that changes a repeated input.
+// reductions or reductions over different axes, or that changes a repeated input, or that would take long to compile.
 ProgramModule module_of(const plugrad_program& program);
 
 }  // namespace plugrad::vulkan

@@ -241,17 +241,17 @@ Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, c
   return std::move(scheduler.made);
 }
 
-std::vector<Step> divided(const Step& step, const Trace& trace, const ProgramLimits* limits) {
+std::vector<Step> divided(const Step& step, const Trace& trace, const ProgramLimits& limits) {
   std::vector<Step> made;
   const size_t middle = step.calls.size() / 2;
   for (size_t i = 0; i < step.calls.size(); ++i) {
-    if (limits && i > 0 && i != middle && made.back().group && made.back().group->add(trace, step.calls[i], *limits)) {
+    if (i > 0 && i != middle && made.back().group && made.back().group->add(trace, step.calls[i], limits)) {
       made.back().calls.push_back(step.calls[i]);
       continue;
     }
     made.emplace_back().calls.push_back(step.calls[i]);
     auto group = std::make_unique<Group>(step.group->space());
-    if (limits && group->add(trace, step.calls[i], *limits)) made.back().group = std::move(group);
+    if (group->add(trace, step.calls[i], limits)) made.back().group = std::move(group);
   }
   for (Step& each : made)
     if (each.calls.size() == 1) each.group.reset();

@@ -90,8 +90,8 @@ struct Schedule {
 
 // order: the calls to schedule. limits: null if the device runs no programs.
 Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, const ProgramLimits* limits);
-// The halves of a group that is too large for a program; without limits, its calls one by one.
-std::vector<Step> divided(const Step& step, const Trace& trace, const ProgramLimits* limits);
+// The halves of a group that is too large for a program, or that the device declines.
+std::vector<Step> divided(const Step& step, const Trace& trace, const ProgramLimits& limits);
 
 // A program as a call of the trace, with the block as its attributes.
 struct ProgramCall {

@@ -156,8 +156,10 @@ bool Replay::write_programs(const std::vector<bool>& renumbered, const ProgramLi
       programs_.push_back({std::move(*written), it.calls, {}, {}, 0});
       continue;
     }
-    if (written) ++alone_["the device has no kernel for the program of it"][std::to_string(it.calls.size()) + " calls"];
-    replace(step, divided(it, trace_, written ? nullptr : &limits));
+    if (written && it.calls.size() == 2)
+      for (const uint32_t at : it.calls)
+        ++alone_["the device has no kernel for the program of it"][op_label(trace_.calls[at].op.opcode)];
+    replace(step, divided(it, trace_, limits));
     return false;
   }
   return true;

@@ -83,10 +83,21 @@ float function(const uint op, const float a, const float b) {
     case OP_LOG: return logarithm(a);
     case OP_TANH: return hyperbolic_tangent(a);
     case OP_SIGMOID: return logistic(a);
+    case OP_ERF: return error_function(a);
     case OP_POW: return power(a, b);
     case OP_FMOD: return remainder_of(a, b);
     case OP_SILU: return gated(a, a);
     case OP_SILU_BACKWARD: r = a * gated_slope(b, b, 1.0); break;  // grad, x
+    case OP_GELU:
+      if (is_nan(a)) return a;
+      r = a * normal_distribution(a);
+      break;
+    case OP_GELU_BACKWARD: {  // grad, x
+      if (is_nan(b)) return b;
+      precise float h = 0.5 * b * b;
+      r = a * (normal_distribution(b) + b * (0.398942280 * exponential(-h)));
+      break;
+    }
     case OP_GELU_TANH: return gated(a, gelu_angle(a));
     case OP_GELU_TANH_BACKWARD: {
       if (is_nan(b)) return b;

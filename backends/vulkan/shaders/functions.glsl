@@ -88,6 +88,57 @@ float logistic(float x) {
   return r;
 }
 
+// (1 + 2 t) e^(t^2) erfc(t) changes little from 0 on, as a function of (t - 3) / (t + 3): M. Shepherd and J. Laframboise,
+// "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x", 1981. Fitted for the least relative error up to t = 11: 3e-9.
+float scaled_tail(float t) {
+  precise float v = (t - 3.0) / (t + 3.0);
+  precise float p = -0.000259748515;
+  p = p * v - 0.000756298832;
+  p = p * v + 0.00201406726;
+  p = p * v + 0.0025591359;
+  p = p * v - 0.0238062907;
+  p = p * v + 0.0682960451;
+  p = p * v - 0.119269304;
+  p = p * v + 0.12964654;
+  p = p * v - 0.0475624986;
+  p = p * v - 0.135621145;
+  p = p * v + 1.25300801;
+  precise float r = p / (1.0 + 2.0 * t);
+  return r;
+}
+
+// Below 0.9375 the quotient erf(x) / x, fitted for the least relative error: 1e-11.
+float error_function(float x) {
+  if (is_nan(x)) return x;
+  precise float a = min(abs(x), 11.0), z = a * a;
+  if (a < 0.9375) {
+    precise float p = -1.01604755e-05;
+    p = p * z + 0.000114167036;
+    p = p * z - 0.000850209151;
+    p = p * z + 0.00522209285;
+    p = p * z - 0.0268657487;
+    p = p * z + 0.112837873;
+    p = p * z - 0.376126379;
+    p = p * z + 1.12837923;
+    p = p * x;
+    return p;
+  }
+  precise float r = 1.0 - exponential(-z) * scaled_tail(a);
+  return x < 0.0 ? -r : r;
+}
+
+// The standard normal distribution function, whose lower tail is as accurate as its exponential.
+float normal_distribution(float x) {
+  precise float t = min(abs(x) * 0.707106781, 11.0), h = 0.5 * x * x, r;
+  if (t < 0.9375) {
+    r = 0.5 + 0.5 * error_function(x * 0.707106781);
+    return r;
+  }
+  r = 0.5 * exponential(-h) * scaled_tail(t);
+  if (x > 0.0) r = 1.0 - r;
+  return r;
+}
+
 // --- Pairs of floats, whose sum is a number of about 48 bits: T. J. Dekker, "A floating-point technique for extending the
 // available precision", 1971.
 
