@@ -12,7 +12,8 @@ namespace plugrad::vulkan {
 namespace {
 
 constexpr size_t kMostReductions = 8;  // the template's functions argument_0 to argument_7
-// Drivers copy functions to where they are called, and some compile long ones for minutes: lavapipe needs half a second for this much.
+// Drivers copy functions to where they are called, and some compile long ones for minutes: lavapipe needs half a second for
+// this much.
 constexpr int kMostCode = 80;
 
 // About how much code a call of the op's function is, in additions.
