@@ -88,8 +88,9 @@ typedef struct plugrad_programs {
   uint32_t contents;     // PLUGRAD_PROGRAM_REDUCTIONS, ...: what the plugin's programs may contain
   uint64_t least;        // a program of fewer elements takes longer than its calls
   uint64_t longest_row;  // with ROWS: the most elements that such a reduction reduces to one
-  // Returns the kernel that runs the program, or null if the device has none for it. The device owns the kernel, which lives
-  // as long as the process; it keeps what it needs of the program. The host caches the result. The host holds no lock. [any]
+  // Returns the kernel that runs the program, or null if the device has none for it: the host then asks for parts of it. The
+  // device owns the kernel, which lives as long as the process; it keeps what it needs of the program. The host caches the
+  // result. The host holds no lock. [any]
   const plugrad_kernel* (*kernel)(plugrad_device* device, const plugrad_program* program);
 } plugrad_programs;
 
