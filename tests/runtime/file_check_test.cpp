@@ -1,4 +1,5 @@
 // Truncated plugins: loading one crashes the process, so the check must find all of them.
+#include <tests/runtime/mutated.hpp>
 #include <tests/runtime/prefix.hpp>
 
 #include <process/shared_object.hpp>
@@ -99,6 +100,19 @@ TEST_F(Truncated, ProgramHeadersThatLieAreRefused) {
   for (const size_t field : {offsetof(Elf64_Phdr, p_offset), offsetof(Elf64_Phdr, p_filesz)})
     for (const uint64_t value : {~uint64_t(0), ~uint64_t(0) - 4096, uint64_t(1) << 62})
       EXPECT_TRUE(refuses(sizeof(Elf64_Ehdr) + field, value, 8)) << field << ' ' << value;
+}
+
+// Whatever its bytes are, the check reads nothing outside of the file.
+TEST_F(Truncated, DamagedFilesAreReadWithinTheirBounds) {
+  std::mt19937_64 random(7);
+  int refused = 0;
+  const fs::path file = folder_ / "libplugrad-backend-damaged.so";
+  for (int i = 0; i < 2000; ++i) {
+    write_file(file, mutated(whole_, random));
+    refused += !damage_of(file).empty();
+  }
+  EXPECT_GT(refused, 200);
+  EXPECT_LT(refused, 1900);
 }
 
 }  // namespace

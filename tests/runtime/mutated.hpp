@@ -1,0 +1,11 @@
+// Damages plugins.
+#pragma once
+#include <random>
+#include <string>
+
+namespace plugrad::test {
+
+// Returns a copy of an ELF file that was cut off, or has other bytes, mostly where the system loader reads them.
+std::string mutated(std::string file, std::mt19937_64& random);
+
+}  // namespace plugrad::test
