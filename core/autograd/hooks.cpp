@@ -28,7 +28,8 @@ HookHandle add(const Tensor& x, const char* what, Hook hook) {
   const std::lock_guard lock(hooks_mutex);
   more.hooks->all.push_back(added);
   if (leaf.defined()) more.hooks->leaf = leaf;
-  node.flags |= Node::kHooked;
+  // Passes of other threads read the flags: only a leaf's first hook changes them.
+  if (!(node.flags & Node::kHooked)) node.flags |= Node::kHooked;
   return {more.hooks, added->id};
 }
 
