@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 namespace plugrad {
 namespace {
@@ -303,6 +304,14 @@ TEST(Optimizers, RefuseAStateThatIsNotTheirsAndChangeNothing) {
     EXPECT_EQ(adam.steps(), 1);
   }
   EXPECT_THROW(adam.load_state({{"exp_avg.0", good}, {"exp_avg_sq.0", good}}, -1), Error);
+  // Numbers of steps that the next step would overflow.
+  std::vector<NamedTensor> state = adam.state();
+  EXPECT_THROW(adam.load_state(state, std::numeric_limits<int64_t>::max()), Error);
+  for (const int64_t taken : {std::numeric_limits<int64_t>::max(), int64_t{-1}}) {
+    state.back().tensor = full({}, taken, DType::i64);
+    EXPECT_THROW(adam.load_state(state, 3), Error) << state.back().name;
+    EXPECT_EQ(adam.steps(), 1);
+  }
 }
 
 TEST(Steps, RefuseStatesOfAnotherShapeAndChangeNothing) {
