@@ -1,5 +1,6 @@
 #include <backends/vulkan/backend.hpp>
 
+#include <backends/vulkan/grid.hpp>
 #include <backends/vulkan/program.hpp>
 
 #include <plugrad/backends/vulkan.hpp>
@@ -76,7 +77,7 @@ DeviceCount VulkanBackend::count() {
 // A launch takes longer than the work on a small tensor, so every program pays.
 const void* VulkanBackend::extension(std::string_view name) noexcept {
   constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_ALIKE;
-  return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, kContents, 1, kLongestRow> : nullptr;
+  return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, kContents, 1, kChunk> : nullptr;
 }
 
 const plugrad_kernel* VulkanBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {

@@ -16,7 +16,7 @@ class CacheFile {
 
   // Empty if there is no cache directory.
   const std::string& path() const { return path_; }
-  // What write() stored last, in this or another process; empty if there is no file that counts.
+  // Returns what write() last stored, in this process or in another; nothing if no file counts.
   std::vector<char> read() const;
   // Replaces the file in one step. Without effect if that is impossible, or for data that read() would not return.
   void write(std::span<const char> data) const noexcept;

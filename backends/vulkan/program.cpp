@@ -11,7 +11,6 @@ namespace {
 
 enum : uint32_t { kWithoutReductions = 0, kByInvocation = 1, kByGroup = 2 };  // the template's MODE
 enum : uint32_t { kOfRows = 0, kOfChunks = 1, kOfPartials = 2 };              // Space's pass
-static_assert(kLongestRow == kChunk);
 
 class Pipeline final : public ProgramKernel {
  public:
@@ -72,7 +71,7 @@ Space Pipeline::space_for(const plugrad_op& op) const {
   const std::vector<int> order = axes();
   const Rows rows = rows_of(op);
   if (rows.count * rows.extent > kSpan) throw BackendError(PLUGRAD_UNSUPPORTED, "the program has too many elements");
-  if (module_.goes_on && static_cast<uint64_t>(rows.extent) > kLongestRow)
+  if (module_.goes_on && static_cast<uint64_t>(rows.extent) > kChunk)
     throw BackendError(PLUGRAD_UNSUPPORTED, "the program's rows are too long");
   Space space{};
   space.count = static_cast<uint32_t>(rows.count * rows.extent);

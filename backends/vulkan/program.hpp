@@ -6,9 +6,6 @@
 
 namespace plugrad::vulkan {
 
-// The most elements of a row that goes on after its reduction.
-inline constexpr uint64_t kLongestRow = 256 * 1024;
-
 // Returns the kernel, or null if module_of writes no module.
 std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, Pipelines& pipelines, const plugrad_program& program);
 
