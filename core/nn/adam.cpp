@@ -60,13 +60,9 @@ std::vector<NamedTensor> Adam::state() const {
 }
 
 void Adam::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
-  constexpr int64_t kMostSteps = int64_t{1} << 40;
-  for (const auto& [name, tensor] : given) {
-    if (!name.starts_with("step.") || tensor.dtype() != DType::i64 || tensor.count() != 1) continue;
-    const int64_t taken = tensor.item<int64_t>();
-    if (taken < 0 || taken > kMostSteps)
-      throw Error(Code::invalid, "[load_state] " + name + " must lie between 0 and 2^40, got " + std::to_string(taken));
-  }
+  for (const auto& [name, tensor] : given)
+    if (name.starts_with("step.") && tensor.dtype() == DType::i64 && tensor.count() == 1)
+      require_steps(name, tensor.item<int64_t>());
   Optimizer::load_state(given, steps);
   for (size_t i = 0; i < taken_.size(); ++i)
     taken_[i] = std::ranges::find(given, "step." + std::to_string(i), &NamedTensor::name)->tensor.item<int64_t>();

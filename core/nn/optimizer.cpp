@@ -219,10 +219,14 @@ const Tensor& find(const std::vector<NamedTensor>& state, const NamedTensor& wan
 }
 }  // namespace
 
+void Optimizer::require_steps(const std::string& what, int64_t steps) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (steps < 0 || steps > kMost)
+    throw Error(Code::invalid, "[load_state] " + what + " must lie between 0 and 2^40, got " + std::to_string(steps));
+}
+
 void Optimizer::load_state(const std::vector<NamedTensor>& given, int64_t steps) {
-  constexpr int64_t kMostSteps = int64_t{1} << 40;
-  if (steps < 0 || steps > kMostSteps)
-    throw Error(Code::invalid, "[load_state] steps must lie between 0 and 2^40, got " + std::to_string(steps));
+  require_steps("steps", steps);
   std::vector<std::pair<Tensor, Tensor>> copies;
   for (const NamedTensor& own : state()) copies.emplace_back(own.tensor, find(given, own));
   const NoGrad unrecorded;

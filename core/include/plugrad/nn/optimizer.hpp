@@ -108,6 +108,8 @@ class PLUGRAD_API Optimizer {
 
  protected:
   std::vector<Tensor> all_parameters() const;
+  // Throws Error (invalid) for a number of steps that no training reaches: counting on would overflow.
+  static void require_steps(const std::string& what, int64_t steps);
   int64_t steps_ = 0;
 
  private:
