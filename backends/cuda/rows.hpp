@@ -18,6 +18,7 @@ Rows row_norm_rows();
 Rows batch_norm_rows();
 Rows cumsum_rows();
 Rows topk_rows();
+Rows argsort_rows();
 Rows random_rows();
 Rows matmul_rows();
 Rows attention_rows();
