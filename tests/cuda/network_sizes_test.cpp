@@ -100,6 +100,23 @@ TEST_F(NetworkSizes, TheFirstOfLongLines) {
     }
 }
 
+// Lines of one part, of two, and of as many that the last merge has one part too few; many elements are equal.
+TEST_F(NetworkSizes, SortsLinesOfAnyLength) {
+  const auto decompositions = [] { return default_device().counters().decompositions; };
+  const uint64_t before = decompositions();
+  for (const int64_t length : {1023, 1024, 1025, 2048, 2049, 3100, 9000})
+    for (const int axis : {0, 1})
+      for (const DType dtype : {DType::f32, DType::i64}) {
+        const Shape shape = axis ? Shape{3, length} : Shape{length, 3};
+        Tensor x = cast(round(uniform(shape) * 700), dtype);
+        if (dtype == DType::f32) x = masked_fill(x, eq(x, 5), std::nan(""));
+        for (const bool descending : {false, true})
+          expect_close(argsort(x, axis, descending), argsort(to(x, default_device()), axis, descending), 0,
+                       std::to_string(length) + " along axis " + std::to_string(axis));
+      }
+  EXPECT_EQ(decompositions(), before);
+}
+
 TEST_F(NetworkSizes, AttentionOfSeveralTiles) {
   struct Case {
     Shape batch, keys;
@@ -107,7 +124,10 @@ TEST_F(NetworkSizes, AttentionOfSeveralTiles) {
     bool causal;
   };
   const Case cases[] = {{{2, 3}, {2, 3}, 70, 150, 40, 30, false}, {{1}, {1}, 140, 140, 70, 200, true},
-                        {{4}, {1}, 5, 300, 64, 64, false},        {{2}, {2}, 200, 90, 3, 129, true}};
+                        {{4}, {1}, 5, 300, 64, 64, false},        {{2}, {2}, 200, 90, 3, 129, true},
+                        // Few queries: blocks share their keys.
+                        {{1}, {1}, 1, 700, 64, 64, false},        {{1}, {1}, 3, 640, 20, 130, false},
+                        {{1}, {1}, 100, 400, 16, 16, true}};
   for (const Case& c : cases) {
     const auto shape = [](Shape batch, int64_t rows, int64_t columns) {
       batch.push_back(rows);

@@ -12,7 +12,8 @@ from pathlib import Path
 
 MEMORY_BOUND = re.compile(
     r"(map|reduce|transpose|iota|gather|scatter|scatter_lines|scatter_blocks|random|softmax|softmax_backward|"
-    r"cross_entropy|cross_entropy_backward|row_norm|row_norm_backward|channel|delta|scan|scan_sums|sum_segments)_kernel")
+    r"cross_entropy|cross_entropy_backward|row_norm|row_norm_backward|channel|delta|scan|scan_sums|sum_segments|join|"
+    r"merge)_kernel")
 KERNEL = re.compile(r"\d+([a-z_]*_kernel)")
 FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--resource-usage"]
 
