@@ -44,6 +44,7 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
     each->workspace = storage.buffer;
     each->workspace_offset = base;
   }
+  for (const uint32_t each : all.items) note_changed(each);
   for (const Temporary& each : lodgers_[memory]) bind(each.memory, storage, base + each.offset);
 }
 
@@ -118,7 +119,8 @@ void Replay::run() {
   provide_arena();
   device.require_open();
   if (device.compute || profiling::is_on()) {
-    for (Item& item : items_) run_item(item);
+    if (profiling::is_on() || !run_together())
+      for (Item& item : items_) run_item(item);
   } else {
     for (Item& item : items_)
       if (const plugrad_status status = contained(item.kernel->run, item.kernel, nullptr, &item.op)) [[unlikely]]
@@ -185,6 +187,7 @@ std::vector<uint64_t> Replay::run_with_digests() {
 
 std::string Replay::text() const {
   std::ostringstream text;
+  if (sequence_.is_made()) text << "\n    " << items_.size() << " calls run as one sequence";
   for (const RunningProgram& each : programs_) text << "\n    program of " << each.call.text;
   for (const auto& [why, ops] : alone_) {
     text << "\n    alone, because " << why << ":";

@@ -3,6 +3,7 @@
 #include <core/runtime/capture.hpp>
 #include <core/runtime/placement.hpp>
 #include <core/runtime/programs.hpp>
+#include <core/runtime/sequence.hpp>
 
 #include <map>
 #include <memory>
@@ -107,6 +108,7 @@ class Replay {
     std::vector<FollowingView> views;
     std::vector<Storage**> storages;
     std::vector<plugrad_op*> workspaces;
+    std::vector<uint32_t> items;  // whose operands it has, if they run as a sequence
   };
   using SharedViews = std::unordered_map<std::string, plugrad_view*>;
 
@@ -135,6 +137,19 @@ class Replay {
   void bind_outside();
   void provide_arena();
   bool renumber(const RecordedPart& part);
+  // Sequences: replay_sequence.cpp.
+  struct ListMemory {
+    uint32_t memory, last;
+    bool is_fresh;  // what it has before the step does not matter
+  };
+  void offer_sequence();
+  void find_list_uses();
+  plugrad_status make_or_run_sequence(uint64_t first);
+  bool run_together();  // returns false if the items are to run one by one
+  void note_changed(uint32_t item) {
+    if (sequences_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
+  }
+
   void run_item(Item& item);
   void settle(Item& item, plugrad_status status);
   void run_observed(Item& item);
@@ -174,6 +189,13 @@ class Replay {
   std::vector<std::vector<Temporary>> lodgers_;  // by memory that outlives the step: those in it before its first use
   Bound arena_bound_;
   Ref<Storage> constants_;
+  const plugrad_sequences* sequences_ = nullptr;  // null if the items do not run as one
+  std::vector<uint64_t> changed_;                 // items, as a bit set: since the last run as a sequence
+  std::vector<ListMemory> list_written_;
+  std::vector<uint32_t> list_read_;
+  std::vector<streams::ListUses::Written> written_now_;
+  std::vector<Storage*> read_now_;
+  Sequence sequence_;  // ends first: it refers to the items
 };
 
 }  // namespace plugrad::capture

@@ -17,6 +17,7 @@ void Replay::draw() {
     plugrad_view* const* const views = pointers_.data() + operands_of_call_[call] + inputs;
     views[0]->offset = seed;
     views[1]->offset = first + (trace_.calls[call].views[inputs + 1].offset - trace_.first_draw);
+    note_changed(item_of_call_[call]);
   }
 }
 
@@ -87,6 +88,7 @@ bool Replay::renumber(const RecordedPart& recorded) {
       const auto number = numbers_.find({at, static_cast<uint32_t>(i)});
       if (number != numbers_.end()) number->second->offset = op.views[i]->offset;
     }
+    note_changed(item_of_call_[at]);
     ++at;
     return true;
   });

@@ -44,6 +44,7 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Are
   place_constants(uses);
   bind_outside();
   for (Item& each : once_) run_item(each);
+  offer_sequence();
 }
 
 // --- What becomes of the calls.

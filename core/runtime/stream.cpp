@@ -154,6 +154,11 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   x->owner = x->owner | kForeign;
 }
 
+inline void note_written(const StreamState& s, Storage& x, uint64_t number) {
+  x.writer = s.id;
+  x.written.store(number, std::memory_order_relaxed);
+}
+
 [[gnu::noinline, gnu::cold]] void check_valid(const Storage* x, const char* what) {
   if (!x || !x->written) return;
   const std::lock_guard lock(ledger().mutex);
@@ -221,7 +226,8 @@ uint64_t poll(StreamState& s) {
   const plugrad_status status = contained(s.device->table.completed, s.handle, &number);
   const bool known = status == PLUGRAD_OK || status == PLUGRAD_DEVICE_ERROR || status == PLUGRAD_DEVICE_LOST;
   // An op may complete before its submission has returned and counted it.
-  if (!known || number > s.next.load(std::memory_order_relaxed) + 1) [[unlikely]]
+  const uint64_t most = std::max(s.next.load(std::memory_order_relaxed) + 1, s.given.load(std::memory_order_relaxed));
+  if (!known || number > most) [[unlikely]]
     number = give_up(s, status, number);
   uint64_t before = s.done.load();
   while (before < number && !s.done.compare_exchange_weak(before, number)) {}
@@ -252,19 +258,25 @@ bool idle(const Storage& x, bool home_too) {
   }
 }
 
+// Calls check, which may throw, if a failure was ever recorded.
+template <class Check> static void check_operands(StreamState& s, Check check) {
+  if (!ledger().troubled.load(std::memory_order_relaxed)) [[likely]] return;
+  try {
+    check();
+  } catch (...) {
+    s.gate.unlock();
+    throw;
+  }
+}
+
 plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugrad_status (*call)(void*, uint64_t),
                       void* context) {
   enter(s);
-  if (ledger().troubled.load(std::memory_order_relaxed)) [[unlikely]] {
-    try {
-      for (const Storage* x : uses.inputs) check_valid(x, what);
-      for (size_t i = 0; i < uses.outputs.size(); ++i)
-        if (!(uses.overwrites >> i & 1)) check_valid(uses.outputs[i], what);
-    } catch (...) {
-      s.gate.unlock();
-      throw;
-    }
-  }
+  check_operands(s, [&] {
+    for (const Storage* x : uses.inputs) check_valid(x, what);
+    for (size_t i = 0; i < uses.outputs.size(); ++i)
+      if (!(uses.overwrites >> i & 1)) check_valid(uses.outputs[i], what);
+  });
   bool foreign = false;
   plugrad_status status = PLUGRAD_OK;
   for (Storage* x : uses.inputs)
@@ -275,16 +287,42 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
   if (!status) status = call(context, number);
   if (status) [[unlikely]] return refused(s, what, status);
   s.next.store(number, std::memory_order_release);
-  for (Storage* x : uses.outputs) {
-    x->writer = s.id;
-    x->written.store(number, std::memory_order_relaxed);
-  }
+  for (Storage* x : uses.outputs) note_written(s, *x, number);
   if (foreign) [[unlikely]] {
     for (Storage* x : uses.inputs) note_foreign(s, x);
     for (Storage* x : uses.outputs) note_foreign(s, x);
   }
   s.gate.unlock();
   if (ledger().at_once) [[unlikely]] sync_at_once(s, what);
+  return PLUGRAD_OK;
+}
+
+plugrad_status submit_list(StreamState& s, const char* what, const ListUses& uses,
+                           plugrad_status (*call)(void*, uint64_t), void* context) {
+  if (ledger().at_once) return PLUGRAD_UNSUPPORTED;
+  enter(s);
+  check_operands(s, [&] {
+    for (const Storage* x : uses.inputs) check_valid(x, what);
+    for (const ListUses::Written& each : uses.outputs)
+      if (!each.is_fresh) check_valid(each.storage, what);
+  });
+  bool foreign = false;
+  plugrad_status status = PLUGRAD_OK;
+  for (Storage* x : uses.inputs)
+    if (!status) status = order(s, x, false, foreign);
+  for (const ListUses::Written& each : uses.outputs)
+    if (!status) status = order(s, each.storage, true, foreign);
+  const uint64_t first = s.next.load(std::memory_order_relaxed) + 1;
+  s.given = first + uses.count - 1;
+  if (!status) status = call(context, first);
+  if (status) return refused(s, what, status);
+  s.next.store(s.given, std::memory_order_release);
+  for (const ListUses::Written& each : uses.outputs) note_written(s, *each.storage, first + each.last);
+  if (foreign) {
+    for (Storage* x : uses.inputs) note_foreign(s, x);
+    for (const ListUses::Written& each : uses.outputs) note_foreign(s, each.storage);
+  }
+  s.gate.unlock();
   return PLUGRAD_OK;
 }
 

@@ -62,6 +62,7 @@ struct StreamState {
   uint32_t role = PLUGRAD_COMPUTE_STREAM;
   Gate gate;
   std::atomic<uint64_t> next{0};        // number of the last submitted op; written under the gate
+  std::atomic<uint64_t> given{0};       // the last number of a list that the plugin was given, perhaps not yet submitted
   std::atomic<uint64_t> done{0};        // the last op known to be no longer in flight
   uint64_t waited[kMaxStreams] = {};    // under the gate: for each other stream, the number that the next op here waits for
   std::atomic<uint32_t> clearing{0};    // threads recording a failure that the plugin cleared and the ledger lacks yet
@@ -97,6 +98,27 @@ plugrad_status submit(StreamState& stream, const char* what, const Uses& uses, p
                       void* context);
 template <class F> plugrad_status submit(StreamState& stream, const char* what, const Uses& uses, F&& call) {
   return submit(stream, what, uses, [](void* f, uint64_t number) { return (*static_cast<F*>(f))(number); }, &call);
+}
+
+// What a list of ops writes, and what it only reads.
+struct ListUses {
+  struct Written {
+    Storage* storage;
+    uint32_t last;  // the place in the list of the op that writes it last
+    bool is_fresh;  // its old data need not be valid
+  };
+  std::span<const Written> outputs;
+  std::span<Storage* const> inputs;
+  uint32_t count;  // ops
+};
+
+// The same for a list of ops that the plugin takes as one: call(first) gets the number of the first. Returns UNSUPPORTED,
+// too, if PLUGRAD_SYNC=1 asks for each op on its own.
+plugrad_status submit_list(StreamState& stream, const char* what, const ListUses& uses,
+                           plugrad_status (*call)(void*, uint64_t), void* context);
+template <class F> plugrad_status submit_list(StreamState& stream, const char* what, const ListUses& uses, F&& call) {
+  return submit_list(
+      stream, what, uses, [](void* f, uint64_t first) { return (*static_cast<F*>(f))(first); }, &call);
 }
 
 // Asks the plugin for the last op that is no longer in flight; returns its number.

@@ -136,13 +136,19 @@ plugrad_status Sim::run(const plugrad_kernel* self, plugrad_stream* stream, cons
 }
 
 void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op) {
-  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
   stream.wait_for_room();
   const std::lock_guard lock(world().mutex);
   stream.demand_sound();
   stream.demand_number(op.number);
+  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
   check(kernel, op, ranges);
-  const uint32_t faults = run_faults();
+  enqueue(kernel, stream, op, run_faults());
+}
+
+// The caller has checked the op.
+void Sim::enqueue(const SimKernel& kernel, SimStream& stream, const plugrad_op& op, uint32_t faults) {
+  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
+  for (int i = 0; i < op.outputs + op.inputs; ++i) ranges[i] = checked_range(*op.views[i], kGranule);
   Job& job = stream.slot();
   fill(job, kernel, op);
   job.faults = faults;

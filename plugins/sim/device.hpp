@@ -7,6 +7,8 @@
 #include <plugins/sim/stream.hpp>
 #include <plugins/sim/world.hpp>
 
+#include <plugrad/sdk/sequence.hpp>
+
 #include <unordered_map>
 
 namespace plugrad::sim {
@@ -22,11 +24,11 @@ struct SimKernel : plugrad_kernel {
 
 // Counts, guarded by World::mutex.
 struct Counters {
-  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0;
+  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0, sequences = 0;
   std::array<uint64_t, 256> by_opcode{};
 };
 
-class Sim final : public Backend, public NativeStreams {
+class Sim final : public Backend, public NativeStreams, public Sequences {
  public:
   explicit Sim(const Opening& opening);
   static DeviceCount count() { return {2}; }
@@ -51,6 +53,10 @@ class Sim final : public Backend, public NativeStreams {
   void signal_native(Stream& stream, uint64_t number, void* native) override;
   void notify(Stream& stream, uint64_t number, Notice notice) override;
 
+  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
+  // Submits calls under the numbers from `first` on, or none of them.
+  void submit_all(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first);
+
   // For the extension. The caller holds World::mutex for the members that it guards.
   uint32_t index() const { return index_; }
   Conditions& conditions() { return conditions_; }
@@ -63,6 +69,7 @@ class Sim final : public Backend, public NativeStreams {
   static plugrad_status run(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept;
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
   void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
+  void enqueue(const SimKernel& kernel, SimStream& stream, const plugrad_op& op, uint32_t faults);
   const plugrad_kernel* keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> program = {});
   void check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const;
   void check_form(const SimKernel& kernel, const plugrad_op& op) const;

@@ -44,7 +44,8 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: those of the contract, memory, streams, the extensions native.h and program.h and threads, and one for each op.
+// All cases: those of the contract, memory, streams, the extensions native.h, program.h and sequence.h and threads, and one
+// for each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> transcription_cases();
@@ -58,6 +59,7 @@ std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
 std::vector<Case> op_cases();
 std::vector<Case> program_cases();
+std::vector<Case> sequence_cases();
 
 // Runs a case. A Breach ends it and counts as a failure.
 void run_case(const Case& one, Session& session, Tally& tally);

@@ -1,9 +1,12 @@
-// The plugin sim with one planted bug in its extension for native streams, which PLUGRAD_BUG names.
+// The plugin sim with one planted bug in its extensions for native streams and for sequences, which PLUGRAD_BUG names.
 #include <plugrad/sdk/native.h>
+#include <plugrad/sdk/sequence.h>
 #include <plugrad/sim.hpp>
 
 #include <cstdlib>
+#include <deque>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -50,10 +53,53 @@ plugrad_status future(plugrad_stream* stream, uint64_t number, void (*callback)(
   return PLUGRAD_OK;
 }
 
+const plugrad_sequences& sound_sequences() {
+  static const plugrad_sequences& table =
+      *static_cast<const plugrad_sequences*>(plugrad_sim_backend(nullptr)->get_extension(PLUGRAD_SEQUENCES));
+  return table;
+}
+
+// Runs for ever what it was made of.
+plugrad_status frozen(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count, plugrad_sequence** made) {
+  static std::deque<plugrad_view> views;
+  static std::deque<std::vector<const plugrad_view*>> pointers;
+  static std::deque<plugrad_op> ops;
+  std::vector<plugrad_sequence_call> list;
+  for (uint32_t i = 0; i < count; ++i) {
+    plugrad_op& op = ops.emplace_back(*calls[i].op);
+    pointers.emplace_back();
+    for (int k = 0; k < op.outputs + op.inputs; ++k) pointers.back().push_back(&views.emplace_back(*op.views[k]));
+    op.views = pointers.back().data();
+    list.push_back({calls[i].kernel, &op});
+  }
+  return sound_sequences().make(stream, list.data(), count, made);
+}
+plugrad_status without_last(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count,
+                            plugrad_sequence** made) {
+  return sound_sequences().make(stream, calls, count > 1 ? count - 1 : count, made);
+}
+plugrad_status run_later(plugrad_sequence* sequence, uint64_t first, const uint64_t* changed) {
+  return sound_sequences().run(sequence, first + 1, changed);
+}
+
+std::string_view bug_of_environment() {
+  const char* name = std::getenv("PLUGRAD_BUG");
+  return name ? name : "";
+}
+
+plugrad_sequences sequences_with_bug() {
+  plugrad_sequences table = sound_sequences();
+  const std::string_view bug = bug_of_environment();
+  if (bug == "sequence_without_drop") table.drop = nullptr;
+  if (bug == "sequence_frozen") table.make = frozen;
+  if (bug == "sequence_without_last") table.make = without_last;
+  if (bug == "sequence_of_other_numbers") table.run = run_later;
+  return table;
+}
+
 plugrad_native with_bug() {
   plugrad_native table = sound();
-  const char* name = std::getenv("PLUGRAD_BUG");
-  const std::string_view bug = name ? name : "";
+  const std::string_view bug = bug_of_environment();
   if (bug == "null_function") table.signal = nullptr;
   if (bug == "one_handle") table.handle = one_handle;
   if (bug == "unordered_wait") table.wait = unordered_wait;
@@ -67,7 +113,9 @@ plugrad_native with_bug() {
 
 const void* get_extension(const char* name) {
   static const plugrad_native native = with_bug();
-  return std::string_view(name) == PLUGRAD_NATIVE ? &native : plugrad_sim_backend(nullptr)->get_extension(name);
+  static const plugrad_sequences sequences = sequences_with_bug();
+  if (std::string_view(name) == PLUGRAD_NATIVE) return &native;
+  return std::string_view(name) == PLUGRAD_SEQUENCES ? &sequences : plugrad_sim_backend(nullptr)->get_extension(name);
 }
 
 plugrad_backend table_with_bug(const plugrad_host* host) {

@@ -250,13 +250,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"notice_early", "native.notice", "notify called back before the number was done"},
                     Planted{"notice_twice", "native.notice", "times for 3 calls that returned OK"},
                     Planted{"notice_lost", "native.notice", "notify does not call back for a number that is done"},
-                    Planted{"notice_of_future", "native.notice", "expected INVALID"}),
-    [](const auto& row) { return std::string(row.param.bug) + "_in_" + (row.param.only + 7); });
+                    Planted{"notice_of_future", "native.notice", "expected INVALID"},
+                    Planted{"sequence_without_drop", "sequence.table", "a function of the extension is null"},
+                    Planted{"sequence_frozen", "sequence.changes", "whose numbers and places change made"},
+                    Planted{"sequence_frozen", "sequence.long", "three runs of 200 additions made"},
+                    Planted{"sequence_without_last", "sequence.changes", "run 1 returned INVALID"},
+                    Planted{"sequence_of_other_numbers", "sequence.order", "run fails"}),
+    [](const auto& row) {
+      const std::string_view only = row.param.only;
+      return std::string(row.param.bug) + "_in_" + std::string(only.substr(only.find('.') + 1));
+    });
 
 TEST(Conform, FindsNothingInSoundStreams) {
   if (!fs::exists(kFaultyStreams)) GTEST_SKIP() << "sim is not built";
   for (const char* only : {"native.table", "native.handle", "native.wait", "native.signal", "native.number", "native.notice",
-                           "native.notices", "native.failed_notice"}) {
+                           "native.notices", "native.failed_notice", "sequence.table", "sequence.changes", "sequence.long",
+                           "sequence.order", "sequence.failure", "sequence.drop"}) {
     const Said said = with_bug("sound", {"--only", only}, kFaultyStreams);
     EXPECT_EQ(said.status, 0) << said.text;
     EXPECT_FALSE(contains(said.text, "skipped")) << said.text;

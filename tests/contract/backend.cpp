@@ -1,6 +1,7 @@
 // Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/rows.hpp>
+#include <plugrad/sdk/sequence.hpp>
 
 namespace {
 
@@ -27,7 +28,11 @@ struct Maker {
 constexpr auto kMade = elementwise_rows<Maker>(kAny);
 static_assert(kMade.size() > 100);
 
-class Whole final : public Backend, public NativeStreams {
+class Again final : public Sequence {
+  void run(uint64_t, Changes) override {}
+};
+
+class Whole final : public Backend, public NativeStreams, public Sequences {
  public:
   explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
   static DeviceCount count() { return {0, "no hardware"}; }
@@ -43,7 +48,13 @@ class Whole final : public Backend, public NativeStreams {
   plugrad_status completed(Stream&, uint64_t&) noexcept override { return PLUGRAD_OK; }
   void wait(Stream&, Stream&, uint64_t&) override { throw BackendError(PLUGRAD_INVALID, "not yet submitted"); }
   void sync(Stream&, plugrad_failure&) override {}
-  static const void* extension(std::string_view name) noexcept { return name == "whole/0" ? "its own" : nullptr; }
+  static const void* extension(std::string_view name) noexcept {
+    if (name == PLUGRAD_SEQUENCES) return &kSequences<Whole, 4>;
+    return name == "whole/0" ? "its own" : nullptr;
+  }
+  std::unique_ptr<Sequence> make_sequence(Stream&, std::span<const plugrad_sequence_call>) override {
+    return std::make_unique<Again>();
+  }
   void* native_handle(Stream& stream) override { return &stream; }
   void wait_native(Stream&, uint64_t, void*) override {}
   void signal_native(Stream&, uint64_t, void*) override {}

@@ -44,6 +44,8 @@ typedef struct plugrad_sim {
   void (*arm)(plugrad_device* device, uint32_t fault, uint64_t n);
   // Stops streams of these roles (1 << role) from executing until a later call releases them; 0 releases all. [any]
   void (*hold)(plugrad_device* device, uint32_t roles);
+  // Returns the accepted runs of sequences. [any]
+  uint64_t (*sequences)(plugrad_device* device);
 } plugrad_sim;
 
 // Returns the plugin's table, for programs that link it.
