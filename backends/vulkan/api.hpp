@@ -14,8 +14,8 @@ namespace plugrad::vulkan {
   X(vkGetDeviceQueue) X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements)           \
   X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkGetBufferDeviceAddress) \
   X(vkCreateShaderModule) X(vkDestroyShaderModule) X(vkCreatePipelineLayout)                          \
-  X(vkCreateComputePipelines) X(vkCreatePipelineCache) X(vkGetPipelineCacheData) X(vkCreateCommandPool) \
-  X(vkMergePipelineCaches) X(vkDestroyPipelineCache)                                                  \
+  X(vkCreateComputePipelines) X(vkCreatePipelineCache) X(vkGetPipelineCacheData)                      \
+  X(vkMergePipelineCaches) X(vkDestroyPipelineCache) X(vkCreateCommandPool) X(vkDestroyCommandPool)   \
   X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdBindPipeline)      \
   X(vkCmdPushConstants) X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkCmdCopyBuffer) X(vkQueueSubmit)  \
   X(vkCreateSemaphore) X(vkWaitSemaphores) X(vkGetSemaphoreCounterValue)

@@ -4,13 +4,14 @@
 #include <backends/vulkan/stream.hpp>
 
 #include <plugrad/sdk/program.hpp>
+#include <plugrad/sdk/sequence.hpp>
 
 #include <deque>
 #include <vector>
 
 namespace plugrad::vulkan {
 
-class VulkanBackend final : public Backend, public Programs {
+class VulkanBackend final : public Backend, public Programs, public Sequences {
  public:
   explicit VulkanBackend(const Opening& opening);
 
@@ -34,6 +35,7 @@ class VulkanBackend final : public Backend, public Programs {
   void sync(Stream& stream, plugrad_failure& failure) override;
 
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
+  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
 
  private:
   void describe();

@@ -1,4 +1,4 @@
-#include <backends/vulkan/stream.hpp>
+#include <backends/vulkan/sequence.hpp>
 
 #include <cctype>
 #include <cstring>
@@ -7,10 +7,6 @@ namespace plugrad::vulkan {
 namespace {
 
 constexpr uint32_t kNoFailure = ~uint32_t{0};
-constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-
 }  // namespace
 
 VulkanStream::VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, Batching batching)
@@ -30,12 +26,26 @@ VulkanStream::VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, 
 
 // --- Failures: shaders write the smallest ordinal of an op with a bad index, and its opcode, into words of host memory.
 
-uint32_t VulkanStream::failed_ordinal() const {
-  return __atomic_load_n(reinterpret_cast<const uint32_t*>(word_.mapped), __ATOMIC_ACQUIRE);
+namespace {
+const uint32_t* words_of(const Memory& memory) { return reinterpret_cast<const uint32_t*>(memory.mapped); }
+uint32_t ordinal_in(const uint32_t* words) { return __atomic_load_n(words, __ATOMIC_ACQUIRE); }
+}  // namespace
+
+bool VulkanStream::has_failed() const {
+  return failed_in_reel_.load(std::memory_order_acquire) || ordinal_in(words_of(word_)) != kNoFailure;
 }
 
-void VulkanStream::throw_index_error() const {
-  const OpInfo* const op = op_info(reinterpret_cast<const uint32_t*>(word_.mapped)[1]);
+// The first of the stream. Called if it has failed.
+VulkanStream::Failure VulkanStream::failure() const {
+  const Failure in_reel{failed_in_reel_.load(std::memory_order_acquire), opcode_in_reel_};
+  const uint32_t* const words = words_of(word_);
+  if (ordinal_in(words) == kNoFailure) return in_reel;
+  const Failure found{base_ + ordinal_in(words), words[1]};
+  return in_reel.number && in_reel.number < found.number ? in_reel : found;
+}
+
+void VulkanStream::throw_index_error(const Failure& failure) {
+  const OpInfo* const op = op_info(failure.opcode);
   std::string name = op ? op->name : "an op";
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   throw BackendError(PLUGRAD_DEVICE_ERROR, name + ": an index is out of range");
@@ -43,7 +53,16 @@ void VulkanStream::throw_index_error() const {
 
 void VulkanStream::demand_sound() const {
   device_.demand();
-  if (failed_ordinal() != kNoFailure) throw_index_error();
+  if (has_failed()) throw_index_error(failure());
+}
+
+// A reel has landed: its words are read before it flies again.
+void VulkanStream::land(Reel& reel) {
+  reel.is_flying = false;
+  const uint32_t ordinal = ordinal_in(reel.words);
+  if (ordinal == kNoFailure || failed_in_reel_) return;  // reels land in the order of their numbers
+  opcode_in_reel_ = reel.words[1];
+  failed_in_reel_.store(reel.first + ordinal, std::memory_order_release);
 }
 
 // Lets the word count from a later number before ordinals no longer fit it.
@@ -59,8 +78,9 @@ void VulkanStream::rebase(Lock& lock, uint64_t number) {
 
 void VulkanStream::poll() {
   device_.check(f_.vkGetSemaphoreCounterValue(device_.handle(), timeline_, &done_), "vkGetSemaphoreCounterValue");
-  while (!flying_.empty() && flying_.front()->value <= done_) {
-    free_.push_back(flying_.front());
+  while (!flying_.empty() && flying_.front().value <= done_) {
+    if (Reel* const reel = flying_.front().reel) land(*reel);
+    else free_.push_back(flying_.front().batch);
     flying_.pop_front();
   }
 }
@@ -97,7 +117,7 @@ void VulkanStream::begin(Lock& lock) {
   if (open_ && open_->is_ended) flush();
   if (open_) return;
   if (free_.empty()) poll();
-  while (free_.empty() && batches_.size() == kBatches) wait_value(lock, flying_.front()->value);
+  while (free_.empty() && batches_.size() == kBatches) wait_value(lock, flying_.front().value);
   if (open_) return;
   if (free_.empty()) make_batch();
   Batch* const batch = free_.back();
@@ -115,22 +135,49 @@ void VulkanStream::flush() {
   if (!open_) return;
   Batch* const batch = open_;
   if (!batch->is_ended) {
-    make_visible_to_host();  // the failure word
+    record_end(f_, batch->commands);  // the failure word
     device_.check(f_.vkEndCommandBuffer(batch->commands), "vkEndCommandBuffer");
     batch->is_ended = true;
   }
   const uint64_t value = std::max(submitted_ << kPieceBits, signaled_ + 1);
-  submit(*batch, value);
-  signaled_ = batch->value = value;
+  submit(batch->commands, value);
   for (Slot& slot : slots_)
     if (std::exchange(slot.is_in_open, false)) slot.value = value;
-  awaited_.clear();
-  awaited_values_.clear();
-  flying_.push_back(batch);
+  take_off({value, batch, nullptr});
   open_ = nullptr;
 }
 
-void VulkanStream::submit(const Batch& batch, uint64_t value) {
+void VulkanStream::take_off(Flight flight) {
+  signaled_ = flight.value;
+  awaited_.clear();
+  awaited_values_.clear();
+  flying_.push_back(flight);
+}
+
+// After whatever the stream recorded before.
+void VulkanStream::submit_reel(Reel& reel, uint64_t first, uint32_t count) {
+  const Lock lock(mutex_);
+  flush();
+  const uint64_t last = first + count - 1, value = std::max(last << kPieceBits, signaled_ + 1);
+  submit(reel.commands, value);
+  submitted_ = last;
+  reel.first = first;
+  reel.value = value;
+  reel.is_flying = true;
+  take_off({value, nullptr, &reel});
+}
+
+void VulkanStream::look() {
+  const Lock lock(mutex_);
+  poll();
+}
+
+void VulkanStream::wait_for_reel(const Reel& reel) {
+  Lock lock(mutex_);
+  if (reel.is_flying) wait_value(lock, reel.value);
+}
+
+void VulkanStream::submit(VkCommandBuffer commands, uint64_t value) {
   const std::vector<VkPipelineStageFlags> stages(awaited_.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
   auto timeline = typed<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   timeline.waitSemaphoreValueCount = static_cast<uint32_t>(awaited_values_.size());
@@ -142,21 +189,13 @@ void VulkanStream::submit(const Batch& batch, uint64_t value) {
   info.pWaitSemaphores = awaited_.data();
   info.pWaitDstStageMask = stages.data();
   info.commandBufferCount = 1;
-  info.pCommandBuffers = &batch.commands;
+  info.pCommandBuffers = &commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &timeline_;
   device_.submit(info);
 }
 
-void VulkanStream::barrier() {
-  const VkMemoryBarrier all{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kWrites, kReads | kWrites};
-  f_.vkCmdPipelineBarrier(open_->commands, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
-}
-
-void VulkanStream::make_visible_to_host() {
-  const VkMemoryBarrier all{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kWrites, VK_ACCESS_HOST_READ_BIT};
-  f_.vkCmdPipelineBarrier(open_->commands, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &all, 0, nullptr, 0, nullptr);
-}
+void VulkanStream::barrier() { record_barrier(f_, open_->commands); }
 
 void VulkanStream::open_op(Lock& lock) {
   begin(lock);
@@ -181,11 +220,20 @@ void VulkanStream::close_op(uint64_t number) {
   }
 }
 
-VulkanStream::Recording::Recording(VulkanStream& stream, uint64_t number)
-    : stream_(stream), number_(number), lock_(stream.mutex_) {
+VulkanStream::Recording::Recording(VulkanStream& stream, uint64_t number) : stream_(stream), number_(number) {
+  if (stream.tape_) return;
+  lock_ = Lock(stream.mutex_);
   stream.rebase(lock_, number);
   stream.open_op(lock_);
 }
+
+void VulkanStream::Recording::barrier() { stream_.tape_ ? stream_.tape_->add_barrier() : stream_.barrier(); }
+
+uint32_t VulkanStream::Recording::ordinal() const {
+  return stream_.tape_ ? stream_.tape_->call() : static_cast<uint32_t>(number_ - stream_.base_);
+}
+
+void VulkanStream::add_to_tape(const Dispatch& made) { tape_->add(made); }
 
 // An op lies in one submission: one that was refused in its middle would run in part, and again when it is tried again.
 void VulkanStream::add_block() {
@@ -205,8 +253,8 @@ void VulkanStream::cancel_op() noexcept {
   }
 }
 
-void VulkanStream::dispatch(VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups) {
-  const uint64_t step = (bytes + 15) / 16 * 16;
+void VulkanStream::dispatch(const Dispatch& made) {
+  const uint64_t step = Tape::step_of(made.bytes);
   if (open_->end.used + step > kParameterBytes) {
     try {
       add_block();
@@ -216,12 +264,10 @@ void VulkanStream::dispatch(VkPipeline pipeline, const void* parameters, uint64_
     }
   }
   const Parameters& block = open_->blocks[open_->end.block];
-  std::memcpy(block.bytes + open_->end.used, parameters, bytes);
+  std::memcpy(block.bytes + open_->end.used, made.parameters, made.bytes);
   const VkDeviceAddress address = block.address + open_->end.used;
   open_->end.used += step;
-  f_.vkCmdBindPipeline(open_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-  f_.vkCmdPushConstants(open_->commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof address, &address);
-  f_.vkCmdDispatch(open_->commands, groups, 1, 1);
+  record(f_, open_->commands, layout_, made.pipeline, address, made.groups);
 }
 
 // --- Numbers.
@@ -237,7 +283,7 @@ plugrad_status VulkanStream::completed(uint64_t& number) noexcept {
   }
   number = device_.lost() ? submitted_ : reached();
   if (device_.lost()) return PLUGRAD_DEVICE_LOST;
-  return failed_ordinal() == kNoFailure ? PLUGRAD_OK : PLUGRAD_DEVICE_ERROR;
+  return has_failed() ? PLUGRAD_DEVICE_ERROR : PLUGRAD_OK;
 }
 
 void VulkanStream::wait_for(VulkanStream& other, uint64_t& number) {
@@ -269,13 +315,15 @@ void VulkanStream::sync(plugrad_failure& failure) {
   Lock lock(mutex_);
   flush();
   wait_value(lock, signaled_);
-  auto* const word = reinterpret_cast<uint32_t*>(word_.mapped);
-  const uint32_t ordinal = __atomic_exchange_n(word, kNoFailure, __ATOMIC_ACQ_REL);
-  failure.first = failure.last = base_ + ordinal;
+  const bool failed = has_failed();
+  const Failure found = this->failure();
+  __atomic_store_n(reinterpret_cast<uint32_t*>(word_.mapped), kNoFailure, __ATOMIC_RELEASE);
+  failed_in_reel_ = 0;
   base_ = submitted_;
-  if (ordinal == kNoFailure) return;
+  if (!failed) return;
+  failure.first = failure.last = found.number;
   failure.status = PLUGRAD_INDEX_ERROR;
-  throw_index_error();
+  throw_index_error(found);
 }
 
 }  // namespace plugrad::vulkan

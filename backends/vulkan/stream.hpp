@@ -4,6 +4,8 @@
 #include <backends/vulkan/memory.hpp>
 #include <backends/vulkan/device.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -15,28 +17,45 @@ struct Batching {
   uint32_t eager = 4;  // after each so many, it is submitted if nothing is in flight
 };
 
+class Tape;  // of the commands of a sequence: sequence.hpp
+
 class VulkanStream final : public Stream {
  public:
   VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, Batching batching);
 
-  // One op, recorded under the stream's lock, because completed and wait may submit the batch from other threads.
+  // One op, recorded under the stream's lock, because completed and wait may submit the batch from other threads; or on the
+  // stream's tape.
   class Recording {
    public:
     Recording(VulkanStream& stream, uint64_t number);
     // Records a dispatch whose shader gets a copy of the parameters.
     template <class P> void dispatch(VkPipeline pipeline, const P& parameters, uint32_t groups) {
-      stream_.dispatch(pipeline, &parameters, sizeof parameters, groups);
+      Dispatch made{pipeline, &parameters, sizeof parameters, groups, kNowhere};
+      if constexpr (requires { parameters.failed; }) made.failed_at = offsetof(P, failed);
+      stream_.tape_ ? stream_.add_to_tape(made) : stream_.dispatch(made);
     }
-    void barrier() { stream_.barrier(); }  // between dispatches of which one needs the other's results
+    void barrier();  // between dispatches of which one needs the other's results
     uint64_t failed() const { return stream_.word_.address; }
-    uint32_t ordinal() const { return static_cast<uint32_t>(number_ - stream_.base_); }
-    void finish() { stream_.close_op(number_); }
+    uint32_t ordinal() const;
+    void finish() {
+      if (!stream_.tape_) stream_.close_op(number_);
+    }
 
    private:
     VulkanStream& stream_;
     uint64_t number_;
     std::unique_lock<std::mutex> lock_;
   };
+  static constexpr uint32_t kNowhere = ~uint32_t{0};
+  struct Dispatch {
+    VkPipeline pipeline;
+    const void* parameters;
+    uint32_t bytes, groups;
+    uint32_t failed_at;  // where the parameters have the address of the failure's words, or kNowhere
+  };
+
+  // While a tape is set, ops are recorded there: see VulkanSequence. Set by the thread that submits.
+  void set_tape(Tape* tape) { tape_ = tape; }
 
   // Throws if the device is lost, or if an op failed whose failure waits for sync.
   void demand_sound() const;
@@ -49,6 +68,20 @@ class VulkanStream final : public Stream {
   plugrad_status completed(uint64_t& number) noexcept;
   void wait_for(VulkanStream& other, uint64_t& number);
   void sync(plugrad_failure& failure);
+
+  // Commands that were recorded once and are submitted again and again. Its failure's words are its own, and count from its
+  // first call.
+  struct Reel {
+    VkCommandBuffer commands = nullptr;
+    const uint32_t* words = nullptr;
+    uint64_t first = 0;  // the number of the first call of the last submission
+    uint64_t value = 0;  // as Flight's
+    bool is_flying = false;
+  };
+  void submit_reel(Reel& reel, uint64_t first, uint32_t count);
+  // Updates which reels fly.
+  void look();
+  void wait_for_reel(const Reel& reel);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -69,9 +102,18 @@ class VulkanStream final : public Stream {
     VkCommandBuffer commands = nullptr;
     std::vector<Parameters> blocks;  // the first for most batches, more for an op of many dispatches
     Mark end, op;                    // of the parameters, and where those of the last op begin
-    uint64_t value = 0;
     uint32_t ops = 0;
     bool is_ended = false;  // a submission failed, and is to be tried again before anything else is recorded
+  };
+  // A submission: of a batch or of a reel, and the value that the semaphore has when it has ended.
+  struct Flight {
+    uint64_t value;
+    Batch* batch;
+    Reel* reel;
+  };
+  struct Failure {
+    uint64_t number;
+    uint32_t opcode;
   };
   // A part of the staging memory, and the value that the semaphore has when its bytes are free again.
   struct Slot {
@@ -85,19 +127,22 @@ class VulkanStream final : public Stream {
   void begin(Lock& lock);
   void make_batch();
   void flush();
-  void submit(const Batch& batch, uint64_t value);
+  void submit(VkCommandBuffer commands, uint64_t value);
+  void take_off(Flight flight);
+  void land(Reel& reel);
   void poll();
   void wait_value(Lock& lock, uint64_t value);
   void barrier();
-  void make_visible_to_host();
-  void dispatch(VkPipeline pipeline, const void* parameters, uint64_t bytes, uint32_t groups);
+  void dispatch(const Dispatch& made);
+  void add_to_tape(const Dispatch& made);
   void add_block();
   void cancel_op() noexcept;
   void rebase(Lock& lock, uint64_t number);
   uint64_t take_slot(Lock& lock, uint64_t bytes, uint64_t& piece);
   uint64_t reached() const { return !open_ && flying_.empty() ? submitted_ : done_ >> kPieceBits; }
-  uint32_t failed_ordinal() const;
-  [[noreturn]] void throw_index_error() const;
+  bool has_failed() const;
+  Failure failure() const;
+  [[noreturn]] static void throw_index_error(const Failure& failure);
 
   Device& device_;
   Heap& heap_;
@@ -110,7 +155,7 @@ class VulkanStream final : public Stream {
 
   std::mutex mutex_;
   Batch* open_ = nullptr;
-  std::deque<Batch*> flying_;
+  std::deque<Flight> flying_;
   std::vector<Batch*> free_;
   std::vector<std::unique_ptr<Batch>> batches_;
   Memory parameters_;  // of the batches that are made next
@@ -121,6 +166,9 @@ class VulkanStream final : public Stream {
   Slot slots_[kSlots];
   int slot_ = 0;
   uint64_t base_ = 0;  // the number that the failure word counts from
+  Tape* tape_ = nullptr;
+  std::atomic<uint64_t> failed_in_reel_{0};  // the first number that failed in a reel; 0: none
+  uint32_t opcode_in_reel_ = 0;              // of that, written before
 };
 
 }  // namespace plugrad::vulkan

@@ -220,6 +220,78 @@ TEST_F(Calls, AnIndexOutOfRangeIsReportedOnceAndTheDeviceGoesOn) {
 }
 
 // The last test: the device is lost for this process.
+// --- Compiled steps.
+
+Tensor chain(const Tensor& x) { return sqrt(matmul(exp(x), x)); }
+
+TEST_F(Calls, ACompiledStepIsRecordedOnceAndSubmittedAgain) {
+  const Tensor x = some({8, 8}), y = some({8, 8}, 2);
+  auto step = compile(chain, {.programs = false});
+  step(x);
+  Tensor of_x, of_y;
+  EXPECT_EQ(letters_of([&] { of_x = step(x); }), "BDBDBDHS");
+  EXPECT_EQ(letters_of([&] { of_x = step(x); }), "S");
+  EXPECT_EQ(letters_of([&] { of_y = step(y); }), "S") << "other operands are other parameters";
+  EXPECT_EQ(of_x.to_vector<float>(), chain(x).to_vector<float>());
+  EXPECT_EQ(of_y.to_vector<float>(), chain(y).to_vector<float>());
+}
+
+TEST_F(Calls, ACompiledStepIsSubmittedAfterWhatCameBefore) {
+  const Tensor x = some({8, 8});
+  auto step = compile(chain, {.programs = false});
+  step(x);
+  step(x);
+  Tensor y;
+  EXPECT_EQ(letters_of([&] { y = step(x + 1); }), "BDHSS");
+  EXPECT_EQ(y.to_vector<float>(), chain(x + 1).to_vector<float>());
+}
+
+// While runs are in flight, others need command buffers of their own; of these there are four.
+TEST_F(Calls, CompiledStepsInFlightHaveTheirOwnParameters) {
+  auto step = compile(chain, {.programs = false});
+  std::vector<Tensor> given, results;
+  for (int i = 0; i < 12; ++i) given.push_back(some({40, 40}, static_cast<float>(i)));
+  step(given[0]);
+  Recorder::get().hidden_answers = 3;
+  for (const Tensor& x : given) results.push_back(step(x));
+  for (size_t i = 0; i < given.size(); ++i)
+    EXPECT_EQ(results[i].to_vector<float>(), chain(given[i]).to_vector<float>()) << i;
+}
+
+TEST_F(Calls, ACompiledStepThatTheDriverRefusesRunsOpByOp) {
+  Tensor x = some({100});
+  auto step = compile(
+      [&] {
+        x.add_(x);
+        x.add_(x);
+      },
+      {.programs = false});
+  step();
+  step();
+  device_.sync();
+  Recorder::get().fail_submissions(VK_ERROR_OUT_OF_HOST_MEMORY, 1);
+  step();
+  EXPECT_EQ(Recorder::get().failing_submissions, 0);
+  step();
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(100, 256.0f));
+}
+
+TEST_F(Calls, AnIndexOutOfRangeInACompiledStepIsReported) {
+  const Tensor x = some({4, 3}), bad = index({1, 4}), good = index({1, 2});
+  auto step = compile([&](const Tensor& rows) { return exp(index_select(x * 2, 0, rows)); }, {.programs = false});
+  step(good);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(step(good).to_vector<float>(), exp(some({2, 3}, 2)).to_vector<float>());
+    const Tensor lost = step(bad);
+    try {
+      (void)lost.to_vector<float>();
+      FAIL() << "no failure";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("an index is out of range"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(Calls, ZLostDeviceSaysSoFromThenOn) {
   const Tensor x = some({10});
   device_.sync();

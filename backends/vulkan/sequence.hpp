@@ -1,0 +1,89 @@
+// Sequences: the commands of many ops in one command buffer, which is recorded once. Their parameters lie beside it, so that
+// a run in which few operands change writes few bytes.
+#pragma once
+#include <backends/vulkan/commands.hpp>
+#include <backends/vulkan/stream.hpp>
+
+#include <plugrad/sdk/sequence.hpp>
+
+#include <deque>
+#include <vector>
+
+namespace plugrad::vulkan {
+
+// What the kernels of a sequence record: dispatches and barriers, and an image of the parameters.
+class Tape {
+ public:
+  static uint64_t step_of(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
+  struct Step {
+    VkPipeline pipeline;  // null for a barrier
+    uint32_t bytes, groups, failed_at;
+    uint64_t offset;      // of its parameters in the image
+  };
+
+  explicit Tape(uint32_t calls) : ends_(calls) {}
+  uint32_t call() const { return call_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  std::span<const Step> steps_of(uint32_t call) const;
+  const std::vector<std::byte>& image() const { return image_; }
+
+  // What is added from now on are the commands of a call. The first time, calls come in their order; later, any of them may
+  // come again.
+  void begin(uint32_t call);
+  void add(const VulkanStream::Dispatch& made);
+  void add_barrier();
+  // Returns false if the call came again and recorded other commands than the first time.
+  bool end();
+
+ private:
+  bool matches(const Step& made);
+
+  std::vector<Step> steps_;
+  std::vector<std::byte> image_;
+  std::vector<size_t> ends_;  // by call, of its steps
+  uint32_t call_ = 0, known_ = 0;
+  size_t at_ = 0;       // the next step
+  bool differs_ = false;
+};
+
+class VulkanSequence final : public Sequence {
+ public:
+  VulkanSequence(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
+                 std::span<const plugrad_sequence_call> calls);
+  ~VulkanSequence() override;
+  void run(uint64_t first, Changes changes) override;
+
+ private:
+  static constexpr size_t kInstances = 4;  // that may fly at the same time
+  static constexpr uint64_t kWordBytes = 64;
+
+  // The commands with memory of their own: for a failure's words, and behind them for the parameters.
+  struct Instance {
+    VulkanStream::Reel reel;
+    Memory memory;
+    bool is_recorded = false;
+    std::vector<bool> stale;  // by call: its parameters are not those of the tape
+  };
+
+  void record_all();
+  bool record_again(uint32_t call);
+  void run_call(uint32_t call);
+  Instance& free_instance();
+  void make_instance();
+  void prepare(Instance& instance);
+  void record_commands(Instance& instance);
+  void write_parameters(Instance& instance, std::span<const Tape::Step> steps) const;
+
+  Device& device_;
+  Heap& heap_;
+  const DeviceFunctions& f_;
+  const VkPipelineLayout layout_;
+  VulkanStream& stream_;
+  const std::vector<plugrad_sequence_call> calls_;
+  VkCommandPool pool_ = nullptr;
+  Tape tape_;
+  bool is_on_tape_ = false;  // whether the tape has all calls
+  std::deque<Instance> instances_;
+};
+
+}  // namespace plugrad::vulkan
