@@ -2,7 +2,8 @@
 # Runs all checks that need a GPU, on a machine that has only a GPU and its driver: no network, toolkit or packages.
 #   gpu.sh pack [FOLDER]                builds the plugins (sm_90 and PTX), programs and tests, and packs them with
 #                                       their libraries into FOLDER (default build/gpu-pack); less than 40 MB
-#   FOLDER/gpu.sh run quick             runs conformance, the tests and a training
+#   FOLDER/gpu.sh run quick             runs conformance, the tests and a training, and conformance and a training on
+#                                       Vulkan, if the machine has a driver for it
 #   FOLDER/gpu.sh run sanitize          runs the kernels under compute-sanitizer
 #   FOLDER/gpu.sh run bench             compares the GPU with the CPU, and with PyTorch eager if python3 has torch
 # A run ends within 8 minutes and writes FOLDER/gpu-quick-NAME.md (gpu-sanitize-, gpu-bench-), for bench/results/.
@@ -12,7 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 limit=40000000 seconds=470 no_gpu=77
 
 usage() {
-  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -20,6 +21,7 @@ usage() {
 
 tests=(core_test cuda_random_programs_test cuda_sizes_test runtime_memory_test demo_nn_test)
 programs=(plugrad plugrad-conform)
+plugins=(cuda vulkan cpu reference)
 benches=(bench_crossover bench_rates bench_cuda_floor)
 data=/usr/share/datasets/fashion-mnist
 
@@ -39,9 +41,9 @@ pack() {
   folder=$(realpath -m "${1:-$here/../build/gpu-pack}")
   cd "$here/.."
   build=${PLUGRAD_GPU_BUILD:-build-gpu}
-  cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual"
-  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform plugrad-backend-cuda \
-    plugrad-backend-cpu plugrad-backend-reference "${benches[@]}" "${tests[@]}"
+  cmake --preset release -B "$build" -DPLUGRAD_CUDA=ON "-DPLUGRAD_CUDA_ARCHITECTURES=90-real;90-virtual" -DPLUGRAD_VULKAN=ON
+  cmake --build "$build" --parallel "$(nproc)" --target plugrad-cli plugrad-conform "${plugins[@]/#/plugrad-backend-}" \
+    "${benches[@]}" "${tests[@]}"
 
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib/plugrad/plugins-v0"
@@ -50,7 +52,7 @@ pack() {
   done
   copy_stripped "$build/lib/libplugrad.so.0" "$folder/lib"
   copy_stripped "$build/lib/plugrad/plugrad-probe" "$folder/lib/plugrad"
-  for file in cuda cpu reference; do
+  for file in "${plugins[@]}"; do
     copy_stripped "$build/lib/plugrad/plugins-v0/libplugrad-backend-$file.so" "$folder/lib/plugrad/plugins-v0"
   done
   for file in $(libraries_of "$folder"/bin/* "$folder"/lib/*.so* "$folder"/lib/plugrad/plugins-v0/*); do
@@ -177,6 +179,20 @@ run_quick() {
   else
     say "- left out: Fashion-MNIST, which needs the pack's data and xz"
   fi
+  run_vulkan
+}
+
+# A software device is no GPU, and is tested elsewhere.
+run_vulkan() {
+  local devices plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-vulkan.so
+  devices=$("$here/bin/plugrad" devices 2>/dev/null | grep '^vulkan:0' || true)
+  if [ -z "$devices" ] || grep -q '(software)' <<<"$devices"; then
+    say "- left out: Vulkan, for which this machine has no driver of a GPU"
+    return
+  fi
+  say "- on Vulkan: $(sed 's/^vulkan:0 *//; s/  .*//' <<<"$devices")"
+  lines=3 step "conformance on Vulkan" "$here/bin/plugrad-conform" --require-tier0 "$plugin"
+  step "moons on Vulkan" "$here/bin/plugrad" train --data moons --device vulkan:0 --out "$scratch/moons-vulkan"
 }
 
 run_sanitize() {

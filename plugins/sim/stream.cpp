@@ -108,7 +108,7 @@ void SimStream::execute(Job& job) {
   if (job.kind == Job::kWait) return job.other->finished_.wait_for(job.other_number);
   if (job.kind == Job::kMark) return;
   if (state() != PLUGRAD_OK) return;
-  for (uint32_t i = 0; job.fresh >> i && !job.racing && job.kind == Job::kOp; ++i)
+  for (uint32_t i = 0; job.kind == Job::kOp && job.fresh >> i && !job.racing; ++i)
     if (job.fresh >> i & 1) {
       const plugrad_view& view = job.views[i];
       std::memset(data<char>(view), kPoison, view.count * element_size(view.dtype));
