@@ -3,6 +3,7 @@
 #include <backends/cuda/architecture.hpp>
 #include <backends/cuda/probe.hpp>
 #include <backends/cuda/rows.hpp>
+#include <backends/cuda/sequence.hpp>
 #include <plugrad/backends/cuda.hpp>
 
 #ifndef PLUGRAD_CUDA_NAME
@@ -82,6 +83,14 @@ template <class F> void CudaBackend::release(F f) noexcept {
   } catch (const BackendError&) {
     return;  // the device cannot be selected, so nothing can be freed
   }
+}
+
+const void* CudaBackend::extension(std::string_view name) noexcept {
+  return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
+}
+
+std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
+  return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
 }
 
 plugrad_buffer* CudaBackend::alloc(uint64_t bytes) {

@@ -5,6 +5,7 @@
 #include <backends/cuda/stream.hpp>
 
 #include <plugrad/sdk/native.hpp>
+#include <plugrad/sdk/sequence.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -12,7 +13,7 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend, public NativeStreams {
+class CudaBackend final : public Backend, public NativeStreams, public Sequences {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -38,6 +39,9 @@ class CudaBackend final : public Backend, public NativeStreams {
   void wait_native(Stream& stream, uint64_t number, void* native) override;
   void signal_native(Stream& stream, uint64_t number, void* native) override;
   void notify(Stream& stream, uint64_t number, Notice notice) override;
+
+  static const void* extension(std::string_view name) noexcept;
+  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
 
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }

@@ -117,9 +117,14 @@ std::unique_ptr<const BlasHandle> Blas::handle(cudaStream_t stream) const {
     cudaGetLastError();
     return nullptr;
   }
-  if (set_stream(made, stream) != cublas::kSuccess) return nullptr;
-  if (set_workspace(made, memory, workspace_size) != cublas::kSuccess) return nullptr;
-  return std::make_unique<const BlasHandle>(BlasHandle{made, static_cast<char*>(memory) + workspace_size});
+  auto all = std::make_unique<const BlasHandle>(BlasHandle{made, static_cast<char*>(memory), workspace_size});
+  return point(*all, stream) ? std::move(all) : nullptr;
+}
+
+// A change of the stream makes cuBLAS forget the workspace.
+bool Blas::point(const BlasHandle& handle, cudaStream_t stream) const {
+  return set_stream(handle.handle, stream) == cublas::kSuccess &&
+         set_workspace(handle.handle, handle.workspace, handle.workspace_bytes) == cublas::kSuccess;
 }
 
 }  // namespace plugrad::cuda

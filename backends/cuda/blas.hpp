@@ -43,7 +43,9 @@ struct BlasHandle {
   static constexpr uint64_t kPointerBytes = 3 * kPointers * sizeof(void*);
 
   cublas::Handle handle;
-  char* pointers;  // kPointerBytes of device memory
+  char* workspace;  // workspace_bytes of device memory
+  uint64_t workspace_bytes;
+  char* pointers() const { return workspace + workspace_bytes; }  // kPointerBytes of device memory
 };
 
 class Blas {
@@ -55,6 +57,8 @@ class Blas {
   static uint64_t workspace_bytes();
   // Returns a handle for one stream of the selected device, or null if cuBLAS fails or device memory is exhausted.
   std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;
+  // Lets the handle submit to another stream. Returns false if cuBLAS fails.
+  bool point(const BlasHandle& handle, cudaStream_t stream) const;
 
   cublas::Create create = nullptr;
   cublas::SetStream set_stream = nullptr;

@@ -83,6 +83,7 @@ cublas::Status BlasCall::by_strides(int64_t first, int batches) const {
 }
 
 cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
+  if (submission.stream().captures()) throw BackendError(PLUGRAD_UNSUPPORTED, "a graph cannot upload pointers");
   std::array<char*, 3 * BlasHandle::kPointers> pointers;
   for (int i = 0; i < batches; ++i) {
     const Reach<3> at = p.batch.reach(static_cast<uint64_t>(first + i));
@@ -90,9 +91,9 @@ cublas::Status BlasCall::by_pointers(int64_t first, int batches) const {
     pointers[batches + i] = a_at(at);
     pointers[2 * batches + i] = c_at(at);
   }
-  submission.stream().upload(own.pointers, reinterpret_cast<const char*>(pointers.data()), 3 * batches * sizeof(char*));
-  const auto inputs = reinterpret_cast<const void* const*>(own.pointers);
-  const auto outputs = reinterpret_cast<void* const*>(own.pointers) + 2 * batches;
+  submission.stream().upload(own.pointers(), reinterpret_cast<const char*>(pointers.data()), 3 * batches * sizeof(char*));
+  const auto inputs = reinterpret_cast<const void* const*>(own.pointers());
+  const auto outputs = reinterpret_cast<void* const*>(own.pointers()) + 2 * batches;
   return blas().gemm_batched(own.handle, turn_b(), turn_a(), n(), m(), k(), alpha(), inputs, type, b.leading,
                              inputs + batches, type, a.leading, beta(), outputs, type, c.leading, batches, compute,
                              cublas::kDefaultAlgorithm);

@@ -32,9 +32,10 @@ CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
   void *word = nullptr, *claim = nullptr;
   backend.check(cudaMallocHost(&word, sizeof(FailureWord::Word)), "pinned memory of a stream");
   failure_.attach(static_cast<FailureWord::Word*>(word));
-  backend.check(cudaMalloc(&claim, sizeof(FailureWord::Word)), "device memory of a stream");
+  backend.check(cudaMalloc(&claim, 2 * sizeof(FailureWord::Word)), "device memory of a stream");
   claim_ = static_cast<FailureWord::Word*>(claim);
   unclaim();
+  backend.check(cudaMemsetAsync(claim_ + 1, 0, sizeof(FailureWord::Word), stream_), "cudaMemset");
   backend.check(cudaMalloc(&counters_, kCounters * sizeof *counters_), "counters of a stream");
   backend.check(cudaMemsetAsync(counters_, 0, kCounters * sizeof *counters_, stream_), "counters of a stream");
 }
@@ -56,6 +57,35 @@ void CudaStream::demand_sound() const {
   if (backend_.lost()) backend_.throw_lost();
   const FailureWord::Word word = failure_.load();
   if (word != FailureWord::kNone) throw BackendError(PLUGRAD_DEVICE_ERROR, failure_message(word));
+}
+
+// --- Graphs.
+
+void CudaStream::point_blas_at(cudaStream_t target) {
+  const BlasHandle* const own = blas.load(std::memory_order_acquire);
+  if (own && !backend_.blas()->point(*own, target))
+    throw BackendError(PLUGRAD_INTERNAL, "cuBLAS does not take another stream");
+}
+
+void CudaStream::begin_capture() {
+  if (!recorder_) backend_.check(cudaStreamCreateWithFlags(&recorder_, cudaStreamNonBlocking), "cudaStreamCreate");
+  backend_.check(cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  captures_ = true;
+  try {
+    point_blas_at(recorder_);
+  } catch (...) {
+    if (const cudaGraph_t empty = end_capture()) cudaGraphDestroy(empty);
+    throw;
+  }
+}
+
+cudaGraph_t CudaStream::end_capture() {
+  cudaGraph_t graph = nullptr;
+  captures_ = false;
+  const cudaError_t error = cudaStreamEndCapture(recorder_, &graph);
+  if (error != cudaSuccess) cudaGetLastError();
+  point_blas_at(stream_);
+  return error == cudaSuccess ? graph : nullptr;
 }
 
 // --- Copies to and from plain host memory. The driver would wait for the whole stream before it reads such a source.

@@ -40,6 +40,17 @@ class CudaStream final : public Stream {
   explicit CudaStream(CudaBackend& backend);  // the device is selected
   CudaBackend& backend() const { return backend_; }
   cudaStream_t handle() const { return stream_; }
+
+  // [stream-serial]: between the two calls ops are recorded, to run in a graph later; numbers count from its first op. A
+  // stream of its own records them, since other threads may record events on this one. end_capture returns null if an op
+  // could not be recorded.
+  void begin_capture();
+  cudaGraph_t end_capture();
+  bool captures() const { return captures_; }
+  // Where ops are submitted: to the stream, or to the one that records.
+  cudaStream_t target() const { return captures_ ? recorder_ : stream_; }
+  // Submits, or records, the write of the number from which ops count: before a graph its first, at its end 0.
+  void set_base(uint64_t number);
   FailureWord::Word* failure_word() const { return failure_.address(); }
   // kCounters words of device memory in which the blocks of a kernel count arrivals; all are 0 between kernels.
   uint32_t* counters() const { return counters_; }
@@ -48,7 +59,9 @@ class CudaStream final : public Stream {
   // Throws DEVICE_LOST if the device is lost, DEVICE_ERROR if an earlier kernel reported an index.
   void demand_sound() const;
   // Called after op `number` was launched, so that an event recorded by a thread that reads the number covers the op.
-  void submitted(uint64_t number) { submitted_.store(number, std::memory_order_release); }
+  void submitted(uint64_t number) {
+    if (!captures_) submitted_.store(number, std::memory_order_release);
+  }
   uint64_t last_submitted() const { return submitted_.load(std::memory_order_acquire); }
 
   // [stream-serial], for copies
@@ -84,6 +97,7 @@ class CudaStream final : public Stream {
   };
 
   void unclaim();
+  void point_blas_at(cudaStream_t target);
   void make_slots(Slots& slots, uint64_t bytes);
   Slots& slots_for(uint64_t bytes);
   Recorded& record();              // mutex_ held
@@ -95,6 +109,8 @@ class CudaStream final : public Stream {
   FailureWord failure_;
   uint32_t* counters_ = nullptr;
   FailureWord::Word* claim_ = nullptr;  // in device memory; see IndexReport
+  cudaStream_t recorder_ = nullptr;     // from the first capture on
+  bool captures_ = false;
   std::atomic<uint64_t> submitted_{0};
 
   std::mutex mutex_;  // never held over a call that waits for the device

@@ -16,14 +16,15 @@ inline constexpr int kBlock = 256;  // threads of a block
 // device memory belongs to the first op that fails. Only that thread writes to pinned memory, with a volatile store, which
 // the host sees. An atomic operation on host memory would need a bus that supports it.
 struct IndexReport {
-  FailureWord::Word* claim;   // device memory
+  FailureWord::Word* claim;   // device memory; behind it lies what is added to the value, for an op in a graph
   FailureWord::Word* report;  // pinned memory
   FailureWord::Word value;
 
   __device__ void operator()() const {
     if (*static_cast<volatile FailureWord::Word*>(claim) != FailureWord::kNone) return;
-    if (atomicCAS(claim, FailureWord::Word{FailureWord::kNone}, value) == FailureWord::kNone)
-      *static_cast<volatile FailureWord::Word*>(report) = value;
+    const FailureWord::Word mine = value + claim[1];
+    if (atomicCAS(claim, FailureWord::Word{FailureWord::kNone}, mine) == FailureWord::kNone)
+      *static_cast<volatile FailureWord::Word*>(report) = mine;
   }
 };
 
@@ -54,7 +55,7 @@ class Submission {
 
   CudaStream& stream() const { return stream_; }
   CudaBackend& backend() const { return backend_; }
-  cudaStream_t handle() const { return stream_.handle(); }
+  cudaStream_t handle() const { return stream_.target(); }
   IndexReport index_report() const {
     return {stream_.failure_claim(), stream_.failure_word(), FailureWord::pack(call_.op().number, call_.op().opcode)};
   }

@@ -84,6 +84,7 @@ constexpr Name kNames[] = {
     PLUGRAD_SIMT_NAME(cudaErrorNotSupported, "operation not supported"),
     PLUGRAD_SIMT_NAME(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     PLUGRAD_SIMT_NAME(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    PLUGRAD_SIMT_NAME(cudaErrorGraphExecUpdateFailure, "the graph update was not performed because of its structure"),
 };
 #undef PLUGRAD_SIMT_NAME
 

@@ -208,6 +208,50 @@ TEST_F(Runtime, MemoryHasAnEnd) {
   EXPECT_EQ(cudaFree(all), cudaErrorInvalidValue) << "twice";
 }
 
+// What a stream captures runs only when the graph is launched, then again, and with other arguments after an update.
+TEST_F(Runtime, AGraphRunsWhatAStreamCaptured) {
+  const auto capture = [&](int value) {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamBeginCapture(first_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    PLUGRAD_LAUNCH(set, 1, 1, 0, first_, word_, value);
+    PLUGRAD_LAUNCH(add_one, 1, 1, 0, first_, word_);
+    EXPECT_EQ(cudaStreamEndCapture(first_, &graph), cudaSuccess);
+    return graph;
+  };
+  const auto result = [&](cudaGraphExec_t executable) {
+    EXPECT_EQ(cudaGraphLaunch(executable, second_), cudaSuccess);
+    EXPECT_EQ(fetch(second_), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(second_), cudaSuccess);
+    return *pinned_;
+  };
+  PLUGRAD_LAUNCH(set, 1, 1, 0, first_, word_, 40);
+  const cudaGraph_t graph = capture(5), other = capture(8);
+  fetch(first_);
+  cudaStreamSynchronize(first_);
+  EXPECT_EQ(*pinned_, 40);
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(result(executable), 6);
+  cudaGraphExecUpdateResultInfo info{};
+  EXPECT_EQ(cudaGraphExecUpdate(executable, other, &info), cudaSuccess);
+  EXPECT_EQ(result(executable), 9);
+  for (const cudaGraph_t each : {graph, other}) EXPECT_EQ(cudaGraphDestroy(each), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+}
+
+TEST_F(Runtime, ACaptureRefusesWhatAGraphCannotHave) {
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(first_, &graph), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamBeginCapture(first_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, first_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamSynchronize(first_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(first_, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
 TEST_F(Runtime, FaultsAreInjected) {
   void* memory = nullptr;
   inject(Injection::malloc_fails, 2);

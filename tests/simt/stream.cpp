@@ -66,7 +66,29 @@ void CUstream_st::keep_step() {
   }
 }
 
+bool CUstream_st::begin_capture() {
+  const std::lock_guard lock(mutex_);
+  if (capture_) return false;
+  capture_ = std::make_unique<simt::Capture>();
+  return true;
+}
+
+std::unique_ptr<simt::Capture> CUstream_st::end_capture() {
+  const std::lock_guard lock(mutex_);
+  return std::move(capture_);
+}
+
+bool CUstream_st::spoils_capture() {
+  const std::lock_guard lock(mutex_);
+  if (capture_) capture_->is_valid = false;
+  return capture_ != nullptr;
+}
+
 void CUstream_st::push(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (capture_) return capture_->jobs.push_back(std::move(job));
+  }
   keep_step();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return jobs_.size() < simt::kQueue; });

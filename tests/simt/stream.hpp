@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace simt {
 
@@ -24,6 +25,13 @@ struct Job {
   std::function<void(SharedRange)> run;
   // The devices whose memory it accesses; both null: it also runs on a lost device.
   Device *first = nullptr, *second = nullptr;
+  const void* function = nullptr;  // of a launch
+};
+
+// The jobs that a stream captured instead of running them.
+struct Capture {
+  std::vector<Job> jobs;
+  bool is_valid = true;  // nothing was captured that a graph cannot have
 };
 
 const Library& library();
@@ -39,6 +47,11 @@ struct CUstream_st : simt::StreamHead {
   void drain();
   bool idle();
   void finish();  // ends the stream after its jobs
+  // Between the two, jobs are captured. end_capture returns null if nothing was begun.
+  bool begin_capture();
+  std::unique_ptr<simt::Capture> end_capture();
+  // For what a stream that captures cannot do. Returns whether it captures; its capture is then invalid.
+  bool spoils_capture();
 
   simt::Device& device;
   const bool blocking;  // synchronises with the null stream
@@ -51,6 +64,7 @@ struct CUstream_st : simt::StreamHead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<simt::Job> jobs_;
+  std::unique_ptr<simt::Capture> capture_;
   bool ending_ = false;
 };
 

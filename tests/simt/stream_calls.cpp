@@ -74,12 +74,13 @@ void submit(Kernel kernel, cudaStream_t stream) {
   const bool faults = injected(Injection::launch_faults);
   CUstream_st& queue = stream_of(stream);
   Device& device = queue.device;
+  const void* const function = kernel.function;
   queue.push({[kernel = std::move(kernel), &device, faults](SharedRange shared) {
                 if (faults)
                   throw Fault(cudaErrorIllegalAddress, with_kernel(kernel, "fails, injected by a test"));
                 execute(kernel, device, shared);
               },
-              &device});
+              &device, nullptr, function});
 }
 
 }  // namespace simt
@@ -108,12 +109,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
+  if (queue.spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   queue.drain();
   return noted(static_cast<cudaError_t>(queue.device.lost.load()));
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t error = usable_beside_captures()) return error;
   CUstream_st& queue = stream_of(stream);
+  if (queue.spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   const bool idle = queue.idle();
   if (queue.device.lost) return noted(static_cast<cudaError_t>(queue.device.lost.load()));
   return noted(idle ? cudaSuccess : cudaErrorNotReady);
@@ -146,6 +149,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t error = usable()) return error;
   CUstream_st& queue = stream_of(stream);
   if (event->device != &queue.device) return noted(cudaErrorInvalidResourceHandle);
+  if (queue.spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);  // CUDA would order other streams by it
   const auto mark = std::make_shared<Mark>();
   queue.push({[mark](SharedRange) { mark->set(); }});
   const std::lock_guard lock(event->mutex);

@@ -1,0 +1,31 @@
+// Sequences: the ops of a compiled step as one CUDA graph.
+#pragma once
+#include <backends/cuda/stream.hpp>
+
+#include <plugrad/sdk/sequence.hpp>
+
+#include <vector>
+
+namespace plugrad::cuda {
+
+// The kernels record themselves: a graph is what they submit to a stream that captures. Where operands changed, all of it is
+// recorded again and the executable graph updated, which costs less than to submit the ops.
+class GraphSequence final : public Sequence {
+ public:
+  GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls);
+  ~GraphSequence() override;
+  void run(uint64_t first, Changes changes) override;
+
+ private:
+  cudaGraph_t record();
+  void run_calls();
+  void instantiate();
+
+  CudaBackend& backend_;
+  CudaStream& stream_;
+  const std::vector<plugrad_sequence_call> calls_;
+  cudaGraphExec_t executable_ = nullptr;
+  bool is_current_ = false;  // the graph has the operands of the last run
+};
+
+}  // namespace plugrad::cuda
