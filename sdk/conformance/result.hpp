@@ -9,6 +9,7 @@ struct Result {
   uint64_t cases = 0, failures = 0, declined = 0;
   std::vector<std::string> lines, skips;
   std::vector<MatrixRow> matrix;
+  double seconds = 0;  // that the case took, with all that its process does for it; known to the supervisor alone
 };
 
 Result result_of(const Tally& tally, std::vector<MatrixRow> matrix);

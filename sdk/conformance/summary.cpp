@@ -64,7 +64,8 @@ std::string json_case(const Found& found) {
   const Result& result = found.result;
   return "\n    {\"name\": " + quoted(found.name) + ", \"cases\": " + std::to_string(result.cases) +
          ", \"failures\": " + std::to_string(result.failures) + ", \"expected\": " + (found.expected ? "true" : "false") +
-         ", \"declined\": " + std::to_string(result.declined) + ", \"lines\": " + json_list(result.lines, quoted) +
+         ", \"declined\": " + std::to_string(result.declined) + ", \"seconds\": " + std::to_string(result.seconds) +
+         ", \"lines\": " + json_list(result.lines, quoted) +
          ", \"skipped\": " + json_list(result.skips, quoted) + "}";
 }
 
@@ -180,11 +181,14 @@ void write_json(std::ostream& out, const Summary& summary) {
 
 void write_junit(std::ostream& out, const Summary& summary) {
   const auto failed = std::ranges::count_if(summary.found, [](const Found& f) { return f.result.failures && !f.expected; });
+  double seconds = 0;
+  for (const Found& found : summary.found) seconds += found.result.seconds;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"plugrad-conform " << xml(summary.backend)
-      << "\" tests=\"" << summary.found.size() << "\" failures=\"" << failed << "\">\n";
+      << "\" tests=\"" << summary.found.size() << "\" failures=\"" << failed << "\" time=\"" << seconds << "\">\n";
   for (const Found& found : summary.found) {
     const Result& result = found.result;
-    out << "  <testcase classname=\"" << xml(summary.backend) << "\" name=\"" << xml(found.name) << "\">";
+    out << "  <testcase classname=\"" << xml(summary.backend) << "\" name=\"" << xml(found.name) << "\" time=\""
+        << result.seconds << "\">";
     if (result.failures && !found.expected) {
       out << "<failure message=\"" << result.failures << " failures\">";
       for (const std::string& line : result.lines) out << xml(line) << "\n";

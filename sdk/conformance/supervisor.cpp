@@ -117,8 +117,9 @@ class Findings {
     const bool over = plan_.budget.count() && Clock::now() >= begun_ + plan_.budget;
     return next_ < plan_.cases.size() && !over ? std::optional(next_++) : std::nullopt;
   }
-  void add(size_t place, Result result) {
+  void add(size_t place, Result result, Clock::time_point begun) {
     const std::scoped_lock lock(mutex_);
+    result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
     results_[place] = std::move(result);
     progress(place);
   }
@@ -185,9 +186,10 @@ void note_errors(const Gone& gone) {
 }
 
 void run_one(Remote& remote, const Plan& plan, Findings& findings, size_t place) {
+  const Clock::time_point begun = Clock::now();
   remote.changes.clear();
   remote.ask(std::to_string(plan.cases[place]));
-  findings.add(place, result_in(remote.wait_for({Say::result})));
+  findings.add(place, result_in(remote.wait_for({Say::result})), begun);
   findings.count_process();
   const std::string& name = findings.name_of(place);
   if (const std::string text = remote.printed(); !text.empty())
@@ -199,6 +201,7 @@ void run_one(Remote& remote, const Plan& plan, Findings& findings, size_t place)
 // Runs cases until none is left. A worker that is gone fails its case; the next worker takes the next case.
 void run_cases(std::unique_ptr<Remote> remote, const Plan& plan, Findings& findings) {
   while (const std::optional<size_t> place = findings.next()) {
+    const Clock::time_point begun = Clock::now();
     try {
       if (!remote) {
         remote = std::make_unique<Remote>(plan);
@@ -208,10 +211,10 @@ void run_cases(std::unique_ptr<Remote> remote, const Plan& plan, Findings& findi
       run_one(*remote, plan, findings, *place);
     } catch (const Gone& gone) {
       note_errors(gone);
-      findings.add(*place, {1, 1, 0, {"the process " + gone.what}, {}, {}});
+      findings.add(*place, {1, 1, 0, {"the process " + gone.what}, {}, {}}, begun);
       remote.reset();
     } catch (const std::exception& error) {
-      findings.add(*place, {1, 1, 0, {error.what()}, {}, {}});
+      findings.add(*place, {1, 1, 0, {error.what()}, {}, {}}, begun);
       remote.reset();
     }
   }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 
 namespace {
 
@@ -206,10 +207,15 @@ TEST(Conform, WritesJUnit) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   fs::remove(file);
-  EXPECT_TRUE(contains(text, "tests=\"6\" failures=\"1\"")) << text;
-  EXPECT_TRUE(contains(text, "name=\"op.EXP\"><failure message=")) << text;
-  EXPECT_TRUE(contains(text, "name=\"op.ADD\"></testcase>")) << text;
-  EXPECT_TRUE(contains(text, "name=\"op.MATMUL\"><skipped")) << text;
+  EXPECT_TRUE(contains(text, "tests=\"6\" failures=\"1\" time=\"")) << text;
+  const std::regex times(" time=\"([^\"]*)\"");
+  const std::string without = std::regex_replace(text, times, "");
+  EXPECT_TRUE(contains(without, "name=\"op.EXP\"><failure message=")) << text;
+  EXPECT_TRUE(contains(without, "name=\"op.ADD\"></testcase>")) << text;
+  EXPECT_TRUE(contains(without, "name=\"op.MATMUL\"><skipped")) << text;
+  double sum = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), times), end; at != end; ++at) sum += std::stod((*at)[1]);
+  EXPECT_GT(sum, 0) << text;
 }
 
 TEST(Conform, KnowsFailuresThatAreExpected) {
