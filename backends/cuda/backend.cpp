@@ -27,10 +27,11 @@ constexpr Table kTables[] = {
 CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
-  options.allow({"memory", "flush_to_zero", "tf32", "deterministic"});
+  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs"});
   options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
+  graphs_ = options.integer("graphs", 0, 0, 1) != 0;
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
   const CallScope scope(index_);
@@ -90,6 +91,7 @@ const void* CudaBackend::extension(std::string_view name) noexcept {
 }
 
 std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
+  if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: open the device with graphs=1");
   return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
 }
 

@@ -75,7 +75,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Sequences
 
   const plugrad_host* host_;
   int index_, multiprocessors_ = 1;
-  bool tf32_, deterministic_;
+  bool tf32_, deterministic_, graphs_ = false;
   plugrad_device_info info_;
   std::vector<KernelRow> rows_;
   std::atomic<bool> lost_{false};

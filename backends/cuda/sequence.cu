@@ -25,18 +25,20 @@ GraphSequence::GraphSequence(CudaStream& stream, std::span<const plugrad_sequenc
 // CUDA keeps a destroyed graph until its last launch has ended.
 GraphSequence::~GraphSequence() {
   if (!executable_ || backend_.lost()) return;
-  const CallScope scope(backend_.index());
-  if (cudaGraphExecDestroy(executable_) != cudaSuccess) cudaGetLastError();
+  try {
+    const CallScope scope(backend_.index());
+    if (cudaGraphExecDestroy(executable_) != cudaSuccess) cudaGetLastError();
+  } catch (const BackendError&) {  // CUDA has failed: the process can only end
+  }
 }
 
-// The kernel reports why it fails; what is thrown here is only its status.
 void GraphSequence::run_calls() {
   for (size_t i = 0; i < calls_.size(); ++i) {
     const plugrad_sequence_call& c = calls_[i];
     plugrad_op op = *c.op;
     op.number = i;
     const plugrad_status status = c.kernel->run(c.kernel, stream_.Stream::handle(), &op);
-    if (status != PLUGRAD_OK) throw BackendError(status, "call " + std::to_string(i) + " of a sequence");
+    if (status != PLUGRAD_OK) throw CallFailed{status};
   }
   stream_.set_base(0);
 }
@@ -76,7 +78,12 @@ void GraphSequence::run(uint64_t first, Changes changes) {
   for (uint32_t i = 0; i < calls_.size() && is_current_; ++i) is_current_ = !changes.at(i);
   if (!is_current_) instantiate();
   stream_.set_base(first);
-  backend_.check(cudaGraphLaunch(executable_, stream_.handle()), "cudaGraphLaunch");
+  const cudaError_t launched = cudaGraphLaunch(executable_, stream_.handle());
+  if (launched != cudaSuccess) {
+    cudaGetLastError();
+    stream_.set_base(0);
+    backend_.check(launched, "cudaGraphLaunch");
+  }
   stream_.submitted(first + calls_.size() - 1);
 }
 

@@ -9,7 +9,7 @@
 namespace plugrad::cuda {
 
 // The kernels record themselves: a graph is what they submit to a stream that captures. Where operands changed, all of it is
-// recorded again and the executable graph updated, which costs less than to submit the ops.
+// recorded again and the executable graph updated.
 class GraphSequence final : public Sequence {
  public:
   GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls);

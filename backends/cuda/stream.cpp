@@ -84,7 +84,11 @@ cudaGraph_t CudaStream::end_capture() {
   captures_ = false;
   const cudaError_t error = cudaStreamEndCapture(recorder_, &graph);
   if (error != cudaSuccess) cudaGetLastError();
-  point_blas_at(stream_);
+  try {
+    point_blas_at(stream_);
+  } catch (const BackendError&) {
+    blas = nullptr;  // products take our own kernel from now on
+  }
   return error == cudaSuccess ? graph : nullptr;
 }
 

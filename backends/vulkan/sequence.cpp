@@ -67,19 +67,19 @@ VulkanSequence::VulkanSequence(Device& device, Heap& heap, VkPipelineLayout layo
   device.check(f_.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "vkCreateCommandPool");
 }
 
-// A lost device may still use what it has.
+// What still flies is kept: a lost device may use it, and the stream refers to it.
 VulkanSequence::~VulkanSequence() {
   try {
     for (const Instance& each : instances_) stream_.wait_for_reel(each.reel);
   } catch (const std::exception&) {
+    if (auto* const kept = new (std::nothrow) std::deque<Instance>) kept->swap(instances_);
+    return;
   }
-  if (device_.lost()) return;
   f_.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
   for (const Instance& each : instances_)
     if (each.memory.mapped) heap_.release(each.memory);
 }
 
-// The kernel reports why it fails; what is thrown here is only its status.
 void VulkanSequence::run_call(uint32_t call) {
   struct Set {
     Set(VulkanStream& stream, Tape& tape) : of(stream) { of.set_tape(&tape); }
@@ -89,7 +89,7 @@ void VulkanSequence::run_call(uint32_t call) {
   const plugrad_sequence_call& c = calls_[call];
   const Set set(stream_, tape_);
   const plugrad_status status = c.kernel->run(c.kernel, stream_.handle(), c.op);
-  if (status != PLUGRAD_OK) throw BackendError(status, "call " + std::to_string(call) + " of a sequence");
+  if (status != PLUGRAD_OK) throw CallFailed{status};
 }
 
 void VulkanSequence::record_all() {
@@ -129,13 +129,13 @@ VulkanSequence::Instance& VulkanSequence::free_instance() {
 }
 
 void VulkanSequence::make_instance() {
-  Instance made;
+  VkCommandBuffer commands = nullptr;
   auto info = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
-  device_.check(f_.vkAllocateCommandBuffers(device_.handle(), &info, &made.reel.commands), "vkAllocateCommandBuffers");
-  instances_.push_back(std::move(made));
+  device_.check(f_.vkAllocateCommandBuffers(device_.handle(), &info, &commands), "vkAllocateCommandBuffers");
+  instances_.emplace_back().reel.commands = commands;
 }
 
 void VulkanSequence::write_parameters(Instance& instance, std::span<const Tape::Step> steps) const {

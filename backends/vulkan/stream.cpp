@@ -56,13 +56,15 @@ void VulkanStream::demand_sound() const {
   if (has_failed()) throw_index_error(failure());
 }
 
-// A reel has landed: its words are read before it flies again.
+// Reels land in the order of their numbers. One that no longer flies may be changed by the thread that submits, so its words
+// are read before.
 void VulkanStream::land(Reel& reel) {
-  reel.is_flying = false;
   const uint32_t ordinal = ordinal_in(reel.words);
-  if (ordinal == kNoFailure || failed_in_reel_) return;  // reels land in the order of their numbers
-  opcode_in_reel_ = reel.words[1];
-  failed_in_reel_.store(reel.first + ordinal, std::memory_order_release);
+  if (ordinal != kNoFailure && !failed_in_reel_) {
+    opcode_in_reel_ = reel.words[1];
+    failed_in_reel_.store(reel.first + ordinal, std::memory_order_release);
+  }
+  reel.is_flying.store(false, std::memory_order_release);
 }
 
 // Lets the word count from a later number before ordinals no longer fit it.

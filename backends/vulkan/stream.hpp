@@ -76,7 +76,7 @@ class VulkanStream final : public Stream {
     const uint32_t* words = nullptr;
     uint64_t first = 0;  // the number of the first call of the last submission
     uint64_t value = 0;  // as Flight's
-    bool is_flying = false;
+    std::atomic<bool> is_flying{false};  // any thread may find that it has landed
   };
   void submit_reel(Reel& reel, uint64_t first, uint32_t count);
   // Updates which reels fly.

@@ -144,7 +144,7 @@ class Replay {
   };
   void offer_sequence();
   void find_list_uses();
-  plugrad_status make_or_run_sequence(uint64_t first);
+  plugrad_status make_or_run_sequence(std::span<const plugrad_sequence_call> calls, uint64_t first);
   bool run_together();  // returns false if the items are to run one by one
   void note_changed(uint32_t item) {
     if (sequences_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;

@@ -54,13 +54,13 @@ void Replay::find_list_uses() {
   std::ranges::stable_sort(list_written_, {}, &ListMemory::last);  // memories may lie in one storage
 }
 
-plugrad_status Replay::make_or_run_sequence(uint64_t first) {
+// Called with the stream's gate held, so it allocates nothing.
+plugrad_status Replay::make_or_run_sequence(std::span<const plugrad_sequence_call> calls, uint64_t first) {
   if (!sequence_.is_made()) {
-    std::vector<plugrad_sequence_call> calls;
-    for (const Item& each : items_) calls.push_back({each.kernel, &each.op});
     const plugrad_status status = sequence_.make(*sequences_, *trace_.device->compute, calls);
     if (status == PLUGRAD_UNSUPPORTED) sequences_ = nullptr;
     if (status != PLUGRAD_OK) return status;
+    std::ranges::fill(changed_, 0);
   }
   return sequence_.run(first, changed_.data());
 }
@@ -72,9 +72,13 @@ bool Replay::run_together() {
   for (const ListMemory& each : list_written_)
     written_now_.push_back({bound_[each.memory].storage, each.last, each.is_fresh});
   for (const uint32_t memory : list_read_) read_now_.push_back(bound_[memory].storage);
+  std::vector<plugrad_sequence_call> calls;
+  if (!sequence_.is_made())
+    for (const Item& each : items_) calls.push_back({each.kernel, &each.op});
   const streams::ListUses uses{written_now_, read_now_, static_cast<uint32_t>(items_.size())};
-  const plugrad_status status = streams::submit_list(*trace_.device->compute, "compile", uses,
-                                                     [this](uint64_t first) { return make_or_run_sequence(first); });
+  const plugrad_status status =
+      streams::submit_list(*trace_.device->compute, "compile", uses,
+                           [&](uint64_t first) { return make_or_run_sequence(calls, first); });
   if (status != PLUGRAD_OK) {
     take_report();
     return false;

@@ -18,7 +18,10 @@ plugrad_status Sequence::make(const plugrad_sequences& offered, StreamState& str
                               std::span<const plugrad_sequence_call> calls) {
   offered_ = &offered;
   stream_ = &stream;
-  return contained(offered.make, stream.handle, calls.data(), static_cast<uint32_t>(calls.size()), &made_);
+  const plugrad_status status =
+      contained(offered.make, stream.handle, calls.data(), static_cast<uint32_t>(calls.size()), &made_);
+  if (status != PLUGRAD_OK) made_ = nullptr;
+  return status == PLUGRAD_OK && !made_ ? PLUGRAD_UNSUPPORTED : status;
 }
 
 }  // namespace plugrad

@@ -76,7 +76,7 @@ class Calls {
   Outcome make() {
     std::vector<plugrad_sequence_call> list;
     for (const Call& each : calls_) list.push_back({each.kernel, &each.op});
-    changed_.assign((list.size() + 63) / 64, ~uint64_t{0});
+    changed_.assign((list.size() + 63) / 64, 0);
     return attempt("make", [&] {
       return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), &sequence_);
     });
@@ -124,6 +124,11 @@ bool runnable(Session& session, Tally& tally) {
   for (const auto& [opcode, layout] : needed)
     if (!resolve(*session.plugin.table, session.device.handle(), question_for(opcode, PLUGRAD_F32), layout))
       return skip(std::string("the plugin has no ") + op_info(opcode)->name + " of f32");
+  Queue queue = session.device.make_queue();
+  const Block some(session.device, kCount * sizeof(float));
+  Calls plain(session, queue);
+  plain.add(PLUGRAD_OP_FILL, {vector_at(some), number(0)});
+  if (plain.make().status == PLUGRAD_UNSUPPORTED) return skip("make declines even a FILL");
   return true;
 }
 

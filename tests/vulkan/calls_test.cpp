@@ -219,7 +219,6 @@ TEST_F(Calls, AnIndexOutOfRangeIsReportedOnceAndTheDeviceGoesOn) {
   }
 }
 
-// The last test: the device is lost for this process.
 // --- Compiled steps.
 
 Tensor chain(const Tensor& x) { return sqrt(matmul(exp(x), x)); }
@@ -292,6 +291,7 @@ TEST_F(Calls, AnIndexOutOfRangeInACompiledStepIsReported) {
   }
 }
 
+// The last test: the device is lost for this process.
 TEST_F(Calls, ZLostDeviceSaysSoFromThenOn) {
   const Tensor x = some({10});
   device_.sync();

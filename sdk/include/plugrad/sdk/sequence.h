@@ -8,12 +8,14 @@
 //             immediates, numbers in attributes, and the buffer and offset of workspaces; nothing else, and no view's
 //             layout.
 // Changes     Each run says which calls have such a change since the last run that was accepted, or since make: bit i % 64
-//             of changed[i / 64] is set for call i. The plugin may rely on the others being as they were.
+//             of changed[i / 64] is set for call i; further bits have no meaning. The plugin may rely on the others being as
+//             they were. Memory that was freed and came again under the same handle and offset is no change.
 // Numbers     A run takes the numbers first .. first + count - 1 of the stream, one for each call; op.number has no meaning.
 //             The device behaves as if the calls had been submitted one by one: failures name their call's number, and
 //             completed may count the calls one by one or all at once.
-// Refusing    After any status but OK, run has submitted nothing and taken no number. UNSUPPORTED asks the host to submit
-//             the calls one by one: this time if run returned it, from then on if make did.
+// Refusing    After any status but OK, run has submitted nothing and taken no number. UNSUPPORTED and OUT_OF_MEMORY ask the
+//             host to submit the calls one by one, this time; UNSUPPORTED from make, from then on.
+// Waiting     run may wait until an earlier run has ended.
 //
 // Getting it  backend->get_extension(PLUGRAD_SEQUENCES) returns a plugrad_sequences, or null. The plugin owns it; it is
 //             constant and lives as long as the process, and applies to all devices and streams of the plugin.
@@ -38,8 +40,8 @@ typedef struct plugrad_sequence_call {
 typedef struct plugrad_sequences {
   uint32_t struct_size;
   uint32_t least;  // fewer calls than this do not pay
-  // Makes a sequence on a stream. The array `calls` may end with this call, what it points to may not. Submits nothing.
-  // [stream-serial]
+  // Makes a sequence on a stream. Submits nothing. The array is read only during this call; what it points to must stay
+  // until drop. [stream-serial]
   plugrad_status (*make)(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count,
                          plugrad_sequence** made);
   // Submits all calls. [stream-serial]

@@ -22,6 +22,11 @@ class Changes {
   const uint64_t* bits_;
 };
 
+// Thrown by a sequence one of whose kernels failed, and has reported why.
+struct CallFailed {
+  plugrad_status status;
+};
+
 // A sequence of a plugin. Its end is drop. The functions may throw, as in Backend.
 class Sequence {
  public:
@@ -47,10 +52,21 @@ struct OpenSequence {
 }  // namespace detail
 
 template <class B> struct SequenceTrampolines {
+  template <class Body> static plugrad_status on(const plugrad_host* host, Body body) noexcept {
+    plugrad_status of_call = PLUGRAD_OK;
+    const plugrad_status own = guarded(host, [&] {
+      try {
+        body();
+      } catch (const CallFailed& failed) {
+        of_call = failed.status;
+      }
+    });
+    return own ? own : of_call;
+  }
   static plugrad_status make(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count,
                              plugrad_sequence** made) noexcept {
     OpenDevice& device = OpenDevice::of(stream);
-    return guarded(device.host, [&] {
+    return on(device.host, [&] {
       auto& backend = static_cast<Sequences&>(static_cast<B&>(*device.backend));
       auto open = std::make_unique<detail::OpenSequence>();
       open->host = device.host;
@@ -60,7 +76,7 @@ template <class B> struct SequenceTrampolines {
   }
   static plugrad_status run(plugrad_sequence* sequence, uint64_t first, const uint64_t* changed) noexcept {
     auto& open = *reinterpret_cast<detail::OpenSequence*>(sequence);
-    return guarded(open.host, [&] { open.sequence->run(first, Changes(changed)); });
+    return on(open.host, [&] { open.sequence->run(first, Changes(changed)); });
   }
   static void drop(plugrad_sequence* sequence) noexcept { delete reinterpret_cast<detail::OpenSequence*>(sequence); }
 };
