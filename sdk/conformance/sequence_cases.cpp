@@ -1,5 +1,5 @@
 // The extension of sequence.h: a list of calls does what its calls do one by one.
-#include <sdk/conformance/session.hpp>
+#include <sdk/conformance/submission.hpp>
 
 #include <plugrad/sdk/sequence.h>
 
@@ -18,24 +18,8 @@ const plugrad_sequences* extension(const Session& session) {
 
 bool whole(const plugrad_sequences& all) { return all.struct_size >= sizeof all && all.make && all.run && all.drop; }
 
-plugrad_view vector_at(const Block& block, int64_t count = kCount, uint8_t dtype = PLUGRAD_F32, uint64_t offset = 0) {
-  plugrad_view view{};
-  view.buffer = block.buffer();
-  view.offset = offset;
-  view.count = view.shape[0] = count;
-  view.dtype = dtype;
-  view.rank = 1;
-  view.strides[0] = 1;
-  return view;
-}
-
-plugrad_view number(double value) {
-  plugrad_view view{};
-  view.offset = __builtin_bit_cast(uint64_t, value);
-  view.count = 1;
-  view.dtype = PLUGRAD_F32;
-  view.layout = PLUGRAD_IMMEDIATE;
-  return view;
+plugrad_view vector_at(const Block& block, int64_t count = kCount, uint8_t dtype = PLUGRAD_F32) {
+  return vector_view(block.buffer(), count, dtype);
 }
 
 // Calls that stay in place, as a sequence on a queue.
@@ -127,7 +111,7 @@ bool runnable(Session& session, Tally& tally) {
   Queue queue = session.device.make_queue();
   const Block some(session.device, kCount * sizeof(float));
   Calls plain(session, queue);
-  plain.add(PLUGRAD_OP_FILL, {vector_at(some), number(0)});
+  plain.add(PLUGRAD_OP_FILL, {vector_at(some), number_view(0)});
   if (plain.make().status == PLUGRAD_UNSUPPORTED) return skip("make declines even a FILL");
   return true;
 }
@@ -149,8 +133,8 @@ float value_at(Session& session, Queue& queue, const Block& block, uint64_t offs
 // a = start; four times a += 1; b = a; b *= b; c = a + b; out[0] = the sum of c.
 constexpr int kFill = 0, kSum = 8;
 void add_chain(Calls& calls, const Block& a, const Block& b, const Block& c, const Block& out) {
-  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number(0)});
-  for (int i = 0; i < 4; ++i) calls.add(PLUGRAD_OP_ADD, {vector_at(a), vector_at(a), number(1)});
+  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number_view(0)});
+  for (int i = 0; i < 4; ++i) calls.add(PLUGRAD_OP_ADD, {vector_at(a), vector_at(a), number_view(1)});
   calls.add(PLUGRAD_OP_COPY, {vector_at(b), vector_at(a)});
   calls.add(PLUGRAD_OP_MUL, {vector_at(b), vector_at(b), vector_at(b)});
   calls.add(PLUGRAD_OP_ADD, {vector_at(c), vector_at(a), vector_at(b)});
@@ -170,7 +154,7 @@ void check_changes(Session& session, Tally& tally) {
   add_chain(calls, a, b, c, out);
   if (const Outcome made = calls.make(); !tally.check(made.ok(), "make returned " + made.text())) return;
   for (int i = 0; i < kRuns; ++i) {
-    calls.change(kFill, 1) = number(i % 7);
+    calls.change(kFill, 1) = number_view(i % 7);
     calls.change(kSum, 0).offset = static_cast<uint64_t>(i) * slot;
     if (i == kRuns / 2)  // c moves
       for (const auto& [call, operand] : {std::pair{7u, 0}, std::pair{8u, 1}})
@@ -192,12 +176,12 @@ void check_long(Session& session, Tally& tally) {
   Queue queue = session.device.make_queue();
   const Block a(session.device, kCount * sizeof(float));
   Calls calls(session, queue);
-  for (uint32_t i = 0; i < kCalls; ++i) calls.add(PLUGRAD_OP_ADD, {vector_at(a), vector_at(a), number(1)});
+  for (uint32_t i = 0; i < kCalls; ++i) calls.add(PLUGRAD_OP_ADD, {vector_at(a), vector_at(a), number_view(1)});
   Calls first(session, queue);
-  first.add(PLUGRAD_OP_FILL, {vector_at(a), number(0)});
+  first.add(PLUGRAD_OP_FILL, {vector_at(a), number_view(0)});
   if (!tally.check(first.make().ok() && calls.make().ok(), "make fails for one call, or for 200")) return;
   tally.check(first.run().ok() && calls.run().ok() && calls.run().ok(), "run fails for one call, or for 200");
-  calls.change(kChanged, 2) = number(1001);
+  calls.change(kChanged, 2) = number_view(1001);
   tally.check(calls.run().ok(), "run fails for a sequence of which one call changed");
   const float found = value_at(session, queue, a), expected = 3 * kCalls + 1000;
   tally.check(found == expected, "three runs of 200 additions made " + std::to_string(found) + ", expected " +
@@ -213,10 +197,10 @@ void check_order(Session& session, Tally& tally) {
   const Block a(device, bytes), b(device, bytes), c(device, bytes), out(device, 64), copied(device, 64);
   Calls calls(session, queue), alone(session, queue);
   add_chain(calls, a, b, c, out);
-  alone.add(PLUGRAD_OP_ADD, {vector_at(out, 1), vector_at(out, 1), number(1)});
+  alone.add(PLUGRAD_OP_ADD, {vector_at(out, 1), vector_at(out, 1), number_view(1)});
   if (!tally.check(calls.make().ok() && alone.make().ok(), "make fails")) return;
   for (int i = 0; i < 4; ++i) {
-    calls.change(kFill, 1) = number(i);
+    calls.change(kFill, 1) = number_view(i);
     tally.check(calls.run().ok() && alone.run().ok(), "run fails");
     uint64_t covered = queue.last;
     const Outcome waited = attempt("wait", [&] { return device.table().wait(other.stream, queue.stream, &covered); });
@@ -240,9 +224,9 @@ void check_failure(Session& session, Tally& tally) {
   const int64_t bad = kCount, good = 3;
   device.upload(queue, index.buffer(), 0, &bad, sizeof bad);
   Calls calls(session, queue);
-  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number(5)});
+  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number_view(5)});
   calls.add(PLUGRAD_OP_GATHER, {vector_at(out, 1), vector_at(a), vector_at(index, 1, PLUGRAD_I64)});
-  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number(6)});
+  calls.add(PLUGRAD_OP_FILL, {vector_at(a), number_view(6)});
   if (!tally.check(calls.make().ok(), "make fails")) return;
   for (int round = 0; round < 2; ++round) {  // the second time, a run before it succeeds
     if (round) {
@@ -273,7 +257,7 @@ void check_drop(Session& session, Tally& tally) {
   for (int i = 0; i < 30; ++i) {
     auto calls = std::make_unique<Calls>(session, queue);
     add_chain(*calls, a, b, c, out);
-    calls->change(kFill, 1) = number(i % 5);
+    calls->change(kFill, 1) = number_view(i % 5);
     tally.check(calls->make().ok() && calls->run().ok(), "a sequence is refused after others were dropped");
     calls->drop();
     const float found = value_at(session, queue, out);  // workspaces must live until here

@@ -13,6 +13,25 @@ const plugrad_kernel* find(Session& session, uint32_t opcode, uint16_t layout) {
 
 }  // namespace
 
+plugrad_view vector_view(plugrad_buffer* buffer, int64_t count, uint8_t dtype) {
+  plugrad_view view{};
+  view.buffer = buffer;
+  view.count = view.shape[0] = count;
+  view.dtype = dtype;
+  view.rank = 1;
+  view.strides[0] = 1;
+  return view;
+}
+
+plugrad_view number_view(double value) {
+  plugrad_view view{};
+  view.offset = __builtin_bit_cast(uint64_t, value);
+  view.count = 1;
+  view.dtype = PLUGRAD_F32;
+  view.layout = PLUGRAD_IMMEDIATE;
+  return view;
+}
+
 Vectors::Vectors(Session& session, int64_t count)
     : session_(session),
       count_(count),
@@ -22,26 +41,6 @@ Vectors::Vectors(Session& session, int64_t count)
     lacking_ = "the plugin has no FILL of f32";
   else if (!add_)
     lacking_ = "the plugin has no ADD of f32 and an immediate";
-}
-
-plugrad_view Vectors::view(plugrad_buffer* buffer) const {
-  plugrad_view view{};
-  view.buffer = buffer;
-  view.count = static_cast<int64_t>(count_);
-  view.dtype = PLUGRAD_F32;
-  view.rank = 1;
-  view.shape[0] = view.count;
-  view.strides[0] = 1;
-  return view;
-}
-
-plugrad_view Vectors::number(float value) {
-  plugrad_view view{};
-  view.offset = __builtin_bit_cast(uint64_t, static_cast<double>(value));
-  view.count = 1;
-  view.dtype = PLUGRAD_F32;
-  view.layout = PLUGRAD_IMMEDIATE;
-  return view;
 }
 
 Outcome Vectors::submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opcode,
@@ -59,11 +58,11 @@ Outcome Vectors::submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opc
 }
 
 Outcome Vectors::fill(Queue& queue, plugrad_buffer* buffer, float value) const {
-  return submit(queue, fill_, PLUGRAD_OP_FILL, {view(buffer), number(value)});
+  return submit(queue, fill_, PLUGRAD_OP_FILL, {view(buffer), number_view(value)});
 }
 
 Outcome Vectors::add_one(Queue& queue, plugrad_buffer* buffer) const {
-  return submit(queue, add_, PLUGRAD_OP_ADD, {view(buffer), view(buffer), number(1)});
+  return submit(queue, add_, PLUGRAD_OP_ADD, {view(buffer), view(buffer), number_view(1)});
 }
 
 bool Vectors::holds(Queue& queue, plugrad_buffer* buffer, float value) const {

@@ -1,8 +1,12 @@
-// Single ops for the cases about streams: FILL and ADD of 1 on an f32 vector at the start of a buffer.
+// Views, and single ops for the cases about streams: FILL and ADD of 1 on an f32 vector at the start of a buffer.
 #pragma once
 #include <sdk/conformance/session.hpp>
 
 namespace plugrad::conformance {
+
+// Dense elements at the start of a buffer, and a number.
+plugrad_view vector_view(plugrad_buffer* buffer, int64_t count, uint8_t dtype = PLUGRAD_F32);
+plugrad_view number_view(double value);
 
 class Vectors {
  public:
@@ -19,8 +23,7 @@ class Vectors {
  private:
   Outcome submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opcode,
                  std::initializer_list<plugrad_view> views) const;
-  plugrad_view view(plugrad_buffer* buffer) const;
-  static plugrad_view number(float value);
+  plugrad_view view(plugrad_buffer* buffer) const { return vector_view(buffer, static_cast<int64_t>(count_)); }
 
   Session& session_;
   uint64_t count_;
