@@ -26,9 +26,11 @@ namespace {
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kPanelVectors = 4;
 template <int vectors> constexpr int kRows = vectors == 4 ? 6 : vectors == 2 ? 12 : 14;
+constexpr int kUnrolled = 4;  // columns of a strip in a row of the inner loop
 #else
 constexpr int kPanelVectors = 2;
 template <int vectors> constexpr int kRows = 6;
+constexpr int kUnrolled = 1;  // with more, the compiler moves loads up until the 16 registers spill
 #endif
 constexpr int64_t kWorthPacking = 4;  // from this many panels on, it pays to pack a strip's rows
 
@@ -73,7 +75,6 @@ template <class T> struct Kernel {
       advance<kGroups>(left, a.column);
     }
   }
-  static constexpr int kUnrolled = 4;
 
   template <int groups> static HWY_INLINE void advance(const T* (&left)[groups], int64_t by) {
 #pragma GCC unroll 8
@@ -286,12 +287,15 @@ template <class T> struct Kernel {
           for (int r = 0; r < rows; ++r) parts[r][j] = hn::MulAdd(left[r], right, parts[r][j]);
         }
       }
+      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
+#pragma GCC unroll 2
       for (int r = 0; r < rows; ++r)
-        for (int j = 0; j < columns; ++j) {
-          sums[r][j] += static_cast<double>(Folding<Sum<T>>::fold_lanes(parts[r][j]));
-          for (int64_t e = i; e < end; ++e)
-            sums[r][j] += static_cast<double>(a.data[r * a.row + e]) * static_cast<double>(b.data[j * b.column + e]);
-        }
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) sums[r][j] += static_cast<double>(Folding<Sum<T>>::fold_lanes(parts[r][j]));
+      for (; i < end; ++i)
+        for (int r = 0; r < rows; ++r)
+          for (int j = 0; j < columns; ++j)
+            sums[r][j] += static_cast<double>(a.data[r * a.row + i]) * static_cast<double>(b.data[j * b.column + i]);
     }
   }
   static constexpr int64_t kFarAhead = 1024 / kSize;
