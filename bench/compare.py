@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks of plugrad and, where it was built, of libtorch, in turns, and prints a table of medians and ratios.
 
-compare.py [--build build] [--threads 1] [--rounds 5] [--rows REGEX] [--out bench/results/NAME.md]
+compare.py [--build build] [--before OTHER-BUILD] [--threads 1] [--rounds 5] [--rows REGEX] [--out bench/results/NAME.md]
 """
 import argparse
 import json
@@ -57,11 +57,13 @@ class Contestant:
         return (max(self.times[row]) - min(self.times[row])) / self.median(row)
 
 
-def contestants(build):
+def contestants(build, before):
     ours = build / "bench/bench_ops"
     if not ours.exists():
         sys.exit(f"compare.py: {ours} is missing: build with Google Benchmark installed (scripts/install.sh bench)")
     found = [Contestant("plugrad cpu", ours, "cpu"), Contestant("plugrad reference", ours, "reference")]
+    if before:
+        found.append(Contestant("plugrad cpu, before", before / "bench/bench_ops", "cpu"))
     torch = build / "bench/bench_torch"
     if torch.exists():
         found += [Contestant("libtorch", torch, "torch"),
@@ -99,7 +101,9 @@ def commit():
 def table(found, rows, options):
     ours = found[0]
     peers = [peer for peer in found if peer.title.startswith("libtorch")]
+    before = next((other for other in found if other.title.endswith("before")), None)
     ratio = ["libtorch (faster one) / plugrad cpu"] if peers else []
+    ratio += ["before / plugrad cpu"] if before else []
     header = ["row", *(contestant.title for contestant in found), *ratio, "spread of plugrad cpu"]
     lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
     for row in rows:
@@ -107,6 +111,8 @@ def table(found, rows, options):
         if peers:
             best = min((peer.median(row) for peer in peers if peer.median(row)), default=None)
             cells.append(f"{best / ours.median(row):.2f}" if best and ours.median(row) else "-")
+        if before:
+            cells.append(f"{before.median(row) / ours.median(row):.2f}" if before.median(row) else "-")
         cells.append(f"{100 * ours.spread(row):.0f}%" if row in ours.times else "-")
         lines.append("| " + " | ".join(cells) + " |")
     facts = [f"- {machine()}", f"- plugrad {commit()}, {date.today()}, {options.threads} thread(s), "
@@ -117,13 +123,14 @@ def table(found, rows, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build directory")
+    parser.add_argument("--before", type=Path, help="a build directory of another commit, to compare with")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05, help="how long a row runs at least in each round")
     parser.add_argument("--rows", default="", help="a regular expression that selects rows")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     options = parser.parse_args()
-    found = contestants(options.build)
+    found = contestants(options.build, options.before)
     rows = [row for row in found[0].rows(options.threads) if re.search(options.rows, row)]
     groups = {}  # the rows that one start of a program measures
     for row in rows:
