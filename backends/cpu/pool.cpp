@@ -12,7 +12,7 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr auto kSpin = std::chrono::microseconds(30);  // longer than the gap between two ops of a training step
+constexpr auto kSpin = std::chrono::microseconds(200);  // longer than the gap between two ops of a step in Python
 
 // Waits until word differs from old. It spins first, since most waits are shorter than waking a thread.
 void await_change(std::atomic<uint32_t>& word, uint32_t old) {
