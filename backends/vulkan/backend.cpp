@@ -57,6 +57,7 @@ VulkanBackend::VulkanBackend(const Opening& opening)
   add_reduction_rows(list, abilities);
   add_product_rows(list, abilities);
   add_line_rows(list);
+  add_attention_rows(list);
 }
 
 void VulkanBackend::describe() {

@@ -76,6 +76,7 @@ void add_indexing_rows(RowList& list, const Abilities& abilities);
 void add_reduction_rows(RowList& list, const Abilities& abilities);
 void add_product_rows(RowList& list, const Abilities& abilities);
 void add_line_rows(RowList& list);
+void add_attention_rows(RowList& list);
 
 // The end of a shader's name: of elements of this dtype, or of this many bytes.
 std::string suffix_of(uint8_t dtype);

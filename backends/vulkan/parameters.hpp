@@ -1,5 +1,5 @@
 // The parameters of shaders, as the shaders declare them: grid.glsl, reduce.comp, product.comp, lines.glsl,
-// program.comp.
+// program.comp, attention.comp.
 #pragma once
 #include <cstdint>
 
@@ -54,5 +54,15 @@ struct Lines {
   float epsilon;
 };
 static_assert(sizeof(Lines) == 48 + 16 + 32 + 384 + 48 + 16);
+
+struct Attention {
+  uint64_t base[10], products;
+  uint32_t l, s, e, v, causal, across, tiles_of_one, tiles, rank, members;
+  uint32_t extent[8];
+  int64_t batch[10][8];
+  int32_t row[10], column[10];
+  float scale;
+};
+static_assert(sizeof(Attention) == 88 + 40 + 32 + 640 + 80 + 8);
 
 }  // namespace plugrad::vulkan

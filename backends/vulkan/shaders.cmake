@@ -78,6 +78,7 @@ plugrad_shader(product_f32 product 32 F32)
 plugrad_shader(product_f64 product 64 F64)
 plugrad_shader(softmax softmax 32 F32)
 plugrad_shader(norms norms 32 F32)
+plugrad_shader(attention attention 32 F32)
 plugrad_shader(program program 32 F32)
 
 file(CONFIGURE OUTPUT shaders.cpp CONTENT "@PLUGRAD_SHADER_CODE@}  // namespace

@@ -1,0 +1,125 @@
+// ATTENTION and ATTENTION_BACKWARD.
+#include <backends/vulkan/grid.hpp>
+
+namespace plugrad::vulkan {
+namespace {
+
+// The places of the operands in the shader's arrays.
+enum { kQuery, kKey, kValue, kMask, kOut, kLse, kGrad, kGradQuery, kGradKey, kGradValue };
+
+constexpr uint32_t kRows = 16, kColumns = 64, kInner = 32;  // of the shader's tiles
+// Drivers end shaders that run long (lavapipe an invocation after 65,535 iterations of its loops).
+constexpr uint64_t kMostIterations = 60000;
+
+uint32_t tiles_of(uint32_t extent, uint32_t tile) { return (extent + tile - 1) / tile; }
+
+class AttentionMaker {
+ public:
+  // The views of query, key and value decide the sizes. Axes along which queries share keys come first.
+  AttentionMaker(const plugrad_view& query, const plugrad_view& key, const plugrad_view& value,
+                 const plugrad_attention& attributes) {
+    const int rank = query.rank;
+    a_.l = static_cast<uint32_t>(query.shape[rank - 2]);
+    a_.s = static_cast<uint32_t>(key.shape[rank - 2]);
+    a_.e = static_cast<uint32_t>(query.shape[rank - 1]);
+    a_.v = static_cast<uint32_t>(value.shape[rank - 1]);
+    a_.causal = attributes.causal;
+    a_.scale = static_cast<float>(attributes.scale);
+    a_.members = 1;
+    for (const bool is_shared : {true, false})
+      for (int d = rank - 3; d >= 0; --d)
+        if (query.shape[d] > 1 && is_shared == (key.shape[d] == 1)) add_axis(d, query.shape[d], is_shared);
+  }
+
+  AttentionMaker& add(int k, const plugrad_view& view) {
+    a_.base[k] = reinterpret_cast<uint64_t>(data<char>(view));
+    const int64_t row = stride_of(view, view.rank - 2), column = stride_of(view, view.rank - 1);
+    span_ = std::max(span_, std::abs(row) * view.shape[view.rank - 2] + std::abs(column) * view.shape[view.rank - 1]);
+    a_.row[k] = static_cast<int32_t>(row);
+    a_.column[k] = static_cast<int32_t>(column);
+    for (uint32_t i = 0; i < a_.rank; ++i) a_.batch[k][i] = stride_of(view, axes_[i]);
+    return *this;
+  }
+  AttentionMaker& products(uint64_t address) {
+    a_.products = address;
+    return *this;
+  }
+
+  // The parameters for the tiles of an output.
+  const Attention& of_out() { return of_tiles(a_.l, a_.v, batches_); }
+  const Attention& of_grad_query() { return of_tiles(a_.l, a_.e, batches_); }
+  const Attention& of_keys() { return of_tiles(a_.s, std::max(a_.e, a_.v), batches_ / a_.members); }
+
+  // Throws for sizes whose tiles would run too long, or that 32 bits do not number.
+  void demand_size(bool is_backward) const {
+    const uint64_t inner = tiles_of(a_.e, kInner) + (is_backward ? tiles_of(a_.v, kInner) : 0);
+    const uint64_t block = 48 * (inner + 4), blocks = std::max(tiles_of(a_.s, kColumns), tiles_of(a_.l, kColumns));
+    const uint64_t most = std::max({a_.l, a_.s, a_.e, a_.v});
+    if (block * blocks * (is_backward ? a_.members : 1) > kMostIterations || (batches_ * most) >> 31 || span_ >> 31)
+      throw BackendError(PLUGRAD_UNSUPPORTED, "the matrices of attention are too large");
+  }
+
+ private:
+  const Attention& of_tiles(uint32_t rows, uint32_t columns, uint32_t matrices) {
+    a_.across = std::max<uint32_t>(1, tiles_of(columns, kColumns));
+    a_.tiles_of_one = a_.across * tiles_of(rows, kRows);
+    a_.tiles = a_.tiles_of_one * matrices;
+    return a_;
+  }
+  void add_axis(int d, int64_t extent, bool is_shared) {
+    axes_[a_.rank] = d;
+    a_.extent[a_.rank++] = static_cast<uint32_t>(extent);
+    batches_ *= static_cast<uint32_t>(extent);
+    if (is_shared) a_.members *= static_cast<uint32_t>(extent);
+  }
+
+  Attention a_{};
+  int axes_[PLUGRAD_MAX_RANK] = {};
+  uint32_t batches_ = 1;
+  int64_t span_ = 0;  // the most elements from one end of a matrix to the other
+};
+
+void record(VulkanStream::Recording& recording, VkPipeline pipeline, const Attention& parameters) {
+  if (parameters.tiles > 0) recording.dispatch(pipeline, parameters, std::min(parameters.tiles, kMostGroups));
+}
+
+void attend(const Call& call) {  // out, lse; query, key, value, mask
+  AttentionMaker maker(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>());
+  for (int k = kQuery; k <= kMask; ++k) maker.add(k, call.in(k));
+  maker.add(kOut, call.out(0)).add(kLse, call.out(1)).demand_size(false);
+  auto& stream = call.stream<VulkanStream>();
+  stream.demand_sound();
+  VulkanStream::Recording recording(stream, call.op().number);
+  record(recording, call.own<Recipe>().of(0), maker.of_out());
+  recording.finish();
+}
+
+// A number for each query.
+uint64_t backward_workspace(const Call& call) { return static_cast<uint64_t>(call.in(6).count) * sizeof(float); }
+
+void attend_backward(const Call& call) {  // gradients of query, key, value; grad, query, key, value, mask, out, lse
+  const plugrad_view &query = call.in(1), &key = call.in(2), &value = call.in(3);
+  AttentionMaker maker(query, key, value, call.attributes<plugrad_attention>());
+  maker.add(kGrad, call.in(0)).add(kQuery, query).add(kKey, key).add(kValue, value).add(kMask, call.in(4));
+  maker.add(kOut, call.in(5)).add(kLse, call.in(6)).products(reinterpret_cast<uint64_t>(call.workspace()));
+  maker.add(kGradQuery, call.out(0)).add(kGradKey, call.out(1)).add(kGradValue, call.out(2)).demand_size(true);
+  auto& stream = call.stream<VulkanStream>();
+  stream.demand_sound();
+  const Recipe& recipe = call.own<Recipe>();
+  VulkanStream::Recording recording(stream, call.op().number);
+  record(recording, recipe.of(1), maker.of_grad_query());
+  recording.barrier();
+  record(recording, recipe.of(2), maker.of_keys());
+  recording.finish();
+}
+
+}  // namespace
+
+void add_attention_rows(RowList& list) {
+  constexpr uint16_t kInMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
+  list.add(kernel<attend>(PLUGRAD_OP_ATTENTION, PLUGRAD_F32, kInMemory), "attention");
+  list.add(with_workspace<backward_workspace>(
+               kernel<attend_backward>(PLUGRAD_OP_ATTENTION_BACKWARD, PLUGRAD_F32, kInMemory)), "attention", 6);
+}
+
+}  // namespace plugrad::vulkan
