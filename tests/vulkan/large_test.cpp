@@ -37,6 +37,20 @@ TEST(Large, ProductsOfLongSums) {
   EXPECT_EQ(matmul(ones({2, k}), ones({k, 3})).to_vector<float>(), std::vector<float>(6, static_cast<float>(k)));
 }
 
+// Every key has the same weight: about as many keys as one dispatch takes, and more, for which attention is composed.
+TEST(Large, AttentionOverManyKeys) {
+  for (const int64_t n : {int64_t(13000), int64_t(1) << 15}) {
+    const Tensor query = zeros({1, 2, 64}), key = zeros({1, n, 64});
+    Tensor value = zeros({1, n, 64});
+    slice(value, 1, n / 2, n).copy_(full({1, 1, 1}, 2.0f));
+    value.requires_grad_();
+    const Tensor out = scaled_dot_product_attention(query, key, value);
+    EXPECT_EQ(out.to_vector<float>(), std::vector<float>(128, 1.0f)) << n;
+    sum(out).backward();
+    for (const float each : value.grad().to_vector<float>()) ASSERT_FLOAT_EQ(each, 2.0f / static_cast<float>(n)) << n;
+  }
+}
+
 // lavapipe binds at most 128 MiB of a buffer.
 TEST(Large, BuffersBeyondTheLargestBinding) {
   constexpr int64_t n = 160 << 20;
