@@ -54,6 +54,7 @@ template <class E> class NarrowDots : Contraction<E> {
   static constexpr int64_t kTaskElements = 1 << 17;  // of the matrix
   static constexpr int64_t kFold = 1024;             // summed in f32 before it is rounded off
   static constexpr int64_t kAhead = 1024;            // elements to prefetch
+  static constexpr int64_t kLine = 64 / sizeof(E);   // elements of a cache line
 
   static HWY_INLINE V load(const E* p) {
     const D d;
@@ -63,29 +64,51 @@ template <class E> class NarrowDots : Contraction<E> {
 
   // Adds the dots of a row and the vectors to sums.
   template <int vectors> static HWY_NOINLINE void dot(int64_t k, const E* x, const float* v, double* sums) {
+    constexpr int kChains = vectors <= 2 ? 4 : 2;  // sums that do not wait for each other
     const D d;
     const int64_t wide = static_cast<int64_t>(hn::Lanes(d));
     for (int64_t first = 0; first < k; first += kFold) {
       const int64_t end = std::min(k, first + kFold);
-      V even[vectors], odd[vectors];
-      for (int j = 0; j < vectors; ++j) even[j] = odd[j] = hn::Zero(d);
-      int64_t i = first;
-      for (; i + 2 * wide <= end; i += 2 * wide) {
-        hwy::Prefetch(x + i + kAhead);
-        const V left = load(x + i), right = load(x + i + wide);
+      V parts[kChains][vectors];
+#pragma GCC unroll 4
+      for (int c = 0; c < kChains; ++c)
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; ++j) {
-          even[j] = hn::MulAdd(left, hn::LoadU(d, v + j * k + i), even[j]);
-          odd[j] = hn::MulAdd(right, hn::LoadU(d, v + j * k + i + wide), odd[j]);
-        }
+        for (int j = 0; j < vectors; ++j) parts[c][j] = hn::Zero(d);
+      int64_t i = first;
+      for (; i + kChains * wide <= end; i += kChains * wide)
+        add_products<kChains, vectors>(k, x + i, v + i, parts);
+      for (; i + wide <= end; i += wide) {
+        const V left = load(x + i);
+#pragma GCC unroll 8
+        for (int j = 0; j < vectors; ++j) parts[0][j] = hn::MulAdd(left, hn::LoadU(d, v + j * k + i), parts[0][j]);
       }
+      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
+#pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) {
-        sums[j] += static_cast<double>(Folding<Sum<float>>::fold_lanes(hn::Add(even[j], odd[j])));
-        for (int64_t e = i; e < end; ++e)
-          sums[j] += static_cast<double>(widened(x[e])) * static_cast<double>(v[j * k + e]);
+        V sum = hn::Add(parts[0][j], parts[1][j]);
+        if constexpr (kChains == 4) sum = hn::Add(sum, hn::Add(parts[2][j], parts[3][j]));
+        sums[j] += static_cast<double>(Folding<Sum<float>>::fold_lanes(sum));
       }
+      for (; i < end; ++i)
+        for (int j = 0; j < vectors; ++j)
+          sums[j] += static_cast<double>(widened(x[i])) * static_cast<double>(v[j * k + i]);
     }
   }
+
+  template <int chains, int vectors>
+  static HWY_INLINE void add_products(int64_t k, const E* x, const float* v, V (&parts)[chains][vectors]) {
+    const D d;
+    const int64_t wide = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t line = 0; line < chains * wide; line += kLine) hwy::Prefetch(x + kAhead + line);
+#pragma GCC unroll 4
+    for (int c = 0; c < chains; ++c) {
+      const V left = load(x + c * wide);
+#pragma GCC unroll 8
+      for (int j = 0; j < vectors; ++j)
+        parts[c][j] = hn::MulAdd(left, hn::LoadU(d, v + j * k + c * wide), parts[c][j]);
+    }
+  }
+
   using Dots = void (*)(int64_t, const E*, const float*, double*);
   template <int... i> static constexpr std::array<Dots, sizeof...(i)> table(std::integer_sequence<int, i...>) {
     return {dot<i + 1>...};
