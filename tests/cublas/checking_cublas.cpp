@@ -27,7 +27,7 @@ struct Context {
 // One call of any of the functions.
 struct Gemm {
   const char* function;
-  Context* context;
+  Context context;  // as it was at the call: the handle may be pointed at another stream before the work runs
   int transpose_a, transpose_b, m, n, k;
   const void *alpha, *beta;
   int type_a, lda, type_b, ldb, type_c, ldc, compute, algorithm, batches;
@@ -65,7 +65,7 @@ std::optional<std::string> why_types(const Gemm& g) {
 }
 
 std::optional<std::string> why_not(const Gemm& g) {
-  if (!g.context->has_workspace) return "the handle has no workspace";
+  if (!g.context.has_workspace) return "the handle has no workspace";
   if (g.m < 1 || g.n < 1 || g.k < 0 || g.batches < 1) return "a size is out of range";
   for (const int transpose : {g.transpose_a, g.transpose_b})
     if (transpose != cublas::kNoTranspose && transpose != cublas::kTranspose) return "an unknown transpose";
@@ -83,14 +83,14 @@ size_t bytes_of(int rows, int columns, int leading, int type) {
 
 // Fails unless the matrix is aligned and lies within one allocation.
 void demand_matrix(const Gemm& g, const char* name, const void* base, size_t bytes) {
-  const simt::Library& library = simt::library_of(g.context->stream);
+  const simt::Library& library = simt::library_of(g.context.stream);
   if (reinterpret_cast<uintptr_t>(base) % size_of(g.type_a))
     library.fail(text(g, std::string(name) + " is not aligned for its type"));
-  if (!bytes || library.covers(g.context->stream, base, bytes)) return;
+  if (!bytes || library.covers(g.context.stream, base, bytes)) return;
   const char* const end = static_cast<const char*>(base) + bytes - 1;
-  const bool is_start = !library.covers(g.context->stream, base, 1);
+  const bool is_start = !library.covers(g.context.stream, base, 1);
   library.fail(text(g, std::string(name) + " touches " +
-                           library.describe(g.context->stream, is_start ? static_cast<const char*>(base) : end)));
+                           library.describe(g.context.stream, is_start ? static_cast<const char*>(base) : end)));
 }
 
 // Rounds to ten bits of mantissa, as tensor cores round their inputs; the largest numbers stay finite.
@@ -157,15 +157,15 @@ void multiply(const Product& p, const char* a, const char* b, char* c) {
 
 // Checks the arguments, then queues `work`, which receives the product.
 template <class Work> cublas::Status submit(const Gemm& g, Work work) {
-  if (!g.context->stream) return 1;  // not initialised
-  const simt::Library& library = simt::library_of(g.context->stream);
+  if (!g.context.stream) return 1;  // not initialised
+  const simt::Library& library = simt::library_of(g.context.stream);
   const std::optional<std::string> why = why_not(g);
   if (why) {
-    library.submit(g.context->stream, [&library, message = text(g, *why)] { library.fail(message); });
+    library.submit(g.context.stream, [&library, message = text(g, *why)] { library.fail(message); });
     return cublas::kSuccess;
   }
   const Product product{g, g.factor(g.alpha), g.factor(g.beta)};
-  library.submit(g.context->stream, [product, work] { work(product); });
+  library.submit(g.context.stream, [product, work] { work(product); });
   return cublas::kSuccess;
 }
 
@@ -173,11 +173,11 @@ Context* context_of(cublas::Handle handle) { return static_cast<Context*>(handle
 
 void run_batched(const Product& p, const void* const* a, const void* const* b, void* const* c) {
   const Gemm& g = p.call;
-  const simt::Library& library = simt::library_of(g.context->stream);
+  const simt::Library& library = simt::library_of(g.context.stream);
   const size_t bytes = static_cast<size_t>(g.batches) * sizeof(void*);
   for (const void* array : {static_cast<const void*>(a), static_cast<const void*>(b), static_cast<const void*>(c)})
-    if (reinterpret_cast<uintptr_t>(array) % sizeof(void*) || !library.covers(g.context->stream, array, bytes))
-      library.fail(text(g, "an array of pointers touches " + library.describe(g.context->stream, array)));
+    if (reinterpret_cast<uintptr_t>(array) % sizeof(void*) || !library.covers(g.context.stream, array, bytes))
+      library.fail(text(g, "an array of pointers touches " + library.describe(g.context.stream, array)));
   if (std::set<const void*>(c, c + g.batches).size() != static_cast<size_t>(g.batches))
     library.fail(text(g, "two matrices of c are one"));
   for (int i = 0; i < g.batches; ++i)
@@ -220,7 +220,7 @@ cublas::Status cublasGemmEx(cublas::Handle handle, int transpose_a, int transpos
                             void* c, int type_c, int ldc, int compute, int algorithm) {
   ++calls.single;
   const Gemm g{"cublasGemmEx",
-               context_of(handle),
+               *context_of(handle),
                transpose_a,
                transpose_b,
                m,
@@ -248,7 +248,7 @@ cublas::Status cublasGemmStridedBatchedEx(cublas::Handle handle, int transpose_a
                                           int type_c, int ldc, long long stride_c, int batches, int compute, int algorithm) {
   ++calls.strided;
   const Gemm g{"cublasGemmStridedBatchedEx",
-               context_of(handle),
+               *context_of(handle),
                transpose_a,
                transpose_b,
                m,
@@ -267,7 +267,7 @@ cublas::Status cublasGemmStridedBatchedEx(cublas::Handle handle, int transpose_a
                batches};
   return submit(g, [=](const Product& p) {
     const long long size = static_cast<long long>(size_of(type_a));
-    if (batches > 1 && stride_c <= 0) simt::library_of(g.context->stream).fail(text(g, "two matrices of c are one"));
+    if (batches > 1 && stride_c <= 0) simt::library_of(g.context.stream).fail(text(g, "two matrices of c are one"));
     for (long long i = 0; i < batches; ++i)
       multiply(p, static_cast<const char*>(a) + i * stride_a * size, static_cast<const char*>(b) + i * stride_b * size,
                static_cast<char*>(c) + i * stride_c * size);
@@ -280,7 +280,7 @@ cublas::Status cublasGemmBatchedEx(cublas::Handle handle, int transpose_a, int t
                                    int compute, int algorithm) {
   ++calls.by_pointers;
   const Gemm g{"cublasGemmBatchedEx",
-               context_of(handle),
+               *context_of(handle),
                transpose_a,
                transpose_b,
                m,
