@@ -45,26 +45,31 @@ class AttentionMaker {
     return *this;
   }
 
-  // The parameters for the tiles of an output.
-  const Attention& of_out() { return of_tiles(a_.l, a_.v, batches_); }
-  const Attention& of_grad_query() { return of_tiles(a_.l, a_.e, batches_); }
-  const Attention& of_keys() { return of_tiles(a_.s, std::max(a_.e, a_.v), batches_ / a_.members); }
-
-  // Throws for sizes whose tiles would run too long, or that 32 bits do not number.
-  void demand_size(bool is_backward) const {
-    const uint64_t inner = tiles_of(a_.e, kInner) + (is_backward ? tiles_of(a_.v, kInner) : 0);
-    const uint64_t block = 48 * (inner + 4), blocks = std::max(tiles_of(a_.s, kColumns), tiles_of(a_.l, kColumns));
-    const uint64_t most = std::max({a_.l, a_.s, a_.e, a_.v});
-    if (block * blocks * (is_backward ? a_.members : 1) > kMostIterations || (batches_ * most) >> 31 || span_ >> 31)
-      throw BackendError(PLUGRAD_UNSUPPORTED, "the matrices of attention are too large");
+  // The parameters for the tiles of the outputs. Each throws for sizes whose tiles would run too long, or that 32 bits do
+  // not number.
+  Attention of_out() const { return of_tiles(a_.l, a_.v, batches_, blocks_of(a_.s, tiles_of(a_.e, kInner))); }
+  Attention of_grad_query() const { return of_tiles(a_.l, a_.e, batches_, blocks_of(a_.s, inner_of_gradients())); }
+  Attention of_keys() const {
+    return of_tiles(a_.s, std::max(a_.e, a_.v), batches_ / a_.members, a_.members * blocks_of(a_.l, inner_of_gradients()));
   }
 
  private:
-  const Attention& of_tiles(uint32_t rows, uint32_t columns, uint32_t matrices) {
-    a_.across = std::max<uint32_t>(1, tiles_of(columns, kColumns));
-    a_.tiles_of_one = a_.across * tiles_of(rows, kRows);
-    a_.tiles = a_.tiles_of_one * matrices;
-    return a_;
+  uint64_t inner_of_gradients() const { return tiles_of(a_.e, kInner) + tiles_of(a_.v, kInner); }
+  // The iterations of loops that a tile takes for `extent` keys or queries, of so many tiles of inner products each: as
+  // counted in the shader, rounded up.
+  static uint64_t blocks_of(uint32_t extent, uint64_t inner) {
+    constexpr uint64_t kOfInner = 52, kOfBlock = 192;
+    return tiles_of(extent, kColumns) * (inner * kOfInner + kOfBlock);
+  }
+  Attention of_tiles(uint32_t rows, uint32_t columns, uint32_t matrices, uint64_t iterations) const {
+    Attention made = a_;
+    made.across = std::max<uint32_t>(1, tiles_of(columns, kColumns));
+    made.tiles_of_one = made.across * tiles_of(rows, kRows);
+    const uint64_t tiles = uint64_t{made.tiles_of_one} * matrices;
+    if (iterations * (tiles / kMostGroups + 1) > kMostIterations || tiles >> 31 || span_ >> 31)
+      throw BackendError(PLUGRAD_UNSUPPORTED, "the matrices of attention are too large");
+    made.tiles = static_cast<uint32_t>(tiles);
+    return made;
   }
   void add_axis(int d, int64_t extent, bool is_shared) {
     axes_[a_.rank] = d;
@@ -86,11 +91,11 @@ void record(VulkanStream::Recording& recording, VkPipeline pipeline, const Atten
 void attend(const Call& call) {  // out, lse; query, key, value, mask
   AttentionMaker maker(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>());
   for (int k = kQuery; k <= kMask; ++k) maker.add(k, call.in(k));
-  maker.add(kOut, call.out(0)).add(kLse, call.out(1)).demand_size(false);
+  const Attention tiles = maker.add(kOut, call.out(0)).add(kLse, call.out(1)).of_out();
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
   VulkanStream::Recording recording(stream, call.op().number);
-  record(recording, call.own<Recipe>().of(0), maker.of_out());
+  record(recording, call.own<Recipe>().of(0), tiles);
   recording.finish();
 }
 
@@ -102,14 +107,15 @@ void attend_backward(const Call& call) {  // gradients of query, key, value; gra
   AttentionMaker maker(query, key, value, call.attributes<plugrad_attention>());
   maker.add(kGrad, call.in(0)).add(kQuery, query).add(kKey, key).add(kValue, value).add(kMask, call.in(4));
   maker.add(kOut, call.in(5)).add(kLse, call.in(6)).products(reinterpret_cast<uint64_t>(call.workspace()));
-  maker.add(kGradQuery, call.out(0)).add(kGradKey, call.out(1)).add(kGradValue, call.out(2)).demand_size(true);
+  maker.add(kGradQuery, call.out(0)).add(kGradKey, call.out(1)).add(kGradValue, call.out(2));
+  const Attention queries = maker.of_grad_query(), keys = maker.of_keys();
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
   const Recipe& recipe = call.own<Recipe>();
   VulkanStream::Recording recording(stream, call.op().number);
-  record(recording, recipe.of(1), maker.of_grad_query());
+  record(recording, recipe.of(1), queries);
   recording.barrier();
-  record(recording, recipe.of(2), maker.of_keys());
+  record(recording, recipe.of(2), keys);
   recording.finish();
 }
 

@@ -105,7 +105,7 @@ vec4 weighted_rows(Side x, uint column) {
   return total;
 }
 
-// The sum, or the largest, of what the invocations of my row give. NaN is the largest.
+// The sum, or the largest, of what the invocations of my row give.
 float over_row(float mine, const bool is_sum) {
   barrier();
   shares[gl_LocalInvocationIndex] = mine;
@@ -114,8 +114,7 @@ float over_row(float mine, const bool is_sum) {
   float all = shares[first];
   for (uint i = 1; i < 16; ++i) {
     float next = shares[first + i];
-    if (is_sum) all += next;
-    else all = is_nan(all) ? all : is_nan(next) ? next : max(all, next);
+    all = is_sum ? all + next : larger(all, next);
   }
   return all;
 }
@@ -148,10 +147,9 @@ void attend(uint batch, uint row, uint column) {
     float most = -INFINITE;
     for (uint i = 0; i < 4; ++i) {
       x[i] = score(mask, query, key + lane() + 16 * i, x[i]);
-      most = is_nan(most) ? most : is_nan(x[i]) ? x[i] : max(most, x[i]);
+      most = larger(most, x[i]);
     }
-    most = over_row(most, false);
-    most = is_nan(largest) ? largest : is_nan(most) ? most : max(largest, most);
+    most = larger(largest, over_row(most, false));
     float shift = most == -INFINITE ? 0.0 : most, kept = exponential(largest - shift);
     for (uint i = 0; i < 4; ++i) x[i] = exponential(x[i] - shift);
     largest = most;

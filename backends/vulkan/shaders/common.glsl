@@ -42,6 +42,8 @@ layout(constant_id = 4) const uint EMULATED = 0;
 
 float f32_of_bits(uint64_t bits) { return uintBitsToFloat(uint(bits)); }
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+// NaN is the largest.
+float larger(float a, float b) { return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b; }
 float flushed(float x) {
   uint bits = floatBitsToUint(x);
   return (EMULATED & 1u) != 0u && (bits & 0x7f800000u) == 0u ? uintBitsToFloat(bits & 0x80000000u) : x;

@@ -45,13 +45,13 @@ void put(uint operand, uint i, float value) {
   Element(starts[operand] + uint64_t(int64_t(i) * p.along[operand] * 4)).v = flushed(value);
 }
 
-// The sum, or the largest, of what all invocations give; every one gets it. NaN is the largest.
+// The sum, or the largest, of what all invocations give; every one gets it.
 float joined(float a, float b, bool is_sum) {
   if (is_sum) {
     precise float sum = a + b;
     return sum;
   }
-  return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;
+  return larger(a, b);
 }
 float over_group(float share, bool is_sum) {
   shares[me()] = share;
