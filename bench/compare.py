@@ -64,6 +64,8 @@ def contestants(build, before):
     found = [Contestant("plugrad cpu", ours, "cpu"), Contestant("plugrad reference", ours, "reference")]
     if before:
         found.append(Contestant("plugrad cpu, before", before / "bench/bench_ops", "cpu"))
+        if not found[-1].program.exists() or not found[-1].rows(1):
+            sys.exit(f"compare.py: {found[-1].program} is missing or finds no plugin cpu: build all of {before}")
     torch = build / "bench/bench_torch"
     if torch.exists():
         found += [Contestant("libtorch", torch, "torch"),

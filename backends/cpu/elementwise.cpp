@@ -12,8 +12,7 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
-// Where there is much work, a thread takes long pieces: a processor reads ahead, and what lies ahead should not be another
-// thread's.
+// Pieces for each thread where there is much work: in long ones, what a processor reads ahead is seldom another thread's.
 constexpr int64_t kTasksEach = 16;
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
 constexpr int64_t kShortRow = 64;  // for shorter rows, a call per row costs more than copying rows together
@@ -98,8 +97,8 @@ class Tiling {
 
   void run(int threads) const {
     const int64_t tile = std::max<int64_t>(1, rows_ * columns_ * kind_.weight);
-    const int64_t least = std::max<int64_t>({1, kGrain / tile, tiles_ / (kTasksEach * threads)});
-    const int64_t each = tiles_ * tile < kWorthSharing ? tiles_ : least;
+    const int64_t piece = std::max<int64_t>({1, kGrain / tile, tiles_ / (kTasksEach * threads)});
+    const int64_t each = tiles_ * tile < kWorthSharing ? tiles_ : piece;
     parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
       const int64_t end = std::min(tiles_, (task + 1) * each);
       for (int64_t i = task * each; i < end; ++i) run_tile(i);

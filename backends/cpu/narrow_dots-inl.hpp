@@ -95,6 +95,7 @@ template <class E> class NarrowDots : Contraction<E> {
     }
   }
 
+  // Adds the products of a vector's width of elements to each chain.
   template <int chains, int vectors>
   static HWY_INLINE void add_products(int64_t k, const E* x, const float* v, V (&parts)[chains][vectors]) {
     const D d;
