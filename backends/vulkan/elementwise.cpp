@@ -31,11 +31,13 @@ Grid grid_of(const Box& box) {
   grid.count = static_cast<uint32_t>(box.count());
   grid.rank = static_cast<uint32_t>(box.rank);
   for (int d = 0; d < box.rank; ++d) {
-    const Divider divider(static_cast<uint32_t>(box.extent[d]));
-    grid.divisor[d] = divider.divisor;
+    grid.divisor[d] = static_cast<uint32_t>(box.extent[d]);
+    for (int k = 0; k < box.operands; ++k) grid.stride[k][d] = static_cast<int32_t>(box.stride[k][d]);
+  }
+  for (int d = 0; d + 1 < box.rank; ++d) {  // nothing divides by the last extent
+    const Divider divider(grid.divisor[d]);
     grid.magic[d] = divider.magic;
     grid.shift[d] = divider.shift;
-    for (int k = 0; k < box.operands; ++k) grid.stride[k][d] = static_cast<int32_t>(box.stride[k][d]);
   }
   for (int k = 0; k < box.operands; ++k) {
     grid.base[k] = reinterpret_cast<uint64_t>(box.operand[k].base);

@@ -43,6 +43,11 @@ Pass::Pass(BackwardOptions options) : options_(options), detecting_(local().mode
   while (!id_);
 }
 
+Pass::Rare& Pass::rare() {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  return *rare_;
+}
+
 void Pass::add_root(Node& node, Tensor seed) {
   if (node.flags & Node::kSpent)
     throw Error(Code::invalid, "[backward] an earlier backward freed the graph: set retain_graph there");
@@ -50,7 +55,7 @@ void Pass::add_root(Node& node, Tensor seed) {
 }
 
 void Pass::capture(Node& node) {
-  captured_.emplace(&node, Tensor());
+  rare().captured.emplace(&node, Tensor());
   watched_ = Node::kWatched;
 }
 
@@ -68,12 +73,12 @@ void Pass::claim(Node& node) {
 }
 
 void Pass::reach_leaf(Node& leaf) {
-  if (mine(leaf) || shared_leaves_.contains(&leaf)) return;
+  if (mine(leaf) || is_shared(leaf)) return;
   leaf_hooks_ |= static_cast<bool>(leaf.flags & Node::kHooked);
   uint32_t none = 0;
   const uint32_t place = static_cast<uint32_t>(leaves_.size());
   if (leaf.pass.compare_exchange_strong(none, id_, std::memory_order_acquire)) leaf.pending = place;
-  else shared_leaves_.emplace(&leaf, place);
+  else rare().shared_leaves.emplace(&leaf, place);
   leaves_.push_back({&leaf, {}});
 }
 
@@ -98,7 +103,7 @@ void Pass::traverse() {
 
 Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
   if (mine(leaf)) [[likely]] return leaves_[leaf.pending];
-  return leaves_[shared_leaves_.at(&leaf)];
+  return leaves_[rare().shared_leaves.at(&leaf)];
 }
 
 // Adds grad to a node's sum, after reducing it to the node's shape if the operand was broadcast.
@@ -112,12 +117,13 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
 
 // Lets hooks replace the gradient of a node, and keeps it where it was asked for.
 void Pass::notice(Node& node, Tensor& grad) {
-  const auto wanted = captured_.find(&node);
-  if (wanted != captured_.end()) reached_.insert(&node);
+  auto& captured = rare().captured;
+  const auto wanted = captured.find(&node);
+  if (wanted != captured.end()) rare().reached.insert(&node);
   if (!grad.defined()) return;
   if (node.flags & Node::kHooked) grad = after_hooks(node, std::move(grad));
   if (detecting_) require_no_nan(node, grad);
-  if (wanted != captured_.end()) wanted->second = grad;
+  if (wanted != captured.end()) wanted->second = grad;
   if (node.flags & Node::kRetains) retained_.push_back({&node, grad});
 }
 
@@ -205,7 +211,7 @@ void Pass::propagate_watched(Node& node, Tensor grad) {
 // Collects the gradient of one result of a call.
 void Pass::pass_to_call(Node& part, Tensor grad) {
   Node& call = *part.next[0];
-  std::vector<Part>& parts = parts_[&call];
+  std::vector<Part>& parts = rare().parts[&call];
   parts.resize(part_count(call));
   auto& [node, sum] = parts[part_index(part)];
   node = &part;
@@ -216,7 +222,7 @@ void Pass::pass_to_call(Node& part, Tensor grad) {
 
 // The gradients of a call's operands. All are undefined if no gradient arrived.
 std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
-  std::vector<Part> parts = part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(parts_[&call]);
+  std::vector<Part> parts = part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
   if (std::ranges::none_of(parts, [](const Part& each) { return each.sum.defined(); }))
     return std::vector<Tensor>(call.edges().size());
   if (call.flags & Node::kStripped) restore(call);
@@ -244,11 +250,11 @@ void Pass::run() {
 }
 
 bool Pass::reached(const Node& node) const {
-  return reached_.contains(&node) || shared_leaves_.contains(&node) || (!node.rule && mine(node));
+  return (rare_ && rare_->reached.contains(&node)) || is_shared(node) || (!node.rule && mine(node));
 }
 
 Tensor Pass::captured(Node& node) {
-  return node.rule ? captured_.at(&node) : reached(node) ? leaf_sum(node).sum : Tensor();
+  return node.rule ? rare().captured.at(&node) : reached(node) ? leaf_sum(node).sum : Tensor();
 }
 
 void Pass::commit() {

@@ -3,6 +3,7 @@
 #include <core/autograd/call.hpp>
 #include <core/autograd/node.hpp>
 
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -38,6 +39,16 @@ class Pass {
     Tensor sum;
   };
 
+  // What few passes need.
+  struct Rare {
+    std::unordered_map<const Node*, uint32_t> shared_leaves;   // leaves that another pass has claimed
+    std::unordered_map<const Node*, Tensor> captured;
+    std::unordered_map<const Node*, std::vector<Part>> parts;  // gradients for calls of several results
+    std::unordered_set<const Node*> reached;                   // captured recorded nodes that the pass came to
+  };
+
+  Rare& rare();
+  bool is_shared(const Node& leaf) const { return rare_ && rare_->shared_leaves.contains(&leaf); }
   void reach(Node& node);
   void claim(Node& node);
   void reach_leaf(Node& leaf);
@@ -68,10 +79,7 @@ class Pass {
   std::vector<Node*> stack_;
   std::vector<NodeSum> leaves_;
   std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
-  std::unordered_map<const Node*, uint32_t> shared_leaves_;  // leaves that another pass has claimed
-  std::unordered_map<const Node*, Tensor> captured_;
-  std::unordered_map<const Node*, std::vector<Part>> parts_;  // gradients for calls of several results
-  std::unordered_set<const Node*> reached_;  // captured recorded nodes that the pass came to
+  std::unique_ptr<Rare> rare_;
 };
 
 }  // namespace plugrad

@@ -2,6 +2,7 @@
 #pragma once
 #include <plugrad/sdk/halves.hpp>
 
+#include <bit>
 #include <cstdint>
 
 #pragma GCC visibility push(hidden)
@@ -14,8 +15,7 @@ struct Divider {
   uint32_t divisor = 1, magic = 1, shift = 0;
 
   Divider() = default;
-  explicit Divider(uint32_t d) : divisor(d) {
-    while (shift < 31 && (uint32_t(1) << shift) < d) ++shift;
+  explicit Divider(uint32_t d) : divisor(d), shift(static_cast<uint32_t>(std::bit_width(d - 1))) {
     magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d) / d + 1);
   }
 
@@ -31,9 +31,8 @@ struct WideDivider {
   uint32_t shift = 0;
 
   WideDivider() = default;
-  explicit WideDivider(uint64_t d) {
+  explicit WideDivider(uint64_t d) : shift(static_cast<uint32_t>(std::bit_width(d - 1))) {
     __extension__ using Wide = unsigned __int128;
-    while (shift < 63 && (uint64_t(1) << shift) < d) ++shift;
     magic = static_cast<uint64_t>((Wide(1) << 64) * ((uint64_t(1) << shift) - d) / d + 1);
   }
 
