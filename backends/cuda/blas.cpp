@@ -1,9 +1,6 @@
 #include <backends/cuda/blas.hpp>
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <filesystem>
+#include <backends/cuda/library.hpp>
 
 // A build may fix the file that it opens as cuBLAS, as the emulator's build does.
 #ifndef PLUGRAD_CUDA_CUBLAS
@@ -13,44 +10,9 @@
 namespace plugrad::cuda {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The library's path in the nvidia-cublas wheels, relative to site-packages.
-constexpr const char* kInSitePackages[] = {
-    "nvidia/cu13/lib/libcublas.so.13",
-    "nvidia/cublas/lib/libcublas.so.13",
-    "nvidia/cublas/lib/libcublas.so.12",
-};
-
-void add_wheels(const fs::path& site_packages, std::vector<std::string>& found) {
-  std::error_code ignored;
-  for (const char* file : kInSitePackages)
-    if (const fs::path candidate = site_packages / file; fs::exists(candidate, ignored)) found.push_back(candidate);
-}
-
-// The plugin itself may be part of a wheel. Only package folders among its parents are searched, because anybody may be able
-// to write to the others, such as /tmp.
-void add_beside_plugin(std::vector<std::string>& found) {
-  Dl_info own{};
-  if (!dladdr(reinterpret_cast<void*>(&add_wheels), &own) || !own.dli_fname) return;
-  std::error_code failed;
-  for (fs::path folder = fs::absolute(own.dli_fname, failed); folder.has_relative_path(); folder = folder.parent_path())
-    if (folder.filename() == "site-packages" || folder.filename() == "dist-packages") add_wheels(folder, found);
-}
-
-// The Python environment that the shell has activated.
-void add_prefix(const char* variable, std::vector<std::string>& found) {
-  const char* prefix = secure_getenv(variable);
-  if (!prefix || prefix[0] != '/') return;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(prefix) / "lib", failed))
-    if (entry.path().filename().string().starts_with("python3")) add_wheels(entry.path() / "site-packages", found);
-}
-
-template <class F> bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
-}
+const LibraryPlaces kPlaces{
+    "PLUGRAD_CUBLAS", PLUGRAD_CUDA_CUBLAS, {"libcublas.so.13", "libcublas.so.12"},
+    {"nvidia/cu13/lib/libcublas.so.13", "nvidia/cublas/lib/libcublas.so.13", "nvidia/cublas/lib/libcublas.so.12"}};
 
 // cuBLAS needs libcublasLt of the same version. The loader does not search beside cuBLAS, but uses a copy already loaded.
 void* open_library(const std::string& name) {
@@ -67,18 +29,7 @@ void* open_library(const std::string& name) {
 
 }  // namespace
 
-// PLUGRAD_CUBLAS names the only candidate if it is set.
-std::vector<std::string> cublas_candidates() {
-  constexpr const char* brought = PLUGRAD_CUDA_CUBLAS;
-  if (const char* named = secure_getenv("PLUGRAD_CUBLAS")) return {named};
-  if (brought) return {brought};
-  std::vector<std::string> found = {"libcublas.so.13", "libcublas.so.12"};
-  add_beside_plugin(found);
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add_prefix(variable, found);
-  for (const char* file : {"libcublas.so.13", "libcublas.so.12"})
-    found.push_back(std::string("/usr/local/cuda/lib64/") + file);
-  return found;
-}
+std::vector<std::string> cublas_candidates() { return candidates(kPlaces); }
 
 std::unique_ptr<const Blas> Blas::open(std::string& why) {
   why = "no cuBLAS; looked for";
@@ -87,10 +38,11 @@ std::unique_ptr<const Blas> Blas::open(std::string& why) {
     void* library = open_library(name);
     if (!library) continue;
     auto blas = std::make_unique<Blas>();
-    if (find(library, "cublasCreate_v2", blas->create) && find(library, "cublasSetStream_v2", blas->set_stream) &&
-        find(library, "cublasSetWorkspace_v2", blas->set_workspace) && find(library, "cublasGemmEx", blas->gemm) &&
-        find(library, "cublasGemmStridedBatchedEx", blas->gemm_strided_batched) &&
-        find(library, "cublasGemmBatchedEx", blas->gemm_batched))
+    const auto find = [library](const char* function, auto& into) { return find_function(library, function, into); };
+    if (find("cublasCreate_v2", blas->create) && find("cublasSetStream_v2", blas->set_stream) &&
+        find("cublasSetWorkspace_v2", blas->set_workspace) && find("cublasGemmEx", blas->gemm) &&
+        find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) &&
+        find("cublasGemmBatchedEx", blas->gemm_batched))
       return blas;
     why += " (lacks a function)";
   }

@@ -139,7 +139,7 @@ template <auto kernel> void launch(const Submission& submission, const Grid<3>& 
 // Whether whole rows are gathered, as in an embedding: the index is constant along the innermost axis, x and out are packed.
 template <int V> bool copies_rows(const Box& box, const Axis& axis) {
   return V > 1 && box.extent[0] % V == 0 && box.stride[1][0] == 0 && box.stride[2][0] == 1 && axis.stride % V == 0 &&
-         has_packs<V>(box);
+         has_packs(box, V);
 }
 
 template <class T> void gather(const Call& call, const Submission& submission) {
@@ -149,9 +149,9 @@ template <class T> void gather(const Call& call, const Submission& submission) {
   const Axis chosen = axis_of(call.in(0), axis);
   Box(views, 3).cut(kSpan, [&](const Box& part) {
     if (copies_rows<kPack<T>>(part, chosen))
-      launch<gather_kernel<T, kPack<T>>>(submission, grid_of<kPack<T>, 3>(part), chosen);
+      launch<gather_kernel<T, kPack<T>>>(submission, grid_of<3>(part, kPack<T>), chosen);
     else
-      launch<gather_kernel<T, 1>>(submission, grid_of<1, 3>(part), chosen);
+      launch<gather_kernel<T, 1>>(submission, grid_of<3>(part, 1), chosen);
   });
 }
 
@@ -178,7 +178,7 @@ template <class T> void scatter_any_order(const Scatter& scatter, const Submissi
     std::swap(box.stride[0], box.stride[1]);
   }
   const Axis axis = axis_of(scatter.out, scatter.axis);
-  box.cut(kSpan, [&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<1, 3>(part), axis); });
+  box.cut(kSpan, [&](const Box& part) { launch<scatter_kernel<T>>(submission, grid_of<3>(part, 1), axis); });
 }
 
 // --- Scatter-add in a fixed order of additions, for deterministic results.

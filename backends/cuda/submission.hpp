@@ -2,6 +2,7 @@
 #pragma once
 #include <backends/cuda/backend.hpp>
 #include <backends/cuda/launch.hpp>
+#include <backends/cuda/map.hpp>
 
 #include <plugrad/sdk/backend.hpp>
 
@@ -9,8 +10,6 @@
 #include <atomic>
 
 namespace plugrad::cuda {
-
-inline constexpr int kBlock = 256;  // threads of a block
 
 // Where a kernel reports an index out of range. The ops of a stream run in order, so the thread that claims the word in
 // device memory belongs to the first op that fails. Only that thread writes to pinned memory, with a volatile store, which

@@ -222,7 +222,8 @@ void Pass::pass_to_call(Node& part, Tensor grad) {
 
 // The gradients of a call's operands. All are undefined if no gradient arrived.
 std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
-  std::vector<Part> parts = part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
+  std::vector<Part> parts =
+      part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
   if (std::ranges::none_of(parts, [](const Part& each) { return each.sum.defined(); }))
     return std::vector<Tensor>(call.edges().size());
   if (call.flags & Node::kStripped) restore(call);

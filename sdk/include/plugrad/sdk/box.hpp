@@ -22,21 +22,23 @@ inline uint64_t immediate_bits(const plugrad_view& view) {
   return bits;
 }
 
-struct Box {
-  // The address of an operand's first element, or an immediate's value.
-  struct Operand {
-    char* base = nullptr;  // null: an immediate
-    uint64_t value = 0;    // of an immediate, in its dtype
-    uint32_t size = 0;     // bytes of an element
+// The address of an operand's first element, or an immediate's value.
+struct BoxOperand {
+  char* base = nullptr;  // null: an immediate
+  uint64_t value = 0;    // of an immediate, in its dtype
+  uint32_t size = 0;     // bytes of an element
 
-    Operand() = default;
-    explicit Operand(const plugrad_view& view) : size(static_cast<uint32_t>(element_size(view.dtype))) {
-      if (is_immediate(view)) value = immediate_bits(view);
-      else base = data<char>(view);
-    }
-  };
+  BoxOperand() = default;
+  explicit BoxOperand(const plugrad_view& view) : size(static_cast<uint32_t>(element_size(view.dtype))) {
+    if (is_immediate(view)) value = immediate_bits(view);
+    else base = data<char>(view);
+  }
+};
 
-  static constexpr int kOperands = 7, kRank = PLUGRAD_MAX_RANK;
+// At most kOperands operands.
+template <int kOperands> struct BoxOf {
+  using Operand = BoxOperand;
+  static constexpr int kRank = PLUGRAD_MAX_RANK;
   int operands = 0, rank = 0;
   int64_t extent[kRank];
   Operand operand[kOperands];
@@ -44,7 +46,7 @@ struct Box {
 
   // Covers the first view's shape. Immediates and operands of one element have stride 0 on every axis. If order_is_free, it
   // sorts the axes by the first operand's strides, the smallest first.
-  Box(const plugrad_view* const* views, int count, bool order_is_free = true) : operands(count) {
+  BoxOf(const plugrad_view* const* views, int count, bool order_is_free = true) : operands(count) {
     uint16_t layout = 0;
     for (int i = 0; i < count; ++i) {
       operand[i] = Operand(*views[i]);
@@ -85,7 +87,7 @@ struct Box {
   template <class Body> void cut(int64_t span, Body body) const {
     if (is_narrow(span)) return body(*this);
     const int axis = longest_axis();
-    Box half = *this;
+    BoxOf half = *this;
     half.extent[axis] = half_of(extent[axis]);
     half.cut(span, body);
     half.advance(axis, half.extent[axis]);
@@ -152,6 +154,7 @@ struct Box {
       if (operand[i].base) operand[i].base += stride[i][axis] * steps * static_cast<int64_t>(operand[i].size);
   }
 };
+using Box = BoxOf<7>;  // of any op but a program
 
 }  // namespace sdk_v0_r0
 }  // namespace plugrad

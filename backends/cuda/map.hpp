@@ -1,0 +1,138 @@
+// What a thread of an elementwise kernel does: it applies a function to one element of each operand, of any types. The
+// plugin's kernels include it.
+// The function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
+#pragma once
+#include <cuda_runtime.h>
+#include <plugrad/sdk/abi.h>
+#include <plugrad/sdk/divider.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace plugrad::cuda {
+
+inline constexpr int kBlock = 256;  // threads of a block
+
+template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
+
+// A narrow box in a kernel's form: along the innermost axis it counts packs of V elements.
+template <int N> struct Grid {
+  uint32_t count;  // packs
+  uint32_t tail;   // elements after the last pack; nonzero only if rank is 1
+  uint32_t rank;
+  uint32_t vectors;  // bit k: operand k's packs are contiguous; otherwise a pack repeats one element
+  Divider extent[PLUGRAD_MAX_RANK];
+  int32_t stride[N][PLUGRAD_MAX_RANK];  // elements
+  const char* base[N];
+  uint64_t value[N];
+};
+
+template <int N> struct Offsets { int32_t at[N]; };
+
+template <int N> __device__ __forceinline__ Offsets<N> locate(const Grid<N>& grid, uint32_t i) {
+  Offsets<N> offsets{};
+  const int last = static_cast<int>(grid.rank) - 1;
+#pragma unroll 1
+  for (int d = 0; d < last; ++d) {
+    const uint32_t above = grid.extent[d].quotient(i), inside = i - above * grid.extent[d].divisor;
+#pragma unroll
+    for (int k = 0; k < N; ++k) offsets.at[k] += static_cast<int32_t>(inside) * grid.stride[k][d];
+    i = above;
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) offsets.at[k] += static_cast<int32_t>(i) * grid.stride[k][last];
+  return offsets;
+}
+
+// One pack of operand k, in registers.
+template <size_t k, class T, int V> struct Slot {
+  Pack<T, V> pack;
+
+  template <int N> __device__ __forceinline__ void load(const Grid<N>& grid, int32_t offset) {
+    const T* p = reinterpret_cast<const T*>(grid.base[k]);
+    if (!p) {
+      T value;
+      memcpy(&value, &grid.value[k], sizeof value);
+      fill(value);
+    } else if (V == 1 || grid.vectors >> k & 1) {
+      pack = *reinterpret_cast<const Pack<T, V>*>(p + offset);
+    } else {
+      fill(p[offset]);
+    }
+  }
+  template <int N> __device__ __forceinline__ void store(const Grid<N>& grid, int32_t offset) const {
+    *reinterpret_cast<Pack<T, V>*>(reinterpret_cast<T*>(const_cast<char*>(grid.base[k])) + offset) = pack;
+  }
+  __device__ __forceinline__ void fill(T value) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) pack.at[j] = value;
+  }
+};
+
+template <class Numbers, int V, class... T> struct Slots;
+template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>, V, T...> : Slot<k, T, V>... {
+  static constexpr int N = sizeof...(T);
+
+  template <class F> __device__ __forceinline__ void load(const Grid<N>& grid, const Offsets<N>& offsets) {
+    (load_one<F, k, T>(grid, offsets), ...);
+  }
+  template <class F> __device__ __forceinline__ void compute(const F& f) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) f(static_cast<Slot<k, T, V>&>(*this).pack.at[j]...);
+  }
+  template <class F> __device__ __forceinline__ void store(const Grid<N>& grid, const Offsets<N>& offsets) const {
+    (store_one<F, k, T>(grid, offsets), ...);
+  }
+
+ private:
+  template <class F, size_t i, class U>
+  __device__ __forceinline__ void load_one(const Grid<N>& grid, const Offsets<N>& offsets) {
+    if constexpr (F::kInOut || i >= F::kOutputs) static_cast<Slot<i, U, V>&>(*this).load(grid, offsets.at[i]);
+  }
+  template <class F, size_t i, class U>
+  __device__ __forceinline__ void store_one(const Grid<N>& grid, const Offsets<N>& offsets) const {
+    if constexpr (i < F::kOutputs) static_cast<const Slot<i, U, V>&>(*this).store(grid, offsets.at[i]);
+  }
+};
+template <int V, class... T> using SlotsOf = Slots<std::index_sequence_for<T...>, V, T...>;
+
+// Computes the elements after the last pack of dense operands, one per thread.
+template <class F, int V, class... T> __device__ __forceinline__ void map_tail(const Grid<sizeof...(T)>& grid, const F& f) {
+  constexpr int N = sizeof...(T);
+  if (blockIdx.x != 0 || threadIdx.x >= grid.tail) return;
+  Offsets<N> offsets;
+#pragma unroll
+  for (int k = 0; k < N; ++k) offsets.at[k] = grid.vectors >> k & 1 ? static_cast<int32_t>(grid.count * V + threadIdx.x) : 0;
+  SlotsOf<1, T...> slots;
+  slots.template load<F>(grid, offsets);
+  slots.compute(f);
+  slots.template store<F>(grid, offsets);
+}
+
+// Each thread loads U packs before it writes any: the loads overlap, and an output may alias an input.
+template <class F, int V, int U, class... T>
+__device__ __forceinline__ void map_all(const Grid<sizeof...(T)>& grid, const F& f) {
+  constexpr uint32_t kTile = kBlock * U;
+  constexpr int N = sizeof...(T);
+  for (uint32_t first = blockIdx.x * kTile; first < grid.count; first += gridDim.x * kTile) {
+    SlotsOf<V, T...> slots[U];
+    Offsets<N> offsets[U];
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      const uint32_t i = first + u * kBlock + threadIdx.x;
+      if (i >= grid.count) continue;
+      offsets[u] = locate(grid, i);
+      slots[u].template load<F>(grid, offsets[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      if (first + u * kBlock + threadIdx.x >= grid.count) continue;
+      slots[u].compute(f);
+      slots[u].template store<F>(grid, offsets[u]);
+    }
+  }
+  if constexpr (V > 1) map_tail<F, V, T...>(grid, f);
+}
+
+}  // namespace plugrad::cuda
