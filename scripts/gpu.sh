@@ -164,6 +164,8 @@ unpack_data() {
 run_quick() {
   local plugins=$here/lib/plugrad/plugins-v0 device program
   lines=3 step "conformance" "$here/bin/plugrad-conform" --require-tier0 "$plugins/libplugrad-backend-cuda.so"
+  lines=3 step "conformance of programs" "$here/bin/plugrad-conform" --only program. --option programs=2 \
+    "$plugins/libplugrad-backend-cuda.so"
   export PLUGRAD_TEST_DEVICE=cuda
   for program in "${tests[@]}"; do
     # Print.AsNumPy reads a golden file, which is not in the pack.

@@ -41,4 +41,10 @@ int demand_architecture(int device) {
                                               describe(error) + "); build the plugin for it");
 }
 
+std::string architecture_name(int device) {
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
+}
+
 }  // namespace plugrad::cuda

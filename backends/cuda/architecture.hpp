@@ -1,9 +1,12 @@
 // Checks whether a device can run this plugin's code.
 #pragma once
+#include <string>
 
 namespace plugrad::cuda {
 
 // Returns the device's number of multiprocessors. Throws UNSUPPORTED if there is no code for it. The device is selected.
 int demand_architecture(int device);
+// As compilers name it: "sm_90".
+std::string architecture_name(int device);
 
 }  // namespace plugrad::cuda

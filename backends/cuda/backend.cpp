@@ -9,6 +9,9 @@
 #ifndef PLUGRAD_CUDA_NAME
 #define PLUGRAD_CUDA_NAME "cuda"
 #endif
+#ifndef PLUGRAD_CUDA_PROGRAMS
+#define PLUGRAD_CUDA_PROGRAMS 1  // the default of the option
+#endif
 
 namespace plugrad::cuda {
 namespace {
@@ -27,17 +30,19 @@ constexpr Table kTables[] = {
 CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
-  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs"});
+  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs", "programs"});
   options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
   graphs_ = options.integer("graphs", 0, 0, 1) != 0;
+  programs_ = static_cast<Compiling>(options.integer("programs", PLUGRAD_CUDA_PROGRAMS, 0, 2));
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
   const CallScope scope(index_);
   info_.alignment = kAlignment;
   describe_device(index_, info_);
   multiprocessors_ = demand_architecture(index_);
+  architecture_ = architecture_name(index_);
   cuda::check(cudaStreamCreateWithFlags(&probe_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (const Table rows : kTables)
     for (const KernelRow& row : rows()) rows_.push_back(row);
@@ -86,13 +91,29 @@ template <class F> void CudaBackend::release(F f) noexcept {
   }
 }
 
+// Programs have no reductions: what threads add depends on the shape of the kernel, and programs have its bits.
 const void* CudaBackend::extension(std::string_view name) noexcept {
+  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, 0, 1>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
 }
 
 std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
   if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: open the device with graphs=1");
   return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
+}
+
+const plugrad_kernel* CudaBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {
+  if (programs_ == Compiling::never || lost()) return nullptr;
+  static std::string why;
+  static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
+  if (!nvrtc) warn_of_programs(why);
+  auto made = nvrtc ? make_program(device, program, *nvrtc, architecture_, programs_) : nullptr;
+  return made ? program_kernels_.keep(std::move(made)) : nullptr;
+}
+
+void CudaBackend::warn_of_programs(const std::string& why) const {
+  static std::atomic<bool> is_said{false};
+  if (!is_said.exchange(true)) warn(why);
 }
 
 plugrad_buffer* CudaBackend::alloc(uint64_t bytes) {

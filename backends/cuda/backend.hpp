@@ -2,9 +2,11 @@
 #pragma once
 #include <backends/cuda/blas.hpp>
 #include <backends/cuda/native.hpp>
+#include <backends/cuda/program.hpp>
 #include <backends/cuda/stream.hpp>
 
 #include <plugrad/sdk/native.hpp>
+#include <plugrad/sdk/program.hpp>
 #include <plugrad/sdk/sequence.hpp>
 
 #include <atomic>
@@ -13,7 +15,7 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend, public NativeStreams, public Sequences {
+class CudaBackend final : public Backend, public NativeStreams, public Programs, public Sequences {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -43,6 +45,8 @@ class CudaBackend final : public Backend, public NativeStreams, public Sequences
   static const void* extension(std::string_view name) noexcept;
   std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
 
+  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
+
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }
   bool tf32() const { return tf32_; }
@@ -58,6 +62,8 @@ class CudaBackend final : public Backend, public NativeStreams, public Sequences
       fail(error, what);
   }
   void destroy(cudaEvent_t event) noexcept;  // with any device selected
+  // Logs a warning, the first time that this device or another one calls it.
+  void warn_of_programs(const std::string& why) const;
   // Opens cuBLAS on the first call and gives each compute stream, present and future, a handle. [any]
   void open_blas();
 
@@ -78,6 +84,9 @@ class CudaBackend final : public Backend, public NativeStreams, public Sequences
   bool tf32_, deterministic_, graphs_ = false;
   plugrad_device_info info_;
   std::vector<KernelRow> rows_;
+  Compiling programs_;
+  std::string architecture_;  // "sm_90"
+  ProgramKernels program_kernels_;
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_why_;

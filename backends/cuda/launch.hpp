@@ -14,6 +14,7 @@
 //               cudaEventDestroy cudaEventRecord cudaEventQuery cudaEventSynchronize
 //   graphs      cudaStreamBeginCapture (cudaStreamCaptureModeThreadLocal) cudaStreamEndCapture cudaGraphInstantiate
 //               cudaGraphExecUpdate cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy
+//   programs    cudaLibraryLoadData cudaLibraryGetKernel cudaLaunchKernel (of a cudaKernel_t)
 //   errors      cudaGetLastError cudaGetErrorString cudaGetErrorName; the codes that error.cpp and architecture.cu name
 //   in kernels  threadIdx.x blockIdx.x gridDim.x, __global__ __device__ __host__ __forceinline__
 //               __shared__ __launch_bounds__ __grid_constant__, __syncthreads, __shfl_xor_sync (int),

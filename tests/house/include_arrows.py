@@ -74,6 +74,7 @@ RULES = [
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/runtime", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/cublas", TESTED + ["backends/cuda/inner"], MACHINE | {"gtest", "cublas"}),
+    ("tests/nvrtc", TESTED + ["backends/cuda/inner"], MACHINE | {"gtest"}),
     ("tests/vulkan", TESTED + ["backends/vulkan/inner"], MACHINE | {"gtest"}),
     ("tests", TESTED, MACHINE | {"gtest"}),
     ("tests/*", TESTED, MACHINE | {"gtest", "json", "zlib"}),

@@ -1,0 +1,96 @@
+#include <backends/cuda/nvrtc.hpp>
+
+#include <backends/cuda/library.hpp>
+
+// A build may fix the file that it opens as NVRTC, as the emulator's build does.
+#ifndef PLUGRAD_CUDA_NVRTC
+#define PLUGRAD_CUDA_NVRTC nullptr
+#endif
+
+namespace plugrad::cuda {
+namespace {
+
+const LibraryPlaces kPlaces{
+    "PLUGRAD_NVRTC", PLUGRAD_CUDA_NVRTC, {"libnvrtc.so.13", "libnvrtc.so.12"},
+    {"nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}};
+
+// The single kernels are compiled without fused multiplications, and programs have their bits. Int128: divider.hpp.
+constexpr const char* kOptions[] = {"--std=c++20", "--fmad=false", "-default-device", "--device-int128", "-w"};
+
+}  // namespace
+
+std::unique_ptr<const Nvrtc> Nvrtc::open(std::string& why) {
+  why = "no NVRTC; looked for";
+  for (const std::string& name : candidates(kPlaces)) {
+    why += " " + name;
+    void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) continue;
+    auto found = std::make_unique<Nvrtc>();
+    const auto find = [library](const char* function, auto& into) { return find_function(library, function, into); };
+    if (find("nvrtcCreateProgram", found->create_) && find("nvrtcDestroyProgram", found->destroy_) &&
+        find("nvrtcCompileProgram", found->compile_) && find("nvrtcGetProgramLogSize", found->log_size_) &&
+        find("nvrtcGetProgramLog", found->log_) && find("nvrtcGetCUBINSize", found->code_size_) &&
+        find("nvrtcGetCUBIN", found->code_))
+      return found;
+    why += " (lacks a function)";
+  }
+  why +=
+      ". The calls of compiled steps run singly, which takes longer. Install NVRTC with `pip install nvidia-cuda-nvrtc` or "
+      "the CUDA toolkit, or set PLUGRAD_NVRTC to the absolute path of libnvrtc.so.13 or .12";
+  return nullptr;
+}
+
+// A source that is being compiled.
+class Nvrtc::Unit {
+ public:
+  Unit(const Nvrtc& nvrtc, const std::string& source) : nvrtc_(nvrtc) {
+    std::vector<const char*> names, texts;
+    for (const Header& each : program_headers()) {
+      names.push_back(each.name);
+      texts.push_back(each.text);
+    }
+    const int count = static_cast<int>(names.size());
+    result_ = nvrtc.create_(&handle_, source.c_str(), "program.cu", count, texts.data(), names.data());
+  }
+  ~Unit() {
+    if (handle_) nvrtc_.destroy_(&handle_);
+  }
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  bool compile(const std::string& architecture) {
+    const std::string target = "--gpu-architecture=" + architecture;
+    std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
+    options.push_back(target.c_str());
+    if (!result_) result_ = nvrtc_.compile_(handle_, static_cast<int>(options.size()), options.data());
+    return !result_;
+  }
+  std::vector<char> code() const { return text(nvrtc_.code_size_, nvrtc_.code_); }
+  std::string messages() const {
+    const std::vector<char> log = handle_ ? text(nvrtc_.log_size_, nvrtc_.log_) : std::vector<char>();
+    return "NVRTC returned " + std::to_string(result_) + ": " + (log.empty() ? "" : log.data());  // it ends with a 0
+  }
+
+ private:
+  std::vector<char> text(Result (*size_of)(Handle, size_t*), Result (*copy)(Handle, char*)) const {
+    size_t size = 0;
+    if (size_of(handle_, &size)) return {};
+    std::vector<char> bytes(size);
+    if (copy(handle_, bytes.data())) return {};
+    return bytes;
+  }
+
+  const Nvrtc& nvrtc_;
+  Handle handle_ = nullptr;
+  Result result_ = 0;
+};
+
+std::vector<char> Nvrtc::compile(const std::string& source, const std::string& architecture, std::string& why) const {
+  Unit unit(*this, source);
+  std::vector<char> code;
+  if (unit.compile(architecture)) code = unit.code();
+  if (code.empty()) why = unit.messages();
+  return code;
+}
+
+}  // namespace plugrad::cuda

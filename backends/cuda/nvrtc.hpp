@@ -1,0 +1,42 @@
+// NVRTC, the compiler of CUDA C++ that runs in the process: it compiles programs (program.hpp). It is opened when the first
+// program is compiled, and never linked; without it calls run singly.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace plugrad::cuda {
+
+// A header that a source may include, by the name under which it does.
+struct Header {
+  const char* name;
+  const char* text;
+};
+
+class Nvrtc {
+ public:
+  // Returns the library, or null if none is found; `why` then lists the places searched and the remedy.
+  static std::unique_ptr<const Nvrtc> open(std::string& why);
+
+  // Returns code for devices of an architecture, "sm_90", or an empty vector with the compiler's messages in `why`. [any]
+  std::vector<char> compile(const std::string& source, const std::string& architecture, std::string& why) const;
+
+ private:
+  using Result = int;  // nvrtcResult; 0: success
+  using Handle = void*;
+  class Unit;
+
+  Result (*create_)(Handle*, const char* source, const char* name, int headers, const char* const* texts,
+                    const char* const* names) = nullptr;
+  Result (*destroy_)(Handle*) = nullptr;
+  Result (*compile_)(Handle, int options, const char* const* option) = nullptr;
+  Result (*log_size_)(Handle, size_t*) = nullptr;
+  Result (*log_)(Handle, char*) = nullptr;
+  Result (*code_size_)(Handle, size_t*) = nullptr;
+  Result (*code_)(Handle, char*) = nullptr;
+};
+
+// The plugin's and the SDK's headers that sources include, and what they include in turn. program_headers.cmake writes them.
+const std::vector<Header>& program_headers();
+
+}  // namespace plugrad::cuda

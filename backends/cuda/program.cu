@@ -1,0 +1,137 @@
+#include <backends/cuda/program.hpp>
+
+#include <backends/cuda/elementwise.hpp>
+#include <backends/cuda/program_compiler.hpp>
+#include <backends/cuda/program_source.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace plugrad::cuda {
+#if CUDART_VERSION >= 13000  // older runtimes do not load kernels that were compiled at run time
+namespace {
+
+using Places = BoxOf<PLUGRAD_PROGRAM_OPERANDS>;
+using WidestGrid = Grid<PLUGRAD_PROGRAM_OPERANDS>;
+
+constexpr const char* kWhat = "a compiled program";  // in errors
+
+// The Grid of N operands: the same members, with arrays of N.
+struct NarrowedGrid {
+  alignas(WidestGrid) char bytes[sizeof(WidestGrid)];
+
+  NarrowedGrid(const WidestGrid& grid, size_t operands) {
+    char* end = bytes;
+    const auto append = [&](const void* from, size_t size) {
+      std::memcpy(end, from, size);
+      end += size;
+    };
+    append(&grid, offsetof(WidestGrid, stride));
+    append(grid.stride, operands * sizeof grid.stride[0]);
+    append(grid.base, operands * sizeof grid.base[0]);
+    append(grid.value, operands * sizeof grid.value[0]);
+  }
+};
+static_assert(offsetof(Grid<3>, base) == offsetof(Grid<3>, stride) + sizeof(Grid<3>::stride) &&
+              offsetof(Grid<3>, value) == offsetof(Grid<3>, base) + sizeof(Grid<3>::base));
+
+class CompiledProgram final : public ProgramKernel {
+ public:
+  CompiledProgram(OpenDevice& device, const Nvrtc& nvrtc, std::string architecture, ProgramSource source)
+      : ProgramKernel(device, run_kernel<run>, nullptr), nvrtc_(nvrtc), architecture_(std::move(architecture)),
+        source_(std::move(source)) {}
+
+  void compile();
+
+ private:
+  enum class State : uint8_t { compiling, failed, ready };
+  struct Code {
+    const void* kernel = nullptr;
+    mutable Occupancy occupancy;
+  };
+
+  static void run(const Call& call);
+  void load(const std::vector<char>& code);
+  void launch(const Submission& submission, const Places& part) const;
+  CudaBackend& backend() const { return static_cast<CudaBackend&>(*device->backend); }
+
+  const Nvrtc& nvrtc_;
+  const std::string architecture_;
+  ProgramSource source_;
+  Code packs_, singles_;
+  std::atomic<State> state_{State::compiling};
+};
+
+void CompiledProgram::compile() {
+  State result = State::failed;
+  std::string why;
+  try {
+    const std::vector<char> code = nvrtc_.compile(source_.text, architecture_, why);
+    if (!code.empty()) {
+      load(code);
+      result = State::ready;
+    }
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (result == State::failed) backend().warn_of_programs(why);
+  state_.store(result, std::memory_order_release);
+  state_.notify_all();
+}
+
+void CompiledProgram::load(const std::vector<char>& code) {
+  const CallScope scope(backend().index());
+  cudaLibrary_t library = nullptr;
+  backend().check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), kWhat);
+  for (const auto& [into, name] : {std::pair(&packs_, "packs"), std::pair(&singles_, "singles")}) {
+    cudaKernel_t kernel = nullptr;
+    backend().check(cudaLibraryGetKernel(&kernel, library, name), kWhat);
+    into->kernel = kernel;
+  }
+}
+
+// A graph is recorded once, so it waits for the program.
+void CompiledProgram::run(const Call& call) {
+  const auto& self = *static_cast<const CompiledProgram*>(call.kernel());
+  if (call.stream<CudaStream>().captures()) self.state_.wait(State::compiling, std::memory_order_acquire);
+  if (self.state_.load(std::memory_order_acquire) != State::ready)
+    throw BackendError(PLUGRAD_UNSUPPORTED, "the program is not compiled");
+  const Submission submission(call);
+  Places(call.op().views, call.op().outputs + call.op().inputs).cut(kSpan, [&](const Places& part) {
+    self.launch(submission, part);
+  });
+  submission.finish();
+}
+
+void CompiledProgram::launch(const Submission& submission, const Places& part) const {
+  const bool by_packs = has_packs(part, source_.pack);
+  const Code& code = by_packs ? packs_ : singles_;
+  const WidestGrid wide = grid_of<PLUGRAD_PROGRAM_OPERANDS>(part, by_packs ? source_.pack : 1);
+  NarrowedGrid grid(wide, static_cast<size_t>(part.operands));
+  const auto tile = static_cast<uint64_t>(kBlock * (by_packs ? source_.packs_each : source_.singles_each));
+  const unsigned blocks =
+      submission.blocks(code.kernel, std::max<uint64_t>(1, (wide.count + tile - 1) / tile), code.occupancy);
+  void* arguments[] = {grid.bytes};
+  submission.backend().check(cudaLaunchKernel(code.kernel, blocks, kBlock, arguments, 0, submission.handle()), kWhat);
+}
+
+}  // namespace
+
+std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& program, const Nvrtc& nvrtc,
+                                            const std::string& architecture, Compiling when) {
+  ProgramSource source = source_of(program);
+  if (source.text.empty()) return nullptr;
+  auto made = std::make_unique<CompiledProgram>(device, nvrtc, architecture, std::move(source));
+  if (when == Compiling::at_once) made->compile();
+  else ProgramCompiler::get().add([kernel = made.get()] { kernel->compile(); });
+  return made;
+}
+#else
+std::unique_ptr<ProgramKernel> make_program(OpenDevice&, const plugrad_program&, const Nvrtc&, const std::string&,
+                                            Compiling) {
+  return nullptr;
+}
+#endif
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,106 @@
+// What compiled steps do while their programs are being compiled, and where they cannot be.
+#include <plugrad/backends/cuda.hpp>
+#include <plugrad/plugrad.hpp>
+#include <simt/control.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace plugrad::test {
+namespace {
+
+using Function = std::function<Tensor(const Tensor&)>;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// Each case is a process of its own.
+class BackgroundPrograms : public ::testing::Test {
+ protected:
+  void open(const std::string& options) {
+    setenv("PLUGRAD_CUDA_EMU_OPTIONS", options.c_str(), 1);
+    set_log_sink([this](LogLevel level, std::string_view line) {
+      if (level >= LogLevel::warning) warnings_.emplace_back(line);
+    });
+    add_backend(plugrad_cuda_backend(host()));
+    const Device device("cuda-emu");
+    x_ = rand({1000}, DType::f32, device, -1, 1);
+    expected_ = (relu(x_) * x_).to_vector<float>();
+    step_(x_);  // records it
+  }
+  // How many kernels a replay launches. Its results are right.
+  uint64_t launches() {
+    const uint64_t before = simt::launches();
+    const Tensor y = step_(x_);
+    EXPECT_EQ(y.to_vector<float>(), expected_);
+    return simt::launches() - before;
+  }
+
+  Tensor x_;
+  std::vector<float> expected_;
+  std::vector<std::string> warnings_;
+  Compiled<Function> step_ = compile(Function([](const Tensor& x) { return relu(x) * x; }), {.program_elements = 1});
+};
+
+TEST_F(BackgroundPrograms, RunSinglyUntilTheyAreCompiled) {
+  open("programs=1");
+  EXPECT_EQ(launches(), 2u);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  uint64_t last = 2;
+  while (last != 1 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    last = launches();
+  }
+  EXPECT_EQ(last, 1u);
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+}
+
+TEST_F(BackgroundPrograms, RunAtOnceIfAskedTo) {
+  open("programs=2");
+  EXPECT_EQ(launches(), 1u);
+}
+
+TEST_F(BackgroundPrograms, AreOffInThisBuild) {
+  open("");
+  EXPECT_EQ(launches(), 2u);
+}
+
+TEST_F(BackgroundPrograms, RunSinglyWhereNoCompilerIs) {
+  setenv("PLUGRAD_NVRTC", "/nowhere/libnvrtc.so", 1);
+  open("programs=2");
+  EXPECT_EQ(launches(), 2u);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("no NVRTC; looked for /nowhere/libnvrtc.so"), std::string::npos) << warnings_[0];
+}
+
+// The replacement compiles for no other architecture than sm_90.
+TEST_F(BackgroundPrograms, RunSinglyIfTheyDoNotCompile) {
+  setenv("PLUGRAD_SIMT", "capability=75", 1);
+  open("programs=2");
+  EXPECT_EQ(launches(), 2u);
+  EXPECT_EQ(launches(), 2u);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("--gpu-architecture"), std::string::npos) << warnings_[0];
+}
+
+// A graph is recorded once, and so waits for its programs.
+TEST_F(BackgroundPrograms, ArePartsOfGraphs) {
+  open("programs=1,graphs=1");
+  auto step = compile(Function([](const Tensor& x) { return sum(relu(x) * x); }), {.program_elements = 1});
+  const float expected = sum(relu(x_) * x_).item<float>();
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t before = simt::launches();
+    EXPECT_EQ(step(x_).item<float>(), expected);
+    // Of the four, two set the number that reports of failures count from.
+    EXPECT_EQ(simt::launches() - before, i ? 4u : 3u) << i;
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::test

@@ -1,0 +1,112 @@
+// The programs of the CUDA backend: NVRTC compiles what is written for random programs, for the oldest architecture and a
+// newer one; and what happens while a program is not compiled, and where no compiler is found.
+#include <backends/cuda/nvrtc.hpp>
+#include <backends/cuda/program_source.hpp>
+#include <plugrad/runtime/runtime.hpp>
+#include <sdk/conformance/program_problem.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace plugrad::cuda {
+namespace {
+
+using conformance::ProgramProblem;
+using conformance::Random;
+
+std::unique_ptr<const Nvrtc> open_real() {
+  if (*PLUGRAD_REAL_NVRTC) setenv("PLUGRAD_NVRTC", PLUGRAD_REAL_NVRTC, 1);
+  std::string why;
+  return *PLUGRAD_REAL_NVRTC ? Nvrtc::open(why) : nullptr;
+}
+
+ProgramSource source_for(const ProgramProblem& problem) {
+  const std::vector<uint64_t> block = packed(problem.parts);
+  return source_of(*reinterpret_cast<const plugrad_program*>(block.data()));
+}
+
+// A program of one op, whose operands are all whole.
+ProgramProblem single(const OpInfo& op, uint8_t dtype) {
+  ProgramProblem problem;
+  problem.parts.inputs = op.inputs;
+  std::vector<uint16_t> arguments;
+  for (int k = 0; k < op.inputs; ++k) {
+    const uint8_t its = op.operand_dtype(op.outputs + k, dtype);
+    problem.parts.values.push_back({its ? its : uint8_t{PLUGRAD_F32}, 0});
+    arguments.push_back(static_cast<uint16_t>(k));
+  }
+  problem.parts.values.push_back({op.operand_dtype(0, dtype), 0});
+  problem.parts.lines = {{op.opcode, arguments}};
+  problem.parts.outputs = {{op.inputs, PLUGRAD_PROGRAM_NONE}};
+  return problem;
+}
+
+// All elementwise ops of a dtype, each as a line with outputs of its own, so that one compilation meets many.
+ProgramProblem every_op(uint8_t dtype, size_t first, size_t count) {
+  ProgramProblem all;
+  all.parts.inputs = 4;
+  const uint8_t other = dtype == PLUGRAD_F32 ? PLUGRAD_I64 : PLUGRAD_F32;
+  all.parts.values = {{dtype, 0}, {dtype, 0}, {PLUGRAD_BOOL, 0}, {other, 0}};
+  size_t place = 0;
+  for (const OpInfo& op : kOps) {
+    const bool is_written = op.shape == OpShape::elementwise || op.shape == OpShape::copy || op.opcode == PLUGRAD_OP_FILL;
+    if (!is_written || !op.is_for(dtype) || place++ < first || place > first + count) continue;
+    std::vector<uint16_t> arguments;
+    for (int k = 0; k < op.inputs; ++k) {
+      const uint8_t its = op.operand_dtype(op.outputs + k, dtype);
+      arguments.push_back(its == PLUGRAD_BOOL && dtype != PLUGRAD_BOOL ? 2 : !its ? 3 : static_cast<uint16_t>(k % 2));
+    }
+    all.parts.lines.push_back({op.opcode, arguments});
+    all.parts.values.push_back({op.operand_dtype(0, dtype), 0});
+    all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size() - 1), PLUGRAD_PROGRAM_NONE});
+  }
+  return all;
+}
+
+TEST(ProgramSource, CompilesEachOpOfEachDType) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  constexpr uint8_t kComputed[] = {PLUGRAD_F32, PLUGRAD_F64, PLUGRAD_BF16, PLUGRAD_I64, PLUGRAD_I32, PLUGRAD_BOOL};
+  constexpr size_t kAtOnce = 24;
+  for (const uint8_t dtype : kComputed)
+    for (size_t first = 0;; first += kAtOnce) {
+      const ProgramProblem problem = every_op(dtype, first, kAtOnce);
+      if (problem.parts.lines.empty()) break;
+      const ProgramSource source = source_for(problem);
+      ASSERT_FALSE(source.text.empty());
+      for (const char* architecture : {"sm_75", "sm_90"}) {
+        std::string why;
+        EXPECT_FALSE(nvrtc->compile(source.text, architecture, why).empty()) << why << source.text;
+      }
+    }
+}
+
+TEST(ProgramSource, SaysWhatTheCompilerSays) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  std::string why;
+  EXPECT_TRUE(nvrtc->compile("extern \"C\" __global__ void f() { g(); }", "sm_90", why).empty());
+  EXPECT_NE(why.find("\"g\" is undefined"), std::string::npos) << why;
+}
+
+TEST(ProgramSource, IsNotWrittenForReductionsUpdatesAndRepeatedOutputs) {
+  EXPECT_FALSE(source_for(single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32)).text.empty());
+  EXPECT_TRUE(source_for(single(*op_info(PLUGRAD_OP_SUM), PLUGRAD_F32)).text.empty());
+  ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
+  repeated.parts.values[1].axes = 1;
+  EXPECT_TRUE(source_for(repeated).text.empty());
+}
+
+TEST(Nvrtc, NamesThePlacesWhereItIsNot) {
+  setenv("PLUGRAD_NVRTC", "/nowhere/libnvrtc.so", 1);
+  std::string why;
+  EXPECT_EQ(Nvrtc::open(why), nullptr);
+  for (const char* part : {"/nowhere/libnvrtc.so", "run singly", "pip install nvidia-cuda-nvrtc"})
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace plugrad::cuda
