@@ -107,8 +107,12 @@ const plugrad_kernel* CudaBackend::program_kernel(OpenDevice& device, const plug
   static std::string why;
   static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
   if (!nvrtc) warn_of_programs(why);
-  auto made = nvrtc ? make_program(device, program, *nvrtc, architecture_, programs_) : nullptr;
-  return made ? program_kernels_.keep(std::move(made)) : nullptr;
+  auto made = nvrtc ? make_program(device, program, *nvrtc, architecture_) : nullptr;
+  if (!made) return nullptr;
+  ProgramKernel& kernel = *made;
+  program_kernels_.keep(std::move(made));
+  compile_program(kernel, programs_);
+  return &kernel;
 }
 
 void CudaBackend::warn_of_programs(const std::string& why) const {

@@ -119,19 +119,22 @@ void CompiledProgram::launch(const Submission& submission, const Places& part) c
 }  // namespace
 
 std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_program& program, const Nvrtc& nvrtc,
-                                            const std::string& architecture, Compiling when) {
+                                            const std::string& architecture) {
   ProgramSource source = source_of(program);
   if (source.text.empty()) return nullptr;
-  auto made = std::make_unique<CompiledProgram>(device, nvrtc, architecture, std::move(source));
-  if (when == Compiling::at_once) made->compile();
-  else ProgramCompiler::get().add([kernel = made.get()] { kernel->compile(); });
-  return made;
+  return std::make_unique<CompiledProgram>(device, nvrtc, architecture, std::move(source));
+}
+
+void compile_program(ProgramKernel& kernel, Compiling when) {
+  auto& program = static_cast<CompiledProgram&>(kernel);
+  if (when == Compiling::at_once) program.compile();
+  else ProgramCompiler::get().add([&program] { program.compile(); });
 }
 #else
-std::unique_ptr<ProgramKernel> make_program(OpenDevice&, const plugrad_program&, const Nvrtc&, const std::string&,
-                                            Compiling) {
+std::unique_ptr<ProgramKernel> make_program(OpenDevice&, const plugrad_program&, const Nvrtc&, const std::string&) {
   return nullptr;
 }
+void compile_program(ProgramKernel&, Compiling) {}
 #endif
 
 }  // namespace plugrad::cuda

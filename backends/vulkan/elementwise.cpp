@@ -1,6 +1,9 @@
 // Elementwise ops, copies and conversions.
 #include <backends/vulkan/grid.hpp>
 
+#include <cstddef>
+#include <cstring>
+
 namespace plugrad::vulkan {
 namespace {
 
@@ -27,7 +30,8 @@ void add_maps(RowList& list, std::span<const uint32_t> ops, std::span<const uint
 }  // namespace
 
 Grid grid_of(const Box& box) {
-  Grid grid{};
+  Grid grid;  // not all zeros: a small op would wait for them
+  std::memset(&grid.base, 0, sizeof grid - offsetof(Grid, base));
   grid.count = static_cast<uint32_t>(box.count());
   grid.rank = static_cast<uint32_t>(box.rank);
   for (int d = 0; d < box.rank; ++d) {

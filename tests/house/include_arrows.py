@@ -70,6 +70,7 @@ RULES = [
     ("examples/*", PUBLIC + ["examples/{0}"], MACHINE),
     ("tools", PUBLIC + ["tools"], MACHINE | {"program_options", "json"}),
     ("python", PUBLIC + ["python"], MACHINE | {"python"}),
+    ("bench/vulkan", SDK + ["sdk/conformance", "backends/vulkan/*"], MACHINE),
     ("bench", PUBLIC + ["bench"], MACHINE | {"benchmark", "torch", "cuda"}),
     ("tests/streams", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
     ("tests/runtime", TESTED + ["core/runtime/inner"], MACHINE | {"gtest"}),
@@ -97,6 +98,8 @@ def place(path):
         return f"core/{parts[3]}/public"
     if parts[0] in ("core", "backends", "plugins") and len(parts) > 2:
         return f"{parts[0]}/{parts[1]}/" + ("public" if parts[2] == "include" else "inner")
+    if parts[:2] == ("bench", "vulkan"):
+        return "bench/vulkan"
     if parts[0] in ("tools", "bench", "python", "process") or parts[0] == "tests" and len(parts) == 2:
         return parts[0]
     if parts[0] in ("sdk", "tests", "examples") and len(parts) > 2:

@@ -24,15 +24,14 @@ inline uint64_t immediate_bits(const plugrad_view& view) {
 
 // The address of an operand's first element, or an immediate's value.
 struct BoxOperand {
-  char* base = nullptr;  // null: an immediate
-  uint64_t value = 0;    // of an immediate, in its dtype
-  uint32_t size = 0;     // bytes of an element
+  char* base;      // null: an immediate
+  uint64_t value;  // of an immediate, in its dtype
+  uint32_t size;   // bytes of an element
 
   BoxOperand() = default;
-  explicit BoxOperand(const plugrad_view& view) : size(static_cast<uint32_t>(element_size(view.dtype))) {
-    if (is_immediate(view)) value = immediate_bits(view);
-    else base = data<char>(view);
-  }
+  explicit BoxOperand(const plugrad_view& view)
+      : base(is_immediate(view) ? nullptr : data<char>(view)), value(base ? 0 : immediate_bits(view)),
+        size(static_cast<uint32_t>(element_size(view.dtype))) {}
 };
 
 // At most kOperands operands.
@@ -85,7 +84,12 @@ template <int kOperands> struct BoxOf {
 
   // Calls body with narrow boxes that together cover this one.
   template <class Body> void cut(int64_t span, Body body) const {
-    if (is_narrow(span)) return body(*this);
+    if (is_narrow(span)) [[likely]] return body(*this);
+    halve(span, body);
+  }
+
+ private:
+  template <class Body> [[gnu::noinline]] void halve(int64_t span, Body body) const {
     const int axis = longest_axis();
     BoxOf half = *this;
     half.extent[axis] = half_of(extent[axis]);
@@ -95,7 +99,6 @@ template <int kOperands> struct BoxOf {
     half.cut(span, body);
   }
 
- private:
   void make_line(int64_t elements) {
     rank = 1;
     extent[0] = elements;
