@@ -69,11 +69,10 @@ ProgramProblem every_op(uint8_t dtype, size_t first, size_t count) {
 TEST(ProgramSource, CompilesEachOpOfEachDType) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
-  constexpr uint8_t kComputed[] = {PLUGRAD_F32, PLUGRAD_F64, PLUGRAD_BF16, PLUGRAD_I64, PLUGRAD_I32, PLUGRAD_BOOL};
   constexpr size_t kAtOnce = 24;
-  for (const uint8_t dtype : kComputed)
+  for (const DTypeInfo& dtype : kDTypes)
     for (size_t first = 0;; first += kAtOnce) {
-      const ProgramProblem problem = every_op(dtype, first, kAtOnce);
+      const ProgramProblem problem = every_op(dtype.dtype, first, kAtOnce);
       if (problem.parts.lines.empty()) break;
       const ProgramSource source = source_for(problem);
       ASSERT_FALSE(source.text.empty());
