@@ -191,19 +191,26 @@ class Trial {
   Trial(Session& session, Queue& queue, const ProgramProblem& problem)
       : session_(session), queue_(queue), problem_(problem), block_(packed(problem.parts)) {}
 
+  // Returns the kernel that the device has for the program, or null.
+  const plugrad_kernel* kernel(Tally& tally) const {
+    if (const std::string flaw = flaw_of(program()); !flaw.empty()) throw Breach("the test's own program is wrong: " + flaw);
+    begin_call();
+    const plugrad_kernel* const found = offered_by(session_)->kernel(session_.device.handle(), &program());
+    tally.check(!thread_reports().count, "kernel reported an error about a program; it must not report");
+    return found;
+  }
+
   // Returns whether the program ran.
   bool run(Tally& tally) {
-    const auto& program = *reinterpret_cast<const plugrad_program*>(block_.data());
-    if (const std::string flaw = flaw_of(program); !flaw.empty()) throw Breach("the test's own program is wrong: " + flaw);
-    begin_call();
-    const plugrad_kernel* const kernel = offered_by(session_)->kernel(session_.device.handle(), &program);
-    tally.check(!thread_reports().count, "kernel reported an error about a program; it must not report");
-    if (!kernel) return false;
+    const plugrad_kernel* const found = kernel(tally);
+    return found && run(tally, found);
+  }
+  bool run(Tally& tally, const plugrad_kernel* kernel) {
     lay_out();
     const auto outputs = static_cast<uint16_t>(problem_.parts.outputs.size());
-    plugrad_op op{sizeof op, PLUGRAD_PROGRAM, 0, pointers_.data(), &program, outputs, problem_.parts.inputs, 0, nullptr, 0,
-                  0};
-    if (const std::string flaw = flaw_of(Program(program), op); !flaw.empty())
+    plugrad_op op{sizeof op, PLUGRAD_PROGRAM, 0, pointers_.data(), &program(), outputs, problem_.parts.inputs, 0, nullptr,
+                  0, 0};
+    if (const std::string flaw = flaw_of(Program(program()), op); !flaw.empty())
       throw Breach("the test's own operands are wrong: " + flaw);
     std::optional<Block> workspace;
     Singly::give_workspace(session_, kernel, op, workspace);
@@ -215,6 +222,8 @@ class Trial {
   }
 
  private:
+  const plugrad_program& program() const { return *reinterpret_cast<const plugrad_program*>(block_.data()); }
+
   void lay_out() {
     const ProgramParts& parts = problem_.parts;
     for (size_t i = 0; i < parts.inputs; ++i) {
@@ -312,14 +321,13 @@ void check_table(Session& session, Tally& tally) {
   tally.check(offered->least > 0 && offered->least < 1 << 30, "least is " + std::to_string(offered->least));
   Random random(session.settings.seed);
   const ProgramProblem plain = plain_program(static_cast<int64_t>(std::max<uint64_t>(offered->least, 2)), random);
-  const std::vector<uint64_t> block = packed(plain.parts);
-  if (!offered->kernel(session.device.handle(), reinterpret_cast<const plugrad_program*>(block.data())))
-    return tally.skip("no kernel for a program of NEG and MUL: a compiler may be missing, or an option is off");
   Queue queue = session.device.make_queue();
-  bool ran = Trial(session, queue, plain).run(tally);
+  const plugrad_kernel* const kernel = Trial(session, queue, plain).kernel(tally);
+  if (!kernel) return tally.skip("no kernel for a program of NEG and MUL: a compiler may be missing, or an option is off");
+  bool ran = Trial(session, queue, plain).run(tally, kernel);
   for (const auto end = std::chrono::steady_clock::now() + kCompiles; !ran && std::chrono::steady_clock::now() < end;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    ran = Trial(session, queue, plain).run(tally);
+    ran = Trial(session, queue, plain).run(tally, kernel);
   }
   tally.check(ran, "the device runs not even NEG and MUL of `least` elements as a program");
 }
