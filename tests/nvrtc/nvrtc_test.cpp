@@ -2,7 +2,6 @@
 // newer one; and what happens while a program is not compiled, and where no compiler is found.
 #include <backends/cuda/nvrtc.hpp>
 #include <backends/cuda/program_source.hpp>
-#include <plugrad/runtime/runtime.hpp>
 #include <sdk/conformance/program_problem.hpp>
 
 #include <gtest/gtest.h>
@@ -15,7 +14,6 @@ namespace plugrad::cuda {
 namespace {
 
 using conformance::ProgramProblem;
-using conformance::Random;
 
 std::unique_ptr<const Nvrtc> open_real() {
   if (*PLUGRAD_REAL_NVRTC) setenv("PLUGRAD_NVRTC", PLUGRAD_REAL_NVRTC, 1);
