@@ -194,6 +194,12 @@ run_vulkan() {
   fi
   say "- on Vulkan: $(sed 's/^vulkan:0 *//; s/  .*//' <<<"$devices")"
   lines=3 step "conformance on Vulkan" "$here/bin/plugrad-conform" --require-tier0 "$plugin"
+  local units=(--only "op.MATMUL,op.MATMUL_ADD" --dtype f16 --option cooperative=1 "$plugin")
+  if "$here/bin/plugrad-conform" "${units[@]}" 2>&1 | grep -q 'offers no cooperative matrices'; then
+    say "- left out: cooperative matrices of f16 with sums of f32, which the driver does not offer"
+  else
+    lines=3 step "conformance on Vulkan with cooperative matrices" "$here/bin/plugrad-conform" "${units[@]}"
+  fi
   step "moons on Vulkan" "$here/bin/plugrad" train --data moons --device vulkan:0 --out "$scratch/moons-vulkan"
 }
 

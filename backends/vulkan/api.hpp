@@ -1,14 +1,14 @@
 // Vulkan's functions, which the backend looks up at run time: nothing links libvulkan.
 #pragma once
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan.h>
+#include <backends/vulkan/cooperative_matrix.hpp>
 
 namespace plugrad::vulkan {
 
 #define PLUGRAD_VULKAN_INSTANCE_FUNCTIONS(X)                                                          \
   X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceProperties2) X(vkGetPhysicalDeviceFeatures2)     \
   X(vkGetPhysicalDeviceMemoryProperties2) X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkCreateDevice) \
-  X(vkGetDeviceProcAddr) X(vkEnumerateDeviceExtensionProperties)
+  X(vkGetDeviceProcAddr) X(vkEnumerateDeviceExtensionProperties)                                      \
+  X(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 #define PLUGRAD_VULKAN_DEVICE_FUNCTIONS(X)                                                            \
   X(vkGetDeviceQueue) X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements)           \

@@ -14,10 +14,19 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 
 const Candidate& candidate_of(const Opening& opening) {
-  opening.options.allow({"memory", "flush_to_zero", "batch", "eager", "emulate", "cache"});
+  opening.options.allow({"memory", "flush_to_zero", "batch", "eager", "emulate", "cache", "cooperative"});
   opening.options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   opening.options.integer("flush_to_zero", 0, 0, 1);   // a hint; whether the device flushes is up to its driver
   return Driver::get().devices().at(opening.index);
+}
+
+// Throws if the device lacks what the option asks for.
+bool demands_matrix_units(const Opening& opening) {
+  if (!opening.options.integer("cooperative", 0, 0, 1)) return false;
+  const Candidate& candidate = candidate_of(opening);
+  if (candidate.abilities.matrix_units.rows) return true;
+  throw BackendError(PLUGRAD_INVALID, std::string("option cooperative=1: '") + candidate.properties.deviceName +
+                                          "' offers no cooperative matrices of f16 with sums of f32; leave the option out");
 }
 
 uint64_t address_of(const plugrad_place& place) { return reinterpret_cast<uint64_t>(place.buffer) + place.offset; }
@@ -38,7 +47,8 @@ void demand_places(const plugrad_copy& copy) {
 }  // namespace
 
 VulkanBackend::VulkanBackend(const Opening& opening)
-    : device_(candidate_of(opening), static_cast<uint32_t>(opening.options.integer("emulate", 0, 0, 3))),
+    : device_(candidate_of(opening), static_cast<uint32_t>(opening.options.integer("emulate", 0, 0, 3)),
+              demands_matrix_units(opening)),
       heap_(device_),
       pipelines_(device_, opening.options.find("cache")),
       info_(host_info("", PLUGRAD_ASYNC)) {
@@ -56,6 +66,7 @@ VulkanBackend::VulkanBackend(const Opening& opening)
   add_indexing_rows(list, abilities);
   add_reduction_rows(list, abilities);
   add_product_rows(list, abilities);
+  if (device_.matrix_units().rows) add_matrix_unit_rows(list);
   add_line_rows(list);
   add_attention_rows(list);
 }

@@ -12,19 +12,25 @@ std::atomic<void (*)(DeviceFunctions&)>& replacement() {
 
 void on_functions(void (*replace)(DeviceFunctions&)) { replacement() = replace; }
 
-Device::Device(const Candidate& candidate, uint32_t emulated) : candidate_(candidate) {
+Device::Device(const Candidate& candidate, uint32_t emulated, bool uses_matrix_units)
+    : candidate_(candidate), matrix_units_(uses_matrix_units ? candidate.abilities.matrix_units : MatrixUnits{}) {
   const Abilities& a = candidate.abilities;
   arithmetic_ = {!a.keeps_denormals || (emulated & 1), !a.divides_exactly || emulated != 0, emulated};
   auto v12 = typed<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   v12.bufferDeviceAddress = v12.timelineSemaphore = v12.scalarBlockLayout = VK_TRUE;
   v12.storageBuffer8BitAccess = v12.shaderInt8 = VK_TRUE;
+  v12.shaderFloat16 = v12.vulkanMemoryModel = matrix_units_.rows != 0;
   auto v11 = typed<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12);
   v11.storageBuffer16BitAccess = a.i16;
   auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   all.features.shaderInt64 = VK_TRUE;
   all.features.shaderInt16 = a.i16;
   all.features.shaderFloat64 = a.f64;
-  create(&all);
+  auto matrices = typed<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &all);
+  matrices.cooperativeMatrix = VK_TRUE;
+  if (matrix_units_.rows) create(&matrices);
+  else create(&all);
 }
 
 void Device::create(void* features) {
@@ -34,12 +40,14 @@ void Device::create(void* features) {
   queue.queueFamilyIndex = candidate_.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  const char* const budget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  std::vector<const char*> extensions;
+  if (candidate_.abilities.budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (matrix_units_.rows) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   auto info = typed<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, features);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = candidate_.abilities.budget;
-  info.ppEnabledExtensionNames = &budget;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   check(instance.vkCreateDevice(candidate_.handle, &info, nullptr, &handle_), "vkCreateDevice");
 #define X(function) functions_.function = reinterpret_cast<PFN_##function>(instance.vkGetDeviceProcAddr(handle_, #function));
   PLUGRAD_VULKAN_DEVICE_FUNCTIONS(X)

@@ -17,13 +17,15 @@ struct Arithmetic {
 
 class Device {
  public:
-  Device(const Candidate& candidate, uint32_t emulated);
+  // uses_matrix_units: products of f16 run on the units that the candidate has.
+  Device(const Candidate& candidate, uint32_t emulated, bool uses_matrix_units);
   Device(const Device&) = delete;
 
   const Candidate& candidate() const { return candidate_; }
   VkDevice handle() const { return handle_; }
   const DeviceFunctions& functions() const { return functions_; }
   const Arithmetic& arithmetic() const { return arithmetic_; }
+  const MatrixUnits& matrix_units() const { return matrix_units_; }  // rows is 0 if they are not used
 
   void submit(const VkSubmitInfo& info);
 
@@ -44,6 +46,7 @@ class Device {
 
   const Candidate& candidate_;
   Arithmetic arithmetic_;
+  MatrixUnits matrix_units_;
   VkDevice handle_ = nullptr;
   VkQueue queue_ = nullptr;
   std::mutex queue_mutex_;

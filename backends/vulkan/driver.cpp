@@ -54,6 +54,29 @@ Abilities abilities_of(const Features& f, const VkPhysicalDeviceVulkan12Properti
   return a;
 }
 
+bool has_extension(const InstanceFunctions& f, VkPhysicalDevice device, const char* name) {
+  uint32_t count = 0;
+  f.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  f.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return !std::strcmp(each.extensionName, name); });
+}
+
+// The units that products of f16 may use, or none.
+MatrixUnits matrix_units_of(const InstanceFunctions& f, VkPhysicalDevice device, const Features& features,
+                            const Properties& p) {
+  constexpr uint32_t kSharedBytes = 28672;  // of product_units.comp, rounded up
+  if (!has_extension(f, device, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) return {};
+  auto matrices = typed<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+  auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &matrices);
+  f.vkGetPhysicalDeviceFeatures2(device, &all);
+  const bool halves = features.v12.shaderFloat16 && features.v11.storageBuffer16BitAccess && all.features.shaderInt16;
+  if (!matrices.cooperativeMatrix || !halves || !features.v12.vulkanMemoryModel) return {};
+  if (p.all.properties.limits.maxComputeSharedMemorySize < kSharedBytes) return {};
+  return find_matrix_units(f, device, p.v11.subgroupSize);
+}
+
 int rank_of(const Candidate& c) {
   switch (c.properties.deviceType) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
@@ -71,14 +94,6 @@ bool find_queue(const InstanceFunctions& f, VkPhysicalDevice device, uint32_t& f
   for (family = 0; family < count; ++family)
     if (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) return true;
   return false;
-}
-
-bool has_extension(const InstanceFunctions& f, VkPhysicalDevice device, const char* name) {
-  uint32_t count = 0;
-  f.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> all(count);
-  f.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
-  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return !std::strcmp(each.extensionName, name); });
 }
 
 // Fills the candidate. Returns why the device cannot be used, or "".
@@ -99,6 +114,7 @@ std::string examine(const InstanceFunctions& f, Candidate& c) {
   c.largest_buffer = p.v11.maxMemoryAllocationSize;
   c.abilities = abilities_of(features, p.v12);
   c.abilities.budget = has_extension(f, c.handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  c.abilities.matrix_units = matrix_units_of(f, c.handle, features, p);
   for (const uint8_t byte : p.v11.deviceUUID) {
     char digits[3];
     std::snprintf(digits, sizeof digits, "%02x", byte);

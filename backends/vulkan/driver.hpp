@@ -1,6 +1,7 @@
 // The Vulkan library of the system, and the devices on which the backend can compute.
 #pragma once
 #include <backends/vulkan/api.hpp>
+#include <backends/vulkan/matrix_units.hpp>
 
 #include <plugrad/sdk/backend.hpp>
 
@@ -16,6 +17,7 @@ struct Abilities {
   bool rounds = false;                  // and that f32 is rounded to nearest even
   bool keeps_nans = false;              // and that it keeps -0, infinities and NaN
   bool divides_exactly = false;         // the driver is known to round division and square root of f32 correctly
+  MatrixUnits matrix_units;
 };
 
 struct Candidate {

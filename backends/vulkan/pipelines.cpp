@@ -46,6 +46,7 @@ std::vector<uint32_t> with_float_modes(std::span<const uint32_t> given, int floa
 // All specialisation constants, by their numbers in the shaders.
 struct Constants {
   uint32_t op, mode, may_flush, corrected, emulated, source, target;
+  MatrixUnits units;
 };
 
 VkSpecializationInfo specialization_of(const Constants& constants, std::vector<VkSpecializationMapEntry>& entries) {
@@ -118,7 +119,10 @@ void Pipelines::prepare(const Recipe& recipe) {
 
 VkPipeline Pipelines::compile(std::span<const uint32_t> module, int float_bits, const OpConstants& of_op) {
   const DeviceFunctions& f = device_.functions();
-  const std::vector<uint32_t> words = with_float_modes(module, float_bits, device_.candidate().abilities);
+  const MatrixUnits& units = device_.matrix_units();
+  const std::vector<uint32_t> words =
+      with_float_modes(units.rows ? with_khr_matrices(module) : std::vector(module.begin(), module.end()), float_bits,
+                       device_.candidate().abilities);
   auto code = typed<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   code.codeSize = words.size() * sizeof(uint32_t);
   code.pCode = words.data();
@@ -129,7 +133,7 @@ VkPipeline Pipelines::compile(std::span<const uint32_t> module, int float_bits, 
   info.stage.pName = "main";
   device_.check(f.vkCreateShaderModule(device_.handle(), &code, nullptr, &info.stage.module), "vkCreateShaderModule");
   const Arithmetic& a = device_.arithmetic();
-  const Constants constants{of_op.op, of_op.mode, a.flushes, a.corrected, a.emulated, of_op.source, of_op.target};
+  const Constants constants{of_op.op, of_op.mode, a.flushes, a.corrected, a.emulated, of_op.source, of_op.target, units};
   std::vector<VkSpecializationMapEntry> entries;
   const VkSpecializationInfo special = specialization_of(constants, entries);
   info.stage.pSpecializationInfo = &special;

@@ -31,10 +31,14 @@ Product product_of(const Call& call) {
   return p;
 }
 
+void demand_narrow(const Call& call, int64_t k) {
+  if ((call.out().count | k) >> 31) throw BackendError(PLUGRAD_UNSUPPORTED, "a product takes extents below 2^31");
+}
+
 void multiply(const Call& call) {
   const int rank = call.out().rank;
   const int64_t k = call.in(0).shape[rank - 1];
-  if ((call.out().count | k) >> 31) throw BackendError(PLUGRAD_UNSUPPORTED, "a product takes extents below 2^31");
+  demand_narrow(call, k);
   const uint64_t size = element_size(call.out().dtype);
   Product p = product_of(call);
   auto& stream = call.stream<VulkanStream>();
@@ -55,6 +59,22 @@ void multiply(const Call& call) {
   recording.finish();
 }
 
+// On matrix units one dispatch adds all products of an element, because a half would round the sums between two. Longer ones
+// are left to f32. lavapipe ends loops after 65,535 iterations.
+void multiply_by_units(const Call& call) {
+  constexpr int64_t kMostDepth = 32768;
+  const int64_t k = call.in(0).shape[call.out().rank - 1];
+  demand_narrow(call, k);
+  Product p = product_of(call);
+  if (k * (p.tiles / kMostGroups + 1) > kMostDepth) throw BackendError(PLUGRAD_UNSUPPORTED, "the sums are too long");
+  p.k = static_cast<uint32_t>(k);
+  auto& stream = call.stream<VulkanStream>();
+  stream.demand_sound();
+  VulkanStream::Recording recording(stream, call.op().number);
+  recording.dispatch(call.own<Recipe>().of(call.op().opcode == PLUGRAD_OP_MATMUL_ADD), p, std::min(p.tiles, kMostGroups));
+  recording.finish();
+}
+
 constexpr uint16_t kInMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 
 }  // namespace
@@ -65,6 +85,12 @@ void add_product_rows(RowList& list, const Abilities& abilities) {
     list.add(kernel<multiply>(PLUGRAD_OP_MATMUL, dtype, kInMemory, kPlainFlags | PLUGRAD_ACCUMULATE), shader);
     list.add(kernel<multiply>(PLUGRAD_OP_MATMUL_ADD, dtype, kInMemory), shader, 3);
   }
+}
+
+void add_matrix_unit_rows(RowList& list) {
+  constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
+  list.add(kernel<multiply_by_units>(PLUGRAD_OP_MATMUL, PLUGRAD_F16, kInMemory, kFlags), "product_units");
+  list.add(kernel<multiply_by_units>(PLUGRAD_OP_MATMUL_ADD, PLUGRAD_F16, kInMemory), "product_units", 2);
 }
 
 }  // namespace plugrad::vulkan

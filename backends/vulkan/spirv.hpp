@@ -6,6 +6,7 @@ namespace plugrad::vulkan {
 
 enum : uint32_t {
   kOpName = 5,
+  kOpExtension = 10,
   kOpEntryPoint = 15,
   kOpCapability = 17,
   kOpExecutionMode = 16,
@@ -17,8 +18,20 @@ enum : uint32_t {
   kOpFunction = 54,
   kOpFunctionEnd = 56,
   kOpFunctionCall = 57,
+  kOpDecorate = 71,
   kOpReturn = 253,
   kOpReturnValue = 254,
+  kOpTypeCooperativeMatrixKHR = 4456,
+  kOpCooperativeMatrixLoadKHR = 4457,
+  kOpCooperativeMatrixStoreKHR = 4458,
+  kOpCooperativeMatrixMulAddKHR = 4459,
+  kOpTypeCooperativeMatrixNV = 5358,
+  kOpCooperativeMatrixLoadNV = 5359,
+  kOpCooperativeMatrixStoreNV = 5360,
+  kOpCooperativeMatrixMulAddNV = 5361,
+  kCapabilityCooperativeMatrixNV = 5357,
+  kCapabilityCooperativeMatrixKHR = 6022,
+  kDecorationSpecId = 1,
   kHeaderWords = 5,
   kBoundAt = 3,  // in the header: ids are below this word
 };

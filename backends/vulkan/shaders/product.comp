@@ -2,23 +2,16 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+#include "product.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Product {
-  uint64_t base[4];  // out, a, b, addend
-  uint m, n, k, accumulates, tiles_across, tiles_of_one, tiles, batch_rank;
-  uint batch_extent[8];
-  int64_t batch[4][8], row[4], column[4];  // strides in elements
-};
-layout(push_constant) uniform Push { Product product; };
 REFERENCE(Element, T, SIZE)
 
-const uint TILE = 64, DEPTH = 16, SIDE = 4;
+const uint DEPTH = 16, SIDE = 4;
 const uint SUMS_FROM = 16;  // sums of DEPTH * SUMS_FROM products are added to a total, so that errors grow slowly
 shared T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
 
 T element(uint operand, int64_t offset, uint row, uint column) {
-  int64_t at = offset + int64_t(row) * product.row[operand] + int64_t(column) * product.column[operand];
-  return flushed(Element(product.base[operand] + uint64_t(at * SIZE)).v);
+  return flushed(Element(address_of(operand, offset, row, column, SIZE)).v);
 }
 
 // Fills left and right with the elements of a and b whose inner index is `inner` or one of the following. Adjacent
@@ -41,13 +34,7 @@ void load(int64_t offset_a, int64_t offset_b, uint row, uint column, uint inner)
 
 void compute(uint matrix, uint row, uint column) {
   int64_t offset[4];
-  for (uint i = 0; i < 4; ++i) offset[i] = 0;
-  for (uint d = 0; d < product.batch_rank; ++d) {
-    uint above = matrix / product.batch_extent[d];
-    int64_t at = int64_t(matrix - above * product.batch_extent[d]);
-    for (uint i = 0; i < 4; ++i) offset[i] += at * product.batch[i][d];
-    matrix = above;
-  }
+  find_offsets(matrix, offset);
   uint y = gl_LocalInvocationIndex / 16 * SIDE, x = gl_LocalInvocationIndex % 16 * SIDE;
   T sum[SIDE][SIDE], total[SIDE][SIDE];
   for (uint i = 0; i < SIDE; ++i)
@@ -82,8 +69,7 @@ void compute(uint matrix, uint row, uint column) {
       if (r >= product.m || c >= product.n) continue;
       T value = total[i][j] + sum[i][j];
       if (MODE == 1) value += element(3, offset[3], r, c);
-      int64_t at = offset[0] + int64_t(r) * product.row[0] + int64_t(c) * product.column[0];
-      Element target = Element(product.base[0] + uint64_t(at * SIZE));
+      Element target = Element(address_of(0, offset[0], r, c, SIZE));
       target.v = flushed(product.accumulates != 0 ? flushed(target.v) + value : value);
     }
 }

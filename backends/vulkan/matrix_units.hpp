@@ -1,0 +1,24 @@
+// The matrix units of a device, which multiply small matrices at once.
+#pragma once
+#include <backends/vulkan/api.hpp>
+
+#include <span>
+#include <vector>
+
+namespace plugrad::vulkan {
+
+// The fragments of product_units.comp: (rows, inner) times (inner, columns), of f16 with sums of f32.
+struct MatrixUnits {
+  uint32_t rows = 0, columns = 0, inner = 0;  // 0: the device has none that the shader can use
+  uint32_t fragments = 0;                     // of rows x columns, that a subgroup computes of a tile
+};
+
+// Asks a device that has VK_KHR_cooperative_matrix. subgroup: its number of invocations.
+MatrixUnits find_matrix_units(const InstanceFunctions& functions, VkPhysicalDevice device, uint32_t subgroup);
+
+// Returns the module with the matrices of SPV_NV_cooperative_matrix replaced by those of SPV_KHR_cooperative_matrix, which
+// differ in the encoding. Matrices lie in memory by rows. What a matrix is for, which only the latter says, follows from the
+// specialisation constants of its shape.
+std::vector<uint32_t> with_khr_matrices(std::span<const uint32_t> module);
+
+}  // namespace plugrad::vulkan
