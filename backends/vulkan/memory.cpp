@@ -155,14 +155,16 @@ Place Heap::find_pinned(const void* address) {
   return {memory.buffer, static_cast<uint64_t>(at - base)};
 }
 
-// What the driver expects to be free, where it says so; other programs may have taken part of what is left.
+// What the driver expects to be free, where it says so; other programs may have taken part of what is left. The budget of
+// software is the host's, whose pages count only once they are written.
 uint64_t Heap::available() {
   const std::lock_guard lock(mutex_);
-  if (!device_.candidate().abilities.budget) return installed_ > used_ ? installed_ - used_ : 0;
+  const Candidate& candidate = device_.candidate();
+  if (!candidate.abilities.budget || candidate.is_software()) return installed_ > used_ ? installed_ - used_ : 0;
   using Budget = VkPhysicalDeviceMemoryBudgetPropertiesEXT;
   auto budget = typed<Budget>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
   auto all = typed<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget);
-  Driver::get().functions().vkGetPhysicalDeviceMemoryProperties2(device_.candidate().handle, &all);
+  Driver::get().functions().vkGetPhysicalDeviceMemoryProperties2(candidate.handle, &all);
   const uint64_t whole = budget.heapBudget[heap_], taken = budget.heapUsage[heap_];
   return std::min(installed_, whole > taken ? whole - taken : 0);
 }

@@ -276,7 +276,8 @@ void solve_activation(const ActivationRow& row, const Question& question, const 
     const Real terms = row.terms(x.get(i));
     Expected& e = expected[0].elements[i];
     e.value = row.real(x.get(i));
-    e.bound = 8 * limits.epsilon * (terms > 0 ? terms : 0) + 4 * limits.smallest_denormal * (1 + std::fabs(x.get(i)));
+    e.exponentials = 1 + std::fabs(x.get(i));
+    e.bound = 8 * limits.epsilon * (terms > 0 ? terms : 0) + 4 * limits.smallest_denormal * e.exponentials;
     e.any_zero_sign = true;
   }
 }
@@ -288,6 +289,7 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     const Real terms = row.terms(grad.get(i), y.get(i)), square = y.get(i) * y.get(i);
     Expected& e = expected[0].elements[i];
     e.value = row.real(grad.get(i), y.get(i));
+    e.exponentials = 1 + std::fabs(grad.get(i)) * row.scale(y.get(i));
     const auto bound = [&](Real g) {
       const Real least = 4 * limits.smallest_denormal * (1 + std::fabs(g) * row.scale(y.get(i)));
       return row.factor * limits.epsilon * row.terms(g, y.get(i)) + least;
@@ -296,8 +298,11 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     // If an intermediate product may overflow, the result depends on the order of the factors.
     const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
     e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
-    // An infinite gradient times a derivative that may be 0.
-    e.unspecified |= std::isinf(grad.get(i)) && std::fabs(row.real(1, y.get(i))) <= bound(1);
+    if (std::isinf(grad.get(i))) {  // times a derivative that may be 0, or whose exponential a device may flush
+      const Real derivative = std::fabs(row.real(1, y.get(i))), flushed = 4 * limits.smallest_normal * row.scale(y.get(i));
+      e.unspecified |= derivative <= bound(1);
+      if (derivative > bound(1) + flushed) e.exponentials = 0;
+    }
   }
 }
 

@@ -53,6 +53,26 @@ TEST(Bounds, FiveUlpsOffIsRefusedWhereFourAreAllowed) {
   EXPECT_FALSE(acceptable(PLUGRAD_F32, 1.5L + 5 * 0x1p-23L, {1.5L, bound}));
 }
 
+TEST(Bounds, AFlushedResultIsZeroUpToTheSmallestNormalNumber) {
+  constexpr long double kNormal = 0x1p-126L;
+  EXPECT_TRUE(acceptable_if_flushed(PLUGRAD_F32, 0, {kNormal / 2}, 4));
+  EXPECT_TRUE(acceptable_if_flushed(PLUGRAD_F32, 0, {kNormal}, 4)) << "which rounding may have made of a denormal number";
+  EXPECT_FALSE(acceptable_if_flushed(PLUGRAD_F32, 0, {kNormal * (1 + 0x1p-23L)}, 4));
+  EXPECT_FALSE(acceptable_if_flushed(PLUGRAD_F32, kNormal / 4, {kNormal / 2}, 4));
+}
+
+TEST(Bounds, AFlushedExponentialCountsTimesItsFactor) {
+  constexpr long double kNormal = 0x1p-126L;
+  Expected expected{-80 * kNormal, 0x1p-149L, true};
+  EXPECT_FALSE(acceptable_if_flushed(PLUGRAD_F32, 0, expected, 4));
+  expected.exponentials = 89;
+  EXPECT_TRUE(acceptable_if_flushed(PLUGRAD_F32, 0, expected, 4));
+  EXPECT_FALSE(acceptable_if_flushed(PLUGRAD_F32, 200 * kNormal, expected, 4));
+  EXPECT_FALSE(acceptable_if_flushed(PLUGRAD_F32, kNaN, expected, 4));
+  expected.exponentials = kInfinity;
+  EXPECT_TRUE(acceptable_if_flushed(PLUGRAD_F32, kNaN, expected, 4)) << "infinity times 0";
+}
+
 TEST(Sums, KeepWhatDoubleLoses) {
   Sum sum;
   for (const double term : {1e16, 1.0, -1e16, 1.0}) sum.add(term);

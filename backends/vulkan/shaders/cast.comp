@@ -100,12 +100,18 @@ float f32_of_integer(int64_t x) {
 }
 
 #if defined(WITH_F64)
-float f32_of_real(double x) {
-  float y = float(x);
-  uint bits = floatBitsToUint(y);
-  if (!is_half(TARGET) || is_nan(x) || double(y) == x || (bits & 1u) != 0u) return y;
-  return uintBitsToFloat(abs(double(y)) > abs(x) ? bits - 1u : bits + 1u);
+// In integers, because a device may leave out what only rounds.
+float rounded_to_odd(double x) {
+  uint64_t size = bits_of(x) & 0x7ffffffffffffffful;
+  uint sign = uint(bits_of(x) >> 32) & 0x80000000u;
+  int exponent = int(size >> 52) - 1023;
+  if (size == 0 || exponent > 127) return uintBitsToFloat(sign | (size == 0 ? 0u : 0x7f800000u));
+  uint drop = 29u + uint(clamp(-126 - exponent, 0, 25));
+  uint64_t significand = (size & 0xffffffffffffful) | 0x10000000000000ul;
+  uint kept = uint(significand >> drop) | ((significand & ((uint64_t(1) << drop) - 1)) != 0 ? 1u : 0u);
+  return uintBitsToFloat(sign | (exponent < -126 ? kept : (uint(exponent + 126) << 23) + kept));
 }
+float f32_of_real(double x) { return is_half(TARGET) && !is_nan(x) ? rounded_to_odd(x) : float(x); }
 #else
 float f32_of_real(float x) { return x; }
 #endif
@@ -158,7 +164,7 @@ uint64_t converted(uint64_t bits) {
 void main() {
   for (uint i = first_place(); i < grid.count; i += all_places()) {
     LOCATE(2)
-    uint64_t bits = grid.base[1] != 0 ? stored(ADDRESS(1, size_of(SOURCE))) : grid.value[1];
+    uint64_t bits = chosen(is_stored(1), stored(readable(1, ADDRESS(1, size_of(SOURCE)))), grid.value[1]);
     store(ADDRESS(0, size_of(TARGET)), converted(bits));
   }
 }

@@ -66,8 +66,19 @@ double f64_of_bits(uint64_t bits) { return packDouble2x32(unpackUint2x32(bits));
 uint64_t bits_of(double x) { return packUint2x32(unpackDouble2x32(x)); }
 bool is_nan(double x) { return (bits_of(x) & 0x7ffffffffffffffful) > 0x7ff0000000000000ul; }
 double flushed(double x) { return x; }
-bool less(double a, double b) { return a < b; }
-bool equal(double a, double b) { return a == b; }
+int64_t order(double x) {
+  int64_t bits = int64_t(bits_of(x));
+  return bits >= 0 ? bits : -9223372036854775807l - 1l - bits;
+}
+bool less(double a, double b) {
+  if (!MAY_FLUSH) return a < b;
+  return !is_nan(a) && !is_nan(b) && order(a) < order(b);
+}
+bool equal(double a, double b) {
+  if (!MAY_FLUSH) return a == b;
+  return !is_nan(a) && !is_nan(b) && order(a) == order(b);
+}
+double chosen(bool holds, double a, double b) { return holds ? a : b; }
 #endif
 bool is_nan(int64_t x) { return false; }
 int64_t flushed(int64_t x) { return x; }
@@ -77,6 +88,14 @@ bool is_nan(int x) { return false; }
 int flushed(int x) { return x; }
 bool less(int a, int b) { return a < b; }
 bool equal(int a, int b) { return a == b; }
+
+// holds ? a : b, where both are computed.
+float chosen(bool holds, float a, float b) { return holds ? a : b; }
+int64_t chosen(bool holds, int64_t a, int64_t b) { return holds ? a : b; }
+uint64_t chosen(bool holds, uint64_t a, uint64_t b) { return holds ? a : b; }
+int chosen(bool holds, int a, int b) { return holds ? a : b; }
+uint chosen(bool holds, uint a, uint b) { return holds ? a : b; }
+uint8_t chosen(bool holds, uint8_t a, uint8_t b) { return holds ? a : b; }
 
 // The value of an immediate operand.
 #if defined(F32)

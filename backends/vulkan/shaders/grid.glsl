@@ -37,7 +37,11 @@ uint quotient(uint n, uint d) {
     }                                                                                                \
   }
 #define ADDRESS(k, size) (grid.base[k] + uint64_t(int64_t(at[k]) * size))
-#define LOAD(Ref, k, size, of_bits) (grid.base[k] != 0 ? Ref(ADDRESS(k, size)).v : of_bits(grid.value[k]))
+// An element, or the immediate. A device may read even where a condition says no, and so reads the parameters then.
+bool is_stored(uint k) { return grid.base[k] != 0; }
+uint64_t readable(uint k, uint64_t address) { return is_stored(k) ? address : uint64_t(grid); }
+#define LOAD_AT(Ref, k, address, of_bits) chosen(is_stored(k), Ref(readable(k, address)).v, of_bits(grid.value[k]))
+#define LOAD(Ref, k, size, of_bits) LOAD_AT(Ref, k, ADDRESS(k, size), of_bits)
 
 #include "failure.glsl"
 void report_index() { report_failure(grid.failed, grid.ordinal); }

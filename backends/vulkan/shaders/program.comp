@@ -44,9 +44,12 @@ uint64_t address_of(const uint k, const uint size) {
   return space.base[k] + uint64_t(int64_t(offset) * size);
 }
 
-float load_f32(const uint k) { return space.base[k] != 0 ? Element(address_of(k, 4)).v : f32_of_bits(space.value[k]); }
+// A device may read even where a condition says no, and so reads the parameters then.
+bool is_stored(const uint k) { return space.base[k] != 0; }
+uint64_t readable(const uint k, const uint size) { return is_stored(k) ? address_of(k, size) : uint64_t(space); }
+float load_f32(const uint k) { return chosen(is_stored(k), Element(readable(k, 4)).v, f32_of_bits(space.value[k])); }
 bool load_bool(const uint k) {
-  return (space.base[k] != 0 ? Bool(address_of(k, 1)).v : uint8_t(space.value[k])) != uint8_t(0);
+  return chosen(is_stored(k), Bool(readable(k, 1)).v, uint8_t(space.value[k])) != uint8_t(0);
 }
 void store_f32(const uint k, const float v) { Element(address_of(k, 4)).v = v; }
 void store_bool(const uint k, const bool v) { Bool(address_of(k, 1)).v = uint8_t(v); }

@@ -46,8 +46,8 @@ float wave(float v, bool is_sine) {
 void main() {
   for (uint i = first_place(); i < grid.count; i += all_places()) {
     LOCATE(1)
-    uint64_t seed = grid.base[1] != 0 ? uint64_t(Index(grid.base[1]).v) : grid.value[1];
-    uint64_t offset = grid.base[2] != 0 ? uint64_t(Index(grid.base[2]).v) : grid.value[2];
+    uint64_t seed = uint64_t(LOAD_AT(Index, 1, grid.base[1], int64_t));
+    uint64_t offset = uint64_t(LOAD_AT(Index, 2, grid.base[2], int64_t));
     uint64_t element = grid.value[3] + i;
     uvec4 words = philox(offset + element / 4, seed);
     float drawn;

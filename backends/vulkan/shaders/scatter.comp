@@ -17,9 +17,9 @@ bool is_valid(int64_t index) {
 void add_line(uint i) {
   LOCATE(3)
   for (int64_t j = 0; j < grid.steps; ++j) {
-    int64_t index = grid.base[1] != 0 ? Index(ADDRESS(1, 8) + uint64_t(j * grid.stride1 * 8)).v : int64_t(grid.value[1]);
+    int64_t index = LOAD_AT(Index, 1, ADDRESS(1, 8) + uint64_t(j * grid.stride1 * 8), int64_t);
     if (!is_valid(index)) continue;
-    T term = grid.base[2] != 0 ? Element(ADDRESS(2, SIZE) + uint64_t(j * grid.stride2 * SIZE)).v : OF_BITS(grid.value[2]);
+    T term = LOAD_AT(Element, 2, ADDRESS(2, SIZE) + uint64_t(j * grid.stride2 * SIZE), OF_BITS);
     Element target = Element(ADDRESS(0, SIZE) + uint64_t(index * grid.axis_stride * SIZE));
     precise T sum = flushed(target.v) + flushed(term);
     target.v = flushed(sum);

@@ -1,6 +1,7 @@
 // Elements that are only moved, as words of SIZE bytes.
 #if SIZE == 2
 #extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+uint16_t chosen(bool holds, uint16_t a, uint16_t b) { return holds ? a : b; }
 #endif
 #if SIZE == 1
 #define WORD uint8_t
