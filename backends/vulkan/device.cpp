@@ -26,8 +26,11 @@ Device::Device(const Candidate& candidate, uint32_t emulated, bool uses_matrix_u
   all.features.shaderInt64 = VK_TRUE;
   all.features.shaderInt16 = a.i16;
   all.features.shaderFloat64 = a.f64;
+  auto subgroups = typed<VkPhysicalDeviceSubgroupSizeControlFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, &all);
+  subgroups.computeFullSubgroups = VK_TRUE;
   auto matrices = typed<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &all);
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &subgroups);
   matrices.cooperativeMatrix = VK_TRUE;
   if (matrix_units_.rows) create(&matrices);
   else create(&all);
@@ -42,7 +45,8 @@ void Device::create(void* features) {
   queue.pQueuePriorities = &priority;
   std::vector<const char*> extensions;
   if (candidate_.abilities.budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  if (matrix_units_.rows) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  if (matrix_units_.rows)
+    extensions.insert(extensions.end(), std::begin(kMatrixUnitExtensions), std::end(kMatrixUnitExtensions));
   auto info = typed<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, features);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;

@@ -66,13 +66,17 @@ bool has_extension(const InstanceFunctions& f, VkPhysicalDevice device, const ch
 MatrixUnits matrix_units_of(const InstanceFunctions& f, VkPhysicalDevice device, const Features& features,
                             const Properties& p) {
   constexpr uint32_t kSharedBytes = 28672;  // of product_units.comp, rounded up
-  if (!has_extension(f, device, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) return {};
+  for (const char* name : kMatrixUnitExtensions)
+    if (!has_extension(f, device, name)) return {};
+  auto subgroups = typed<VkPhysicalDeviceSubgroupSizeControlFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
   auto matrices = typed<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &subgroups);
   auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &matrices);
   f.vkGetPhysicalDeviceFeatures2(device, &all);
   const bool halves = features.v12.shaderFloat16 && features.v11.storageBuffer16BitAccess && all.features.shaderInt16;
-  if (!matrices.cooperativeMatrix || !halves || !features.v12.vulkanMemoryModel) return {};
+  if (!matrices.cooperativeMatrix || !subgroups.computeFullSubgroups || !halves || !features.v12.vulkanMemoryModel)
+    return {};
   if (p.all.properties.limits.maxComputeSharedMemorySize < kSharedBytes) return {};
   return find_matrix_units(f, device, p.v11.subgroupSize);
 }

@@ -126,6 +126,12 @@ MatrixUnits find_matrix_units(const InstanceFunctions& functions, VkPhysicalDevi
   return {found->MSize, found->NSize, found->KSize, (fragments + subgroups - 1) / subgroups};
 }
 
+bool has_matrices(std::span<const uint32_t> module) {
+  for (size_t at = kHeaderWords; opcode_of(module[at]) == kOpCapability; at += words_of(module[at]))
+    if (module[at + 1] == kCapabilityCooperativeMatrixNV) return true;
+  return false;
+}
+
 std::vector<uint32_t> with_khr_matrices(std::span<const uint32_t> module) { return Rewriter(module).module(); }
 
 }  // namespace plugrad::vulkan

@@ -13,8 +13,15 @@ struct MatrixUnits {
   uint32_t fragments = 0;                     // of rows x columns, that a subgroup computes of a tile
 };
 
-// Asks a device that has VK_KHR_cooperative_matrix. subgroup: its number of invocations.
+// The shader demands that no subgroup lacks invocations, which the second extension is for.
+inline constexpr const char* kMatrixUnitExtensions[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+                                                        VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
+
+// Asks a device that has these extensions. subgroup: its number of invocations.
 MatrixUnits find_matrix_units(const InstanceFunctions& functions, VkPhysicalDevice device, uint32_t subgroup);
+
+// Whether the module has matrices of SPV_NV_cooperative_matrix.
+bool has_matrices(std::span<const uint32_t> module);
 
 // Returns the module with the matrices of SPV_NV_cooperative_matrix replaced by those of SPV_KHR_cooperative_matrix, which
 // differ in the encoding. Matrices lie in memory by rows. What a matrix is for, which only the latter says, follows from the

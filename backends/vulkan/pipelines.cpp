@@ -119,10 +119,9 @@ void Pipelines::prepare(const Recipe& recipe) {
 
 VkPipeline Pipelines::compile(std::span<const uint32_t> module, int float_bits, const OpConstants& of_op) {
   const DeviceFunctions& f = device_.functions();
-  const MatrixUnits& units = device_.matrix_units();
-  const std::vector<uint32_t> words =
-      with_float_modes(units.rows ? with_khr_matrices(module) : std::vector(module.begin(), module.end()), float_bits,
-                       device_.candidate().abilities);
+  const bool on_units = has_matrices(module);
+  const std::vector<uint32_t> khr = on_units ? with_khr_matrices(module) : std::vector<uint32_t>();
+  const std::vector<uint32_t> words = with_float_modes(on_units ? khr : module, float_bits, device_.candidate().abilities);
   auto code = typed<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   code.codeSize = words.size() * sizeof(uint32_t);
   code.pCode = words.data();
@@ -130,10 +129,12 @@ VkPipeline Pipelines::compile(std::span<const uint32_t> module, int float_bits, 
   info.layout = layout_;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  if (on_units) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   info.stage.pName = "main";
   device_.check(f.vkCreateShaderModule(device_.handle(), &code, nullptr, &info.stage.module), "vkCreateShaderModule");
   const Arithmetic& a = device_.arithmetic();
-  const Constants constants{of_op.op, of_op.mode, a.flushes, a.corrected, a.emulated, of_op.source, of_op.target, units};
+  const Constants constants{of_op.op,   of_op.mode,   a.flushes,    a.corrected,
+                            a.emulated, of_op.source, of_op.target, device_.matrix_units()};
   std::vector<VkSpecializationMapEntry> entries;
   const VkSpecializationInfo special = specialization_of(constants, entries);
   info.stage.pSpecializationInfo = &special;

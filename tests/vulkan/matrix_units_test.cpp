@@ -128,6 +128,8 @@ TEST(MatrixUnits, TheShaderSaysWhatEachMatrixIsFor) {
 TEST(MatrixUnits, OtherShadersStayAsTheyAre) {
   const Shader& shader = shader_of("product_f32");
   EXPECT_EQ(rewritten("product_f32"), std::vector<uint32_t>(shader.words, shader.words + shader.count));
+  EXPECT_FALSE(has_matrices({shader.words, shader.count}));
+  EXPECT_TRUE(has_matrices({shader_of("product_units").words, shader_of("product_units").count}));
 }
 
 }  // namespace
