@@ -61,7 +61,28 @@ Plan plan_of(const Tensor& a, const Tensor& b) {
   return {dense_view(shape, dtype_of(a), alignment), batched(x, batch, alignment), batched(y, batch, alignment)};
 }
 
+bool are_matrices_of_reals(const Tensor& a, const Tensor& b) {
+  const plugrad_view &x = view_of(a), &y = view_of(b);
+  return x.rank == 2 && y.rank == 2 && x.count && y.count && is_floating(dtype_of(a));
+}
+
+// The usual case, whose operands need no other views.
+Tensor product_of_matrices(const Tensor& a, const Tensor& b) {
+  const plugrad_view &x = view_of(a), &y = view_of(b);
+  if (x.shape[1] != y.shape[0]) refuse(a, b, "inner sizes differ");
+  DeviceState& device = device_of(a);
+  plugrad_view shape = x;
+  shape.offset = 0;
+  shape.shape[1] = y.shape[1];
+  set_dense(shape, device.info.alignment);
+  Local& l = local();
+  Tensor out = empty_like(l, Op::MATMUL, device, shape, dtype_of(a));
+  run(l, Op::MATMUL, {out}, {a, b});
+  return out;
+}
+
 Tensor product(const Tensor& a, const Tensor& b) {
+  if (are_matrices_of_reals(a, b)) [[likely]] return product_of_matrices(a, b);
   const Plan plan = plan_of(a, b);
   DeviceState& device = device_of(a);
   if (!a.size(-1)) return filled(device, plan.out, dtype_of(a), 0);
@@ -119,8 +140,9 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
   if (!is_together(a, b)) [[unlikely]] return promoted("matmul", a, b, matmul);
-  if (!a.rank() || !b.rank()) refuse(a, b, "an operand has rank 0");
-  const bool row = a.rank() == 1, column = b.rank() == 1;
+  const int rank_a = view_of(a).rank, rank_b = view_of(b).rank;
+  if (!rank_a || !rank_b) refuse(a, b, "an operand has rank 0");
+  const bool row = rank_a == 1, column = rank_b == 1;
   if (!row && !column) return matrices(a, b);
   if (a.size(-1) != b.size(column ? 0 : -2)) refuse(a, b, "inner sizes differ");
   Tensor out = matrices(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
