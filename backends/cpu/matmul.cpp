@@ -172,6 +172,14 @@ template <class T> struct Kernel {
     return {packed, k, 1};
   }
 
+  // Fetches a panel's share of the rows that the next strip packs, which begin at `next`: packing waits for memory else.
+  template <int rows> static HWY_INLINE void prefetch_rows(const Strips<T>& s, const T* next, int64_t panel) {
+    constexpr int64_t kLine = 64 / kSize;
+    const int64_t share = (s.k / s.panels + kLine - 1) / kLine * kLine, first = panel * share;
+    for (int r = 0; r < rows; ++r, next += s.a.row)
+      for (int64_t i = first; i < std::min(s.k, first + share); i += kLine) hwy::Prefetch(next + i);
+  }
+
   // The strip whose rows begin at `left` and `c`. These pointers are no members of s: a member that was just written would
   // be read together with its neighbour, and the processor would wait for the write.
   template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c) {
@@ -182,6 +190,7 @@ template <class T> struct Kernel {
     const T* b = s.b;
     for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
       prefetch<rows, vectors>(c, s.c_row);
+      if (s.pack && s.a.column == 1) prefetch_rows<rows>(s, left + rows * s.a.row, p);
       V sums[rows][vectors];
       zero<rows, vectors>(sums);
       accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);

@@ -10,8 +10,8 @@ template <class T> struct Matrix {
 };
 
 // How many products a kernel sums before it adds the sum to the output. A strip of rows of this length fits the L1 cache of
-// any processor.
-template <class T> inline constexpr int64_t kDepth = 2048 / static_cast<int64_t>(sizeof(T));
+// any processor. Measured on Zen 5: longer sums of f32 are faster, those of f64 are not.
+template <class T> inline constexpr int64_t kDepth = sizeof(T) == 4 ? 1024 : 256;
 
 // The columns of a right operand in panels of ProductKernels::columns columns, row by row; zeros fill the last panel.
 template <class T> struct Panels {
