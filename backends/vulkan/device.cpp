@@ -19,7 +19,7 @@ Device::Device(const Candidate& candidate, uint32_t emulated, bool uses_matrix_u
   auto v12 = typed<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   v12.bufferDeviceAddress = v12.timelineSemaphore = v12.scalarBlockLayout = VK_TRUE;
   v12.storageBuffer8BitAccess = v12.shaderInt8 = VK_TRUE;
-  v12.shaderFloat16 = v12.vulkanMemoryModel = matrix_units_.rows != 0;
+  v12.shaderFloat16 = v12.vulkanMemoryModel = v12.vulkanMemoryModelDeviceScope = matrix_units_.rows != 0;
   auto v11 = typed<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12);
   v11.storageBuffer16BitAccess = a.i16;
   auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);

@@ -75,7 +75,8 @@ MatrixUnits matrix_units_of(const InstanceFunctions& f, VkPhysicalDevice device,
   auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &matrices);
   f.vkGetPhysicalDeviceFeatures2(device, &all);
   const bool halves = features.v12.shaderFloat16 && features.v11.storageBuffer16BitAccess && all.features.shaderInt16;
-  if (!matrices.cooperativeMatrix || !subgroups.computeFullSubgroups || !halves || !features.v12.vulkanMemoryModel)
+  if (!matrices.cooperativeMatrix || !subgroups.computeFullSubgroups || !halves || !features.v12.vulkanMemoryModel ||
+      !features.v12.vulkanMemoryModelDeviceScope)
     return {};
   if (p.all.properties.limits.maxComputeSharedMemorySize < kSharedBytes) return {};
   return find_matrix_units(f, device, p.v11.subgroupSize);

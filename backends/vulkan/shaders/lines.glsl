@@ -15,7 +15,9 @@ REFERENCE(Index, int64_t, 8)
 #include "failure.glsl"
 
 shared float shares[GROUP];
-shared uint64_t starts[6];
+// One element longer than the array of the parameters: glslc gives arrays of one length one type, whose layout belongs to
+// buffers alone.
+shared uint64_t starts[7];
 
 uint me() { return gl_LocalInvocationIndex; }
 

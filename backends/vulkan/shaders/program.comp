@@ -27,7 +27,7 @@ const uint OF_ROWS = 0;
 const uint OF_CHUNKS = 1;    // of rows, which leave partial results
 const uint OF_PARTIALS = 2;
 
-uint place[8];
+uint place[9];  // longer than the arrays of the parameters, as in lines.glsl
 void locate(const uint i) {
   uint rest = i;
   for (uint d = 0; d < space.rank; ++d) {
