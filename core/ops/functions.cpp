@@ -10,9 +10,10 @@
 namespace plugrad {
 namespace {
 // Integers and bools become f32.
-inline Tensor floating(Op op, const Tensor& x) {
+[[gnu::noinline]] Tensor of_promoted(Op op, const Tensor& x) { return unary(op, promoted_to_floating(x)); }
+[[gnu::always_inline]] inline Tensor floating(Op op, const Tensor& x) {
   require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]] return unary(op, promoted_to_floating(x));
+  if (!is_floating(dtype_of(x))) [[unlikely]] return of_promoted(op, x);
   return unary(op, x);
 }
 
