@@ -22,6 +22,10 @@ Tensor composed_erf(const Tensor& x) {
   const Tensor far = sub(1, exp(neg(polynomial(minimum(size, kErfEnd), kErfFar))));
   return where(lt(size, 1), near, mul(sign(x), far));
 }
+[[gnu::noinline]] Tensor relu_of_integers(const Tensor& x) {
+  require_number_dtype(Op::RELU, dtype_of(x));
+  return maximum(x, 0);
+}
 }  // namespace
 
 Tensor neg(const Tensor& x) {
@@ -85,9 +89,9 @@ Tensor relu(const Tensor& x) {
     return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
   }));
   require(Op::RELU, x);
-  require_number_dtype(Op::RELU, dtype_of(x));
-  if (!is_floating(dtype_of(x))) [[unlikely]] return maximum(x, 0);
-  return differentiable(kRule, native_or(Op::RELU, x, [](const Tensor& in) { return where(lt(in, 0), 0, in); }), x);
+  if (!is_floating(dtype_of(x))) [[unlikely]] return relu_of_integers(x);
+  const auto compose = [](const Tensor& in) { return where(lt(in, 0), 0, in); };
+  return differentiable(kRule, native_or_composed(Op::RELU, x, compose), x);
 }
 
 Tensor erf(const Tensor& x) {

@@ -9,15 +9,20 @@
 
 namespace plugrad {
 
-// Integers and bools become f32.
-template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
-  require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]] return native_or(op, promoted_to_floating(x), compose);
+// x is floating.
+template <class Compose> Tensor native_or_composed(Op op, const Tensor& x, Compose compose) {
   const Tensor out = empty_like(op, device_of(x), view_of(x), dtype_of(x));
   if (!view_of(x).count || try_run(op, {out}, {x})) return out;
   count_decomposition(x);
   const NoGrad unrecorded;
   return compose(x);
+}
+
+// Integers and bools become f32.
+template <class Compose> Tensor native_or(Op op, const Tensor& x, Compose compose) {
+  require(op, x);
+  if (!is_floating(dtype_of(x))) [[unlikely]] return native_or_composed(op, promoted_to_floating(x), compose);
+  return native_or_composed(op, x, compose);
 }
 
 // The operands are together, and broadcast.

@@ -72,6 +72,7 @@ class DeviceState {
   const plugrad_backend* const source;  // the plugin's own
   const std::string plugin;             // its file
   const uint32_t ordinal;               // among all opened devices of the process
+  const uint32_t small_lists = ordinal * kSizeClasses;  // the first of its lists of small blocks
   const std::string name;               // "cpu:0"
   plugrad_device* handle = nullptr;
   plugrad_device_info info{};

@@ -102,7 +102,7 @@ void flush_small(Local& l) noexcept {
 uint64_t free_small_bytes(const DeviceState& device) {
   uint64_t bytes = 0;
   for (uint32_t size_class = 0; size_class < kSizeClasses; ++size_class) {
-    const uint32_t list = device.ordinal * kSizeClasses + size_class;
+    const uint32_t list = device.small_lists + size_class;
     const uint64_t blocks = local().storages[list].count(capacity(size_class)) + depot(list).count(capacity(size_class));
     bytes += blocks * bytes_of(device, size_class);
   }

@@ -33,7 +33,7 @@ void destroy_slow(Storage* storage) noexcept;
   Storage* storage;
   if (bytes <= kLargestSmall) [[likely]] {
     const uint32_t size_class = bytes <= kSmallest ? 0 : static_cast<uint32_t>(std::bit_width((bytes - 1) / kSmallest));
-    const uint32_t list = device.ordinal * kSizeClasses + size_class;
+    const uint32_t list = device.small_lists + size_class;
     Magazine<Storage>& magazine = l.storages[list];
     if (magazine.empty()) [[unlikely]] refill_small(device, list, size_class, opcode);
     storage = magazine.pop();
