@@ -48,7 +48,7 @@ print_skipped() {  # print_skipped LOG
     take && NF { reason = $0; take = 0 }
     /: Skipped$/ { take = 1 }
     /^skipped: / { skip(substr($0, 10)) }
-    /offers no cooperative matrices/ { skip($0) }
+    /open returned .*offers no cooperative matrices/ { skip($0) }
     END { for (why in count) print "skipped: " first[why] (count[why] > 1 ? " and " count[why] - 1 " more" : "") ": " why }
   ' "$1" | sort
 }
