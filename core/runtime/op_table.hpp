@@ -45,6 +45,12 @@ std::string op_label(uint32_t opcode);
 // "f32", or "dtype 9" for an unknown dtype
 std::string dtype_label(uint8_t dtype);
 // Bytes of an element. Requires a dtype of the table.
-constexpr uint64_t dtype_size(uint8_t dtype) { return detail::kSizes[dtype % kDTypeIds]; }
+// One for every number, so that no op checks the range.
+inline constexpr auto kElementSizes = [] {
+  std::array<uint8_t, 256> sizes{};
+  for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;
+  return sizes;
+}();
+constexpr uint64_t dtype_size(uint8_t dtype) { return kElementSizes[dtype]; }
 
 }  // namespace plugrad
