@@ -172,7 +172,8 @@ template <class T> struct Kernel {
     return {packed, k, 1};
   }
 
-  // Fetches a panel's share of the rows that the next strip packs, which begin at `next`: packing waits for memory else.
+  // Fetches a panel's share of the rows that the next strip packs, which begin at `next`. Otherwise packing would wait for
+  // memory.
   template <int rows> static HWY_INLINE void prefetch_rows(const Strips<T>& s, const T* next, int64_t panel) {
     constexpr int64_t kLine = 64 / kSize;
     const int64_t share = (s.k / s.panels + kLine - 1) / kLine * kLine, first = panel * share;

@@ -7,7 +7,8 @@
 
 namespace plugrad::vulkan {
 
-// The fragments of product_units.comp: (rows, inner) times (inner, columns), of f16 with sums of f32.
+// The fragments of product_units.comp: (rows, inner) times (inner, columns), of f16 with sums of f32. The members are the
+// specialisation constants 7 to 10, in this order.
 struct MatrixUnits {
   uint32_t rows = 0, columns = 0, inner = 0;  // 0: the device has none that the shader can use
   uint32_t fragments = 0;                     // of rows x columns, that a subgroup computes of a tile

@@ -1,4 +1,4 @@
-// The parameters of shaders, as the shaders declare them: grid.glsl, reduce.comp, product.comp, lines.glsl,
+// The parameters of shaders, as the shaders declare them: grid.glsl, reduce.comp, product.glsl, lines.glsl,
 // program.comp, attention.comp.
 #pragma once
 #include <cstdint>

@@ -37,7 +37,8 @@ uint quotient(uint n, uint d) {
     }                                                                                                \
   }
 #define ADDRESS(k, size) (grid.base[k] + uint64_t(int64_t(at[k]) * size))
-// An element, or the immediate. A device may read even where a condition says no, and so reads the parameters then.
+// LOAD is an element, or the immediate. A device may read even where a condition forbids it, so for an immediate it reads the
+// parameters.
 bool is_stored(uint k) { return grid.base[k] != 0; }
 uint64_t readable(uint k, uint64_t address) { return is_stored(k) ? address : uint64_t(grid); }
 #define LOAD_AT(Ref, k, address, of_bits) chosen(is_stored(k), Ref(readable(k, address)).v, of_bits(grid.value[k]))

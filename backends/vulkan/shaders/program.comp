@@ -44,7 +44,7 @@ uint64_t address_of(const uint k, const uint size) {
   return space.base[k] + uint64_t(int64_t(offset) * size);
 }
 
-// A device may read even where a condition says no, and so reads the parameters then.
+// As in grid.glsl, a device reads the parameters for an immediate.
 bool is_stored(const uint k) { return space.base[k] != 0; }
 uint64_t readable(const uint k, const uint size) { return is_stored(k) ? address_of(k, size) : uint64_t(space); }
 float load_f32(const uint k) { return chosen(is_stored(k), Element(readable(k, 4)).v, f32_of_bits(space.value[k])); }
