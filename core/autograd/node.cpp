@@ -28,8 +28,8 @@ void destroy(Node* node) noexcept {
 }
 
 namespace {
-[[gnu::always_inline]] inline Ref<Node> make_node(const plugrad_view& view) {
-  Node* node = new (local().objects.get()) Node;
+[[gnu::always_inline]] inline Ref<Node> make_node(Local& l, const plugrad_view& view) {
+  Node* node = new (l.objects.get()) Node;
   node->rank = view.rank;
   node->dtype = view.dtype;
   for (int i = 0; i < view.rank; ++i) node->shape[i] = view.shape[i];
@@ -44,13 +44,14 @@ namespace {
 }
 }  // namespace
 
-Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
+Ref<Node> new_node(const plugrad_view& view) { return make_node(local(), view); }
 
 [[gnu::noinline]] Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count) {
-  Ref<Node> node = make_node(view_of(out));
+  Local& l = local();
+  Ref<Node> node = make_node(l, view_of(out));
   node->rule = &rule;
   node->operands = static_cast<uint8_t>(count);
-  unsigned uses = local().mode & kRetaining ? kInputs : 0;
+  unsigned uses = l.mode & kRetaining ? kInputs : 0;
   for (int i = 0; i < count; ++i) {
     std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node);  // it was null
     if (node->next[static_cast<size_t>(i)]) uses |= rule.vjps[static_cast<size_t>(i)].uses;
@@ -60,7 +61,7 @@ Ref<Node> new_node(const plugrad_view& view) { return make_node(view); }
       if (uses >> i & 1) save(*node, i, *operands[i], false);
     if (uses & kOutput) save(*node, count, out, true);
   }
-  if (local().mode & kObserving) [[unlikely]] observe(*node, out, {operands, static_cast<size_t>(count)});
+  if (l.mode & kObserving) [[unlikely]] observe(*node, out, {operands, static_cast<size_t>(count)});
   out.impl().node = std::move(node);
   return *out.impl().node;
 }

@@ -62,12 +62,15 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 }
 
 // out = op(a, b), elementwise, broadcast. out_dtype differs from the operands' for comparisons.
-[[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
-  if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
+[[gnu::always_inline]] inline Tensor binary_alike(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   Local& l = local();
   Tensor out = empty_like(l, op, device_of(a), view_of(a), out_dtype);
   if (view_of(a).count) [[likely]] run(l, op, {out}, {a, b});
   return out;
+}
+[[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
+  if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
+  return binary_alike(op, a, b, out_dtype);
 }
 
 // The same with a number on the right, or on the left.

@@ -99,11 +99,10 @@ void require_defined(const Tensor& x, const char* what) {
 
 void destroy(Impl* impl) noexcept {
   Local& l = local();
-  Storage* storage = impl->storage.release();
+  Storage* storage = impl->storage.get();  // whose reference ends here: no destructor runs
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
-  // No other member needs its destructor: storage is null.
-  if (impl->node) std::destroy_at(&impl->node);
+  std::destroy_at(&impl->node);
   if (impl->frozen) [[unlikely]] drop_frozen(*impl);
   l.objects.put(impl);
 }
