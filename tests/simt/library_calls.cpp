@@ -5,7 +5,9 @@
 #include <dlfcn.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace simt;
@@ -14,16 +16,27 @@ struct CUkern_st {
   MakeKernel make;
 };
 struct CUlib_st {
+  explicit CUlib_st(void* opened) : object(opened) {}
   void* object;
   std::vector<std::unique_ptr<CUkern_st>> kernels;
 };
+
+namespace {
+// As in a driver, a library lives until it is unloaded, whether or not its caller keeps the handle.
+cudaLibrary_t keep(std::unique_ptr<CUlib_st> library) {
+  static std::mutex mutex;
+  static auto& all = *new std::vector<std::unique_ptr<CUlib_st>>;
+  const std::lock_guard lock(mutex);
+  return all.emplace_back(std::move(library)).get();
+}
+}  // namespace
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned,
                                 cudaLibraryOption*, void**, unsigned) {
   if (const cudaError_t error = usable()) return error;
   void* const object = dlopen(static_cast<const char*>(code), RTLD_NOW | RTLD_LOCAL);
   if (!object) return noted(cudaErrorInvalidKernelImage);
-  *library = new CUlib_st{object, {}};
+  *library = keep(std::make_unique<CUlib_st>(object));
   return cudaSuccess;
 }
 
