@@ -38,6 +38,7 @@ template <int64_t target> void append_all(RowList& rows) {
   append_sorting(rows);
 }
 
+#if defined(__x86_64__)
 void append_all_and_pairs(RowList& rows) {
   append_pair_products(rows);
   append_all<HWY_AVX3>(rows);
@@ -46,6 +47,7 @@ void append_all_and_tiles(RowList& rows) {
   append_tile_products(rows);
   append_all<HWY_AVX3>(rows);
 }
+#endif
 
 struct InstructionSet {
   const char* name;
