@@ -1,6 +1,7 @@
 // What the parts of the module share: parameters as Python writes them, errors, and the global interpreter lock (GIL).
 #pragma once
 #include <plugrad/plugrad.hpp>
+#include <python/stable.hpp>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

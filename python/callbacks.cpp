@@ -16,7 +16,7 @@ namespace {
 Tensor tensor_or_none(const nb::handle& given, const std::string& what) {
   if (given.is_none()) return {};
   if (is_tensor(given.ptr())) return tensor_in(given.ptr());
-  throw nb::type_error(("[" + what + "] expected a Tensor or None, not " + Py_TYPE(given.ptr())->tp_name).c_str());
+  throw nb::type_error(("[" + what + "] expected a Tensor or None, not " + type_name_of(given)).c_str());
 }
 
 nb::object tuple_of(const std::vector<Tensor>& tensors) {

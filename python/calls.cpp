@@ -4,6 +4,8 @@
 // made to run `polished` instead, which calls the former.
 #include <python/binding.hpp>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 
@@ -34,8 +36,8 @@ struct Renamed {
   Renamed(PyObject* const* given, size_t positional, PyObject* given_names, bool keeps_axis)
       : arguments(given, given + positional) {
     nb::list kept;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given_names); ++i) {
-      PyObject* const name = PyTuple_GET_ITEM(given_names, i);
+    for (Py_ssize_t i = 0; i < list_size(given_names); ++i) {
+      PyObject* const name = list_item(given_names, i);
       PyObject* const value = given[positional + static_cast<size_t>(i)];
       has_axis |= is_name(name, "axis");
       const char* const ours = keeps_axis && is_name(name, "axis") ? nullptr : our_name(name);
@@ -56,8 +58,8 @@ struct Renamed {
 };
 
 bool has_other_names(PyObject* names) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-    if (PyObject* const name = PyTuple_GET_ITEM(names, i);
+  for (Py_ssize_t i = 0; i < list_size(names); ++i)
+    if (PyObject* const name = list_item(names, i);
         our_name(name) || is_among(name, kMayBeNone))
       return true;
   return false;
@@ -97,17 +99,32 @@ template <size_t... kIndex> constexpr auto all_polished(std::index_sequence<kInd
 }
 constexpr auto kPolished = all_polished(std::make_index_sequence<kRunners>());
 
+// Whether this is code of the module, which contains nanobind.
+bool is_our_code(vectorcallfunc function) {
+  Dl_info found{}, own{};
+  return dladdr(reinterpret_cast<void*>(function), &found) && dladdr(reinterpret_cast<void*>(&is_our_code), &own) &&
+         found.dli_fbase == own.dli_fbase;
+}
+
+// Where a function object of nanobind keeps the function that runs it: after the head of an object of variable size, by
+// nb_internals.h; the stable ABI does not tell. Null for other objects.
+vectorcallfunc* runner_of(PyObject* function) {
+  const std::string type = type_name_of(function);
+  if (type != "nb_func" && type != "nb_method") return nullptr;
+  auto* const runner = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<PyVarObject*>(function) + 1);
+  return is_our_code(*runner) ? runner : nullptr;
+}
+
 void polish(PyObject* name, PyObject* function) {
   if (Py_TYPE(function) == &PyProperty_Type) return polish(name, nb::handle(function).attr("fset").ptr());
-  const Py_ssize_t at = Py_TYPE(function)->tp_vectorcall_offset;
-  if (at <= 0 || std::string_view(Py_TYPE(function)->tp_name).find("nb_") == std::string_view::npos) return;
+  vectorcallfunc* const runner = runner_of(function);
+  if (!runner) return;
   if (is_name(name, "max") || is_name(name, "min")) with_own_axis.push_back(function);
-  auto& runner = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(function) + at);
-  if (std::ranges::count(kPolished, runner)) return;
+  if (std::ranges::count(kPolished, *runner)) return;
   for (size_t i = 0; i < kRunners; ++i) {
-    if (!runners[i]) runners[i] = runner;
-    if (runners[i] != runner) continue;
-    runner = kPolished[i];
+    if (!runners[i]) runners[i] = *runner;
+    if (runners[i] != *runner) continue;
+    *runner = kPolished[i];
     return;
   }
 }

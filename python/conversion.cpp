@@ -33,9 +33,9 @@ std::vector<int64_t> shape_by_first(PyObject* data, PyObject** leaf) {
   while (is_list(data)) {
     if (extents.size() == PLUGRAD_MAX_RANK)
       fail("lists are nested deeper than " + std::to_string(PLUGRAD_MAX_RANK) + ", the highest rank of a tensor");
-    extents.push_back(PySequence_Fast_GET_SIZE(data));
+    extents.push_back(list_size(data));
     if (!extents.back()) return extents;
-    data = PySequence_Fast_GET_ITEM(data, 0);
+    data = list_item(data, 0);
   }
   *leaf = data;
   return extents;
@@ -56,7 +56,7 @@ template <class T> class Reader {
       *next_++ = leaf(data);
       return;
     }
-    if (!is_list(data) || PySequence_Fast_GET_SIZE(data) != extents_[depth]) ragged(data, depth);
+    if (!is_list(data) || list_size(data) != extents_[depth]) ragged(data, depth);
     const Py_ssize_t count = static_cast<Py_ssize_t>(extents_[depth]);
     // The size is read again each time: reading a leaf may run Python code, which may change the list.
     if (depth + 1 < extents_.size()) {
@@ -69,13 +69,13 @@ template <class T> class Reader {
 
  private:
   PyObject* item(PyObject* data, Py_ssize_t i, size_t depth) {
-    if (i >= PySequence_Fast_GET_SIZE(data)) [[unlikely]]
+    if (i >= list_size(data)) [[unlikely]]
       ragged(data, depth);
-    return PySequence_Fast_GET_ITEM(data, i);
+    return list_item(data, i);
   }
   [[noreturn]] void ragged(PyObject* data, size_t depth) {
     const std::string came =
-        is_list(data) ? "a list of " + std::to_string(PySequence_Fast_GET_SIZE(data)) : std::string(Py_TYPE(data)->tp_name);
+        is_list(data) ? "a list of " + std::to_string(list_size(data)) : type_name_of(data);
     fail("the lists have no common shape: by the first elements it is " + extents_text(extents_) + ", but at depth " +
          std::to_string(depth) + " there is " + came + " where a list of " + std::to_string(extents_[depth]) +
          " was expected");
@@ -83,14 +83,14 @@ template <class T> class Reader {
   T leaf(PyObject* x) const {
     if constexpr (std::is_floating_point_v<T>) {
       if (PyFloat_CheckExact(x)) [[likely]]
-        return static_cast<T>(PyFloat_AS_DOUBLE(x));
+        return static_cast<T>(float_of(x));
     }
     Number number = 0;
     if (is_tensor(x))
       number = tensor_in(x).item<double>();
     else if (!number_of(x, number)) {
       if (is_list(x)) fail("a list stands where a number was expected: the lists have no common shape");
-      throw nb::type_error(("[tensor] " + std::string(Py_TYPE(x)->tp_name) + " is not a number").c_str());
+      throw nb::type_error(("[tensor] " + type_name_of(x) + " is not a number").c_str());
     }
     if constexpr (std::is_same_v<T, Truth>)
       return static_cast<Truth>(number.real() != 0);
@@ -133,8 +133,8 @@ Kind kind_of(PyObject* data) {
     return is_bool(data) ? Kind::boolean : PyIndex_Check(data) ? Kind::integer : Kind::floating;
   }
   Kind kind = Kind::boolean;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data) && kind != Kind::floating; ++i)
-    kind = std::max(kind, kind_of(PySequence_Fast_GET_ITEM(data, i)));
+  for (Py_ssize_t i = 0; i < list_size(data) && kind != Kind::floating; ++i)
+    kind = std::max(kind, kind_of(list_item(data, i)));
   return kind;
 }
 
@@ -307,8 +307,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device, b
     const nb::list listed(nb::borrow(data));
     return from_nested(listed.ptr(), dtype, device);
   }
-  throw nb::type_error(
-      ("[tensor] numbers, nested lists or arrays expected, not " + std::string(Py_TYPE(x)->tp_name)).c_str());
+  throw nb::type_error(("[tensor] numbers, nested lists or arrays expected, not " + type_name_of(x)).c_str());
 }
 
 bool holds_numbers(PyObject* x) {
@@ -345,7 +344,7 @@ template <class T> PyObject* nested(const T*& next, const Shape& shape, size_t a
   for (Py_ssize_t i = 0; i < static_cast<Py_ssize_t>(shape[axis]); ++i) {
     PyObject* each = nested(next, shape, axis + 1);
     if (!each) throw nb::python_error();
-    PyList_SET_ITEM(list.ptr(), i, each);
+    set_item(list.ptr(), i, each);
   }
   return list.release().ptr();
 }

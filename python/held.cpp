@@ -40,7 +40,7 @@ Waiting& waiting() {
 }  // namespace
 
 void release_under_gil(void* object, void (*release)(void*)) {
-  if (PyGILState_Check())
+  if (holds_gil())
     release(object);
   else if (Py_IsInitialized())
     waiting().add(object, release);

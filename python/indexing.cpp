@@ -11,7 +11,7 @@ namespace {
 using Key = std::vector<Index>;
 
 [[noreturn]] void refuse(PyObject* item) {
-  throw nb::type_error(("[index] " + std::string(Py_TYPE(item)->tp_name) +
+  throw nb::type_error(("[index] " + type_name_of(item) +
                         " is no index: whole numbers, slices, None, ..., and lists, arrays or tensors of whole numbers or "
                         "bools are expected")
                            .c_str());
@@ -59,8 +59,8 @@ Key key_of(PyObject* key, const Tensor& x) {
     items.push_back(item_of(key, x));
     return items;
   }
-  items.reserve(static_cast<size_t>(PyTuple_GET_SIZE(key)));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) items.push_back(item_of(PyTuple_GET_ITEM(key, i), x));
+  items.reserve(static_cast<size_t>(list_size(key)));
+  for (Py_ssize_t i = 0; i < list_size(key); ++i) items.push_back(item_of(list_item(key, i), x));
   return items;
 }
 

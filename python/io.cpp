@@ -77,7 +77,7 @@ io::Metadata texts_of(const nb::object& metadata) {
   for (const auto& [name, text] : nb::borrow<nb::dict>(metadata)) {
     if (!nb::isinstance<nb::str>(name) || !nb::isinstance<nb::str>(text))
       throw nb::type_error(("[save] metadata holds texts by name, but the value of " + std::string(nb::repr(name).c_str()) +
-                            " is of type " + Py_TYPE(text.ptr())->tp_name + ": store str(value)")
+                            " is of type " + type_name_of(text) + ": store str(value)")
                                .c_str());
     texts.emplace(nb::cast<std::string>(name), nb::cast<std::string>(text));
   }

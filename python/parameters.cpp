@@ -71,12 +71,23 @@ std::string name_of(nb::handle given) {
   const std::string text = nb::str(given).c_str();
   return text.substr(text.rfind('.') + 1);
 }
+
+// Whether an attribute of x is this text. Never leaves an error set.
+bool has_text(nb::handle x, const char* attribute, const char* text) noexcept {
+  PyObject* const value = PyObject_GetAttrString(x.ptr(), attribute);
+  const bool has = value && PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, text) == 0;
+  Py_XDECREF(value);
+  PyErr_Clear();
+  return has;
+}
 }  // namespace
 
 bool is_bool(PyObject* x) noexcept {
   if (PyBool_Check(x)) return true;
-  const std::string_view type = Py_TYPE(x)->tp_name;
-  return type == "numpy.bool" || type == "numpy.bool_";
+  if (PyLong_Check(x) || PyFloat_Check(x)) return false;
+  const nb::handle type = nb::handle(x).type();
+  return has_text(type, "__module__", "numpy") &&
+         (has_text(type, "__name__", "bool") || has_text(type, "__name__", "bool_"));
 }
 
 bool names_dtype(const std::string& name) {
@@ -85,7 +96,7 @@ bool names_dtype(const std::string& name) {
 
 bool number_of(PyObject* x, Number& number) noexcept {
   if (PyFloat_Check(x)) {
-    number = Number(PyFloat_AS_DOUBLE(x));
+    number = Number(float_of(x));
     return true;
   }
   if (PyLong_Check(x)) return integer_of(x, number);
@@ -99,7 +110,7 @@ bool number_of(PyObject* x, Number& number) noexcept {
   }
   PyObject* index = PyIndex_Check(x) ? PyNumber_Index(x) : PyNumber_Float(x);
   const bool known =
-      index && (PyFloat_Check(index) ? (number = Number(PyFloat_AS_DOUBLE(index)), true) : integer_of(index, number));
+      index && (PyFloat_Check(index) ? (number = Number(float_of(index)), true) : integer_of(index, number));
   Py_XDECREF(index);
   PyErr_Clear();
   return known;
@@ -199,9 +210,9 @@ bool nanobind::detail::type_caster<plugrad::python::ShapeLike>::from_python(hand
   if (source.is_none()) return true;
   if (PyIndex_Check(x) && !PySequence_Check(x)) return add(x);
   if (!PyTuple_Check(x) && !PyList_Check(x)) return PyIndex_Check(x) && add(x);
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(x);
+  const Py_ssize_t count = plugrad::python::list_size(x);
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!add(PySequence_Fast_GET_ITEM(x, i))) return false;
+    if (!add(plugrad::python::list_item(x, i))) return false;
   return true;
 }
 

@@ -25,7 +25,7 @@ nb::object pickled(const nb::object& self) {
   const size_t bytes = static_cast<size_t>(x.count() * item_size(x.dtype()));
   nb::object elements = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
   if (!elements.is_valid()) throw nb::python_error();
-  char* const raw = PyBytes_AS_STRING(elements.ptr());
+  char* const raw = PyBytes_AsString(elements.ptr());
   unlocked([&] { x.copy_to_host(raw); });
   return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("tensor"),
                         nb::make_tuple(elements, dtype_name(x.dtype()), nb::tuple(shape_tuple(x.shape())),

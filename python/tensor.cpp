@@ -15,14 +15,18 @@ namespace {
 PyTypeObject* shape_type = nullptr;
 
 PyObject* compare_shapes(PyObject* a, PyObject* b, int op) {
-  if (!PyList_Check(b)) return PyTuple_Type.tp_richcompare(a, b, op);
+  static const auto compare_tuples = slot_of<richcmpfunc>(&PyTuple_Type, Py_tp_richcompare);
+  if (!PyList_Check(b)) return compare_tuples(a, b, op);
   PyObject* other = PyList_AsTuple(b);
   if (!other) return nullptr;
-  PyObject* result = PyTuple_Type.tp_richcompare(a, other, op);
+  PyObject* result = compare_tuples(a, other, op);
   Py_DECREF(other);
   return result;
 }
-Py_hash_t hash_shape(PyObject* x) { return PyTuple_Type.tp_hash(x); }
+Py_hash_t hash_shape(PyObject* x) {
+  static const auto hash_tuple = slot_of<hashfunc>(&PyTuple_Type, Py_tp_hash);
+  return hash_tuple(x);
+}
 
 PyObject* reduce_shape(PyObject* x, PyObject*) {
   PyObject* plain = PySequence_Tuple(PyList_Check(x) ? x : nb::list(nb::borrow(x)).ptr());
@@ -298,10 +302,11 @@ void bind_inference(nb::module_& m) {
 }  // namespace
 
 nb::object shape_tuple(const Shape& shape) {
-  PyObject* made = shape_type->tp_alloc(shape_type, static_cast<Py_ssize_t>(shape.size()));
+  static const auto allocate = slot_of<allocfunc>(shape_type, Py_tp_alloc);
+  PyObject* made = allocate(shape_type, static_cast<Py_ssize_t>(shape.size()));
   if (!made) throw nb::python_error();
   for (size_t i = 0; i < shape.size(); ++i)
-    PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+    set_item(made, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   return nb::steal(made);
 }
 

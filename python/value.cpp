@@ -152,7 +152,7 @@ std::vector<Value> values_of(const nb::object& given, Device device) {
     else if (number_of(each.ptr(), number))
       values.emplace_back(number.real(), device);
     else
-      throw nb::type_error(("[value] expected Values or numbers, not " + std::string(Py_TYPE(each.ptr())->tp_name)).c_str());
+      throw nb::type_error(("[value] expected Values or numbers, not " + type_name_of(each)).c_str());
   };
   Number number = 0;
   if (is_value(given.ptr()) || number_of(given.ptr(), number))
