@@ -49,15 +49,6 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   return out;
 }
 
-void run_slow(Op op, const Tensor& out, const Tensor& a, const Tensor& b, uint16_t layout, plugrad_status status) {
-  const Operand outputs[] = {out}, inputs[] = {a, b};
-  const OperandArrays arrays(outputs, inputs);
-  const OpCall call = arrays.call(op, {});
-  DeviceState& device = device_of(out);
-  const bool done = status ? run_refused(device, call, layout, status) : run_general(device, call, layout);
-  if (!done) run_elsewhere(device, call);
-}
-
 [[gnu::noinline]] Tensor binary_broadcast(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   DeviceState& device = device_of(a);
   const uint64_t alignment = device.info.alignment;

@@ -61,30 +61,11 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
   return out;
 }
 
-// Runs an op of two inputs without attributes, as run() does. The fast path makes no operands of the tensors: an atomic
-// operation, as recording needs, waits for all stores before it. status: what the kernel returned; OK if there is none.
-[[gnu::noinline, gnu::cold]] void run_slow(Op op, const Tensor& out, const Tensor& a, const Tensor& b, uint16_t layout,
-                                           plugrad_status status);
-[[gnu::always_inline]] inline void run_two(Local& l, Op op, const Tensor& out, const Tensor& a, const Tensor& b) {
-  const std::array views = {&view_of(out), &view_of(a), &view_of(b)};
-  const uint32_t opcode = static_cast<uint32_t>(op), flags = modes.load(std::memory_order_relaxed);
-  uint16_t layout = 0;
-  for (const plugrad_view* view : views) layout |= view->layout;
-  DeviceState& device = device_of(a);
-  const uint8_t key = views[key_operand(opcode)]->dtype;
-  const plugrad_kernel* kernel = device.direct(KernelTable::slot(opcode, views.back()->dtype), key, layout, flags);
-  if (!kernel) [[unlikely]] return run_slow(op, out, a, b, layout, PLUGRAD_OK);
-  const plugrad_op call{sizeof call, opcode, 0, views.data(), nullptr, 1, 2, flags, nullptr, 0, 0};
-  if (const plugrad_status status = contained(kernel->run, kernel, nullptr, &call)) [[unlikely]]
-    return run_slow(op, out, a, b, layout, status);
-  l.count_kernel(device.ordinal);
-}
-
 // out = op(a, b), elementwise, broadcast. out_dtype differs from the operands' for comparisons.
 [[gnu::always_inline]] inline Tensor binary_alike(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   Local& l = local();
   Tensor out = empty_like(l, op, device_of(a), view_of(a), out_dtype);
-  if (view_of(a).count) [[likely]] run_two(l, op, out, a, b);
+  if (view_of(a).count) [[likely]] run(l, op, {out}, {a, b});
   return out;
 }
 [[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {

@@ -15,7 +15,7 @@ void copy_view(DeviceState& device, const Operand& to, const Operand& from) {
 Dense filled(DeviceState& device, plugrad_view like, const plugrad_view& value) {
   like.dtype = value.dtype;
   Dense made = make_dense(device, like, PLUGRAD_OP_FILL);
-  run(Op::FILL, {made.operand()}, {{value, nullptr}});
+  run(Op::FILL, {made.operand()}, {Immediate{value}});
   ++device.layout_copies;
   return made;
 }

@@ -120,7 +120,8 @@ bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   return run_rungs(device, call, layout).has_value();
 }
 
-bool run_refused(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+  if (status == PLUGRAD_OK) return run_general(device, call, layout);
   const std::string why = take_report();
   if (status == PLUGRAD_OUT_OF_MEMORY) return run_general(device, call, layout);
   if (status == PLUGRAD_UNSUPPORTED) {
@@ -136,6 +137,7 @@ void count_decomposition(DeviceState& device) {
   if (profiling::is_on()) profiling::note_decomposition(device, local().declined);
 }
 
+namespace {
 void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (fallback() == Fallback::error) throw_unsupported(device, call);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source);
@@ -148,6 +150,12 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   if (!bounce(*host, call)) throw_unsupported(device, call);
   scope.complete(device.copies);
   if (tracking::is_on()) tracking::note(call);
+}
+}  // namespace
+
+bool run_without_kernel_or_throw(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status) {
+  if (!run_without_kernel(device, call, layout, status)) run_elsewhere(device, call);
+  return true;
 }
 
 }  // namespace plugrad

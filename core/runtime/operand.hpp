@@ -33,24 +33,41 @@ template <class T> concept BecomesOperand = requires(const T& x) { operand(x); }
 template <class T> concept SizedStruct = requires(const T& x) { x.struct_size; };
 
 // One operand of a call: its view and its storage, neither of which it owns. The function operand(x) converts a tensor to
-// one.
-struct Operand {
-  Operand(const plugrad_view& as, Storage* memory) : view(&as), storage(memory) {}
-  Operand(const Immediate& number) : view(&number.view), storage(nullptr) {}
+// one. Only slow paths ask for the storage: what the fast path loads without need occupies a register during the kernel.
+class Operand {
+ public:
+  using StorageOf = Storage* (*)(const void* owner);
+
+  Operand(const plugrad_view& as, const void* owner, StorageOf storage_of)
+      : view(&as), owner_(owner), storage_of_(storage_of) {}
+  Operand(const plugrad_view& as, Storage* storage) : Operand(as, storage, itself) {}
+  Operand(const Immediate& number) : Operand(number.view, nullptr) {}
   template <BecomesOperand T> [[gnu::always_inline]] Operand(const T& x) : Operand(operand(x)) {}
 
   const plugrad_view* view;
-  Storage* storage;  // null for an immediate
+  Storage* storage() const { return storage_of_(owner_); }  // null for an immediate
+
+ private:
+  static Storage* itself(const void* storage) { return static_cast<Storage*>(const_cast<void*>(storage)); }
+
+  const void* owner_;
+  StorageOf storage_of_;
 };
 
-// Collects one member of all operands of a call, outputs first.
-template <size_t kOutputs, size_t kInputs, class Member>
-[[gnu::always_inline]] inline std::array<Member, kOutputs + kInputs> joined(const Operand (&outputs)[kOutputs],
-                                                                            const Operand (&inputs)[kInputs],
-                                                                            Member Operand::* member) {
-  std::array<Member, kOutputs + kInputs> all;
-  for (size_t i = 0; i < kOutputs; ++i) all[i] = outputs[i].*member;
-  for (size_t i = 0; i < kInputs; ++i) all[kOutputs + i] = inputs[i].*member;
+// The views of all operands of a call, outputs first.
+template <size_t kOutputs, size_t kInputs>
+[[gnu::always_inline]] inline auto views_of(const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs]) {
+  std::array<const plugrad_view*, kOutputs + kInputs> all;
+  for (size_t i = 0; i < kOutputs; ++i) all[i] = outputs[i].view;
+  for (size_t i = 0; i < kInputs; ++i) all[kOutputs + i] = inputs[i].view;
+  return all;
+}
+// Their storages.
+template <size_t kOutputs, size_t kInputs>
+[[gnu::always_inline]] inline auto storages_of(const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs]) {
+  std::array<Storage*, kOutputs + kInputs> all;
+  for (size_t i = 0; i < kOutputs; ++i) all[i] = outputs[i].storage();
+  for (size_t i = 0; i < kInputs; ++i) all[kOutputs + i] = inputs[i].storage();
   return all;
 }
 

@@ -38,8 +38,10 @@ template <class A, class B> inline bool same_shape(const A& a, const B& b) {
 
 inline Shape shape_of(const plugrad_view& v) { return Shape(std::span(v.shape, v.rank)); }
 // x as an operand of an op, with its own view or with another view of its storage.
-inline Operand operand(const Tensor& x) { return {view_of(x), storage_of(x)}; }
-inline Operand operand(const Tensor& x, const plugrad_view& view) { return {view, storage_of(x)}; }
+inline Operand operand(const Tensor& x, const plugrad_view& view) {
+  return {view, &x, [](const void* tensor) { return storage_of(*static_cast<const Tensor*>(tensor)); }};
+}
+inline Operand operand(const Tensor& x) { return operand(x, view_of(x)); }
 inline bool is_dense(const plugrad_view& v) { return !(v.layout & PLUGRAD_STRIDED); }
 
 // Computes count and layout of a view from its rank, shape, strides and offset.
