@@ -28,8 +28,9 @@ void destroy(Node* node) noexcept {
 }
 
 namespace {
+// The caller has reserved an object.
 [[gnu::always_inline]] inline Ref<Node> make_node(Local& l, const plugrad_view& view) {
-  Node* node = new (l.objects.get()) Node;
+  Node* node = new (l.objects.get_reserved()) Node;
   node->rank = view.rank;
   node->dtype = view.dtype;
   for (int i = 0; i < view.rank; ++i) node->shape[i] = view.shape[i];
@@ -44,16 +45,23 @@ namespace {
 }
 }  // namespace
 
-Ref<Node> new_node(const plugrad_view& view) { return make_node(local(), view); }
+Ref<Node> new_node(const plugrad_view& view) {
+  Local& l = local();
+  l.objects.reserve();
+  return make_node(l, view);
+}
 
 [[gnu::noinline]] Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count) {
   Local& l = local();
+  l.objects.reserve();
+  // Shares the operands' nodes before it writes its own: an atomic operation waits for all stores before it.
+  for (int i = 0; i < count; ++i) Ref(operands[i]->impl().node).release();
   Ref<Node> node = make_node(l, view_of(out));
   node->rule = &rule;
   node->operands = static_cast<uint8_t>(count);
   unsigned uses = l.mode & kRetaining ? kInputs : 0;
   for (int i = 0; i < count; ++i) {
-    std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node);  // it was null
+    std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node.get());  // adopts what was shared
     if (node->next[static_cast<size_t>(i)]) uses |= rule.vjps[static_cast<size_t>(i)].uses;
   }
   if (uses & kSavedTensors) {
