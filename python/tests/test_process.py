@@ -230,8 +230,10 @@ history = training.fit(model, x, y, optim.SGD(model.parameters(), 0.01), epochs=
 print("interrupted", history.interrupted, flush=True)
 while True: model(x).sum().backward()
 """
+    def heed_ctrl_c():  # which a shell's background jobs ignore, and pass that on
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=os.environ)
+                             env=os.environ, preexec_fn=heed_ctrl_c)
     try:
         assert child.stdout.readline() == "ready\n"
         time.sleep(0.5)
