@@ -273,3 +273,10 @@ _plugrad\.__prefix__$:
 .*_plugrad\.index_put$:
     def index_put(x: Tensor, indices: _Key, values: _Operand, accumulate: bool = False) -> Tensor:
         \doc
+
+# From Python 3.12 on, classes with buffers have these.
+.*\.Tensor\.__buffer__$:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+.*\.Tensor\.__release_buffer__$:
+    def __release_buffer__(self, buffer: memoryview, /) -> None: ...
