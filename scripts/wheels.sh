@@ -24,6 +24,12 @@ if [ ${#pythons[@]} -eq 0 ]; then
   echo "wheels.sh: no interpreter was found; give the path of a Python from 3.11 on" >&2
   exit 1
 fi
+for python in "${pythons[@]}"; do
+  if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "wheels.sh: '$python' is no interpreter of Python 3.11 or newer; give the path of one" >&2
+    exit 2
+  fi
+done
 
 tag() {  # the tag of an interpreter: cp312
   "$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
