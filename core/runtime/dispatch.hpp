@@ -53,7 +53,7 @@ bool run_without_kernel_or_throw(DeviceState& device, const OpCall& call, uint16
 // Counts that the op which the device last declined on this thread is composed of other ops.
 void count_decomposition(DeviceState& device);
 
-// Runs an op by the device's kernel for these layouts, or else by one of the two functions above.
+// Runs an op by the device's kernel for these layouts, or else by kOtherwise, one of the two that run without it.
 template <auto kOtherwise, size_t kOutputs, size_t kInputs>
 [[gnu::always_inline]] inline bool dispatch(Local& l, Op op, const Operand (&outputs)[kOutputs],
                                             const Operand (&inputs)[kInputs], Attributes attributes) {
