@@ -241,12 +241,11 @@ template <class T> class Forward {
     const Matrix<const W> queries =
         dense_rows<T, W>({q.data + (item.query + first) * q.row, q.row, q.column}, count, shapes_.e, m.queries);
     if (few)
-      item.products.multiply(seen, count, shapes_.e, block.keys, {queries.data, 1, queries.row}, {m.scores, 1, kKeys},
-                             false);
-    else item.products.multiply(count, seen, shapes_.e, queries, block.keys, {m.scores, kKeys, 1}, false);
+      item.products.multiply(seen, count, shapes_.e, block.keys, {queries.data, 1, queries.row}, {m.scores, 1, kKeys}, {});
+    else item.products.multiply(count, seen, shapes_.e, queries, block.keys, {m.scores, kKeys, 1}, {});
     for (int64_t r = 0; r < count; ++r) weigh(item, block, first + r, seen, m.scores + r * kKeys);
-    item.products.multiply(count, shapes_.v, seen, {m.scores, kKeys, 1}, block.values,
-                           {m.sums + first * shapes_.v, shapes_.v, 1}, block.key > 0);
+    const Matrix<W> sums{m.sums + first * shapes_.v, shapes_.v, 1};
+    item.products.multiply(count, shapes_.v, seen, {m.scores, kKeys, 1}, block.values, sums, {sums, block.key > 0});
   }
 
   // Turns a row of scores into weights relative to the largest score so far, to which it rescales the earlier sums.
@@ -396,14 +395,15 @@ template <class T> class Backward {
     const Memory& m = item.memory;
     const int64_t e = shapes_.e, v = shapes_.v;
     const auto& multiply = item.products.multiply;
-    multiply(q.count, n, e, q.rows, {m.key_columns + key * e, kKeys, 1}, {m.weights, kKeys, 1}, false);
-    multiply(q.count, n, v, q.grads, {m.value_columns + key * v, kKeys, 1}, {m.slopes, kKeys, 1}, false);
+    multiply(q.count, n, e, q.rows, {m.key_columns + key * e, kKeys, 1}, {m.weights, kKeys, 1}, {});
+    multiply(q.count, n, v, q.grads, {m.value_columns + key * v, kKeys, 1}, {m.slopes, kKeys, 1}, {});
     for (int64_t r = 0; r < q.count; ++r) weigh(item, q, r, key, n);
     const Matrix<const T> weights{m.weights, 1, kKeys}, slopes{m.slopes, 1, kKeys};  // transposed
-    multiply(n, v, q.count, weights, q.grads, {m.grad_values + key * v, v, 1}, true);
-    multiply(n, e, q.count, slopes, q.rows, {m.grad_keys + key * e, e, 1}, true);
-    multiply(q.count, e, n, {m.slopes, kKeys, 1}, {item.keys.data + key * item.keys.row, item.keys.row, 1},
-             {m.grad_queries, e, 1}, key > 0);
+    const Matrix<T> values{m.grad_values + key * v, v, 1}, keys{m.grad_keys + key * e, e, 1}, queries{m.grad_queries, e, 1};
+    multiply(n, v, q.count, weights, q.grads, values, {values, true});
+    multiply(n, e, q.count, slopes, q.rows, keys, {keys, true});
+    multiply(q.count, e, n, {m.slopes, kKeys, 1}, {item.keys.data + key * item.keys.row, item.keys.row, 1}, queries,
+             {queries, key > 0});
   }
 
   void weigh(const Item& item, const Queries& q, int64_t r, int64_t key, int64_t n) const {

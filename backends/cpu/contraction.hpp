@@ -92,6 +92,15 @@ template <class T> class Contraction {
     for (int d = rank_ - 1; d >= 0; batch /= batch_[d--]) sum += batch % batch_[d] * o.batch[d];
     return sum;
   }
+  // What to add to a product of m x n elements of a batch, whose output is c. `any`: the kernel reads any columns; otherwise
+  // an addend without contiguous rows is copied to the output.
+  Addend<T> addend_at(int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n, Matrix<T> c, bool any) const {
+    if (any || n == 1 || addend_.column == 1)
+      return {addend_.data + offset(addend_, batch) + row * addend_.row + column * addend_.column, addend_.row,
+              addend_.column};
+    copy_addend(batch, row, column, m, n, c);
+    return {c, true};
+  }
   // Copies the addend of m x n elements of a batch to `to`.
   void copy_addend(int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n, Matrix<T> to) const {
     constexpr int kSize = sizeof(T);

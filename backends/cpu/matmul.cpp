@@ -42,8 +42,9 @@ template <class T> struct Strips {
   int64_t b_row, b_panel, panels;  // elements from one row to the next, from one panel to the next; number of panels
   T* c;
   int64_t c_row;
+  Addend<T> addend;
   int64_t last;  // how many columns of the last panel exist
-  bool add, pack;
+  bool pack;
 };
 
 template <class T> struct Kernel {
@@ -101,17 +102,29 @@ template <class T> struct Kernel {
     }
   }
 
+  template <int rows, int vectors> static HWY_INLINE void store(const V (&sums)[rows][vectors], T* c, int64_t c_row) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) hn::StoreU(sums[r][v], D(), c + v * lanes());
+      c += c_row;
+      asm("" : "+r"(c));
+    }
+  }
+  // The same with the rows that begin at `addend` added.
   template <int rows, int vectors>
-  static HWY_INLINE void store(const V (&sums)[rows][vectors], T* c, int64_t c_row, bool add) {
+  static HWY_INLINE void store_sum(const V (&sums)[rows][vectors], T* c, int64_t c_row, const T* addend,
+                                   int64_t addend_row) {
     const D d;
     const int64_t wide = lanes();
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v)
-        hn::StoreU(add ? hn::Add(sums[r][v], hn::LoadU(d, c + v * wide)) : sums[r][v], d, c + v * wide);
+        hn::StoreU(hn::Add(sums[r][v], hn::LoadU(d, addend + v * wide)), d, c + v * wide);
       c += c_row;
-      asm("" : "+r"(c));
+      addend += addend_row;
+      asm("" : "+r"(c), "+r"(addend));
     }
   }
 
@@ -131,18 +144,17 @@ template <class T> struct Kernel {
   }
 
   // A panel whose last columns do not exist in c: computes whole vectors in a buffer.
-  template <int rows, int vectors> static HWY_NOINLINE void finish(const Strips<T>& s, Matrix<const T> a, const T* b, T* c) {
+  template <int rows, int vectors>
+  static HWY_NOINLINE void finish(const Strips<T>& s, Matrix<const T> a, const T* b, T* c, const T* addend) {
     constexpr int64_t kWide = vectors * HWY_MAX_BYTES / kSize;
     HWY_ALIGN T buffer[rows * kWide] = {};
     V sums[rows][vectors];
     zero<rows, vectors>(sums);
     accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
-    store<rows, vectors>(sums, buffer, kWide, false);
+    store<rows, vectors>(sums, buffer, kWide);
     for (int r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < s.last; ++j) {
-        T& to = c[r * s.c_row + j];
-        to = s.add ? buffer[r * kWide + j] + to : buffer[r * kWide + j];
-      }
+      for (int64_t j = 0; j < s.last; ++j)
+        c[r * s.c_row + j] = addend ? buffer[r * kWide + j] + addend[r * s.addend.row + j] : buffer[r * kWide + j];
   }
 
   // The elements of whole vectors that hold a column of a strip.
@@ -181,27 +193,34 @@ template <class T> struct Kernel {
       for (int64_t i = first; i < std::min(s.k, first + share); i += kLine) hwy::Prefetch(next + i);
   }
 
-  // The strip whose rows begin at `left` and `c`. These pointers are no members of s: a member that was just written would
-  // be read together with its neighbour, and the processor would wait for the write.
-  template <int rows, int vectors> static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c) {
+  // The strip whose rows begin at `left`, `c` and `addend`. These pointers are no members of s: a member that was just
+  // written would be read together with its neighbour, and the processor would wait for the write.
+  template <int rows, int vectors>
+  static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c, const T* addend) {
     HWY_ALIGN T packed[kColumn<rows> * kDepth<T>];
     const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
     Matrix<const T> a{left, s.a.row, s.a.column};
     if (s.pack) a = pack_rows<rows>(s.k, a, packed);
+    const bool reads_more = addend && addend != c && s.addend.row != 0;
     const T* b = s.b;
     for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
       prefetch<rows, vectors>(c, s.c_row);
+      if (reads_more) prefetch<rows, vectors>(addend, s.addend.row);
       if (s.pack && s.a.column == 1) prefetch_rows<rows>(s, left + rows * s.a.row, p);
       V sums[rows][vectors];
       zero<rows, vectors>(sums);
       accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
-      if (s.add) store<rows, vectors>(sums, c, s.c_row, true);
-      else store<rows, vectors>(sums, c, s.c_row, false);
+      if (addend) {
+        store_sum<rows, vectors>(sums, c, s.c_row, addend, s.addend.row);
+        addend += wide;
+      } else {
+        store<rows, vectors>(sums, c, s.c_row);
+      }
     }
-    if (whole < s.panels) finish<rows, vectors>(s, a, b, c);
+    if (whole < s.panels) finish<rows, vectors>(s, a, b, c, addend);
   }
 
-  using RunStrip = void (*)(const Strips<T>&, const T*, T*);
+  using RunStrip = void (*)(const Strips<T>&, const T*, T*, const T*);
   template <int vectors, int... i>
   static constexpr std::array<RunStrip, sizeof...(i)> strips(std::integer_sequence<int, i...>) {
     return {run_strip<i + 1, vectors>...};
@@ -211,24 +230,31 @@ template <class T> struct Kernel {
   template <int vectors> static void run_strips(int64_t m, Strips<T> s) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
     s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
-    const T* a = s.a.data;
+    const T *a = s.a.data, *addend = s.addend.data;
     T* c = s.c;
     for (int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>; count > 0; --count) {
       const int64_t rows = (m + count - 1) / count;
-      kRun[static_cast<size_t>(rows - 1)](s, a, c);
+      kRun[static_cast<size_t>(rows - 1)](s, a, c, addend);
       a += rows * s.a.row;
       c += rows * s.c_row;
+      if (addend) addend += rows * s.addend.row;
       m -= rows;
     }
   }
 
-  static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add) {
+  static Addend<T> past(Addend<T> addend, int64_t columns) {
+    return {addend.data ? addend.data + columns : nullptr, addend.row};
+  }
+
+  static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c,
+                              Addend<T> addend) {
     const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
-    Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, wide, add, false};
+    Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, wide, false};
     if (panels > 0) run_strips<kPanelVectors>(m, s);
     if (rest == 0) return;
     s.b += panels * b.stride;
     s.c += panels * wide;
+    s.addend = past(addend, panels * wide);
     s.panels = 1;
     s.last = rest;
     if (rest <= lanes()) run_strips<1>(m, s);
@@ -238,16 +264,16 @@ template <class T> struct Kernel {
 
   // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
   static HWY_NOINLINE void multiply_rest(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
-                                         bool add) {
+                                         Addend<T> addend) {
     HWY_ALIGN T packed[kDepth<T> * HWY_MAX_BYTES / sizeof(T)];
     const int64_t wide = lanes();
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < wide; ++j) packed[i * wide + j] = j < n ? b.data[i * b.row + j] : T(0);
-    run_strips<1>(m, {k, a, packed, wide, 0, 1, c.data, c.row, n, add, false});
+    run_strips<1>(m, {k, a, packed, wide, 0, 1, c.data, c.row, addend, n, false});
   }
 
   // c (m) = a b for a vector b: each element is a fold of a contiguous row.
-  static void dots(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+  static void dots(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
     const D d;
     const int64_t wide = lanes();
     for (int64_t r = 0; r < m; ++r) {
@@ -267,8 +293,7 @@ template <class T> struct Kernel {
         sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(hn::Add(hn::Add(s, t), hn::Add(u, v))));
         for (; i < end; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(b.data[i]);
       }
-      T& to = c.data[r * c.row];
-      to = static_cast<T>(add ? to + sum : sum);
+      c.data[r * c.row] = static_cast<T>(addend.data ? addend.data[r * addend.row] + sum : sum);
     }
   }
   static constexpr int64_t kFold = 1024;
@@ -311,13 +336,12 @@ template <class T> struct Kernel {
   static constexpr int64_t kFarAhead = 1024 / kSize;
 
   template <int columns>
-  static void dots_of(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+  static void dots_of(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
     constexpr int kAtOnce = kPanelVectors / 2;
     const auto put = [&](int64_t row, const double* sums) {
-      for (int j = 0; j < columns; ++j) {
-        T& to = c.data[row * c.row + j * c.column];
-        to = static_cast<T>(add ? to + sums[j] : sums[j]);
-      }
+      const T* from = addend.data ? addend.data + row * addend.row : nullptr;
+      for (int j = 0; j < columns; ++j)
+        c.data[row * c.row + j * c.column] = static_cast<T>(from ? from[j * addend.column] + sums[j] : sums[j]);
     };
     int64_t row = 0;
     for (; row + kAtOnce <= m; row += kAtOnce) {
@@ -331,36 +355,39 @@ template <class T> struct Kernel {
       put(row, sums[0]);
     }
   }
-  using Dots = void (*)(int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);
+  using Dots = void (*)(int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Addend<T>);
   template <int... i> static constexpr std::array<Dots, sizeof...(i)> dots_table(std::integer_sequence<int, i...>) {
     return {dots_of<i + 1>...};
   }
 
-  static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+  static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
+                       Addend<T> addend) {
     static constexpr auto kDots = dots_table(std::make_integer_sequence<int, kFewVectors>());
-    if (n == 1 && a.column == 1 && b.row == 1) return dots(m, k, a, b, c, add);
-    if (n > 1 && b.column != 1) return kDots[static_cast<size_t>(n - 1)](m, k, a, b, c, add);
-    for (int64_t first = 0; first < k; first += kDepth<T>, add = true) {
+    if (n == 1 && a.column == 1 && b.row == 1) return dots(m, k, a, b, c, addend);
+    if (n > 1 && b.column != 1) return kDots[static_cast<size_t>(n - 1)](m, k, a, b, c, addend);
+    for (int64_t first = 0; first < k; first += kDepth<T>, addend = {c, true}) {
       const int64_t depth = std::min(kDepth<T>, k - first);
-      multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c, add);
+      multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c,
+                     addend);
     }
   }
 
   // The same for k of at most kDepth.
-  static void multiply_slice(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add) {
+  static void multiply_slice(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
+                             Addend<T> addend) {
     constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
     const auto strip = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
-      const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, columns, add, false};
+      const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, past(addend, j), columns, false};
       j += panels * columns;
       return s;
     };
-    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()), a.data, c.data);
+    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()), a.data, c.data, addend.data);
     if (n - j >= kPanelVectors * lanes()) run_strips<kPanelVectors>(m, strip(kPanelVectors * lanes()));
     if (n - j >= 2 * lanes()) run_strips<2>(m, strip(2 * lanes()));
     if (n - j >= lanes()) run_strips<1>(m, strip(lanes()));
-    if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, add);
+    if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, past(addend, j));
   }
 
   static constexpr int64_t kAhead = 8;  // rows to prefetch, since processors do not prefetch beyond the current page
@@ -393,28 +420,34 @@ template <class T> struct Kernel {
   }
   static void general(const Call& call) { run_product<T>(call, kernels()); }
 
-  static void copy_addend(int64_t m, int64_t n, const plugrad_view& from, T* to) {
-    copy_tile({reinterpret_cast<char*>(to), n * kSize, kSize},
-              {reinterpret_cast<char*>(data<T>(from)), from.strides[0] * kSize, from.strides[1] * kSize}, m, n, kSize);
-  }
-
   static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
-    const plugrad_view &c = *op->views[0], &a = *op->views[1], &b = *op->views[2];
-    const bool is_plain = c.rank == 2 && is_dense(a) && is_dense(c) && (is_dense(b) || is_transposed(b));
-    if (!is_plain) return run_kernel<general>(self, stream, op);
-    const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
-    if (m * k > kSmall || m * n > kSmall || k * n > kSmall) return run_kernel<general>(self, stream, op);
-    if (op->inputs == 3) copy_addend(m, n, *op->views[3], data<T>(c));
+    if (!is_small(*op)) return run_kernel<general>(self, stream, op);
+    const plugrad_view &a = *op->views[1], &b = *op->views[2];
     if (is_dense(b)) multiply_small(*op, data<T>(b));
-    else multiply_transposed(*op);
+    else if (is_dense(a)) multiply_transposed(*op);
+    else return run_kernel<general>(self, stream, op);
     return PLUGRAD_OK;
+  }
+  // Whether the kernels can multiply matrices as they lie, in one piece and without packing.
+  static bool is_small(const plugrad_op& op) {
+    const plugrad_view &c = *op.views[0], &a = *op.views[1], &b = *op.views[2];
+    if (c.rank != 2 || !is_dense(c)) return false;
+    if (!(is_dense(a) || is_transposed(a)) || !(is_dense(b) || is_transposed(b))) return false;
+    const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
+    if (m * k > kSmall || m * n > kSmall || k * n > kSmall) return false;
+    if (!is_dense(a) && n <= kNarrow) return n == 1 && op.inputs == 2;
+    return op.inputs == 2 || n == 1 || op.views[3]->strides[1] == 1;
   }
   // b: dense.
   static void multiply_small(const plugrad_op& op, const T* b) {
     const plugrad_view &c = *op.views[0], &a = *op.views[1];
     const int64_t m = c.shape[0], n = c.shape[1], k = a.shape[1];
-    multiply(m, n, k, {data<T>(a), k, 1}, {b, n, 1}, {data<T>(c), n, 1},
-             op.inputs == 3 || op.flags & PLUGRAD_ACCUMULATE);
+    const Matrix<T> to{data<T>(c), n, 1};
+    Addend<T> addend(to, op.flags & PLUGRAD_ACCUMULATE);
+    if (op.inputs == 3) addend = {data<T>(*op.views[3]), op.views[3]->strides[0]};
+    if (is_dense(a)) multiply(m, n, k, {data<T>(a), k, 1}, {b, n, 1}, to, addend);
+    else if (n > 1) multiply(m, n, k, {data<T>(a), 1, m}, {b, n, 1}, to, addend);
+    else multiply(1, m, k, {b, k, 1}, {data<T>(a), m, 1}, {to.data, m, 1}, {addend.data, 0});  // sums of a's columns
   }
   [[gnu::noinline]] static void multiply_transposed(const plugrad_op& op) {
     const plugrad_view& b = *op.views[2];
@@ -427,6 +460,7 @@ template <class T> struct Kernel {
     return b.rank == 2 && b.strides[0] == 1 && b.strides[1] == b.shape[0] && !is_immediate(b);
   }
   static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
+  static constexpr int64_t kNarrow = 16 / kSize;  // so few columns fill no vector, but the rows of a transposed operand do
 };
 
 template <class T> const FewVectors& few_vectors_of() {

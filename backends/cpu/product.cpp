@@ -45,7 +45,7 @@ template <class T> class Product : Contraction<T> {
   using Base = Contraction<T>;
   using Base::a_, Base::b_, Base::c_, Base::m_, Base::n_, Base::k_, Base::rank_, Base::batch_, Base::batches_;
   using Base::has_addend_, Base::offset, Base::transpose, Base::fold_batch, Base::is_shared, Base::for_tiles;
-  using Base::copy_addend;
+  using Base::addend_at;
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
 
@@ -137,13 +137,12 @@ template <class T> class Product : Contraction<T> {
     for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
-      const bool add = accumulates_ || has_addend_;
-      if (has_addend_) copy_addend(batch, row, column, m, n, c);
-      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, add);
+      const Addend<T> addend = has_addend_ ? addend_at(batch, row, column, m, n, c, few_) : Addend<T>(c, accumulates_);
+      if (few_ || n_ == 1 || b.column == 1) return kernels.multiply(m, n, k_, a, b, c, addend);
       alignas(64) T packed[kStackBytes / kSize];
       copy_tile({reinterpret_cast<char*>(packed), n * kSize, kSize},
                 {reinterpret_cast<char*>(const_cast<T*>(b.data)), b.row * kSize, b.column * kSize}, k_, n, kSize);
-      kernels.multiply(m, n, k_, a, {packed, n, 1}, c, add);
+      kernels.multiply(m, n, k_, a, {packed, n, 1}, c, addend);
     });
   }
 
@@ -182,12 +181,15 @@ template <class T> class Product : Contraction<T> {
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const int64_t pack = packs_ == 1 ? 0 : batch;
       const Matrix<T> c = target(chunk.batch + batch, row, chunk.column + column);
-      if (has_addend_ && chunk.slice == 0) copy_addend(chunk.batch + batch, row, chunk.column + column, m, n, c);
+      Addend<T> addend(c, accumulates_ || chunk.slice > 0);
+      if (has_addend_ && chunk.slice == 0)
+        addend = addend_at(chunk.batch + batch, row, chunk.column + column, m, n, c, false);
       for (int64_t i = 0; i < chunk.slices; ++i) {
         const int64_t slice = chunk.slice + i;
         const T* first = panels + (pack * chunk.slices + i) * depth_ * width_ + column * depth_;
         kernels.multiply_panels(m, n, slice_depth(slice), left(chunk.batch + batch, row, slice * depth_),
-                                {first, depth_ * kernels.columns}, c, accumulates_ || has_addend_ || slice > 0);
+                                {first, depth_ * kernels.columns}, c, addend);
+        addend = {c, true};
       }
     });
   }

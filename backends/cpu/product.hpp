@@ -9,6 +9,17 @@ template <class T> struct Matrix {
   int64_t row, column;  // elements from one row, and from one column, to the next
 };
 
+// What is added to a product of the same shape; nothing if there is no data. A bias is one row for all: its row is 0.
+template <class T> struct Addend {
+  const T* data = nullptr;
+  int64_t row = 0, column = 1;
+
+  Addend() = default;
+  Addend(const T* first, int64_t row_step, int64_t column_step = 1) : data(first), row(row_step), column(column_step) {}
+  // The output's own elements, if `sums` says so: the product is added to them.
+  Addend(Matrix<T> c, bool sums) : Addend(sums ? c.data : nullptr, c.row, c.column) {}
+};
+
 // How many products a kernel sums before it adds the sum to the output. A strip of rows of this length fits the L1 cache of
 // any processor. Measured on Zen 5: longer sums of f32 are faster, those of f64 are not.
 template <class T> inline constexpr int64_t kDepth = sizeof(T) == 4 ? 1024 : 256;
@@ -22,13 +33,15 @@ template <class T> struct Panels {
 // So many vectors multiply a matrix while its rows are read once.
 inline constexpr int64_t kFewVectors = 8;
 
-// The kernels of one instruction set. On the calling thread they store a b in c (m x n, contiguous rows), or `add` it to c.
+// The kernels of one instruction set. On the calling thread they store a b + addend in c (m x n). Rows of c and of the
+// addend are contiguous.
 template <class T> struct ProductKernels {
   int64_t columns;  // of a panel
-  // The rows of b are contiguous; or the rows of a and the columns of b, of which there are at most kFewVectors.
-  void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool add);
+  // The rows of b are contiguous; or the rows of a and the columns of b, of which there are at most kFewVectors: then c and
+  // the addend may lie in any way.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend);
   // k is at most kDepth.
-  void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, bool add);
+  void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend);
   // Copies b (k x n) to panels, `stride` elements apart.
   void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
 };
