@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 namespace plugrad {
 namespace {
@@ -41,70 +42,78 @@ bool is_looked_at() {
 
 // --- What recordings differ by.
 
+// Writes to a string that keeps its memory from call to call.
 class Key {
  public:
-  template <class T> void add(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto at = text_.size();
-    text_.resize(at + sizeof value);
-    std::memcpy(text_.data() + at, &value, sizeof value);
+  explicit Key(std::string& text) : text_(text) { text_.clear(); }
+  void add(std::span<const uint64_t> words) {
+    text_.append(reinterpret_cast<const char*>(words.data()), words.size_bytes());
   }
+  void add(uint64_t word) { add(std::span(&word, 1)); }
   void add(std::string_view text) {
     add(text.size());
     text_ += text;
   }
-  std::string take() { return std::move(text_); }
 
  private:
-  std::string text_;
+  std::string& text_;
 };
 
-void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
-  const plugrad_view& v = view_of(x);
-  const DeviceState& device = device_of(x);
-  key.add(&device);
-  const Node* const node = x.impl().node.get();
-  key.add(node && node->flags & Node::kUnasked ? nullptr : node);  // the gradients of others belong to a position
-  key.add(node != nullptr);
-  key.add(v.dtype);
-  key.add(v.rank);
-  key.add(v.layout);
-  key.add(v.offset & (device.info.alignment - 1));
-  for (int i = 0; i < v.rank; ++i) {
-    key.add(v.shape[i]);
-    key.add(v.shape[i] > 1 ? v.strides[i] : 0);
-  }
+uint64_t word_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+// The place of an argument that shares its storage with an earlier one, relative to that.
+void add_sharing(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
   for (size_t other = 0; other < at; ++other) {
     if (storage_of(arguments[other]) != storage_of(x)) continue;
     key.add(other);
-    key.add(v.offset - view_of(arguments[other]).offset);
+    key.add(static_cast<uint64_t>(view_of(x).offset - view_of(arguments[other]).offset));
     return;
   }
 }
 
-std::string key_of(const Tensors& arguments, std::string_view constants) {
-  Key key;
+void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
+  const plugrad_view& v = view_of(x);
+  const DeviceState& device = device_of(x);
+  const Node* const node = x.impl().node.get();
+  uint64_t words[4 + 2 * PLUGRAD_MAX_RANK];
+  size_t count = 0;
+  words[count++] = word_of(&device);
+  // The gradients of others belong to a position. No node has the address 1.
+  words[count++] = !node ? 0 : node->flags & Node::kUnasked ? 1 : word_of(node);
+  words[count++] = v.dtype | static_cast<uint64_t>(v.rank) << 8 | static_cast<uint64_t>(v.layout) << 32;
+  words[count++] = v.offset & (device.info.alignment - 1);
+  for (int i = 0; i < v.rank; ++i) {
+    words[count++] = static_cast<uint64_t>(v.shape[i]);
+    words[count++] = v.shape[i] > 1 ? static_cast<uint64_t>(v.strides[i]) : 0;
+  }
+  key.add(std::span(words, count));
+  add_sharing(key, x, arguments, at);
+}
+
+void write_key(std::string& text, const Tensors& arguments, std::string_view constants) {
+  Key key(text);
   key.add(constants);
   key.add(local().mode);
   key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
   key.add(capture::training.load(std::memory_order_relaxed));
   if (autocasting()) {
     const AutocastOptions options = autocast_options();
-    key.add(options.dtype);
+    key.add(static_cast<uint64_t>(options.dtype));
     key.add(std::string_view(options.device));
   }
   for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i);
-  return key.take();
+}
+
+[[noreturn]] void refuse_argument(const std::string& name, const Tensors& arguments, size_t at) {
+  const std::string which = "[compile] argument " + std::to_string(at) + " of '" + name + "'";
+  if (!arguments[at].defined()) throw Error(Code::invalid, which + " is undefined");
+  throw Error(Code::invalid, which + " is the result of " + arguments[at].op_name() +
+                                 " and has a graph, which a replay does not have: detach() it, or compute it inside");
 }
 
 void require_arguments(const std::string& name, const Tensors& arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string which = "[compile] argument " + std::to_string(i) + " of '" + name + "'";
-    if (!arguments[i].defined()) throw Error(Code::invalid, which + " is undefined");
-    if (!arguments[i].is_leaf())
-      throw Error(Code::invalid, which + " is the result of " + arguments[i].op_name() +
-                                     " and has a graph, which a replay does not have: detach() it, or compute it inside");
-  }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].defined() || !arguments[i].is_leaf()) refuse_argument(name, arguments, i);
 }
 
 StepResults detached(StepResults results) {
@@ -145,6 +154,7 @@ struct CompiledStep::State {
   std::optional<StepResults> replay(Recording& recording, const Tensors& arguments, const Function& f);
   std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
 
+  std::string key;  // of the last call
   uint64_t changes = capture::changes;
   const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
   uint64_t replays = 0;
@@ -223,7 +233,7 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     std::string &from, &to;
   } const handed{warning, logged};
   if (std::exchange(changes, capture::changes.load()) != capture::changes) recordings.clear();
-  std::string key = key_of(arguments, constants);
+  write_key(key, arguments, constants);
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
       warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch "
@@ -233,8 +243,9 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     }
     if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
     std::erase(recordings, found);
+    key = found->key;  // the function may have called this step
   }
-  if (may_record(key)) return record(std::move(key), arguments, f);
+  if (may_record(key)) return record(key, arguments, f);
   ++figures.called;
   return std::nullopt;
 }
