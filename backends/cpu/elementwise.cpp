@@ -6,6 +6,7 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace plugrad::cpu {
@@ -239,10 +240,86 @@ bool run_as_row(const Elementwise& kind, const Call& call, const void* arguments
   return true;
 }
 
+// How many elements a view has until it repeats, if it is dense but for the first axes, along which it repeats. Otherwise 0.
+int64_t period_of(const plugrad_view& view) {
+  int64_t period = 1;
+  int d = view.rank;
+  for (; d > 0 && (view.shape[d - 1] == 1 || view.strides[d - 1] == period); --d) period *= view.shape[d - 1];
+  for (; d > 0; --d)
+    if (view.shape[d - 1] != 1 && view.strides[d - 1] != 0) return 0;
+  return period;
+}
+
+// Fills `to` with copies of its first `size` bytes.
+void repeat(char* to, int64_t size, int64_t total) {
+  for (int64_t done = size; done < total;) {
+    const int64_t some = std::min(done, total - done);
+    std::memcpy(to + done, to, static_cast<size_t>(some));
+    done += some;
+  }
+}
+
+// Few elements of dense operands, single ones, and at most one operand that repeats, as a bias does: these are rows, longer
+// than the period if the repeated elements are copied side by side.
+class RepeatedRow {
+ public:
+  RepeatedRow(const Elementwise& kind, const Call& call) : kind_(kind), count_(call.out().count) {
+    for (int k = 0; k < kind.outputs + kind.inputs; ++k) add(k, Nest::view(kind, call, k));
+    row_ = kind.rows[scalars_ >> kind.outputs];
+  }
+
+  // Whether the operands are of this form.
+  bool fits() const { return fits_ && row_ && count_ <= kGrain / kind_.weight; }
+
+  void run(const void* arguments) {
+    if (repeated_ < 0) return row_(at_, count_, arguments);
+    const int64_t size = kind_.sizes[repeated_], copies = kMost / period_;
+    alignas(64) char buffer[kMost * 8];
+    int64_t some = period_;
+    if (copies > 1) {
+      some = std::min(copies * period_, count_);
+      std::memcpy(buffer, at_[repeated_], static_cast<size_t>(period_ * size));
+      repeat(buffer, period_ * size, some * size);
+      at_[repeated_] = buffer;
+    }
+    for (int64_t first = 0; first < count_; first += some) {
+      row_(at_, std::min(some, count_ - first), arguments);
+      for (int k = 0; k < kind_.outputs + kind_.inputs; ++k)
+        if (k != repeated_ && !(scalars_ >> k & 1)) at_[k] += some * kind_.sizes[k];
+    }
+  }
+
+ private:
+  static constexpr int64_t kMost = 256;  // elements of a row that consists of copies
+
+  void add(int k, const plugrad_view& view) {
+    at_[k] = address(view, slots_[k]);
+    if (is_dense(view)) return;
+    const int64_t period = is_immediate(view) ? 1 : period_of(view);
+    if (period == 1) {
+      scalars_ |= 1u << k;
+      return;
+    }
+    fits_ = fits_ && period > 1 && repeated_ < 0;
+    repeated_ = k;
+    period_ = period;
+  }
+
+  const Elementwise& kind_;
+  int64_t count_, period_ = 0;
+  char* at_[kMaxRowOperands];
+  alignas(8) char slots_[kMaxRowOperands][8];
+  unsigned scalars_ = 0;  // bit k: operand k is one element
+  int repeated_ = -1;     // the operand that repeats
+  bool fits_ = true;
+  RowFunction row_ = nullptr;
+};
+
 }  // namespace
 
 void run_elementwise(const Elementwise& kind, const Call& call, const void* arguments) {
   if (run_as_row(kind, call, arguments)) return;
+  if (RepeatedRow row(kind, call); row.fits()) return row.run(arguments);
   Tiling(kind, call, arguments).run(threads_of(call));
 }
 

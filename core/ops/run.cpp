@@ -53,7 +53,11 @@ plugrad_view common_shape(Op op, const plugrad_view& a, const plugrad_view& b, u
   DeviceState& device = device_of(a);
   const uint64_t alignment = device.info.alignment;
   const plugrad_view shape = common_shape(op, view_of(a), view_of(b), alignment);
-  const plugrad_view x = broadcast_to(view_of(a), shape, alignment), y = broadcast_to(view_of(b), shape, alignment);
+  plugrad_view expanded[2];
+  const auto as_shape = [&](const Tensor& x, plugrad_view& place) -> const plugrad_view& {
+    return same_shape(view_of(x), shape) ? view_of(x) : place = broadcast_to(view_of(x), shape, alignment);
+  };
+  const plugrad_view &x = as_shape(a, expanded[0]), &y = as_shape(b, expanded[1]);
   Tensor out = empty_like(op, device, shape, out_dtype);
   if (shape.count) run(op, {out}, {operand(a, x), operand(b, y)});
   return out;
