@@ -92,13 +92,26 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return out;
 }
 
+// Whether an operand is a transposed matrix, such as a weight. Its gradient is then computed transposed, too, so that what
+// was transposed gets a dense gradient.
+bool is_turned(const plugrad_view& v) { return v.strides[v.rank - 2] == 1 && v.strides[v.rank - 1] > 1; }
+
 Tensor matrices(const Tensor& a, const Tensor& b);
 Tensor matrices(const Tensor& a, const Tensor& b) {
-  static constexpr auto kRule = rule(
-      "matmul",
-      gradient<kInput1>([](const Tensor& grad, const Tensor& right) { return matrices(grad, transpose(right)); }),
-      gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return matrices(transpose(left), grad); }));
-  return differentiable(kRule, product(a, b), a, b);
+  static constexpr auto kOfLeft =
+      gradient<kInput1>([](const Tensor& grad, const Tensor& right) { return matrices(grad, transpose(right)); });
+  static constexpr auto kOfTurnedLeft =
+      gradient<kInput1>([](const Tensor& grad, const Tensor& right) { return transpose(matrices(right, transpose(grad))); });
+  static constexpr auto kOfRight =
+      gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return matrices(transpose(left), grad); });
+  static constexpr auto kOfTurnedRight =
+      gradient<kInput0>([](const Tensor& grad, const Tensor& left) { return transpose(matrices(transpose(grad), left)); });
+  static constexpr auto kRule = rule("matmul", kOfLeft, kOfRight), kTurnedRight = rule("matmul", kOfLeft, kOfTurnedRight),
+                        kTurnedLeft = rule("matmul", kOfTurnedLeft, kOfRight),
+                        kBothTurned = rule("matmul", kOfTurnedLeft, kOfTurnedRight);
+  const bool left = is_turned(view_of(a)), right = is_turned(view_of(b));
+  const auto& chosen = left ? right ? kBothTurned : kTurnedLeft : right ? kTurnedRight : kRule;
+  return differentiable(chosen, product(a, b), a, b);
 }
 
 // a b + c, unrecorded; c broadcasts to the product.

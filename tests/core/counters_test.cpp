@@ -54,6 +54,20 @@ TEST_F(Counters, AnOpOfOneElementIsOneKernel) {
   expect_equal();
 }
 
+TEST_F(Counters, TransposedWeightsGetTheirGradientsWithoutACopy) {
+  Tensor w = counting({3, 5}).requires_grad_(), v = counting({3, 2}).requires_grad_();
+  const Tensor x = counting({4, 5}), y = counting({5, 3});
+  const auto copies = [&] { return sim->runs(sim->device(0), PLUGRAD_OP_COPY); };
+  const uint64_t before = copies();
+  sum(matmul(x, transpose(w))).backward();
+  sum(matmul(transpose(v), transpose(y))).backward();
+  sum(matmul(transpose(v), w)).backward();
+  EXPECT_EQ(copies(), before);
+  const Tensor ones_w = ones({4, 3}), ones_v = ones({2, 5});
+  EXPECT_EQ(elements(w.grad()), elements(matmul(transpose(ones_w), x) + matmul(v.detach(), ones_v)));
+  EXPECT_EQ(elements(v.grad()), elements(matmul(transpose(y) + w.detach(), transpose(ones_v))));
+}
+
 TEST_F(Counters, OpsOnNothingCallNothing) {
   const Tensor none = zeros({0, 3});
   const uint64_t before = device.counters().kernels;
