@@ -62,7 +62,7 @@ void check_too_much(Session& session, Tally& tally) {
 void check_memory_info(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   if (!table.memory_info) return tally.skip("the plugin has no memory_info");
-  uint64_t available = 0, total = 0;
+  uint64_t available = UINT64_MAX, total = 0;  // what is not written is out of bounds
   const Outcome outcome =
       attempt("memory_info", [&] { return table.memory_info(session.device.handle(), &available, &total); });
   tally.check(outcome.ok(), "memory_info returned " + outcome.text());
