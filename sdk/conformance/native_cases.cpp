@@ -122,11 +122,14 @@ void check_number(Session& session, Tally& tally) {
   device.copy(third, copy_of(device.place(copied.buffer(), 0), device.place(block.buffer(), 0), vectors.bytes()));
   tally.check(vectors.holds(third, copied.buffer(), kChain),
               "work after the number of a native wait started before the work that the native wait covers");
-  uint64_t number = 0;
-  tally.check(session.device.sync(ours).ok() && session.plugin.table->completed(ours.stream, &number) == PLUGRAD_OK &&
-                  number == ours.last,
-              "the number of a native wait is not completed after sync");
-  session.device.sync(producer);
+  const auto is_done = [&](Queue& queue) {
+    uint64_t number = 0;
+    return session.device.sync(queue).ok() && session.plugin.table->completed(queue.stream, &number) == PLUGRAD_OK &&
+           number == queue.last;
+  };
+  tally.check(is_done(ours), "the number of a native wait is not completed after sync");
+  tally.check(vectors.add_one(producer, block.buffer()).ok(), "a stream refuses the number that follows a signal's");
+  tally.check(is_done(producer), "the numbers of a signal and of work after it are not completed after sync");
 }
 
 struct Told {
