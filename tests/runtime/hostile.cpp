@@ -65,7 +65,7 @@ const Behaviour kBehaviours[] = {
     {"abort", [] { std::abort(); }},
     {"segfault", [] { std::strcpy(std::getenv("PLUGRAD_NOTHING_HERE"), "x"); }},
     {"null_call", [] { reinterpret_cast<void (*)()>(std::getenv("PLUGRAD_NOTHING_HERE"))(); }},
-    {"illegal", [] { __builtin_trap(); }},
+    {"illegal", [] { std::raise(SIGILL); }},
     {"divide", [] { std::raise(SIGFPE); }},
     {"kill", [] { kill(getpid(), SIGKILL); }},
     {"terminate", [] { kill(getpid(), SIGTERM); }},
