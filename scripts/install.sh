@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
-# install.sh [GROUP ...], groups: build test data python bench; all of them by default.
+# install.sh [GROUP ...], groups: build test data python bench cross; all but cross by default.
 # Prints nothing if no package is missing, and never removes one.
 set -euo pipefail
 
@@ -13,6 +13,7 @@ declare -A packages=(
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
   [bench]="libbenchmark-dev"
+  [cross]="g++-aarch64-linux-gnu qemu-user proot"
 )
 
 is_installed() {
@@ -23,7 +24,7 @@ wanted=()
 for group in "${@:-build test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: there is no group '$name'; the groups are: build test data python bench" >&2
+      echo "install.sh: there is no group '$name'; the groups are: build test data python bench cross" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose
