@@ -4,8 +4,9 @@ mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--report FILE]
 
 A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
 that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
-counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32; a bug that
-survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are no bugs.
+counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32, then in all
+dtypes; a bug that survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are
+no bugs.
 """
 import argparse
 import collections
@@ -22,10 +23,8 @@ from pathlib import Path
 
 CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
 FLAGS = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
-REFERENCE = ["reference", "attention", "normalization", "rowwise", "update", "windows"]
-SIM = ["checks", "clocks", "device", "extension", "inner", "native", "region", "settings", "stream", "transfer", "world"]
 # The other files of sim check the host, or plant faults for its tests: what they do is no plugin's duty.
-SIM_CHANGED = ["device", "native", "stream", "transfer"]
+SIM_CHANGED = ["device", "native", "sequence", "stream", "transfer"]
 LOOPS = "sdk/include/plugrad/sdk/loops"
 NORMS = "LAYER_NORM,LAYER_NORM_BACKWARD,RMS_NORM,RMS_NORM_BACKWARD,BATCH_NORM,BATCH_NORM_BACKWARD"
 ROWS = "LOG_SOFTMAX,LOG_SOFTMAX_BACKWARD,CROSS_ENTROPY,CROSS_ENTROPY_BACKWARD,SOFTMAX,SOFTMAX_BACKWARD,ARGSORT,TOPK,CUMSUM"
@@ -33,20 +32,58 @@ WINDOWS = ("CONVOLUTION,CONVOLUTION_BIAS,CONVOLUTION_INPUT_GRAD,CONVOLUTION_WEIG
 # What a file computes: the cases that are tried first.
 FIRST = {
     "attention.cpp": "ATTENTION,ATTENTION_BACKWARD", "normalization.cpp": NORMS, "rowwise.cpp": ROWS,
-    "windows.cpp": WINDOWS, "update.cpp": "SGD_STEP,ADAM_STEP", "contraction.hpp": "MATMUL,MATMUL_ADD",
+    "windows.cpp": WINDOWS, "update.cpp": "SGD_STEP,ADAM_STEP", "program.cpp": "program.",
+    "contraction.hpp": "MATMUL,MATMUL_ADD",
     "indexing.hpp": "GATHER,SCATTER_ADD,SCATTER_SUM,failure.", "random.hpp": "UNIFORM,NORMAL",
     "reduction.hpp": "SUM,MAX,MIN,ARGMAX", "accumulator.hpp": "SUM,MATMUL,SCATTER_SUM",
     "elements.hpp": "COPY,ADD,WHERE,GATHER", "elementwise.hpp": "FILL,COPY,CAST,IOTA,WHERE,ADD,EXP",
     "ordering.hpp": "MAX,ARGMAX",
 }
-SIM_FIRST = "contract.,memory.,stream.,native.,failure.,thread."
+SIM_FIRST = "contract.,memory.,stream.,native.,sequence.,failure.,thread."
 # Survivors that are no bugs: a part of the file's name and line, and the reason.
 ACCEPTED = [
+    ("attention.cpp:30: return {first,", "nothing moves along an axis of one element"),
+    ("attention.cpp:76: const double shift", "without a score all weights are 0, and so is their sum, whatever the shift"),
+    ("program.cpp:24: bool is_complete()", "it then declines every program, as a plugin may"),
+    ("program.cpp:63: uint64_t most = 0;", "a byte of workspace more"),
+    ("program.cpp:128: free.emplace", "memory is used once, so more of it"),
+    ("program.cpp:148: value.count = 1;", "results lie twice as far apart, in twice the memory"),
+    ("program.cpp:149: value.layout = 0;", "a dense view may be called strided"),
+    ("program.cpp:189: plugrad_signature signature", "the plain copy has no flags to look at"),
+    ("program.cpp:190: const plugrad_op op", "the plain copy looks at neither number of operands nor workspace"),
+    ("rowwise.cpp:20: for (int64_t i = 1;", "the first element is not larger than itself"),
+    ("update.cpp:13: call.out(0),", "all operands have one shape"),
     ("windows.cpp:25: int64_t size[3]", "the first number of each list is overwritten: there is at least one spatial axis"),
+    ("functions.hpp:77: return (x < 0", "both are 1 where x is 0"),
+    ("functions.hpp:143: const T smaller", "of two zeros, either is the smaller one"),
+    ("functions.hpp:226: const T bounded", "the bound itself is both"),
+    ("functions.hpp:221: return (x < 0", "both are 1 where x is 0"),
+    ("reduction.hpp:21: for (int axis", "no walk looks at axes beyond the rank"),
+    ("static constexpr bool makes(const OpInfo&) { return true; }", "it then declines these ops, as a plugin may"),
+    ("while (operands < MAX_WALKED && row->dtypes", "it then declines nearly every op, as a plugin may"),
     ("walk_begin(&walk, op->views[0], op);  ->  walk_begin(&walk, op->views[1]", "both views have one shape"),
+    ("c11.c:192: slice->operands = 1;", "the second operand does not move, and nobody reads it"),
+    ("c11.c:324: if (wanted->outputs", "it then declines every op, as a plugin may"),
+    ("c11.c:348: plugrad_device_info known", "host memory may belong to a node"),
+    ("c11.c:365: Device* device = calloc", "memory for a second device is no harm"),
     ("Number number = {.i64 = 0};", "the values that follow overwrite what any dtype reads"),
     ("s.demand_number(copy.number);", "it checks the host"),
-    ("while (operands < MAX_WALKED && row->dtypes", "it then declines nearly every op, as a plugin may"),
+    ("device.cpp:7: constexpr uint64_t kPinnedBytes", "a device may have more memory"),
+    ("device.cpp:49: region.guard(*block);", "it checks the host"),
+    ("device.cpp:144: check(kernel, op, ranges);", "it checks the host"),
+    ("device.cpp:184: for (int i", "it checks the host"),
+    ("device.cpp:237: job.racing", "it checks the host"),
+    ("device.cpp:252: return true;", "it checks the host"),
+    ("sequence.cpp:34: std::equal", "it checks the host"),
+    ("stream.cpp:50: std::to_string(accepted_", "a number in an error about the host"),
+    ("stream.cpp:56: job.faults = 0;", "what runs or copies sets it, and waits look at none"),
+    ("stream.cpp:141: std::strncpy", "a message that is too long loses a byte more"),
+    ("transfer.cpp:20: if (place.kind == PLUGRAD_HOST)", "nobody looks at the offset in plain host memory"),
+    ("transfer.cpp:70: job.faults", "it plants faults for the host"),
+    ("transfer.cpp:42: if (to.region) racing", "it checks the host"),
+    ("transfer.cpp:107: if (status != PLUGRAD_OK) --counters_", "it counts for tests"),
+    ("transfer.cpp:149: number = std::min", "it checks the host: to wait for the number itself is right as well"),
+    ("transfer.cpp:151: if (o.finished()", "it waits for what is finished"),
 ]
 
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
@@ -82,10 +119,11 @@ class House:
     def __init__(self, source, scratch):
         self.source, self.objects = source, scratch / "objects"
         self.objects.mkdir()
-        self.units = {name: f"backends/reference/{name}.cpp" for name in REFERENCE}
-        self.units.update({f"sim_{name}": f"plugins/sim/{name}.cpp" for name in SIM})
-        self.units.update({f"{name}_plugin": f"plugins/{name}/{name}.{'c' if name == 'c11' else 'cpp'}"
-                           for name in ("reference", "sim", "c11")})
+        self.reference = {file.stem: f"backends/reference/{file.name}"
+                          for file in (source / "backends/reference").glob("*.cpp")}
+        self.sim = {f"sim_{file.stem}": f"plugins/sim/{file.name}" for file in (source / "plugins/sim").glob("*.cpp")}
+        self.units = {**self.reference, **self.sim, "reference_plugin": "plugins/reference/reference.cpp",
+                      "c11_plugin": "plugins/c11/c11.c"}
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for done in [pool.submit(self.compile, name, source, self.objects) for name in self.units]:
                 done.result()
@@ -113,17 +151,20 @@ class House:
             return None
         if all(self.code(folder / f"{name}.o") == self.code(self.objects / f"{name}.o") for name in changed):
             return None
-        plugin = folder / f"libplugrad-backend-{bug.target}.so"
-        objects = [str((folder if name in changed else self.objects) / f"{name}.o") for name in units]
+        return self.link(bug.target, folder, changed)
+
+    def link(self, target, folder, changed=()):
+        """Returns the plugin, with the changed objects of the folder."""
+        plugin = folder / f"libplugrad-backend-{target}.so"
+        objects = [str((folder if name in changed else self.objects) / f"{name}.o") for name in self.of(target)]
         exports = f"-Wl,--version-script={self.source}/sdk/plugin.map"
         subprocess.run([CXX, "-shared", *objects, exports, "-pthread", "-o", str(plugin)], check=True, capture_output=True)
         return plugin
 
     def of(self, target):
-        if target == "c11":
-            return ["c11_plugin"]
-        plugin = [f"{target}_plugin", *REFERENCE]
-        return plugin + [f"sim_{name}" for name in SIM] if target == "sim" else plugin
+        """The names of a plugin's units."""
+        return {"c11": ["c11_plugin"], "reference": ["reference_plugin", *self.reference],
+                "sim": [*self.sim, *self.reference]}[target]
 
     @staticmethod
     def code(path):
@@ -140,16 +181,22 @@ def conform(program, plugin, *options):
     return failed[0] if failed else f"refused: {done.stderr.strip()}" if done.returncode == 2 else None
 
 
-def first_cases(source, bug):
-    """Options for the cases that are most likely to find a bug."""
+def require_sound(house, program):
+    """Ends the program if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
+    for target in ("reference", "sim", "c11"):
+        with tempfile.TemporaryDirectory() as folder:
+            if found := conform(program, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
+                sys.exit(f"mutants.py: the plugin {target} without a bug: {found}")
+
+
+def likely_cases(source, bug):
+    """The names of the cases that are most likely to find a bug, as plugrad-conform's --only takes them."""
     if bug.target == "sim":
-        return ["--only", SIM_FIRST]
+        return SIM_FIRST
     if Path(bug.file).name == "functions.hpp":  # the op whose function it is
         before = "\n".join((source / bug.file).read_text().splitlines()[:bug.line + 1])
-        ops = re.findall(r"Function<PLUGRAD_OP_(\w+)>", before)
-        return ["--only", ops[-1], "--dtype", "f32"] if ops else []
-    ops = FIRST.get(Path(bug.file).name)
-    return ["--only", ops, "--dtype", "f32"] if ops else []
+        return next(reversed(re.findall(r"Function<PLUGRAD_OP_(\w+)>", before)), None)
+    return FIRST.get(Path(bug.file).name)
 
 
 def tried(house, program, bug):
@@ -158,8 +205,9 @@ def tried(house, program, bug):
         plugin = house.plant(bug, Path(folder))
         if not plugin:
             return False, None
-        first = first_cases(house.source, bug)
-        return True, (conform(program, plugin, *first) if first else None) or conform(program, plugin)
+        cases = likely_cases(house.source, bug)
+        runs = [["--only", cases, "--dtype", "f32"], ["--only", cases], []] if cases else [[]]
+        return True, next(filter(None, (conform(program, plugin, *run) for run in runs)), None)
 
 
 def described(bug):
@@ -168,7 +216,7 @@ def described(bug):
 
 def chosen(source, seed):
     """Bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams."""
-    loops = [f"backends/reference/{name}.cpp" for name in REFERENCE]
+    loops = sorted(str(path.relative_to(source)) for path in (source / "backends/reference").glob("*.cpp"))
     loops += sorted(str(path.relative_to(source)) for path in (source / LOOPS).glob("*.hpp"))
     files = [("reference", loops, 3), ("reference", ["sdk/include/plugrad/sdk/functions.hpp"], 2),
              ("c11", ["plugins/c11/c11.c"], 2), ("sim", [f"plugins/sim/{name}.cpp" for name in SIM_CHANGED], 1)]
@@ -230,6 +278,7 @@ def main():
     options = arguments(__doc__, 300, "conform")
     with tempfile.TemporaryDirectory(prefix="plugrad-mutants-") as scratch:
         house = House(options.source, Path(scratch))
+        require_sound(house, options.conform)
         bugs = chosen(options.source, options.seed)
         sys.exit(not campaign(options, bugs, lambda bug: tried(house, options.conform, bug), ACCEPTED))
 
