@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the measured table of README.md from files that bench/compare.py and bench/python/small_ops.py wrote.
+"""Writes the measured table of README.md from files that bench/compare.py and the programs in bench/python wrote.
 
-readme_table.py [--cpp bench/results/NAME.md] [--python bench/results/python-NAME.md] [--readme README.md] [--check]
+readme_table.py [--cpp FILE] [--python FILE] [--compiled FILE] [--programs FILE] [--readme README.md] [--check]
 
-Two comments enclose the table, and the first one names the files. Without --cpp and --python those files are read again.
---check changes nothing: it exits with status 1 where the table differs from the files.
+Two comments enclose the table, and the first one names the files, which are in bench/results. Those that no option gives are
+read again. --check changes nothing: it exits with status 1 where the table differs from the files.
 """
 import argparse
 import re
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MARKED = re.compile(r"<!-- measured: (\S+) (\S+) -->\n.*?<!-- end of measured -->\n", re.DOTALL)
+MARKED = re.compile(r"<!-- measured: (\S+) (\S+) (\S+) (\S+) -->\n.*?<!-- end of measured -->\n", re.DOTALL)
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 # Each row: what the README calls it, its name in the file, and the peers to compare with, of which the fastest counts.
@@ -32,6 +32,25 @@ PYTHON_ROWS = [
     ("Python: add, one element, recorded", "add, recorded", ("PyTorch",)),
     ("Python: one product and its backward pass", "mul and its backward", ("PyTorch",)),
     ("Python: training step of micrograd's moons demo, with `Value`", "moons: a step with Value", ("micrograd",)),
+]
+# torch.compile, PyTorch eager, and JAX, which compiles whole steps.
+COMPILERS = ("torch.compile", "PyTorch", "JAX")
+COMPILED_ROWS = [
+    ("Python, compiled: 100 steps of the moons demo, each loss read", "moons: 100 steps, f32, loss read", COMPILERS),
+    ("Python, compiled: training step, MLP as above, SGD", "MLP 784-512-512-10, SGD", COMPILERS),
+    ("Python, compiled: the same with Adam", "MLP 784-512-512-10, Adam", COMPILERS),
+]
+PROGRAM_ROWS = [
+    ("Python, compiled: sum of relu(x) * x as above", "(relu(x) x).sum(), forward + backward, 1e6", COMPILERS),
+    ("Python, compiled: layer norm of 1000 x 1000, forward and backward", "layer norm of 1000x1000, forward + backward",
+     COMPILERS),
+]
+# Each file: its option, which program writes it, what the README calls it, the title of our column, and the rows.
+FILES = [
+    ("cpp", "bench/compare.py", "C++", "plugrad cpu", CPP_ROWS),
+    ("python", "bench/python/small_ops.py", "Python", "plugrad ", PYTHON_ROWS),
+    ("compiled", "bench/python/compiled_steps.py", "compiled steps", "plugrad ", COMPILED_ROWS),
+    ("programs", "bench/python/programs.py", "programs", "plugrad ", PROGRAM_ROWS),
 ]
 
 
@@ -65,35 +84,38 @@ def text_of(nanoseconds):
     return f"{nanoseconds:.3g} ns"
 
 
-def lines_of(results, rows):
+def lines_of(results, title, rows):
     for label, row, peers in rows:
-        ours = results.time(row, "plugrad")[0]
+        ours = results.time(row, title)[0]
         theirs, name = min(results.time(row, peer) for peer in peers)
         ratio = theirs / ours
         yield f"| {label} | {text_of(ours)} | {text_of(theirs)} ({name}) | {ratio:.{2 if ratio < 10 else 0}f} |"
 
 
-def table(cpp, python):
+def table(paths):
     """The text between the comments."""
     lines = ["| CPU, one thread, f32; medians | plugrad | peer | peer / plugrad |", "|---|---|---|---|"]
-    lines += [*lines_of(Results(cpp), CPP_ROWS), *lines_of(Results(python), PYTHON_ROWS)]
-    lines += ["", f"Machine: {Results(cpp).machine}. All rows and their spread: [C++]({cpp}), [Python]({python}).", ""]
+    for path, (_, _, _, title, rows) in zip(paths, FILES):
+        lines += lines_of(Results(path), title, rows)
+    links = ", ".join(f"[{name}]({path})" for path, (_, _, name, _, _) in zip(paths, FILES))
+    lines += ["", f"Machine: {Results(paths[0]).machine}. All rows and their spread: {links}.", ""]
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cpp", help="a file of bench/compare.py")
-    parser.add_argument("--python", help="a file of bench/python/small_ops.py")
+    for option, program, _, _, _ in FILES:
+        parser.add_argument(f"--{option}", help=f"a file of {program}")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     before = options.readme.read_text(encoding="utf-8")
     marked = MARKED.search(before)
     if not marked:
-        sys.exit(f"readme_table.py: {options.readme} has no <!-- measured: FILE FILE --> and <!-- end of measured -->")
-    cpp, python = options.cpp or marked[1], options.python or marked[2]
-    block = f"<!-- measured: {cpp} {python} -->\n{table(cpp, python)}<!-- end of measured -->\n"
+        sys.exit(f"readme_table.py: {options.readme} has no <!-- measured: and {len(FILES)} files --> and "
+                 "<!-- end of measured -->")
+    paths = [getattr(options, each[0]) or named for each, named in zip(FILES, marked.groups())]
+    block = f"<!-- measured: {' '.join(paths)} -->\n{table(paths)}<!-- end of measured -->\n"
     after = before[:marked.start()] + block + before[marked.end():]
     if options.check and after != before:
         sys.exit(f"readme_table.py: the table in {options.readme} is not that of its files; run bench/readme_table.py")

@@ -41,7 +41,10 @@ def timed(run, calls, clock):
 
 
 class Library:
-    """One library, in its own interpreter, which runs `script --serve NAME`. Without that interpreter it has no rows."""
+    """One library, in its own interpreter, which runs `script --serve NAME`. Without that interpreter it has no rows.
+
+    Its process may use as many processors as threads. JAX would otherwise run independent products on several processors,
+    although its options allow one thread."""
 
     def __init__(self, name, python, script, threads=1):
         self.name, self.rows = name, []
@@ -49,8 +52,10 @@ class Library:
             return
         environment = {**{name: value for name, value in os.environ.items() if name not in REMOVED}, **KEPT,
                        "OMP_NUM_THREADS": str(threads), "PLUGRAD_CPU_OPTIONS": f"threads={threads}"}
+        # The last ones: the kernel's own work prefers the first.
+        processors = sorted(os.sched_getaffinity(0))[-threads:]
         self.child = subprocess.Popen([python, script, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True, env=environment)
+                                      text=True, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, processors))
         first = self.child.stdout.readline()
         self.version, self.rows = json.loads(first) if first else ("", [])
 
