@@ -59,13 +59,26 @@ class Emulator:
         sound.write_bytes((self.build / entry["output"]).read_bytes())
         if House.code(made) == House.code(sound):
             return None
-        others = [str(self.build / each["output"]) for each in self.commands.values() if each is not entry]
+        return self.link(folder, [str(made)], entry)
+
+    def link(self, folder, changed=(), instead_of=None):
+        """Returns the plugin, with changed objects instead of that of a command."""
+        objects = [str(self.build / each["output"]) for each in self.commands.values() if each is not instead_of]
         plugin = folder / "libplugrad-backend-cuda-emu.so"
-        subprocess.run([words[0], "-shared", str(self.plugin), str(made), *others,
+        compiler = shlex.split(next(iter(self.commands.values()))["command"])[0]
+        subprocess.run([compiler, "-shared", str(self.plugin), *changed, *objects,
                         str(self.build / "tests/simt/libplugrad_simt.a"), "-ldl", "-fsanitize=alignment,bounds",
                         f"-Wl,--version-script={self.source}/sdk/plugin.map", "-o", str(plugin)],
                        check=True, capture_output=True)
         return plugin
+
+
+def require_sound(emulator):
+    """Ends the program if plugrad-conform finds anything in the plugin without a bug."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--skip", emulator.source / "tests/cuda/emulator.skip", "--only", "ADD,MATMUL,contract.,memory."]
+        if found := conform(emulator.build / "bin/plugrad-conform", emulator.link(Path(folder)), *options):
+            sys.exit(f"cuda_mutants.py: the plugin without a bug: {found}")
 
 
 def tried(emulator, bug):
@@ -98,6 +111,7 @@ def chosen(source, seed):
 def main():
     options = arguments(__doc__, 40, "build")
     emulator = Emulator(options.source, options.build)
+    require_sound(emulator)
     sys.exit(not campaign(options, chosen(options.source, options.seed), lambda bug: tried(emulator, bug), ACCEPTED))
 
 
