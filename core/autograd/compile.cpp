@@ -8,7 +8,6 @@
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
