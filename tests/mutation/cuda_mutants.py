@@ -67,7 +67,7 @@ class Emulator:
         plugin = folder / "libplugrad-backend-cuda-emu.so"
         compiler = shlex.split(next(iter(self.commands.values()))["command"])[0]
         subprocess.run([compiler, "-shared", str(self.plugin), *changed, *objects,
-                        str(self.build / "tests/simt/libplugrad_simt.a"), "-ldl", "-fsanitize=alignment,bounds",
+                        str(self.build / "tests/simt/libplugrad_simt.a"), "-ldl",
                         f"-Wl,--version-script={self.source}/sdk/plugin.map", "-o", str(plugin)],
                        check=True, capture_output=True)
         return plugin

@@ -144,5 +144,19 @@ TEST_F(Bugs, PastTheEndOfAThreadsOwnArray) {
   expect_fault(cudaErrorIllegalAddress, {"kernel past_registers", "index 4 is outside of 'float [4]'"});
 }
 
+__device__ __attribute__((noinline)) void write_from(Lines& lines, int from) {
+  for (int i = 0; i < 4; ++i) lines.at[i + from] = static_cast<float>(i);
+}
+__global__ void past_the_callers_registers(float* out, int from) {
+  Lines lines{};
+  write_from(lines, from);
+  out[threadIdx.x] = lines.at[threadIdx.x % 4];
+}
+TEST_F(Bugs, PastTheEndOfTheCallersArray) {
+  if (!kChecked) GTEST_SKIP() << "the sanitizer's own runtime has the checks";
+  PLUGRAD_LAUNCH(past_the_callers_registers, 1, 4, 0, nullptr, out_, 1);
+  expect_fault(cudaErrorIllegalAddress, {"kernel past_the_callers_registers", "index 4 is outside of 'float [4]'"});
+}
+
 }  // namespace
 }  // namespace simt::test
