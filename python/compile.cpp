@@ -12,44 +12,54 @@ namespace {
 
 std::vector<Tensor> tensors_of(const nb::handle& given) {
   std::vector<Tensor> all;
+  all.reserve(nb::len(given));
   for (const nb::handle each : given) all.push_back(each.is_none() ? Tensor() : tensor_in(each.ptr()));
   return all;
 }
 
-// f: takes tensors; returns a list of tensors and None, and a number that says what they are.
+nb::list list_of(std::vector<Tensor> tensors) {
+  nb::list all;
+  for (Tensor& each : tensors) all.append(wrap(std::move(each)));
+  return all;
+}
+
+// function: takes a list of tensors; returns a list of tensors and None, and a number that says what they are.
+template <class Function>
 StepResults replayed(const CompiledStep& step, const std::vector<Tensor>& arguments, std::string_view constants,
-                     nb::handle f) {
-  const auto run = [f](const std::vector<Tensor>& x) {
+                     const Function& function) {
+  const auto run = [&function](const std::vector<Tensor>& x) {
     const nb::gil_scoped_acquire locked;
-    nb::list given;
-    for (const Tensor& each : x) given.append(wrap(each));
-    const nb::tuple made = nb::cast<nb::tuple>(f(*given));
+    const nb::tuple made = nb::cast<nb::tuple>(function(list_of(x)));
     return StepResults{tensors_of(made[0]), nb::cast<uint64_t>(made[1])};
   };
   return unlocked([&] { return step.call(arguments, constants, run); });
 }
 
-nb::object tuple_of(StepResults results) {
-  nb::list all;
-  for (Tensor& each : results.tensors) all.append(wrap(std::move(each)));
-  return nb::make_tuple(all, results.form);
+nb::tuple call(const CompiledStep& step, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
+  StepResults results = replayed(step, tensors_of(arguments), constants, [&f](const nb::list& x) { return f(*x); });
+  return nb::make_tuple(list_of(std::move(results.tensors)), results.form);
 }
 
-nb::object call(const CompiledStep& step, const nb::list& arguments, const std::string& constants, const nb::callable& f) {
-  return tuple_of(replayed(step, tensors_of(arguments), constants, f));
+bool are_tensors(const nb::tuple& all) {
+  for (const nb::handle each : all)
+    if (!is_tensor(each.ptr())) return false;
+  return true;
 }
 
-// The same for arguments that are all tensors, if they are; else None. Returns a lone tensor itself: form 0 says so.
-nb::object call_with_tensors(const CompiledStep& step, const nb::tuple& arguments, const nb::callable& f) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(arguments.size());
-  for (const nb::handle each : arguments) {
-    if (!is_tensor(each.ptr())) return nb::none();
-    tensors.push_back(tensor_in(each.ptr()));
-  }
-  StepResults results = replayed(step, tensors, "tensors", f);
-  if (results.form == 0) return wrap(std::move(results.tensors[0]));
-  return tuple_of(std::move(results));
+// The call of an object of plugrad/_compile.py. Positional tensors alone, and a lone tensor as the result, which form 0
+// means, need nothing of Python; the object's methods deal with all else.
+PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const nb::handle self = object;
+    if (!nb::inst_ready(self)) throw nb::type_error("[compile] the object's __init__ was not called");
+    const nb::tuple given = nb::borrow<nb::tuple>(arguments);
+    const nb::dict keywords = named ? nb::borrow<nb::dict>(named) : nb::dict();
+    if (keywords.size() || !are_tensors(given)) return self.attr("_call")(given, keywords).release().ptr();
+    const auto function = [self](const nb::list& x) { return self.attr("_run")(*x); };
+    StepResults results = replayed(*nb::inst_ptr<CompiledStep>(self), tensors_of(given), "tensors", function);
+    if (results.form == 0) return wrap(std::move(results.tensors[0])).release().ptr();
+    return self.attr("_results")(list_of(std::move(results.tensors)), results.form).release().ptr();
+  });
 }
 
 nb::list run_saved(const SavedProgram& program, const nb::list& inputs) {
@@ -72,21 +82,21 @@ nb::list described(const std::vector<ProgramTensor>& tensors) {
 }  // namespace
 
 void bind_compile(nb::module_& m) {
-  nb::class_<CompiledStep>(m, "_CompiledStep")
+  static const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_object)}, {0, nullptr}};
+  nb::class_<CompiledStep>(m, "_CompiledStep", nb::type_slots(slots))
       .def(
           "__init__",
           [](CompiledStep* self, const std::string& name, size_t entries, bool programs) {
             new (self) CompiledStep({name, entries, programs});
           },
           nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
-      .def("call", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
-      .def("call_with_tensors", call_with_tensors, nb::arg("arguments"), nb::arg("function"))
-      .def("save", [](const CompiledStep& self,
+      .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
+      .def("_save", [](const CompiledStep& self,
                       const nb::object& path) { unlocked([&, file = path_of(path)] { save_program(self, file); }); },
            nb::arg("path"))
-      .def("clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
-      .def("explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
-      .def("figures", [](const CompiledStep& self) {
+      .def("_clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
+      .def("_explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
+      .def("_figures", [](const CompiledStep& self) {
         const CompileFigures figures = unlocked([&] { return self.figures(); });
         return nb::make_tuple(figures.recorded, figures.replayed, figures.called);
       });

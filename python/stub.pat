@@ -57,6 +57,9 @@ _plugrad\.__prefix__$:
     def __\1__(self, *arguments: Any, **named: Any) -> Any:
         \doc
 
+.*\._CompiledStep\.__call__$:
+    def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
 .*\.Tensor\.item$:
     def item(self) -> _Number:
         \doc

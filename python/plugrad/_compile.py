@@ -53,25 +53,18 @@ def _put_together(form: Any, tensors: Any) -> Any:
     return form
 
 
-class Compiled:
+class Compiled(_plugrad._CompiledStep):
     """A function that `compile` returned."""
 
+    # The base class has __call__, which asks _run, _call and _results for what is not its own.
+
     def __init__(self, function: Callable[..., Any], name: str, entries: int, programs: bool) -> None:
+        super().__init__(name, entries, programs)
         functools.update_wrapper(self, function)
         self._function, self._name = function, name
-        self._step = _plugrad._CompiledStep(name, entries, programs)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if not named:
-            made: Any = self._step.call_with_tensors(arguments, self._run)
-            if type(made) is Tensor:
-                return made
-            if made is not None:
-                return _put_together(self._forms[made[1]], made[0])
-        return self._call(arguments, named)
 
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
         made: list[Tensor] = []
@@ -92,9 +85,10 @@ class Compiled:
             positional, keywords = _put_together(form, given)
             return self._run(*positional, **keywords)
 
-        made: Any = self._step.call(tensors, self._text(form), run)
-        results, number = made
-        return _put_together(self._forms[number], results)
+        return self._results(*self._replayed(tensors, self._text(form), run))
+
+    def _results(self, tensors: list[Tensor | None], number: int) -> Any:
+        return _put_together(self._forms[number], tensors)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -127,7 +121,7 @@ class Compiled:
 
     def clear(self) -> None:
         """Forgets all recordings: for a function that has come to depend on other things."""
-        self._step.clear()
+        self._clear()
         self._objects.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -135,15 +129,15 @@ class Compiled:
         command `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode
         under `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else:
         several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone."""
-        self._step.save(path)
+        self._save(path)
 
     def explain(self) -> str:
         """Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded."""
-        return str(self._step.explain())
+        return str(self._explain())
 
     def figures(self) -> CompileFigures:
         """How many calls recorded, replayed, and just called the function."""
-        return CompileFigures(*self._step.figures())
+        return CompileFigures(*self._figures())
 
 
 @overload
