@@ -3,7 +3,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/matmul.cpp"
 #include <hwy/foreach_target.h>
 
-#include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/dots-inl.hpp>
 #include <backends/cpu/narrow_dots-inl.hpp>
 #include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
@@ -59,6 +59,7 @@ template <class T> struct Kernel {
   // Adds the products of one panel to sums.
   template <int rows, int vectors>
   static HWY_INLINE void accumulate(int64_t k, Matrix<const T> a, const T* b, int64_t b_row, V (&sums)[rows][vectors]) {
+    if constexpr (rows * vectors < 3) return accumulate_in_turns<rows, vectors>(k, a, b, b_row, sums);
     constexpr int kGroups = (rows + 2) / 3;  // one address register can address three rows
     const T* left[kGroups];
 #pragma GCC unroll 8
@@ -75,6 +76,33 @@ template <class T> struct Kernel {
       add_product<rows, vectors>(left, a.row, 0, b, sums);
       advance<kGroups>(left, a.column);
     }
+  }
+
+  // The same for one or two sums: more of them take turns, since a product waits for the one before it in the same sum.
+  template <int rows, int vectors>
+  static HWY_INLINE void accumulate_in_turns(int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
+                                             V (&sums)[rows][vectors]) {
+    V second[rows][vectors], third[rows][vectors], fourth[rows][vectors];
+    zero<rows, vectors>(second);
+    zero<rows, vectors>(third);
+    zero<rows, vectors>(fourth);
+    const T* left[1] = {a.data};
+    const auto add = [&](V (&to)[rows][vectors]) {
+      add_product<rows, vectors>(left, a.row, 0, b, to);
+      left[0] += a.column;
+      b += b_row;
+    };
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4) {
+      add(sums);
+      add(second);
+      add(third);
+      add(fourth);
+    }
+    for (; i < k; ++i) add(sums);
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        sums[r][v] = hn::Add(hn::Add(sums[r][v], second[r][v]), hn::Add(third[r][v], fourth[r][v]));
   }
 
   template <int groups> static HWY_INLINE void advance(const T* (&left)[groups], int64_t by) {
@@ -226,19 +254,20 @@ template <class T> struct Kernel {
     return {run_strip<i + 1, vectors>...};
   }
 
-  // Computes m rows in strips of nearly equal height.
-  template <int vectors> static void run_strips(int64_t m, Strips<T> s) {
+  // Computes m rows in strips of nearly equal height. Sets s.pack. No copy of s: the processor would wait for the members
+  // that were just written.
+  template <int vectors> static HWY_INLINE void run_strips(int64_t m, Strips<T>&& s) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
     s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
     const T *a = s.a.data, *addend = s.addend.data;
     T* c = s.c;
-    for (int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>; count > 0; --count) {
-      const int64_t rows = (m + count - 1) / count;
+    const int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>, least = m / count, higher = m - least * count;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t rows = least + (i < higher);
       kRun[static_cast<size_t>(rows - 1)](s, a, c, addend);
       a += rows * s.a.row;
       c += rows * s.c_row;
       if (addend) addend += rows * s.addend.row;
-      m -= rows;
     }
   }
 
@@ -250,16 +279,16 @@ template <class T> struct Kernel {
                               Addend<T> addend) {
     const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
     Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, wide, false};
-    if (panels > 0) run_strips<kPanelVectors>(m, s);
+    if (panels > 0) run_strips<kPanelVectors>(m, std::move(s));
     if (rest == 0) return;
     s.b += panels * b.stride;
     s.c += panels * wide;
     s.addend = past(addend, panels * wide);
     s.panels = 1;
     s.last = rest;
-    if (rest <= lanes()) run_strips<1>(m, s);
-    else if (rest <= 2 * lanes()) run_strips<2>(m, s);
-    else run_strips<kPanelVectors>(m, s);
+    if (rest <= lanes()) run_strips<1>(m, std::move(s));
+    else if (rest <= 2 * lanes()) run_strips<2>(m, std::move(s));
+    else run_strips<kPanelVectors>(m, std::move(s));
   }
 
   // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
@@ -272,99 +301,10 @@ template <class T> struct Kernel {
     run_strips<1>(m, {k, a, packed, wide, 0, 1, c.data, c.row, addend, n, false});
   }
 
-  // c (m) = a b for a vector b: each element is a fold of a contiguous row.
-  static void dots(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
-    const D d;
-    const int64_t wide = lanes();
-    for (int64_t r = 0; r < m; ++r) {
-      const T* x = a.data + r * a.row;
-      double sum = 0;
-      for (int64_t first = 0; first < k; first += kFold) {
-        const int64_t end = std::min(k, first + kFold);
-        V s = hn::Zero(d), t = s, u = s, v = s;
-        int64_t i = first;
-        for (; i + 4 * wide <= end; i += 4 * wide) {
-          s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
-          t = hn::MulAdd(hn::LoadU(d, x + i + wide), hn::LoadU(d, b.data + i + wide), t);
-          u = hn::MulAdd(hn::LoadU(d, x + i + 2 * wide), hn::LoadU(d, b.data + i + 2 * wide), u);
-          v = hn::MulAdd(hn::LoadU(d, x + i + 3 * wide), hn::LoadU(d, b.data + i + 3 * wide), v);
-        }
-        for (; i + wide <= end; i += wide) s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
-        sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(hn::Add(hn::Add(s, t), hn::Add(u, v))));
-        for (; i < end; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(b.data[i]);
-      }
-      c.data[r * c.row] = static_cast<T>(addend.data ? addend.data[r * addend.row] + sum : sum);
-    }
-  }
-  static constexpr int64_t kFold = 1024;
-
-  // The same for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
-  template <int rows, int columns>
-  static HWY_NOINLINE void dot_rows(int64_t k, Matrix<const T> a, Matrix<const T> b, double (&sums)[rows][columns]) {
-    const D d;
-    const int64_t wide = lanes();
-    for (int64_t first = 0; first < k; first += kFold) {
-      const int64_t end = std::min(k, first + kFold);
-      V parts[rows][columns];
-      zero<rows, columns>(parts);
-      int64_t i = first;
-      for (; i + wide <= end; i += wide) {
-        V left[rows];
-#pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r) {
-          hwy::Prefetch(a.data + r * a.row + i + kFarAhead * rows);
-          left[r] = hn::LoadU(d, a.data + r * a.row + i);
-        }
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; ++j) {
-          const V right = hn::LoadU(d, b.data + j * b.column + i);
-#pragma GCC unroll 2
-          for (int r = 0; r < rows; ++r) parts[r][j] = hn::MulAdd(left[r], right, parts[r][j]);
-        }
-      }
-      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
-#pragma GCC unroll 2
-      for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; ++j) sums[r][j] += static_cast<double>(Folding<Sum<T>>::fold_lanes(parts[r][j]));
-      for (; i < end; ++i)
-        for (int r = 0; r < rows; ++r)
-          for (int j = 0; j < columns; ++j)
-            sums[r][j] += static_cast<double>(a.data[r * a.row + i]) * static_cast<double>(b.data[j * b.column + i]);
-    }
-  }
-  static constexpr int64_t kFarAhead = 1024 / kSize;
-
-  template <int columns>
-  static void dots_of(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
-    constexpr int kAtOnce = kPanelVectors / 2;
-    const auto put = [&](int64_t row, const double* sums) {
-      const T* from = addend.data ? addend.data + row * addend.row : nullptr;
-      for (int j = 0; j < columns; ++j)
-        c.data[row * c.row + j * c.column] = static_cast<T>(from ? from[j * addend.column] + sums[j] : sums[j]);
-    };
-    int64_t row = 0;
-    for (; row + kAtOnce <= m; row += kAtOnce) {
-      double sums[kAtOnce][columns] = {};
-      dot_rows<kAtOnce, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
-      for (int r = 0; r < kAtOnce; ++r) put(row + r, sums[r]);
-    }
-    for (; row < m; ++row) {
-      double sums[1][columns] = {};
-      dot_rows<1, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
-      put(row, sums[0]);
-    }
-  }
-  using Dots = void (*)(int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Addend<T>);
-  template <int... i> static constexpr std::array<Dots, sizeof...(i)> dots_table(std::integer_sequence<int, i...>) {
-    return {dots_of<i + 1>...};
-  }
-
   static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
                        Addend<T> addend) {
-    static constexpr auto kDots = dots_table(std::make_integer_sequence<int, kFewVectors>());
-    if (n == 1 && a.column == 1 && b.row == 1) return dots(m, k, a, b, c, addend);
-    if (n > 1 && b.column != 1) return kDots[static_cast<size_t>(n - 1)](m, k, a, b, c, addend);
+    if (n == 1 && a.column == 1 && b.row == 1) return Dots<T>::of_one(m, k, a, b, c, addend);
+    if (n > 1 && b.column != 1) return Dots<T>::of(n)(m, k, a, b, c, addend);
     for (int64_t first = 0; first < k; first += kDepth<T>, addend = {c, true}) {
       const int64_t depth = std::min(kDepth<T>, k - first);
       multiply_slice(m, n, depth, {a.data + first * a.column, a.row, a.column}, {b.data + first * b.row, b.row, 1}, c,
@@ -373,8 +313,8 @@ template <class T> struct Kernel {
   }
 
   // The same for k of at most kDepth.
-  static void multiply_slice(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
-                             Addend<T> addend) {
+  static HWY_INLINE void multiply_slice(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a,
+                                        const Matrix<const T>& b, const Matrix<T>& c, const Addend<T>& addend) {
     constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
     const auto strip = [&](int64_t columns) {

@@ -1,0 +1,198 @@
+// Products of a matrix and one or a few vectors: each element is a fold of a contiguous row. Included once for each
+// instruction set.
+#if defined(PLUGRAD_CPU_DOTS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLUGRAD_CPU_DOTS_INL
+#undef PLUGRAD_CPU_DOTS_INL
+#else
+#define PLUGRAD_CPU_DOTS_INL
+#endif
+
+#include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/product.hpp>
+
+#include <hwy/cache_control.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace plugrad::cpu::HWY_NAMESPACE {
+
+template <class T> struct Dots {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  static constexpr int64_t kSize = sizeof(T);
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+  // Rows whose sums with all vectors the registers hold.
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
+  static constexpr int kRowsAtOnce = 2;
+#else
+  static constexpr int kRowsAtOnce = 1;
+#endif
+
+#if HWY_TARGET != HWY_SCALAR
+  static constexpr int kTogether = 16 / kSize;
+  using Block = hn::FixedTag<T, kTogether>;
+
+  // The sums of the lanes of each vector, side by side.
+  static HWY_INLINE hn::Vec<Block> folded(const V (&x)[kTogether]) {
+    const D d;
+    const auto pair = [d](V even, V odd) {
+      return hn::Add(hn::InterleaveLower(d, even, odd), hn::InterleaveUpper(d, even, odd));
+    };
+    HWY_ALIGN T blocks[HWY_MAX_BYTES / kSize];
+    if constexpr (kTogether == 2) {
+      hn::Store(pair(x[0], x[1]), d, blocks);
+    } else {
+      const hn::RepartitionToWide<D> pairs;
+      const auto first = hn::BitCast(pairs, pair(x[0], x[1])), second = hn::BitCast(pairs, pair(x[2], x[3]));
+      hn::Store(hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, first, second)),
+                        hn::BitCast(d, hn::InterleaveUpper(pairs, first, second))), d, blocks);
+    }
+    hn::Vec<Block> sums = hn::Load(Block(), blocks);
+    for (int64_t i = kTogether; i < lanes(); i += kTogether) sums = hn::Add(sums, hn::Load(Block(), blocks + i));
+    return sums;
+  }
+
+  // The last n elements of a row of k, and zeros.
+  static HWY_INLINE V last_of(const T* p, int64_t n, int64_t k) {
+    const D d;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    (void)k;
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, p);
+#else
+    return load_rest(d, p, n, k, T(0));
+#endif
+  }
+
+  // of_one for short rows of a, a few rows at a time. Returns how many rows it computed.
+  static HWY_NOINLINE int64_t short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c,
+                                         Addend<T> addend) {
+    const D d;
+    const int64_t wide = lanes();
+    HWY_ALIGN T sums[kTogether];
+    int64_t row = 0;
+    for (; row + kTogether <= m; row += kTogether) {
+      const T* x = a.data + row * a.row;
+      V parts[kTogether];
+#pragma GCC unroll 4
+      for (V& part : parts) part = hn::Zero(d);
+      const auto add = [&](V right, auto left) {
+#pragma GCC unroll 4
+        for (int r = 0; r < kTogether; ++r) parts[r] = hn::MulAdd(left(x + r * a.row), right, parts[r]);
+      };
+      int64_t i = 0;
+      for (; i + wide <= k; i += wide) add(hn::LoadU(d, b + i), [d, i](const T* from) { return hn::LoadU(d, from + i); });
+      if (i < k) add(last_of(b + i, k - i, k), [i, k](const T* from) { return last_of(from + i, k - i, k); });
+      hn::Store(folded(parts), Block(), sums);
+      for (int r = 0; r < kTogether; ++r)
+        c.data[(row + r) * c.row] = addend.data ? addend.data[(row + r) * addend.row] + sums[r] : sums[r];
+    }
+    return row;
+  }
+#else  // vectors of one lane
+  static int64_t short_dots(int64_t, int64_t, Matrix<const T>, const T*, Matrix<T>, Addend<T>) { return 0; }
+#endif
+  static constexpr int64_t kShort = 16;  // vectors of a row; in longer ones, a fold of lanes counts for little
+
+  // c (m) = a b for a vector b.
+  static void of_one(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
+    const D d;
+    const int64_t wide = lanes();
+    for (int64_t r = k <= kShort * wide ? short_dots(m, k, a, b.data, c, addend) : 0; r < m; ++r) {
+      const T* x = a.data + r * a.row;
+      double sum = 0;
+      for (int64_t first = 0; first < k; first += kFold) {
+        const int64_t end = std::min(k, first + kFold);
+        V s = hn::Zero(d), t = s, u = s, v = s;
+        int64_t i = first;
+        for (; i + 4 * wide <= end; i += 4 * wide) {
+          s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
+          t = hn::MulAdd(hn::LoadU(d, x + i + wide), hn::LoadU(d, b.data + i + wide), t);
+          u = hn::MulAdd(hn::LoadU(d, x + i + 2 * wide), hn::LoadU(d, b.data + i + 2 * wide), u);
+          v = hn::MulAdd(hn::LoadU(d, x + i + 3 * wide), hn::LoadU(d, b.data + i + 3 * wide), v);
+        }
+        for (; i + wide <= end; i += wide) s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
+        sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(hn::Add(hn::Add(s, t), hn::Add(u, v))));
+        for (; i < end; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(b.data[i]);
+      }
+      c.data[r * c.row] = static_cast<T>(addend.data ? addend.data[r * addend.row] + sum : sum);
+    }
+  }
+  static constexpr int64_t kFold = 1024;
+
+  // The same for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
+  template <int rows, int columns>
+  static HWY_NOINLINE void dot_rows(int64_t k, Matrix<const T> a, Matrix<const T> b, double (&sums)[rows][columns]) {
+    const D d;
+    const int64_t wide = lanes();
+    for (int64_t first = 0; first < k; first += kFold) {
+      const int64_t end = std::min(k, first + kFold);
+      V parts[rows][columns];
+#pragma GCC unroll 2
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) parts[r][j] = hn::Zero(d);
+      int64_t i = first;
+      for (; i + wide <= end; i += wide) {
+        V left[rows];
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r) {
+          hwy::Prefetch(a.data + r * a.row + i + kFarAhead * rows);
+          left[r] = hn::LoadU(d, a.data + r * a.row + i);
+        }
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) {
+          const V right = hn::LoadU(d, b.data + j * b.column + i);
+#pragma GCC unroll 2
+          for (int r = 0; r < rows; ++r) parts[r][j] = hn::MulAdd(left[r], right, parts[r][j]);
+        }
+      }
+      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
+#pragma GCC unroll 2
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) sums[r][j] += static_cast<double>(Folding<Sum<T>>::fold_lanes(parts[r][j]));
+      for (; i < end; ++i)
+        for (int r = 0; r < rows; ++r)
+          for (int j = 0; j < columns; ++j)
+            sums[r][j] += static_cast<double>(a.data[r * a.row + i]) * static_cast<double>(b.data[j * b.column + i]);
+    }
+  }
+  static constexpr int64_t kFarAhead = 1024 / kSize;
+
+  template <int columns>
+  static void of_several(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
+    const auto put = [&](int64_t row, const double* sums) {
+      const T* from = addend.data ? addend.data + row * addend.row : nullptr;
+      for (int j = 0; j < columns; ++j)
+        c.data[row * c.row + j * c.column] = static_cast<T>(from ? from[j * addend.column] + sums[j] : sums[j]);
+    };
+    int64_t row = 0;
+    for (; row + kRowsAtOnce <= m; row += kRowsAtOnce) {
+      double sums[kRowsAtOnce][columns] = {};
+      dot_rows<kRowsAtOnce, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
+      for (int r = 0; r < kRowsAtOnce; ++r) put(row + r, sums[r]);
+    }
+    for (; row < m; ++row) {
+      double sums[1][columns] = {};
+      dot_rows<1, columns>(k, {a.data + row * a.row, a.row, 1}, b, sums);
+      put(row, sums[0]);
+    }
+  }
+  using Function = void (*)(int64_t, int64_t, Matrix<const T>, Matrix<const T>, Matrix<T>, Addend<T>);
+  template <int... i> static constexpr std::array<Function, sizeof...(i)> table(std::integer_sequence<int, i...>) {
+    return {of_several<i + 1>...};
+  }
+
+  // columns: 1 to kFewVectors.
+  static Function of(int64_t columns) {
+    static constexpr auto kAll = table(std::make_integer_sequence<int, kFewVectors>());
+    return kAll[static_cast<size_t>(columns - 1)];
+  }
+};
+
+}  // namespace plugrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
