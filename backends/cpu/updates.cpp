@@ -11,32 +11,51 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
+template <class T> struct Descent {
+  static void row(char* const* p, int64_t n, const void* rate) {
+    const T step = *static_cast<const T*>(rate);
+    T* param = reinterpret_cast<T*>(p[0]);
+    const T* grad = reinterpret_cast<const T*>(p[1]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) param[i] -= step * grad[i];
+  }
+  static constexpr Elementwise kKind{1, 1, 1, 2, {sizeof(T), sizeof(T)}, {row}};
+
+  static plugrad_status run(const plugrad_kernel* self, plugrad_stream* stream, const plugrad_op* op) noexcept {
+    const plugrad_view &param = *op->views[0], &grad = *op->views[1];
+    if (param.count > kGrain || !is_dense(param) || !is_dense(grad)) return run_kernel<general>(self, stream, op);
+    const T rate = element<T>(*op->views[2]);
+    char* const p[] = {data<char>(param), data<char>(grad)};
+    row(p, param.count, &rate);
+    return PLUGRAD_OK;
+  }
+  static void general(const Call& call) {
+    const T rate = element<T>(call.in(1));
+    run_elementwise(kKind, call, &rate);
+  }
+};
+
 template <class T> struct Sgd {
   struct Numbers {
     T rate, momentum, decay;
   };
-  template <bool has_momentum, bool nesterov> static void row(char* const* p, int64_t n, const void* arguments) {
+  template <bool nesterov> static void row(char* const* p, int64_t n, const void* arguments) {
     const Numbers k = *static_cast<const Numbers*>(arguments);
     T *param = reinterpret_cast<T*>(p[0]), *velocity = reinterpret_cast<T*>(p[1]);
     const T* grad = reinterpret_cast<const T*>(p[2]);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-      T g = grad[i] + k.decay * param[i];
-      if constexpr (has_momentum) {
-        const T v = k.momentum * velocity[i] + g;
-        velocity[i] = v;
-        g = nesterov ? g + k.momentum * v : v;
-      }
-      param[i] -= k.rate * g;
+      const T g = grad[i] + k.decay * param[i], v = k.momentum * velocity[i] + g;
+      velocity[i] = v;
+      param[i] -= k.rate * (nesterov ? g + k.momentum * v : v);
     }
   }
-  template <bool has_momentum, bool nesterov> static constexpr Elementwise kKind{
-      2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<has_momentum, nesterov>}};
+  template <bool nesterov>
+  static constexpr Elementwise kKind{2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<nesterov>}};
   static void step(const Call& call) {
     const auto& a = call.attributes<plugrad_sgd>();
     const Numbers numbers{element<T>(call.in(1)), static_cast<T>(a.momentum), static_cast<T>(a.weight_decay)};
-    const Elementwise& kind = a.momentum == 0 ? kKind<false, false> : a.nesterov ? kKind<true, true> : kKind<true, false>;
-    run_elementwise(kind, call, &numbers);
+    run_elementwise(a.nesterov ? kKind<true> : kKind<false>, call, &numbers);
   }
 };
 
@@ -74,6 +93,7 @@ template <class T> struct Adam {
 };
 
 template <class T> void append_steps(RowList& rows) {
+  rows.push_back(kernel_row(PLUGRAD_OP_DESCENT_STEP, kDtype<T>, Descent<T>::run));
   rows.push_back(kernel<Sgd<T>::step>(PLUGRAD_OP_SGD_STEP, kDtype<T>));
   rows.push_back(kernel<Adam<T>::step>(PLUGRAD_OP_ADAM_STEP, kDtype<T>));
 }

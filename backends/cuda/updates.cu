@@ -7,6 +7,16 @@
 namespace plugrad::cuda {
 namespace {
 
+template <class T> struct DescentStep {
+  static constexpr int kOutputs = 1;
+  static constexpr bool kInOut = true;
+  using A = AccumulatorOf<T>;
+
+  __device__ __forceinline__ void operator()(T& param, const T& grad, const T& rate) const {
+    param = static_cast<T>(static_cast<A>(param) - static_cast<A>(rate) * static_cast<A>(grad));
+  }
+};
+
 template <class T> struct SgdStep {
   static constexpr int kOutputs = 2;
   static constexpr bool kInOut = true;
@@ -15,14 +25,10 @@ template <class T> struct SgdStep {
   bool nesterov;
 
   __device__ __forceinline__ void operator()(T& param, T& velocity, const T& grad, const T& rate) const {
-    const A p = static_cast<A>(param);
-    A g = static_cast<A>(grad) + decay * p;
-    if (momentum != 0) {
-      const A v = momentum * static_cast<A>(velocity) + g;
-      velocity = static_cast<T>(v);
-      g = nesterov ? g + momentum * v : v;
-    }
-    param = static_cast<T>(p - static_cast<A>(rate) * g);
+    const A p = static_cast<A>(param), g = static_cast<A>(grad) + decay * p;
+    const A v = momentum * static_cast<A>(velocity) + g;
+    velocity = static_cast<T>(v);
+    param = static_cast<T>(p - static_cast<A>(rate) * (nesterov ? g + momentum * v : v));
   }
 };
 
@@ -45,6 +51,10 @@ template <class T> struct AdamStep {
   }
 };
 
+template <class T> void descent_step(const Call& call, const Submission& submission) {
+  map_box<DescentStep<T>, T, T, T>(submission, Box(call.op().views, 3), {});
+}
+
 template <class T> void sgd_step(const Call& call, const Submission& submission) {
   const auto& a = call.attributes<plugrad_sgd>();
   using A = AccumulatorOf<T>;
@@ -62,7 +72,8 @@ template <class T> void adam_step(const Call& call, const Submission& submission
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<submit<sgd_step<T>>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
+  return join(std::array{kernel<submit<descent_step<T>>>(PLUGRAD_OP_DESCENT_STEP, element_dtype<T>)...},
+              std::array{kernel<submit<sgd_step<T>>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
               std::array{kernel<submit<adam_step<T>>>(PLUGRAD_OP_ADAM_STEP, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kComputable);

@@ -6,19 +6,21 @@
 namespace plugrad::reference {
 namespace {
 
-// Both steps compute in double and round what they store.
+// The steps compute in double and round what they store.
+template <class T> void descent_step(const Call& call) {
+  for_each(
+      call.out(), [](T& param, const T& grad, const T& rate) { param = static_cast<T>(param - double{rate} * grad); },
+      Elements<T>(call.out()), Elements<T>(call.in(0)), Elements<T>(call.in(1)));
+}
+
 template <class T> void sgd_step(const Call& call) {
   const plugrad_sgd& sgd = call.attributes<plugrad_sgd>();
   for_each(
       call.out(0),
       [&](T& param, T& velocity, const T& grad, const T& rate) {
-        double g = grad + sgd.weight_decay * param;
-        if (sgd.momentum != 0) {
-          const double v = sgd.momentum * velocity + g;
-          velocity = static_cast<T>(v);
-          g = sgd.nesterov ? g + sgd.momentum * v : v;
-        }
-        param = static_cast<T>(param - rate * g);
+        const double g = grad + sgd.weight_decay * param, v = sgd.momentum * velocity + g;
+        velocity = static_cast<T>(v);
+        param = static_cast<T>(param - rate * (sgd.nesterov ? g + sgd.momentum * v : v));
       },
       Elements<T>(call.out(0)), Elements<T>(call.out(1)), Elements<T>(call.in(0)), Elements<T>(call.in(1)));
 }
@@ -44,7 +46,8 @@ template <class T> void adam_step(const Call& call) {
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {
-  return join(std::array{kernel<sgd_step<T>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
+  return join(std::array{kernel<descent_step<T>>(PLUGRAD_OP_DESCENT_STEP, element_dtype<T>)...},
+              std::array{kernel<sgd_step<T>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
               std::array{kernel<adam_step<T>>(PLUGRAD_OP_ADAM_STEP, element_dtype<T>)...});
 }
 constexpr auto kRows = rows(kFloating);

@@ -51,6 +51,10 @@ void draw(const Call& call) {
   submit_line(call, [](Grid&) {});
 }
 
+void step_descent(const Call& call) {
+  submit_box(call, Box(call.op().views, 3), 0, [](Grid&) {});
+}
+
 void step_sgd(const Call& call) {
   const auto& a = call.attributes<plugrad_sgd>();
   submit_box(call, Box(call.op().views, 4), 0, [&](Grid& grid) {
@@ -83,6 +87,7 @@ void add_generator_rows(RowList& list, const Abilities& abilities) {
 }
 
 void add_update_rows(RowList& list) {
+  list.add(kernel<step_descent>(PLUGRAD_OP_DESCENT_STEP, PLUGRAD_F32), "update");
   list.add(kernel<step_sgd>(PLUGRAD_OP_SGD_STEP, PLUGRAD_F32), "update");
   list.add(kernel<step_adam>(PLUGRAD_OP_ADAM_STEP, PLUGRAD_F32), "update");
 }

@@ -23,12 +23,15 @@ Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
 }
 
 void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
-  Tensor g = decayed(param, grad, s.weight_decay);
-  if (s.momentum != 0) {
-    velocity.copy_(add(mul(velocity, s.momentum), g));
-    g = s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity;
-  }
-  param.add_(g, -s.rate);
+  const Tensor g = decayed(param, grad, s.weight_decay);
+  velocity.copy_(add(mul(velocity, s.momentum), g));
+  param.add_(s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity, -s.rate);
+}
+
+void descend(Tensor& param, const Tensor& grad, double rate) {
+  if (try_run(Op::DESCENT_STEP, {param}, {grad, immediate(dtype_of(param), rate, 0)})) return;
+  count_decomposition(param);
+  param.add_(grad, -rate);
 }
 
 void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, double c1, double c2) {
@@ -49,12 +52,11 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
   raise_version(param);
+  if (s.momentum == 0) return descend(param, decayed(param, grad, s.weight_decay), s.rate);
+  raise_version(velocity);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
-  if (s.momentum != 0) {
-    raise_version(velocity);
-    if (try_run(Op::SGD_STEP, {param, velocity}, {grad, immediate(dtype_of(param), s.rate, 0)}, attributes)) return;
-    count_decomposition(param);
-  }
+  if (try_run(Op::SGD_STEP, {param, velocity}, {grad, immediate(dtype_of(param), s.rate, 0)}, attributes)) return;
+  count_decomposition(param);
   composed_sgd(param, velocity, grad, s);
 }
 

@@ -78,8 +78,10 @@ void max_pool_backward_reference(const Question&, const Problem&, Expectations&)
 std::vector<Problem> max_pool_problems(const Question&, Random&);
 std::vector<Problem> max_pool_backward_problems(const Question&, Random&);
 
+void descent_reference(const Question&, const Problem&, Expectations&);
 void sgd_reference(const Question&, const Problem&, Expectations&);
 void adam_reference(const Question&, const Problem&, Expectations&);
+std::vector<Problem> descent_problems(const Question&, Random&);
 std::vector<Problem> sgd_problems(const Question&, Random&);
 std::vector<Problem> adam_problems(const Question&, Random&);
 
@@ -124,6 +126,7 @@ inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD, convolution_problems, convolution_weight_grad_reference},
     {PLUGRAD_OP_MAX_POOL, max_pool_problems, max_pool_reference},
     {PLUGRAD_OP_MAX_POOL_BACKWARD, max_pool_backward_problems, max_pool_backward_reference},
+    {PLUGRAD_OP_DESCENT_STEP, descent_problems, descent_reference},
     {PLUGRAD_OP_SGD_STEP, sgd_problems, sgd_reference},
     {PLUGRAD_OP_ADAM_STEP, adam_problems, adam_reference},
 };

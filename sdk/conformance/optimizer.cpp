@@ -43,9 +43,29 @@ Expected within(uint8_t dtype, Termed t) {
 
 }  // namespace
 
+std::vector<Problem> descent_problems(const Question& question, Random& random) {
+  const uint8_t dtype = question.out();
+  std::vector<Problem> list;
+  for (const Shape& shape : shapes())
+    for (const bool is_zero : {false, true}) {
+      Problem problem;
+      problem.large = count_of(shape) > 10000;
+      problem.outputs = {random_array(dtype, shape, {-1, 1}, random)};
+      problem.inputs = {gradient(dtype, shape, random), scalar(dtype, is_zero ? 0 : random.uniform(0.001, 0.5))};
+      list.push_back(problem);
+    }
+  return list;
+}
+
+void descent_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  const long double rate = problem.inputs[1].get(0);
+  for (int64_t i = 0; i < problem.outputs[0].count(); ++i)
+    expected[0].elements[i] = within(
+        question.out(), exactly(problem.outputs[0].get(i)) - rate * exactly(problem.inputs[0].get(i)));
+}
+
 std::vector<Problem> sgd_problems(const Question& question, Random& random) {
-  constexpr plugrad_sgd kSettings[] = {{sizeof(plugrad_sgd), 0, 0, 0},     {sizeof(plugrad_sgd), 0, 0, 0.01},
-                                       {sizeof(plugrad_sgd), 0, 0.9, 0},   {sizeof(plugrad_sgd), 1, 0.9, 0},
+  constexpr plugrad_sgd kSettings[] = {{sizeof(plugrad_sgd), 0, 0.9, 0},   {sizeof(plugrad_sgd), 1, 0.9, 0},
                                        {sizeof(plugrad_sgd), 0, 0.5, 0.1}, {sizeof(plugrad_sgd), 1, 0.75, 0.3}};
   const uint8_t dtype = question.out();
   std::vector<Problem> list;
@@ -68,14 +88,9 @@ void sgd_reference(const Question& question, const Problem& problem, Expectation
   const long double rate = problem.inputs[1].get(0);
   for (int64_t i = 0; i < problem.outputs[0].count(); ++i) {
     const Termed p = exactly(problem.outputs[0].get(i)), held = exactly(problem.outputs[1].get(i));
-    Termed g = exactly(problem.inputs[0].get(i)) + settings.weight_decay * p;
-    expected[1].elements[i] = {held.value, 0, false, false};
-    if (settings.momentum != 0) {
-      const Termed v = settings.momentum * held + g;
-      g = settings.nesterov ? g + settings.momentum * v : v;
-      expected[1].elements[i] = within(question.out(), v);
-    }
-    expected[0].elements[i] = within(question.out(), p - rate * g);
+    const Termed g = exactly(problem.inputs[0].get(i)) + settings.weight_decay * p, v = settings.momentum * held + g;
+    expected[1].elements[i] = within(question.out(), v);
+    expected[0].elements[i] = within(question.out(), p - rate * (settings.nesterov ? g + settings.momentum * v : v));
   }
 }
 

@@ -143,12 +143,15 @@ class Maker {
       if (!value) return;
       line.arguments.push_back(*value);
     }
-    const plugrad_sgd sgd{sizeof sgd, 0, 0.9, 0.01};
-    const plugrad_adam adam{sizeof adam, 0, 0.9, 0.999, 1e-8, 0.01};
-    const bool is_adam = op.opcode == PLUGRAD_OP_ADAM_STEP;
-    const auto* const from = reinterpret_cast<const std::byte*>(is_adam ? static_cast<const void*>(&adam) : &sgd);
-    line.attributes.assign(from, from + (is_adam ? sizeof adam : sizeof sgd));
+    if (op.opcode == PLUGRAD_OP_SGD_STEP) set_attributes(line, plugrad_sgd{sizeof(plugrad_sgd), 0, 0.9, 0.01});
+    if (op.opcode == PLUGRAD_OP_ADAM_STEP)
+      set_attributes(line, plugrad_adam{sizeof(plugrad_adam), 0, 0.9, 0.999, 1e-8, 0.01});
     push(std::move(line), dtype_, 0);
+  }
+
+  template <class Attributes> static void set_attributes(ProgramParts::Line& line, const Attributes& attributes) {
+    const auto* const from = reinterpret_cast<const std::byte*>(&attributes);
+    line.attributes.assign(from, from + sizeof attributes);
   }
 
   void push(ProgramParts::Line line, uint8_t dtype, unsigned axes) {

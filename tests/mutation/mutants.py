@@ -32,7 +32,7 @@ WINDOWS = ("CONVOLUTION,CONVOLUTION_BIAS,CONVOLUTION_INPUT_GRAD,CONVOLUTION_WEIG
 # What a file computes: the cases that are tried first.
 FIRST = {
     "attention.cpp": "ATTENTION,ATTENTION_BACKWARD", "normalization.cpp": NORMS, "rowwise.cpp": ROWS,
-    "windows.cpp": WINDOWS, "update.cpp": "SGD_STEP,ADAM_STEP", "program.cpp": "program.",
+    "windows.cpp": WINDOWS, "update.cpp": "DESCENT_STEP,SGD_STEP,ADAM_STEP", "program.cpp": "program.",
     "contraction.hpp": "MATMUL,MATMUL_ADD",
     "indexing.hpp": "GATHER,SCATTER_ADD,SCATTER_SUM,failure.", "random.hpp": "UNIFORM,NORMAL",
     "reduction.hpp": "SUM,MAX,MIN,ARGMAX", "accumulator.hpp": "SUM,MATMUL,SCATTER_SUM",

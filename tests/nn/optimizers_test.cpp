@@ -153,7 +153,7 @@ TEST(Optimizers, FollowTheFormulasOfPyTorch) {
 // A sim device without the fused steps: the composition gives the same result.
 Device without_fused_steps() {
   if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
-  static const bool once = (set_device_options("sim:1", {{"without_ops", "SGD_STEP,ADAM_STEP"}}), true);
+  static const bool once = (set_device_options("sim:1", {{"without_ops", "DESCENT_STEP,SGD_STEP,ADAM_STEP"}}), true);
   (void)once;
   return Device("sim:1");
 }
@@ -170,9 +170,9 @@ TEST(Optimizers, UseTheFusedKernelWhereThereIsOne) {
   const Device device = default_device();
   Tensor x = tensor_of(kStart, DType::f32).requires_grad_();
   x.set_grad(tensor_of(gradient(1), DType::f32));
-  nn::SGD momentum({x}, 0.1, {.momentum = 0.9});
+  nn::SGD plain({x}, 0.1), momentum({x}, 0.1, {.momentum = 0.9});
   nn::Adam adam({x}, 0.1);
-  for (nn::Optimizer* each : std::initializer_list<nn::Optimizer*>{&momentum, &adam}) {
+  for (nn::Optimizer* each : std::initializer_list<nn::Optimizer*>{&plain, &momentum, &adam}) {
     each->step();
     const DeviceCounters before = device.counters();
     each->step();

@@ -1,4 +1,4 @@
-// SGD_STEP and ADAM_STEP in f32: sdk/ops.md has the formulas.
+// DESCENT_STEP, SGD_STEP and ADAM_STEP in f32: sdk/ops.md has the formulas.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -9,18 +9,22 @@ REFERENCE(Element, float, 4)
 #define INPUT(k) flushed(LOAD(Element, k, 4, OF_BITS))
 #define OUTPUT(k, value) Element(ADDRESS(k, 4)).v = flushed(value)
 
+// Operands p; g, rate.
+void step_descent(uint i) {
+  LOCATE(3)
+  precise float p = INPUT(0), g = INPUT(1), rate = INPUT(2);
+  OUTPUT(0, p - rate * g);
+}
+
 // Operands p, v; g, rate. Numbers: momentum, weight decay. flags: nesterov.
 void step_sgd(uint i) {
   LOCATE(4)
   precise float p = INPUT(0), v = INPUT(1), step = INPUT(2), rate = INPUT(3);
   float momentum = grid.number[0];
   step += grid.number[1] * p;
-  if (momentum != 0.0) {
-    v = momentum * v + step;
-    OUTPUT(1, v);
-    step = grid.flags != 0 ? step + momentum * v : v;
-  }
-  OUTPUT(0, p - rate * step);
+  v = momentum * v + step;
+  OUTPUT(1, v);
+  OUTPUT(0, p - rate * (grid.flags != 0 ? step + momentum * v : v));
 }
 
 // Operands p, m, v; g, rate, c1, c2. Numbers: beta1, beta2, epsilon, weight decay, 1 - beta1, 1 - beta2. flags: decoupled.
@@ -38,7 +42,8 @@ void step_adam(uint i) {
 
 void main() {
   for (uint i = first_place(); i < grid.count; i += all_places()) {
-    if (OP == OP_SGD_STEP) step_sgd(i);
+    if (OP == OP_DESCENT_STEP) step_descent(i);
+    else if (OP == OP_SGD_STEP) step_sgd(i);
     else step_adam(i);
   }
 }

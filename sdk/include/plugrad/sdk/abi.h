@@ -177,7 +177,7 @@ typedef struct plugrad_attention {  // ATTENTION, ATTENTION_BACKWARD
 typedef struct plugrad_sgd {  // SGD_STEP
   uint32_t struct_size;
   uint32_t nesterov;  // 0 or 1
-  double momentum, weight_decay;
+  double momentum, weight_decay;  // momentum > 0
 } plugrad_sgd;
 typedef struct plugrad_adam {  // ADAM_STEP
   uint32_t struct_size;
