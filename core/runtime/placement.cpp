@@ -1,8 +1,8 @@
 #include <core/runtime/placement.hpp>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
+#include <utility>
 
 namespace plugrad::capture {
 namespace {
@@ -25,20 +25,26 @@ void put(std::vector<const Interval*>& placed, Interval& block, uint64_t offset)
   block.offset = offset;
   placed.insert(std::ranges::upper_bound(placed, offset, {}, &Interval::offset), &block);
 }
-}  // namespace
 
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms) {
+// Of two blocks of one size, that of the lower rank is placed first. No rank is the best for all steps, so all are tried.
+using Rank = int64_t (*)(const Interval&);
+constexpr Rank kRanks[] = {
+    [](const Interval&) -> int64_t { return 0; },  // as they were allocated
+    [](const Interval& x) -> int64_t { return int64_t{x.first} - x.last; },
+    [](const Interval& x) -> int64_t { return -int64_t{x.last}; },
+    [](const Interval& x) -> int64_t { return x.last; },
+};
+
+// Returns the size of the arena.
+uint64_t place_in_order(std::vector<Interval>& blocks, Rank rank, const std::vector<Room>& rooms) {
   std::vector<Interval*> order;
-  for (Interval& each : blocks) {
-    each.bytes = rounded(each.bytes, alignment);
-    each.room = std::nullopt;
-    order.push_back(&each);
-  }
-  std::ranges::stable_sort(order, std::greater(), [](const Interval* each) { return each->bytes; });
+  for (Interval& each : blocks) order.push_back(&each);
+  std::ranges::stable_sort(order, {}, [rank](const Interval* x) { return std::pair(~x->bytes, rank(*x)); });
   std::vector<std::vector<const Interval*>> in_rooms(rooms.size());
   std::vector<const Interval*> in_arena;
   uint64_t size = 0;
   for (Interval* each : order) {
+    each->room = std::nullopt;
     for (size_t room = 0; room < rooms.size() && !each->room; ++room) {
       if (each->last >= rooms[room].until) continue;
       const uint64_t offset = lowest_gap(in_rooms[room], *each);
@@ -51,6 +57,21 @@ uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vec
     size = std::max(size, each->offset + each->bytes);
   }
   return size;
+}
+}  // namespace
+
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms) {
+  for (Interval& each : blocks) each.bytes = rounded(each.bytes, alignment);
+  std::vector<Interval> best = blocks;
+  uint64_t least = UINT64_MAX;
+  for (const auto rank : kRanks) {
+    const uint64_t size = place_in_order(blocks, rank, rooms);
+    if (size >= least) continue;
+    least = size;
+    best = blocks;
+  }
+  blocks = std::move(best);
+  return least;
 }
 
 }  // namespace plugrad::capture

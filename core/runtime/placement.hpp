@@ -22,7 +22,8 @@ struct Room {
 };
 // Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
 // overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
-// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020). Of several orders for blocks of
+// one size it takes the one that needs the least.
 uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {});
 
 }  // namespace plugrad::capture
