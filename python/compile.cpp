@@ -53,8 +53,8 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
     const nb::handle self = object;
     if (!nb::inst_ready(self)) throw nb::type_error("[compile] the object's __init__ was not called");
     const nb::tuple given = nb::borrow<nb::tuple>(arguments);
-    const nb::dict keywords = named ? nb::borrow<nb::dict>(named) : nb::dict();
-    if (keywords.size() || !are_tensors(given)) return self.attr("_call")(given, keywords).release().ptr();
+    if ((named && PyDict_Size(named)) || !are_tensors(given))
+      return self.attr("_call")(given, named ? nb::borrow<nb::dict>(named) : nb::dict()).release().ptr();
     const auto function = [self](const nb::list& x) { return self.attr("_run")(*x); };
     StepResults results = replayed(*nb::inst_ptr<CompiledStep>(self), tensors_of(given), "tensors", function);
     if (results.form == 0) return wrap(std::move(results.tensors[0])).release().ptr();
@@ -64,9 +64,7 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
 
 nb::list run_saved(const SavedProgram& program, const nb::list& inputs) {
   const std::vector<Tensor> given = tensors_of(inputs);
-  nb::list all;
-  for (Tensor& each : unlocked([&] { return program(given); })) all.append(wrap(std::move(each)));
-  return all;
+  return list_of(unlocked([&] { return program(given); }));
 }
 
 // Shapes and dtypes.
@@ -92,7 +90,7 @@ void bind_compile(nb::module_& m) {
           nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
       .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def("_save", [](const CompiledStep& self,
-                      const nb::object& path) { unlocked([&, file = path_of(path)] { save_program(self, file); }); },
+                       const nb::object& path) { unlocked([&, file = path_of(path)] { save_program(self, file); }); },
            nb::arg("path"))
       .def("_clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
       .def("_explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })

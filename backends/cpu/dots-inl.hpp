@@ -66,33 +66,31 @@ template <class T> struct Dots {
 #endif
   }
 
-  // of_one for short rows of a, a few rows at a time. Returns how many rows it computed.
-  static HWY_NOINLINE int64_t short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c,
+  // of_one for short rows of a, a few rows at a time; after the last row, it again.
+  static HWY_NOINLINE void short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c,
                                          Addend<T> addend) {
     const D d;
     const int64_t wide = lanes();
     HWY_ALIGN T sums[kTogether];
-    int64_t row = 0;
-    for (; row + kTogether <= m; row += kTogether) {
-      const T* x = a.data + row * a.row;
+    for (int64_t row = 0; row < m; row += kTogether) {
+      const int64_t some = std::min<int64_t>(kTogether, m - row);
+      const T* x[kTogether];
+      for (int64_t r = 0; r < kTogether; ++r) x[r] = a.data + (row + std::min(r, some - 1)) * a.row;
       V parts[kTogether];
 #pragma GCC unroll 4
       for (V& part : parts) part = hn::Zero(d);
       const auto add = [&](V right, auto left) {
 #pragma GCC unroll 4
-        for (int r = 0; r < kTogether; ++r) parts[r] = hn::MulAdd(left(x + r * a.row), right, parts[r]);
+        for (int r = 0; r < kTogether; ++r) parts[r] = hn::MulAdd(left(x[r]), right, parts[r]);
       };
       int64_t i = 0;
       for (; i + wide <= k; i += wide) add(hn::LoadU(d, b + i), [d, i](const T* from) { return hn::LoadU(d, from + i); });
       if (i < k) add(last_of(b + i, k - i, k), [i, k](const T* from) { return last_of(from + i, k - i, k); });
       hn::Store(folded(parts), Block(), sums);
-      for (int r = 0; r < kTogether; ++r)
+      for (int64_t r = 0; r < some; ++r)
         c.data[(row + r) * c.row] = addend.data ? addend.data[(row + r) * addend.row] + sums[r] : sums[r];
     }
-    return row;
   }
-#else  // vectors of one lane
-  static int64_t short_dots(int64_t, int64_t, Matrix<const T>, const T*, Matrix<T>, Addend<T>) { return 0; }
 #endif
   static constexpr int64_t kShort = 16;  // vectors of a row; in longer ones, a fold of lanes counts for little
 
@@ -100,7 +98,10 @@ template <class T> struct Dots {
   static void of_one(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
     const D d;
     const int64_t wide = lanes();
-    for (int64_t r = k <= kShort * wide ? short_dots(m, k, a, b.data, c, addend) : 0; r < m; ++r) {
+#if HWY_TARGET != HWY_SCALAR
+    if (k <= kShort * wide) return short_dots(m, k, a, b.data, c, addend);
+#endif
+    for (int64_t r = 0; r < m; ++r) {
       const T* x = a.data + r * a.row;
       double sum = 0;
       for (int64_t first = 0; first < k; first += kFold) {

@@ -256,7 +256,7 @@ template <class T> struct Kernel {
 
   // Computes m rows in strips of nearly equal height. Sets s.pack. No copy of s: the processor would wait for the members
   // that were just written.
-  template <int vectors> static HWY_INLINE void run_strips(int64_t m, Strips<T>&& s) {
+  template <int vectors> static HWY_INLINE void run_strips(int64_t m, Strips<T>& s) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
     s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
     const T *a = s.a.data, *addend = s.addend.data;
@@ -279,16 +279,16 @@ template <class T> struct Kernel {
                               Addend<T> addend) {
     const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
     Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, wide, false};
-    if (panels > 0) run_strips<kPanelVectors>(m, std::move(s));
+    if (panels > 0) run_strips<kPanelVectors>(m, s);
     if (rest == 0) return;
     s.b += panels * b.stride;
     s.c += panels * wide;
     s.addend = past(addend, panels * wide);
     s.panels = 1;
     s.last = rest;
-    if (rest <= lanes()) run_strips<1>(m, std::move(s));
-    else if (rest <= 2 * lanes()) run_strips<2>(m, std::move(s));
-    else run_strips<kPanelVectors>(m, std::move(s));
+    if (rest <= lanes()) run_strips<1>(m, s);
+    else if (rest <= 2 * lanes()) run_strips<2>(m, s);
+    else run_strips<kPanelVectors>(m, s);
   }
 
   // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
@@ -298,7 +298,8 @@ template <class T> struct Kernel {
     const int64_t wide = lanes();
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < wide; ++j) packed[i * wide + j] = j < n ? b.data[i * b.row + j] : T(0);
-    run_strips<1>(m, {k, a, packed, wide, 0, 1, c.data, c.row, addend, n, false});
+    Strips<T> s{k, a, packed, wide, 0, 1, c.data, c.row, addend, n, false};
+    run_strips<1>(m, s);
   }
 
   static void multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
@@ -317,16 +318,25 @@ template <class T> struct Kernel {
                                         const Matrix<const T>& b, const Matrix<T>& c, const Addend<T>& addend) {
     constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
-    const auto strip = [&](int64_t columns) {
+    const auto strips = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
       const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, past(addend, j), columns, false};
       j += panels * columns;
       return s;
     };
-    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strip(kLong * lanes()), a.data, c.data, addend.data);
-    if (n - j >= kPanelVectors * lanes()) run_strips<kPanelVectors>(m, strip(kPanelVectors * lanes()));
-    if (n - j >= 2 * lanes()) run_strips<2>(m, strip(2 * lanes()));
-    if (n - j >= lanes()) run_strips<1>(m, strip(lanes()));
+    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strips(kLong * lanes()), a.data, c.data, addend.data);
+    if (n - j >= kPanelVectors * lanes()) {
+      Strips<T> s = strips(kPanelVectors * lanes());
+      run_strips<kPanelVectors>(m, s);
+    }
+    if (n - j >= 2 * lanes()) {
+      Strips<T> s = strips(2 * lanes());
+      run_strips<2>(m, s);
+    }
+    if (n - j >= lanes()) {
+      Strips<T> s = strips(lanes());
+      run_strips<1>(m, s);
+    }
     if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, past(addend, j));
   }
 

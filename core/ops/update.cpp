@@ -28,10 +28,13 @@ void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const Sgd
   param.add_(s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity, -s.rate);
 }
 
-void descend(Tensor& param, const Tensor& grad, double rate) {
-  if (try_run(Op::DESCENT_STEP, {param}, {grad, immediate(dtype_of(param), rate, 0)})) return;
-  count_decomposition(param);
-  param.add_(grad, -rate);
+// With weight decay, the ops one by one: a compiled step makes one program of them.
+void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s) {
+  if (s.weight_decay == 0) {
+    if (try_run(Op::DESCENT_STEP, {param}, {grad, immediate(dtype_of(param), s.rate, 0)})) return;
+    count_decomposition(param);
+  }
+  param.add_(decayed(param, grad, s.weight_decay), -s.rate);
 }
 
 void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, double c1, double c2) {
@@ -47,12 +50,14 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   const NoGrad unrecorded;
   require_defined(param, "sgd_step");
   require_like("sgd_step", param, grad, "the gradient");
+  if (!(s.momentum >= 0))
+    throw Error(Code::invalid, "[sgd_step] the momentum is " + std::to_string(s.momentum) + ": 0 or more expected");
   if (s.momentum != 0) require_like("sgd_step", param, velocity, "the velocity");
   require_writable(param, "sgd_step");
   if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
   raise_version(param);
-  if (s.momentum == 0) return descend(param, decayed(param, grad, s.weight_decay), s.rate);
+  if (s.momentum == 0) return plain_sgd(param, grad, s);
   raise_version(velocity);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
   if (try_run(Op::SGD_STEP, {param, velocity}, {grad, immediate(dtype_of(param), s.rate, 0)}, attributes)) return;

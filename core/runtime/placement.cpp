@@ -69,6 +69,7 @@ uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vec
     if (size >= least) continue;
     least = size;
     best = blocks;
+    if (!size) break;
   }
   blocks = std::move(best);
   return least;

@@ -90,6 +90,13 @@ class Compiled(_plugrad._CompiledStep):
     def _results(self, tensors: list[Tensor | None], number: int) -> Any:
         return _put_together(self._forms[number], tensors)
 
+    def __copy__(self) -> "Compiled":
+        """Itself, as of a function."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Compiled":
+        return self
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

@@ -1,5 +1,6 @@
 """Functions that are recorded once and then replayed."""
 
+import copy
 import importlib.util
 import subprocess
 import sys
@@ -23,6 +24,12 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.body(x)
+
+
+def test_a_copy_is_the_function_itself():
+    step = plugrad.compile(lambda x: x * 2)
+    assert copy.copy(step) is step
+    assert copy.deepcopy({"step": step})["step"] is step
 
 
 def train(compiled, make):

@@ -321,6 +321,7 @@ TEST(Steps, RefuseStatesOfAnotherShapeAndChangeNothing) {
   EXPECT_THROW(adam_step(p, m, v, g, {0.1, 0.9, 0.999, 1e-8, 0, false, 1}), Error);
   Tensor none;
   EXPECT_THROW(sgd_step(p, none, full({5}, 1), {.rate = 0.1}), Error);
+  EXPECT_THROW(sgd_step(p, none, g, {.rate = 0.1, .momentum = -0.5}), Error);
   EXPECT_EQ(numbers_of(p), kStart);
 }
 

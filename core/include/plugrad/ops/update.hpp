@@ -1,4 +1,5 @@
-// Optimiser steps, in place and unrecorded. They run one fused kernel if the device has it, else the same steps in several.
+// Optimiser steps, in place and unrecorded. They run one fused kernel if the device has it, else the same steps in several;
+// so does SGD with weight decay and without momentum.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
