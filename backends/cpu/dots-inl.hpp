@@ -66,9 +66,9 @@ template <class T> struct Dots {
 #endif
   }
 
-  // of_one for short rows of a, a few rows at a time; after the last row, it again.
-  static HWY_NOINLINE void short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c,
-                                         Addend<T> addend) {
+  // of_one for short rows of a, a few rows at a time. In place of rows beyond the last one it computes that one again, and
+  // stores nothing: so all rows are folded in the same order.
+  static HWY_NOINLINE void short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c, Addend<T> addend) {
     const D d;
     const int64_t wide = lanes();
     HWY_ALIGN T sums[kTogether];

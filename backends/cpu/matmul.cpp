@@ -318,23 +318,23 @@ template <class T> struct Kernel {
                                         const Matrix<const T>& b, const Matrix<T>& c, const Addend<T>& addend) {
     constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
-    const auto strips = [&](int64_t columns) {
+    const auto next = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
       const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, past(addend, j), columns, false};
       j += panels * columns;
       return s;
     };
-    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(strips(kLong * lanes()), a.data, c.data, addend.data);
+    if (m == 1 && n >= kLong * lanes()) run_strip<1, kLong>(next(kLong * lanes()), a.data, c.data, addend.data);
     if (n - j >= kPanelVectors * lanes()) {
-      Strips<T> s = strips(kPanelVectors * lanes());
+      Strips<T> s = next(kPanelVectors * lanes());
       run_strips<kPanelVectors>(m, s);
     }
     if (n - j >= 2 * lanes()) {
-      Strips<T> s = strips(2 * lanes());
+      Strips<T> s = next(2 * lanes());
       run_strips<2>(m, s);
     }
     if (n - j >= lanes()) {
-      Strips<T> s = strips(lanes());
+      Strips<T> s = next(lanes());
       run_strips<1>(m, s);
     }
     if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, past(addend, j));
