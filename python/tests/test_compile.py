@@ -26,6 +26,20 @@ class Net(nn.Module):
         return self.body(x)
 
 
+def test_empty_keywords_change_nothing():
+    step = plugrad.compile(lambda x: x * 2)
+    x = plugrad.ones((3,))
+    for _ in range(4):
+        assert step(x, **{}).tolist() == [2, 2, 2]
+    assert step.figures().recorded == 1
+
+
+def test_an_object_without_its_init_is_an_error():
+    kind = type(plugrad.compile(lambda x: x * 2))
+    with pytest.raises(TypeError, match="__init__ was not called"):
+        kind.__new__(kind)(plugrad.ones((3,)))
+
+
 def test_a_copy_is_the_function_itself():
     step = plugrad.compile(lambda x: x * 2)
     assert copy.copy(step) is step

@@ -150,6 +150,17 @@ TEST(Matmul, InfinityAndNaNStayInTheirRowsAndColumns) {
     }
 }
 
+// A kernel may compute several rows at a time, and the last ones in another way.
+TEST(Matmul, EqualRowsTimesAVectorAreEqual) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const int64_t rows : {1, 2, 3, 4, 5, 7, 9, 103})
+      for (const int64_t terms : {1, 3, 16, 37, 256, 300}) {
+        const Tensor row = randn({1, terms}, dtype), vector = randn({terms, 1}, dtype);
+        const std::vector<double> got = elements(matmul(contiguous(expand(row, {rows, terms})), vector));
+        for (const double each : got) EXPECT_EQ(each, got[0]) << rows << " rows of " << terms;
+      }
+}
+
 TEST(Matmul, BadShapesAreNamed) {
   EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "inner", "(3, 4) x (5, 6)"}, [] {
     matmul(counting({3, 4}), counting({5, 6}));
