@@ -108,7 +108,7 @@ class CpuBackend final : public Backend, public Programs {
   }
 
   static const void* extension(std::string_view name) noexcept {
-    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS;
+    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
     constexpr uint64_t kLeast = 4096, kLongestRow = 16384;
     if (name == PLUGRAD_PROGRAMS) return &kPrograms<CpuBackend, kContents, kLeast, kLongestRow>;
     return name == PLUGRAD_LINALG ? &linear_algebra() : nullptr;

@@ -16,6 +16,7 @@ constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffe
 // Pieces for each thread where there is much work: in long ones, what a processor reads ahead is seldom another thread's.
 constexpr int64_t kTasksEach = 16;
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
+constexpr int64_t kWhole = 64;     // elements: parts of an aligned row begin at a cache line
 constexpr int64_t kShortRow = 64;  // for shorter rows, a call per row costs more than copying rows together
 
 // The operands over one index space, without extents of 1. Dimensions are ordered for the first output, and merged.
@@ -162,7 +163,7 @@ class Tiling {
       rows_ = std::min(rows_total_, kTile / columns_);
       columns_ = std::min(columns_total_, kTile / rows_);
     } else {
-      columns_ = std::min(columns_total_, std::max<int64_t>(kTile, kGrain / kind_.weight));
+      columns_ = std::min(columns_total_, std::max<int64_t>(kTile, kGrain / kind_.weight / kWhole * kWhole));
       rows_ = std::clamp<int64_t>(kTile / columns_, 1, rows_total_);
     }
     across_ = (columns_total_ + columns_ - 1) / columns_;

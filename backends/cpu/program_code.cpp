@@ -49,7 +49,8 @@ enum : uint8_t { kEqual = 0x00, kUnordered = 0x03, kNotEqual = 0x04, kLess = 0x1
 
 class Generator : public CodeGenerator {
  public:
-  Generator(const FusedRun& run, bool is_wide) : CodeGenerator(4096, AutoGrow), run_(run), is_wide_(is_wide) {
+  Generator(const FusedRun& run, bool is_wide, const FarOperands& far)
+      : CodeGenerator(4096, AutoGrow), run_(run), is_wide_(is_wide), far_(far) {
     generate();
     ready(PROTECT_RE);
   }
@@ -57,6 +58,7 @@ class Generator : public CodeGenerator {
  private:
   // How a pass over the operands steps: whole vectors, or what is left of them.
   enum class Pass { vectors, rest };
+  static constexpr int kAhead = 2048;  // bytes
 
   int64_t size() const { return run_.is_double ? 8 : 4; }
   int64_t lanes() const { return (is_wide_ ? 64 : 32) / size(); }
@@ -141,12 +143,12 @@ class Generator : public CodeGenerator {
   }
 
   // An operand's address, whose pointer may need rax.
-  Address address_of(size_t operand, bool is_single) {
+  Address address_of(size_t operand, bool is_single, int ahead = 0) {
     const auto k = static_cast<int>(operand);
     if (k >= kPointers) mov(rax, ptr[rdi + 8 * k]);
     const Reg64& base = k < kPointers ? pointer_register(k) : rax;
     if (is_single) return ptr[base];
-    return size() == 8 ? ptr[base + r8 * 8] : ptr[base + r8 * 4];
+    return size() == 8 ? ptr[base + r8 * 8 + ahead] : ptr[base + r8 * 4 + ahead];
   }
 
   void broadcast(const Xmm& to, const Address& from) {
@@ -186,8 +188,11 @@ class Generator : public CodeGenerator {
       for (const uint16_t value : op.operands)
         if (last[value] == i) release(value);
     }
-    for (size_t k = 0; k < run_.results.size(); ++k)
-      store(address_of(k, false), vec(where_.at(run_.results[k]), pass), pass);
+    for (size_t k = 0; k < run_.results.size(); ++k) {
+      const Xmm from = vec(where_.at(run_.results[k]), pass);
+      if (pass == Pass::rest || far_.is_streamed.empty() || !far_.is_streamed[k]) store(address_of(k, false), from, pass);
+      else run_.is_double ? vmovntpd(address_of(k, false), from) : vmovntps(address_of(k, false), from);
+    }
     for (const uint16_t value : run_.results) release(value);
   }
 
@@ -197,6 +202,8 @@ class Generator : public CodeGenerator {
     const auto k = static_cast<size_t>(found - run_.inputs.begin());
     const int to = take();
     where_[value] = to;
+    if (pass == Pass::vectors && !far_.is_read_ahead.empty() && far_.is_read_ahead[k])
+      prefetcht0(address_of(run_.results.size() + k, false, kAhead));
     const Address from = address_of(run_.results.size() + k, run_.is_single[k]);
     if (run_.is_single[k]) broadcast(vec(to, pass), from);
     else load(vec(to, pass), from, pass);
@@ -365,16 +372,17 @@ class Generator : public CodeGenerator {
 
   const FusedRun& run_;
   const bool is_wide_;  // AVX-512
+  const FarOperands& far_;
   std::vector<int> free_, free_masks_;
   std::map<uint16_t, int> where_, hoisted_, masks_;  // registers by value
   Label constants_[kConstants];
 };
 }  // namespace
 
-FusedCode compile(const FusedRun& run, int vector_bytes) {
+FusedCode compile(const FusedRun& run, int vector_bytes, const FarOperands& far) {
   if (!vector_bytes) return {};
   try {
-    const auto made = std::make_shared<Generator>(run, vector_bytes == 64);
+    const auto made = std::make_shared<Generator>(run, vector_bytes == 64, far);
     return {made, made->getCode<RowFunction>()};
   } catch (const OutOfRegisters&) {
     return {};
@@ -383,7 +391,7 @@ FusedCode compile(const FusedRun& run, int vector_bytes) {
   }
 }
 #else
-FusedCode compile(const FusedRun&, int) { return {}; }
+FusedCode compile(const FusedRun&, int, const FarOperands&) { return {}; }
 #endif
 
 }  // namespace plugrad::cpu

@@ -30,7 +30,13 @@ struct FusedCode {
   RowFunction function = nullptr;  // of the results, then the inputs; null: none was made, as for want of registers
 };
 
+// Operands that lie beyond the near caches.
+struct FarOperands {
+  std::vector<bool> is_read_ahead;  // by input
+  std::vector<bool> is_streamed;    // by result: it is aligned to 64 bytes, and stores bypass the caches
+};
+
 // vector_bytes: 64 with AVX-512, 32 with AVX2, 0 for neither.
-FusedCode compile(const FusedRun& run, int vector_bytes);
+FusedCode compile(const FusedRun& run, int vector_bytes, const FarOperands& far = {});
 
 }  // namespace plugrad::cpu

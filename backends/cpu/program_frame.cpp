@@ -1,5 +1,7 @@
 #include <backends/cpu/program_frame.hpp>
 
+#include <backends/cpu/streaming.hpp>
+
 #include <algorithm>
 #include <numeric>
 
@@ -10,6 +12,7 @@ constexpr int64_t kWideTile = 4096;       // of programs with few values in buff
 constexpr int kFewBuffers = 2;
 constexpr int64_t kLongestRow = 16384;    // elements of a row that is reduced: its values stay in the second cache
 constexpr int64_t kTaskElements = 32768;
+constexpr int64_t kFar = int64_t{1} << 20;  // bytes of an operand that is beyond the near caches
 constexpr int64_t kShortFold = 16;        // shorter rows are folded side by side, by another kernel
 constexpr int64_t kNarrow = 32;           // and narrower matrices several rows at once
 
@@ -29,6 +32,7 @@ ProgramFrame::ProgramFrame(const ProgramPlan& plan, int rank, int threads, const
   lay_out(op);
   lay_out_buffers();
   find_whole_steps();
+  find_far_steps();
 }
 
 bool ProgramFrame::is_for(const plugrad_op& op) const {
@@ -170,6 +174,34 @@ void ProgramFrame::find_whole_steps() {
     }
     whole_.push_back(whole);
   }
+}
+
+void ProgramFrame::find_far_steps() {
+  const auto is_far = [&](uint16_t value) {
+    const ProgramValue& it = plan_.values[value];
+    return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFar;
+  };
+  far_.resize(plan_.steps.size());
+  for (size_t i = 0; i < far_.size(); ++i) {
+    const ProgramStep& step = plan_.steps[i];
+    if (!step.code.function || step.over_rows) continue;
+    FarOperands far;
+    for (const uint16_t value : step.run.inputs) far.is_read_ahead.push_back(is_far(value));
+    for (const uint16_t value : step.run.results) {
+      far.is_streamed.push_back(is_streamed(value));
+      if (far.is_streamed.back()) streamed_.push_back(value);
+    }
+    const bool has_any = std::count(far.is_read_ahead.begin(), far.is_read_ahead.end(), true) ||
+                         std::count(far.is_streamed.begin(), far.is_streamed.end(), true);
+    if (has_any) far_[i] = compile(step.run, plan_.vector_bytes, far);
+  }
+}
+
+// Whether it is an output larger than the caches, which is aligned in all tiles if it is in the first.
+bool ProgramFrame::is_streamed(uint16_t value) const {
+  const ProgramValue& it = plan_.values[value];
+  const bool is_even = tile_columns_ * it.size % 64 == 0 && (rows_ == 1 || columns_ * it.size % 64 == 0);
+  return it.output >= 0 && !it.replaces && it.form == Form::full && is_even && rows_ * columns_ * it.size >= kStreamedBytes;
 }
 
 }  // namespace plugrad::cpu

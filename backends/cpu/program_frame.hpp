@@ -50,13 +50,17 @@ class ProgramFrame {
   void lay_out_input(size_t value, const plugrad_view& view);
   void lay_out_buffers();
   void find_whole_steps();
+  void find_far_steps();
+  bool is_streamed(uint16_t value) const;
 
+  void prepare_updates(Run& run) const;
   void run_task(const Run& run, Slot& slot, int64_t task) const;
   void start(const Run& run, Slot& slot) const;
   void run_tile(const Run& run, Slot& slot, const Part& tile) const;
   void point(const Run& run, Slot& slot, const Part& tile) const;
-  void run_elementwise(size_t step, const Slot& slot, const Part& tile) const;
+  void run_elementwise(size_t step, const Run& run, const Slot& slot, const Part& tile) const;
   void copy(const ProgramStep& step, const Slot& slot, const Part& tile) const;
+  void update(size_t step, const Run& run, const Slot& slot, const Part& tile) const;
   void fold_rows(const ProgramStep& step, const Slot& slot, const Part& tile) const;
   void fold_columns(const ProgramStep& step, const Run& run, const Slot& slot, const Part& tile) const;
   void fold_all(const ProgramStep& step, const Run& run, const Slot& slot, const Part& tile) const;
@@ -75,6 +79,8 @@ class ProgramFrame {
   int64_t block_ = 0;                               // the longest block of fold_all
   std::vector<Layout> layouts_;                     // by value
   std::vector<bool> whole_;                         // by step: one call does for all rows of a tile
+  std::vector<FusedCode> far_;                      // by step: code for operands beyond the near caches, if there is any
+  std::vector<uint16_t> streamed_;                  // values whose stores bypass the caches, if they are aligned
   std::vector<int64_t> buffer_offsets_;             // in a slot's memory
   std::vector<uint16_t> moving_;                    // values that operands hold, at other places for each tile
   std::vector<Copied> repeated_, gathered_;         // columns, for each row of a tile; elements of rows, side by side

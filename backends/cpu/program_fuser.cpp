@@ -1,7 +1,5 @@
 #include <backends/cpu/program_fuser.hpp>
 
-#include <backends/cpu/program_code.hpp>
-
 #include <algorithm>
 #include <span>
 
@@ -15,17 +13,17 @@ class Fuser {
       : steps_(steps), values_(values), is_output_(is_output), vector_bytes_(vector_bytes), maker_(values.size(), -1),
         reads_(values.size()) {
     for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind == ProgramStep::elementwise || steps[i].kind == ProgramStep::fold_row)
-        maker_[steps[i].operands[0]] = static_cast<int>(i);
-      for (size_t k = 1; k < steps[i].operands.size(); ++k) ++reads_[steps[i].operands[k]];
+      const bool makes_totals = steps[i].kind == ProgramStep::fold_columns || steps[i].kind == ProgramStep::fold_all;
+      for (size_t k = 0; k < steps[i].results && !makes_totals; ++k) maker_[steps[i].operands[k]] = static_cast<int>(i);
+      for (size_t k = steps[i].results; k < steps[i].operands.size(); ++k) ++reads_[steps[i].operands[k]];
     }
   }
 
-  std::vector<FusedStep> fuse() {
+  std::vector<ProgramStep> fuse() {
     for (size_t i = 0; i < steps_.size(); ++i) place(i);
     for (const Segment& each : segments_) {
       if (each.joins) emit(each.steps);
-      else made_.push_back({steps_[each.steps[0]]});
+      else made_.push_back(steps_[each.steps[0]]);
     }
     return std::move(made_);
   }
@@ -60,7 +58,7 @@ class Fuser {
     if (is_output_[value]) return false;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const std::vector<uint16_t>& operands = steps_[i].operands;
-      const auto reads = std::count(operands.begin() + 1, operands.end(), value);
+      const auto reads = std::count(operands.begin() + steps_[i].results, operands.end(), value);
       const bool as_condition = is_where(i) && is_plain(i) && operands[1] == value && reads == 1;
       const bool alike = size_of(i) == size_of(comparison) && steps_[i].over_rows == steps_[comparison].over_rows;
       if (reads && (!as_condition || !alike)) return false;
@@ -75,7 +73,7 @@ class Fuser {
 
   void place(size_t i) {
     size_t earliest = 0;
-    for (size_t k = 1; k < steps_[i].operands.size(); ++k)
+    for (size_t k = steps_[i].results; k < steps_[i].operands.size(); ++k)
       if (const int maker = maker_[steps_[i].operands[k]]; maker >= 0)
         earliest = std::max(earliest, segment_of_[static_cast<size_t>(maker)]);
     size_t to = segments_.size();
@@ -89,10 +87,10 @@ class Fuser {
 
   // Joins the steps, or halves of them, as registers allow.
   void emit(std::span<const size_t> steps) {
-    FusedStep made;
+    ProgramStep made{.kind = ProgramStep::elementwise};
     if (steps.size() > 1 && has_masks(steps) && join(steps, made)) return made_.push_back(std::move(made));
     if (steps.size() == 1 || !is_divisible(steps)) {
-      for (const size_t i : steps) made_.push_back({steps_[i]});
+      for (const size_t i : steps) made_.push_back(steps_[i]);
       return;
     }
     emit(steps.first(steps.size() / 2));
@@ -113,7 +111,7 @@ class Fuser {
     return has_masks(steps.first(steps.size() / 2)) && has_masks(steps.subspan(steps.size() / 2));
   }
 
-  bool join(std::span<const size_t> steps, FusedStep& made) const {
+  bool join(std::span<const size_t> steps, ProgramStep& made) const {
     FusedRun run{size_of(steps[0]) == 8, {}, {}, {}, {}};
     std::vector<size_t> inside(values_.size());
     std::vector<bool> is_made(values_.size()), is_seen(values_.size());
@@ -135,13 +133,14 @@ class Fuser {
       }
     }
     if (run.results.empty() || run.results.size() + run.inputs.size() > kMaxStepOperands) return false;
-    FusedCode code = compile(run, vector_bytes_);
-    if (!code.function) return false;
-    made.step = {.kind = ProgramStep::elementwise, .over_rows = steps_[steps[0]].over_rows, .function = code.function};
-    made.step.results = static_cast<uint8_t>(run.results.size());
-    made.step.operands = run.results;
-    made.step.operands.insert(made.step.operands.end(), run.inputs.begin(), run.inputs.end());
-    made.code = std::move(code.memory);
+    made.code = compile(run, vector_bytes_);
+    if (!made.code.function) return false;
+    made.over_rows = steps_[steps[0]].over_rows;
+    made.function = made.code.function;
+    made.results = static_cast<uint8_t>(run.results.size());
+    made.operands = run.results;
+    made.operands.insert(made.operands.end(), run.inputs.begin(), run.inputs.end());
+    made.run = std::move(run);
     return true;
   }
 
@@ -153,13 +152,13 @@ class Fuser {
   std::vector<size_t> reads_;   // by value
   std::vector<Segment> segments_;
   std::vector<size_t> segment_of_;  // by step
-  std::vector<FusedStep> made_;
+  std::vector<ProgramStep> made_;
 };
 
 }  // namespace
 
-std::vector<FusedStep> fused_steps(const std::vector<ProgramStep>& steps, const std::vector<ProgramValue>& values,
-                                   const std::vector<bool>& is_output, int vector_bytes) {
+std::vector<ProgramStep> fused_steps(const std::vector<ProgramStep>& steps, const std::vector<ProgramValue>& values,
+                                     const std::vector<bool>& is_output, int vector_bytes) {
   return Fuser(steps, values, is_output, vector_bytes).fuse();
 }
 

@@ -1,6 +1,7 @@
 #include <backends/cpu/program_fuser.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace plugrad::cpu {
 namespace {
@@ -12,8 +13,9 @@ const KernelRow* row_for(const RowList& rows, const plugrad_signature& signature
 
 class Planner {
  public:
-  Planner(const Program& program, const RowList& rows, int vector_bytes)
-      : program_(program), rows_(rows), vector_bytes_(vector_bytes) {}
+  Planner(const Program& program, const RowList& rows, int vector_bytes) : program_(program), rows_(rows) {
+    plan_.vector_bytes = vector_bytes;
+  }
 
   std::optional<ProgramPlan> plan() {
     for (const plugrad_program_value& each : program_.values()) {
@@ -29,7 +31,7 @@ class Planner {
     }
     std::vector<bool> is_output(plan_.values.size());
     for (const plugrad_program_output& each : program_.outputs()) is_output[each.value] = true;
-    for (FusedStep& each : fused_steps(plan_.steps, plan_.values, is_output, vector_bytes_)) finish(std::move(each));
+    for (ProgramStep& each : fused_steps(plan_.steps, plan_.values, is_output, plan_.vector_bytes)) finish(std::move(each));
     plan_.steps = std::move(finished_);
     if (!place_outputs()) return {};
     place_buffers();
@@ -48,7 +50,9 @@ class Planner {
   bool add(const plugrad_program_instruction& i, size_t made) {
     const OpInfo& op = *op_info(i.opcode);
     const KernelRow* const row = row_for(rows_, program_.signature_of(i, made, kPlainFlags));
-    if (!row || i.results != 1) return false;
+    if (!row) return false;
+    if (op.shape == OpShape::update) return add_update(i, *static_cast<const Update*>(row->own), made);
+    if (i.results != 1) return false;
     const auto arguments = program_.arguments_of(i);
     if (op.shape == OpShape::reduction) return add_fold(*static_cast<const Reduction*>(row->own), arguments[0], made);
     if (op.opcode == PLUGRAD_OP_POW) {
@@ -71,10 +75,33 @@ class Planner {
     return true;
   }
 
-  void finish(FusedStep&& step) {
-    if (step.code) plan_.code.push_back(std::move(step.code));
-    if (step.step.kind == ProgramStep::elementwise && !step.step.function) choose_row(step.step);
-    finished_.push_back(std::move(step.step));
+  bool add_update(const plugrad_program_instruction& i, const Update& rule, size_t made) {
+    ProgramStep step{.kind = ProgramStep::update, .number = updates_++, .rule = &rule, .results = i.results};
+    const void* const attributes = program_.attributes_of(i);
+    if (attributes) {
+      const auto size = *static_cast<const uint32_t*>(attributes);
+      step.attributes.resize((size + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+      std::memcpy(step.attributes.data(), attributes, size);
+    }
+    for (size_t k = made; k < made + i.results; ++k) {
+      if (plan_.values[k].form != Form::full) return false;
+      step.operands.push_back(static_cast<uint16_t>(k));
+      plan_.values[k].is_made = true;
+    }
+    const auto arguments = program_.arguments_of(i);
+    step.operands.insert(step.operands.end(), arguments.begin(), arguments.end());
+    step.function = rule.kind(attributes).rows[0];
+    plan_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  void finish(ProgramStep&& step) {
+    if (step.kind == ProgramStep::elementwise && !step.function) choose_row(step);
+    if (step.kind == ProgramStep::update) {
+      uint16_t& gradient = step.operands[2u * step.results];
+      if (is_single(step, gradient)) repeat(step, gradient);
+    }
+    finished_.push_back(std::move(step));
   }
 
   bool is_single(const ProgramStep& step, uint16_t value) const {
@@ -120,7 +147,7 @@ class Planner {
       if (!output) return false;
       auto& folds = form == Form::column ? plan_.columns : plan_.all;
       step.kind = form == Form::column ? ProgramStep::fold_columns : ProgramStep::fold_all;
-      step.fold = static_cast<int>(folds.size());
+      step.number = static_cast<int>(folds.size());
       folds.push_back({&kind, *output});
     } else {
       return false;
@@ -143,7 +170,8 @@ class Planner {
     return found;
   }
 
-  // A value is computed in an output's memory, unless a later step reads the input that lies there.
+  // A value is computed in an output's memory, unless a later step reads the input that lies there, or an update does after
+  // it has replaced it.
   bool place_outputs() {
     for (uint16_t k = 0; k < program_.outputs().size(); ++k) {
       const auto [value, over] = program_.outputs()[k];
@@ -152,6 +180,7 @@ class Planner {
       if (!it.is_made) return false;
       if (it.output < 0 && (over == PLUGRAD_PROGRAM_NONE || !is_read_after(over, value))) {
         it.output = k;
+        it.replaces = over != PLUGRAD_PROGRAM_NONE;
         continue;
       }
       ProgramStep step{.kind = ProgramStep::copy, .over_rows = it.form == Form::row};
@@ -167,7 +196,11 @@ class Planner {
     for (const ProgramStep& each : plan_.steps) {
       const auto results = each.operands.begin() + each.results;
       if (is_made && std::find(results, each.operands.end(), input) != each.operands.end()) return true;
-      is_made = is_made || std::find(each.operands.begin(), results, value) != results;
+      const auto made = std::find(each.operands.begin(), results, value);
+      if (made == results) continue;
+      is_made = true;
+      for (auto k = results; each.kind == ProgramStep::update && k != each.operands.end(); ++k)
+        if (*k == input && k - results != made - each.operands.begin()) return true;
     }
     return false;
   }
@@ -208,9 +241,9 @@ class Planner {
 
   const Program& program_;
   const RowList& rows_;
-  const int vector_bytes_;
   ProgramPlan plan_;
   std::vector<ProgramStep> finished_;
+  int updates_ = 0;
 };
 
 }  // namespace

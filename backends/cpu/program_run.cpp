@@ -3,6 +3,8 @@
 #include <backends/cpu/program_frame.hpp>
 #include <backends/cpu/tile.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -23,8 +25,10 @@ struct ProgramFrame::Run {
 
   const plugrad_op& op;
   char* const workspace;
+  bool is_aligned = true;  // of values that could be streamed
   char* base[kMostValues];  // by value: its first element, if an operand holds it
   alignas(8) char numbers[kMostValues][8];
+  alignas(8) char updates[PLUGRAD_PROGRAM_INSTRUCTIONS][kUpdateNumbers];  // what their rows read besides operands
 };
 
 // What one task at a time uses.
@@ -34,14 +38,27 @@ struct ProgramFrame::Slot {
 };
 
 void ProgramFrame::run(const plugrad_op& op) const {
-  const Run run(plan_, op);
+  Run run(plan_, op);
+  prepare_updates(run);
+  for (const uint16_t v : streamed_) run.is_aligned = run.is_aligned && reinterpret_cast<uintptr_t>(run.base[v]) % 64 == 0;
   std::atomic<int64_t> next{0};
   parallel(threads_, slots_, [&](int64_t number) {
     Slot slot{.memory = run.workspace + number * slot_bytes_};
     for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks_;) run_task(run, slot, task);
+    if (!streamed_.empty()) hwy::FlushStream();  // for the threads that read it next
   });
   for (size_t i = 0; i < plan_.columns.size(); ++i) finish_columns(run, i);
   for (size_t i = 0; i < plan_.all.size(); ++i) finish_all(run, i);
+}
+
+void ProgramFrame::prepare_updates(Run& run) const {
+  for (const ProgramStep& step : plan_.steps) {
+    if (step.kind != ProgramStep::update) continue;
+    const char* numbers[kMaxStepOperands];
+    const size_t first = 2u * step.results + 1;
+    for (size_t k = first; k < step.operands.size(); ++k) numbers[k - first] = run.base[step.operands[k]];
+    step.rule->prepare(run.updates[step.number], step.attributes.data(), numbers, rows_ * columns_);
+  }
 }
 
 // Points to what lies at the same place for all tiles.
@@ -96,23 +113,25 @@ void ProgramFrame::run_tile(const Run& run, Slot& slot, const Part& tile) const 
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const ProgramStep& step = plan_.steps[i];
     switch (step.kind) {
-      case ProgramStep::elementwise: run_elementwise(i, slot, tile); break;
+      case ProgramStep::elementwise: run_elementwise(i, run, slot, tile); break;
       case ProgramStep::copy: copy(step, slot, tile); break;
       case ProgramStep::fold_row: fold_rows(step, slot, tile); break;
       case ProgramStep::fold_columns: fold_columns(step, run, slot, tile); break;
       case ProgramStep::fold_all: fold_all(step, run, slot, tile); break;
+      case ProgramStep::update: update(i, run, slot, tile); break;
     }
   }
 }
 
-void ProgramFrame::run_elementwise(size_t i, const Slot& slot, const Part& tile) const {
+void ProgramFrame::run_elementwise(size_t i, const Run& run, const Slot& slot, const Part& tile) const {
   const ProgramStep& step = plan_.steps[i];
+  const RowFunction function = far_[i].function && run.is_aligned ? far_[i].function : step.function;
   char* at[kMaxStepOperands];
   const size_t operands = step.operands.size();
   for (size_t k = 0; k < operands; ++k) at[k] = slot.at[step.operands[k]];
-  if (whole_[i]) return step.function(at, step.over_rows ? tile.rows : tile.rows * tile.columns, nullptr);
+  if (whole_[i]) return function(at, step.over_rows ? tile.rows : tile.rows * tile.columns, nullptr);
   for (int64_t r = 0; r < tile.rows; ++r) {
-    step.function(at, tile.columns, nullptr);
+    function(at, tile.columns, nullptr);
     for (size_t k = 0; k < operands; ++k) at[k] += layouts_[step.operands[k]].tile_step;
   }
 }
@@ -120,6 +139,24 @@ void ProgramFrame::run_elementwise(size_t i, const Slot& slot, const Part& tile)
 void ProgramFrame::copy(const ProgramStep& step, const Slot& slot, const Part& tile) const {
   const int64_t size = plan_.values[step.operands[0]].size, count = step.over_rows ? tile.rows : tile.rows * tile.columns;
   std::memcpy(slot.at[step.operands[0]], slot.at[step.operands[1]], static_cast<size_t>(count * size));
+}
+
+// In the memory of the results, to which the old values are copied if they lie elsewhere.
+void ProgramFrame::update(size_t i, const Run& run, const Slot& slot, const Part& tile) const {
+  const ProgramStep& step = plan_.steps[i];
+  const size_t results = step.results;
+  char *at[kMaxRowOperands], *old[kMaxRowOperands];
+  const auto value = [&](size_t k) { return step.operands[k < results ? k : k + results]; };  // of an operand of the row
+  for (size_t k = 0; k <= results; ++k) at[k] = slot.at[value(k)];
+  for (size_t k = 0; k < results; ++k) old[k] = slot.at[step.operands[results + k]];
+  const int64_t rows = whole_[i] ? 1 : tile.rows, n = whole_[i] ? tile.rows * tile.columns : tile.columns;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (size_t k = 0; k < results; ++k)
+      if (at[k] != old[k]) std::memcpy(at[k], old[k], static_cast<size_t>(n * plan_.values[value(k)].size));
+    step.function(at, n, run.updates[step.number]);
+    for (size_t k = 0; k <= results; ++k) at[k] += layouts_[value(k)].tile_step;
+    for (size_t k = 0; k < results; ++k) old[k] += layouts_[step.operands[results + k]].tile_step;
+  }
 }
 
 void ProgramFrame::fold_rows(const ProgramStep& step, const Slot& slot, const Part& tile) const {
@@ -131,7 +168,7 @@ void ProgramFrame::fold_rows(const ProgramStep& step, const Slot& slot, const Pa
 // A tile's rows lie in one block.
 void ProgramFrame::fold_columns(const ProgramStep& step, const Run& run, const Slot& slot, const Part& tile) const {
   const Reduction& kind = *step.reduction;
-  char* const results = run.workspace + column_results_[static_cast<size_t>(step.fold)];
+  char* const results = run.workspace + column_results_[static_cast<size_t>(step.number)];
   char* const to = results + (tile.row / kBlockRows * columns_ + tile.column) * kind.size;
   if (tile.row % kBlockRows == 0) kind.start(to, tile.columns);
   kind.add_rows(to, slot.at[step.operands[1]], tile.rows, layouts_[step.operands[1]].tile_step, tile.columns);
@@ -140,7 +177,7 @@ void ProgramFrame::fold_columns(const ProgramStep& step, const Run& run, const S
 // A space of one row has tiles of whole blocks; else elements are staged until there is one.
 void ProgramFrame::fold_all(const ProgramStep& step, const Run& run, const Slot& slot, const Part& tile) const {
   const Reduction& kind = *step.reduction;
-  const auto fold = static_cast<size_t>(step.fold);
+  const auto fold = static_cast<size_t>(step.number);
   char* const results = run.workspace + all_results_[fold];
   const char* p = slot.at[step.operands[1]];
   int64_t count = tile.rows * tile.columns, place = tile.row * columns_ + tile.column;

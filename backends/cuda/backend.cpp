@@ -93,7 +93,7 @@ template <class F> void CudaBackend::release(F f) noexcept {
 
 // Programs have no reductions: what threads add depends on the shape of the kernel, and programs have its bits.
 const void* CudaBackend::extension(std::string_view name) noexcept {
-  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, 0, 1>;
+  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, PLUGRAD_PROGRAM_UPDATES, 1>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
 }
 

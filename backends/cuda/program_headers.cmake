@@ -8,7 +8,8 @@ namespace {
 set(rows "")
 foreach(name
     plugrad/sdk/abi.h plugrad/sdk/ops.def plugrad/sdk/dtypes.def plugrad/sdk/dtypes.hpp plugrad/sdk/halves.hpp
-    plugrad/sdk/functions.hpp plugrad/sdk/divider.hpp backends/cuda/map.hpp backends/cuda/nvrtc_std.hpp)
+    plugrad/sdk/functions.hpp plugrad/sdk/divider.hpp backends/cuda/map.hpp backends/cuda/update_functions.hpp
+    backends/cuda/nvrtc_std.hpp)
   string(MAKE_C_IDENTIFIER ${name} identifier)
   set(file ${ROOT}/${name})
   if(name MATCHES "^plugrad/sdk/")

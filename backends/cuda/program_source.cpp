@@ -3,6 +3,8 @@
 #include <plugrad/sdk/rows.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <initializer_list>
 
 namespace plugrad::cuda {
 namespace {
@@ -14,7 +16,8 @@ std::string output_name(size_t output) { return "out" + std::to_string(output); 
 bool can_be_written(const Program& program) {
   const auto is_written = [](const plugrad_program_instruction& each) {
     const OpShape shape = op_info(each.opcode)->shape;
-    return shape == OpShape::elementwise || shape == OpShape::copy || each.opcode == PLUGRAD_OP_FILL;
+    const bool is_update = shape == OpShape::update;
+    return shape == OpShape::elementwise || shape == OpShape::copy || each.opcode == PLUGRAD_OP_FILL || is_update;
   };
   const auto is_whole = [&](const plugrad_program_output& each) { return !program.values()[each.value].axes; };
   return std::ranges::all_of(program.instructions(), is_written) && std::ranges::all_of(program.outputs(), is_whole);
@@ -27,7 +30,8 @@ class Writer {
   ProgramSource written() {
     if (!can_be_written(program_)) return {};
     choose_packs();
-    source_.text = "#include <backends/cuda/map.hpp>\n#include <plugrad/sdk/functions.hpp>\n\n"
+    source_.text = "#include <backends/cuda/map.hpp>\n#include <backends/cuda/update_functions.hpp>\n"
+                   "#include <plugrad/sdk/functions.hpp>\n\n"
                    "namespace plugrad::cuda {\n\n" + body() + kernel("packs", source_.pack, source_.packs_each) +
                    kernel("singles", 1, source_.singles_each) + "\n}  // namespace plugrad::cuda\n";
     return std::move(source_);
@@ -59,14 +63,55 @@ class Writer {
     std::string lines;
     size_t made = program_.inputs();
     for (const plugrad_program_instruction& each : program_.instructions()) {
-      lines += "    const " + type_of(dtype_of(made)) + " " + value_name(made) + " = " + result(each, made) + ";\n";
-      ++made;
+      lines += op_info(each.opcode)->shape == OpShape::update ? update(each, made) : computation(each, made);
+      made += each.results;
     }
     for (size_t k = 0; k < program_.outputs().size(); ++k)
       lines += "    " + output_name(k) + " = " + value_name(program_.outputs()[k].value) + ";\n";
     return "struct Program {\n  static constexpr int kOutputs = " + std::to_string(program_.outputs().size()) +
            ";\n  static constexpr bool kInOut = false;\n"
            "  __device__ __forceinline__ void operator()(" + parameters + ") const {\n" + lines + "  }\n};\n\n";
+  }
+
+  std::string computation(const plugrad_program_instruction& each, size_t made) const {
+    return "    const " + type_of(dtype_of(made)) + " " + value_name(made) + " = " + result(each, made) + ";\n";
+  }
+
+  // The results begin as the old values.
+  std::string update(const plugrad_program_instruction& each, size_t made) const {
+    const auto arguments = program_.arguments_of(each);
+    const std::string type = type_of(dtype_of(made));
+    std::string line, operands;
+    for (size_t k = 0; k < each.results; ++k) {
+      line += "    " + type + " " + value_name(made + k) + " = " + value_name(arguments[k]) + ";\n";
+      operands += (k ? ", " : "") + value_name(made + k);
+    }
+    for (size_t k = each.results; k < arguments.size(); ++k) operands += ", " + value_name(arguments[k]);
+    return line + "    " + step(each, type) + "(" + operands + ");\n";
+  }
+
+  // The function of an update, with its attributes.
+  std::string step(const plugrad_program_instruction& each, const std::string& type) const {
+    const void* const attributes = program_.attributes_of(each);
+    if (each.opcode == PLUGRAD_OP_DESCENT_STEP) return "DescentStep<" + type + ">()";
+    if (each.opcode == PLUGRAD_OP_SGD_STEP) {
+      const auto& a = *static_cast<const plugrad_sgd*>(attributes);
+      return "SgdStep<" + type + ">(" + numbers({a.momentum, a.weight_decay}) + (a.nesterov ? "true)" : "false)");
+    }
+    const auto& a = *static_cast<const plugrad_adam*>(attributes);
+    return "AdamStep<" + type + ">(" + numbers({a.beta1, a.beta2, a.epsilon, a.weight_decay}) +
+           (a.decoupled ? "true)" : "false)");
+  }
+
+  // As hexadecimal digits, which are exact.
+  static std::string numbers(std::initializer_list<double> values) {
+    std::string text;
+    for (const double value : values) {
+      char digits[32];
+      std::snprintf(digits, sizeof digits, "%a, ", value);
+      text += digits;
+    }
+    return text;
   }
 
   std::string result(const plugrad_program_instruction& instruction, size_t made) const {

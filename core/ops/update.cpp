@@ -28,13 +28,11 @@ void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const Sgd
   param.add_(s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity, -s.rate);
 }
 
-// With weight decay, the ops one by one: a compiled step makes one program of them.
 void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s) {
-  if (s.weight_decay == 0) {
-    if (try_run(Op::DESCENT_STEP, {param}, {grad, immediate(dtype_of(param), s.rate, 0)})) return;
-    count_decomposition(param);
-  }
-  param.add_(decayed(param, grad, s.weight_decay), -s.rate);
+  const Tensor g = decayed(param, grad, s.weight_decay);
+  if (try_run(Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
+  count_decomposition(param);
+  param.add_(g, -s.rate);
 }
 
 void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, double c1, double c2) {

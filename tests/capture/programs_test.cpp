@@ -101,6 +101,42 @@ TEST_F(Programs, WriteInPlace) {
   for (const int64_t n : {3, 1000, 5000}) expect_equal(f, [n] { return two({n}, {n}); });
 }
 
+// Steps of optimisers on parameters, on values in between, and with a gradient that repeats or is itself replaced.
+TEST_F(Programs, UpdateParameters) {
+  const Function f = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor a = x[0], b = x[1], first = a * 0.1, second = b * b, none;
+    sgd_step(a, none, b, {.rate = 0.1, .weight_decay = 0.01});
+    sgd_step(a, first, b - a, {.rate = 0.1, .momentum = 0.9, .nesterov = true});
+    adam_step(b, first, second, a * 2, {0.01, 0.9, 0.99, 1e-8, 0.1, true, 3});
+    sgd_step(first, none, first, {.rate = 0.5});
+    adam_step(a, first, second, full(a.shape(), 0.25), {0.01, 0.8, 0.999, 1e-6, 0.01, false, 7});
+    return {first + a, second};
+  };
+  for (const int64_t n : {3, 1000, 5000, 300001}) expect_equal(f, [n] { return two({n}, {n}); });
+  expect_equal(f, [] { return two({70, 130}, {70, 130}); });
+}
+
+// Larger than the caches, at places that are aligned, in rows that are not, and in memory that is not.
+TEST_F(Programs, WriteLargeOutputs) {
+  if (default_device().name().rfind("cpu", 0) != 0) GTEST_SKIP() << "no size is special";
+  const Function f = [](const Tensors& x) -> Tensors {
+    const Tensor y = relu(x[0]) * x[1], z = x[0] - y;
+    return {y, abs(z), sum(z)};
+  };
+  const Function shifted = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor to = slice(x[1], 0, 1, x[1].size(0));
+    to.copy_(relu(slice(x[0], 0, 1, x[0].size(0))) * 2 - 1);
+    return {slice(x[1], 0, 0, 100)};
+  };
+  constexpr int64_t kCount = (int64_t{17} << 20) / 4 + 5;
+  expect_equal(f, [] { return two({kCount}, {kCount}); });
+  expect_equal(f, [] { return two({4200, 1056}, {1056}); });
+  expect_equal(f, [] { return two({4200, 1057}, {1057}); });
+  expect_equal(shifted, [] { return two({kCount}, {kCount}); });
+}
+
 TEST_F(Programs, KeepTheOrderOfViews) {
   const Function f = [](const Tensors& x) -> Tensors {
     const NoGrad unrecorded;

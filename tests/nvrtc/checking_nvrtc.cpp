@@ -94,7 +94,8 @@ struct Program {
     }
     std::ofstream(folder / "program.cpp") << source << kAround << kernels();
     const fs::path made = folder / "program.so", messages = folder / "messages";
-    const std::string command = PLUGRAD_NVRTC_COMPILER " -std=c++20 -O1 -fPIC -shared -ffp-contract=off -w"
+    // Without builtins: what a compiler folds, such as the erf of a constant, need not have the bits of the library.
+    const std::string command = PLUGRAD_NVRTC_COMPILER " -std=c++20 -O1 -fno-builtin -fPIC -shared -ffp-contract=off -w"
                                 " -I" PLUGRAD_NVRTC_INCLUDE " -I" + folder.string() + " -o " + made.string() + " " +
                                 (folder / "program.cpp").string() + " 2>" + messages.string();
     const bool is_made = std::system(command.c_str()) == 0;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -81,6 +82,44 @@ TEST(ProgramSource, CompilesEachOpOfEachDType) {
     }
 }
 
+// Each update, of two whole inputs and with a number.
+ProgramProblem every_update(uint8_t dtype) {
+  ProgramProblem all;
+  all.parts.inputs = 3;
+  all.parts.values = {{dtype, 0}, {dtype, 0}, {dtype, 1}};
+  for (const OpInfo& op : kOps) {
+    if (op.shape != OpShape::update || !op.is_for(dtype)) continue;
+    ProgramParts::Line line{op.opcode, {}, op.outputs};
+    for (int k = 0; k < op.outputs + op.inputs; ++k)
+      line.arguments.push_back(k > op.outputs ? 2 : static_cast<uint16_t>(k % 2));
+    line.attributes.resize(sizeof(plugrad_adam));
+    const plugrad_sgd sgd{sizeof sgd, 1, 0.9, 0.01};
+    const plugrad_adam adam{sizeof adam, 1, 0.9, 0.999, 1e-8, 0.01};
+    if (op.opcode == PLUGRAD_OP_SGD_STEP) std::memcpy(line.attributes.data(), &sgd, sizeof sgd);
+    if (op.opcode == PLUGRAD_OP_ADAM_STEP) std::memcpy(line.attributes.data(), &adam, sizeof adam);
+    for (int k = 0; k < op.outputs; ++k) {
+      all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size()), PLUGRAD_PROGRAM_NONE});
+      all.parts.values.push_back({dtype, 0});
+    }
+    all.parts.lines.push_back(std::move(line));
+  }
+  return all;
+}
+
+TEST(ProgramSource, CompilesEachUpdateOfEachDType) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  for (const DTypeInfo& dtype : kDTypes) {
+    const ProgramProblem problem = every_update(dtype.dtype);
+    if (problem.parts.lines.empty()) continue;
+    EXPECT_EQ(problem.parts.lines.size(), 3u);
+    const ProgramSource source = source_for(problem);
+    ASSERT_NE(source.text.find("AdamStep"), std::string::npos) << source.text;
+    std::string why;
+    EXPECT_FALSE(nvrtc->compile(source.text, "sm_75", why).empty()) << why << source.text;
+  }
+}
+
 TEST(ProgramSource, SaysWhatTheCompilerSays) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
@@ -89,7 +128,7 @@ TEST(ProgramSource, SaysWhatTheCompilerSays) {
   EXPECT_NE(why.find("\"g\" is undefined"), std::string::npos) << why;
 }
 
-TEST(ProgramSource, IsNotWrittenForReductionsUpdatesAndRepeatedOutputs) {
+TEST(ProgramSource, IsNotWrittenForReductionsAndRepeatedOutputs) {
   EXPECT_FALSE(source_for(single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32)).text.empty());
   EXPECT_TRUE(source_for(single(*op_info(PLUGRAD_OP_SUM), PLUGRAD_F32)).text.empty());
   ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
