@@ -7,6 +7,8 @@ Each library computes the same with the same optimiser. JAX compiles whole steps
 row, whose losses it returns together; the others read each loss. torch.compile compiles the forward and the backward pass;
 PyTorch's optimisers are the fused ones.
 """
+from functools import partial
+
 import turns
 
 WIDTHS, POINTS = (2, 16, 16, 1), 100
@@ -96,11 +98,33 @@ def torch_compiled_rows():
 
 # --- JAX.
 
-def jax_rows():
+def jax_with_threads():
     import os
     if os.environ["OMP_NUM_THREADS"] == "1":
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     import jax
+    return jax
+
+
+def adam_state(jax, weights):
+    """Weights, both moments and the number of steps."""
+    zeros = jax.numpy.zeros_like
+    return weights, jax.tree.map(zeros, weights), jax.tree.map(zeros, weights), jax.numpy.zeros(())
+
+
+def jax_adam(jax, state, gradients, rate=1e-5, b1=0.9, b2=0.999, decay=0.0):
+    """A step of Adam, or of AdamW with a decay."""
+    weights, m, v, t = state
+    m = jax.tree.map(lambda a, g: b1 * a + (1 - b1) * g, m, gradients)
+    v = jax.tree.map(lambda a, g: b2 * a + (1 - b2) * g * g, v, gradients)
+    c1, c2 = 1 - b1 ** (t + 1), 1 - b2 ** (t + 1)
+    weights = jax.tree.map(lambda w, a, s: w * (1 - rate * decay) - rate * (a / c1) / (jax.numpy.sqrt(s / c2) + 1e-8),
+                           weights, m, v)
+    return weights, m, v, t + 1
+
+
+def jax_rows():
+    jax = jax_with_threads()
     import jax.numpy as jnp
     keys = iter(jax.random.split(jax.random.PRNGKey(0), 64))
 
@@ -116,14 +140,6 @@ def jax_rows():
 
     def sgd(weights, gradients, rate=1e-3):
         return jax.tree.map(lambda w, g: w - rate * g, weights, gradients)
-
-    def adam(state, gradients, rate=1e-5, b1=0.9, b2=0.999):
-        weights, m, v, t = state
-        m = jax.tree.map(lambda a, g: b1 * a + (1 - b1) * g, m, gradients)
-        v = jax.tree.map(lambda a, g: b2 * a + (1 - b2) * g * g, v, gradients)
-        c1, c2 = 1 - b1 ** (t + 1), 1 - b2 ** (t + 1)
-        weights = jax.tree.map(lambda w, a, s: w - rate * (a / c1) / (jnp.sqrt(s / c2) + 1e-8), weights, m, v)
-        return weights, m, v, t + 1
 
     x = jax.random.normal(next(keys), (POINTS, 2))
     y = jnp.sign(jax.random.normal(next(keys), (POINTS, 1)))
@@ -158,10 +174,8 @@ def jax_rows():
             kept[0], loss = compiled(kept[0], images, labels)
             return float(loss)
         return run
-    start = parameters(LAYERS)
-    zeros = jax.tree.map(jnp.zeros_like, start)
     return {MOONS: run_moons, SGD: row(sgd, parameters(LAYERS), lambda state: state),
-            ADAM: row(adam, (start, zeros, jax.tree.map(jnp.zeros_like, start), jnp.zeros(())), lambda state: state[0])}
+            ADAM: row(partial(jax_adam, jax), adam_state(jax, parameters(LAYERS)), lambda state: state[0])}
 
 
 if __name__ == "__main__":
