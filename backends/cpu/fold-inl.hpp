@@ -91,13 +91,25 @@ template <class F> struct Folding {
   static HWY_INLINE T fold_lanes(V v) {
     const D d;
     if constexpr (F::kRounds) return hn::GetLane(hn::SumOfLanes(d, v));
+    else return fold_halves(d, v);
+  }
+#if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
+  static HWY_INLINE T fold_halves(D d, V v) {
     HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
     hn::Store(v, d, lanes);
-    size_t n = hn::Lanes(d);
-    for (; n > 1; n /= 2)
+    for (size_t n = hn::Lanes(d); n > 1; n /= 2)
       for (size_t i = 0; i < n / 2; ++i) lanes[i] = F::combine_lanes(lanes[i], lanes[i + n / 2]);
     return lanes[0];
   }
+#else
+  template <class Whole> static HWY_INLINE T fold_halves(Whole whole, hn::Vec<Whole> v) {
+    if constexpr (hn::MaxLanes(Whole()) == 1) return hn::GetLane(v);
+    else {
+      const hn::Half<Whole> half;
+      return fold_halves(half, F::combine(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    }
+  }
+#endif
 
   static constexpr int64_t kBlock = kSteps * 8 * static_cast<int64_t>(hn::MaxLanes(D()));
 
@@ -124,6 +136,17 @@ template <class F> struct Folding {
     return fold_lanes(F::combine(a, f));
   }
 
+  // The same for fewer elements than fill all sums.
+  static HWY_INLINE T short_block(const T* p, int64_t n) {
+    const D d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    V a = hn::Set(d, F::kIdentity), b = a;
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) a = F::combine(a, hn::LoadU(d, p + i));
+    if (i < n) b = F::combine(b, load_rest(d, p + i, n - i, n, F::kIdentity));
+    return fold_lanes(F::combine(a, b));
+  }
+
   static void row(char* partial, const char* p, int64_t n) {
     const T* x = reinterpret_cast<const T*>(p);
     for (int64_t i = 0; i < n; i += kBlock)
@@ -132,8 +155,14 @@ template <class F> struct Folding {
 
   static void each_row(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
                        bool accumulate) {
+    const bool is_short = n < 8 * static_cast<int64_t>(hn::Lanes(D()));
     for (int64_t r = 0; r < rows; ++r, out += out_step, p += row_step) {
       Partial partial = F::identity();
+      if (is_short) {
+        F::take(partial, short_block(reinterpret_cast<const T*>(p), n));
+        F::store(out, partial, accumulate);
+        continue;
+      }
       row(reinterpret_cast<char*>(&partial), p, n);
       F::store(out, partial, accumulate);
     }
