@@ -11,12 +11,24 @@ namespace plugrad {
 namespace {
 void require_like(const char* what, const Tensor& param, const Tensor& other, const char* name) {
   require_defined(other, what);
-  if (other.shape() == param.shape() && other.dtype() == param.dtype() && other.device() == param.device()) return;
+  if (is_together(param, other) && same_shape(view_of(param), view_of(other))) [[likely]] return;
   throw Error(Code::invalid, std::string("[") + what + "] the parameter is " + param.shape().text() + ", " +
                                  dtype_name(param.dtype()) + ", " + param.device().name() + ", but " + name + " is " +
                                  other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() +
                                  ": shape, dtype and device must be equal");
 }
+
+// 1 - beta^number. The parameters of an optimiser ask for the same one after the other.
+struct Correction {
+  double beta = 0, value = 1;
+  int64_t number = 0;
+
+  double of(double its_beta, int64_t its_number) {
+    if (beta != its_beta || number != its_number)
+      *this = {its_beta, 1 - std::pow(its_beta, static_cast<double>(its_number)), its_number};
+    return value;
+  }
+};
 
 Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
   return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay));
@@ -72,8 +84,8 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   for (Tensor* each : {&param, &m, &v}) require_writable(*each, "adam_step");
   if (!param.count()) return;
   for (Tensor* each : {&param, &m, &v}) raise_version(*each);
-  const double c1 = 1 - std::pow(s.beta1, static_cast<double>(s.number)),
-               c2 = 1 - std::pow(s.beta2, static_cast<double>(s.number));
+  thread_local Correction first, second;
+  const double c1 = first.of(s.beta1, s.number), c2 = second.of(s.beta2, s.number);
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
   if (try_run(Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;
