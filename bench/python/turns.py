@@ -40,6 +40,11 @@ def timed(run, calls, clock):
     return clock() - start
 
 
+def environment_for(threads):
+    return {**{name: value for name, value in os.environ.items() if name not in REMOVED}, **KEPT,
+            "OMP_NUM_THREADS": str(threads), "PLUGRAD_CPU_OPTIONS": f"threads={threads}"}
+
+
 class Library:
     """One library, in its own interpreter, which runs `script --serve NAME`. Without that interpreter it has no rows.
 
@@ -50,12 +55,10 @@ class Library:
         self.name, self.rows = name, []
         if not Path(python).exists():
             return
-        environment = {**{name: value for name, value in os.environ.items() if name not in REMOVED}, **KEPT,
-                       "OMP_NUM_THREADS": str(threads), "PLUGRAD_CPU_OPTIONS": f"threads={threads}"}
         # The last ones: the kernel's own work prefers the first.
         processors = sorted(os.sched_getaffinity(0))[-threads:]
         self.child = subprocess.Popen([python, script, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, processors))
+                                      text=True, env=environment_for(threads), preexec_fn=lambda: os.sched_setaffinity(0, processors))
         first = self.child.stdout.readline()
         self.version, self.rows = json.loads(first) if first else ("", [])
 
@@ -82,7 +85,8 @@ def serve(make_rows, name, clock):
 
 def text_of(times):
     middle = statistics.median(times)
-    unit, factor = ("ns", 1e9) if middle < 1e-5 else ("us", 1e6) if middle < 1e-2 else ("ms", 1e3)
+    unit, factor = (("ns", 1e9) if middle < 1e-5 else ("us", 1e6) if middle < 1e-2 else ("ms", 1e3) if middle < 2
+                    else ("s", 1))
     return f"{middle * factor:.3g} {unit} ({min(times) * factor:.3g} to {max(times) * factor:.3g})"
 
 
@@ -121,11 +125,14 @@ def add_options(parser):
     parser.add_argument("--serve", help="used by the program itself")
 
 
+def processor_name():
+    return next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                platform.machine())
+
+
 def report(libraries, options, how, only=""):
     """Prints the table line by line, and writes it to options.out."""
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-                     platform.machine())
-    lines = [f"{processor}, Python {platform.python_version()}, {how}, load {os.getloadavg()[0]:.1f} at the start; medians "
+    lines = [f"{processor_name()}, Python {platform.python_version()}, {how}, load {os.getloadavg()[0]:.1f} at the start; medians "
              f"of {options.rounds} rounds in turns (least to most)", ""]
     print("\n".join(lines))
     for line in table(libraries, options.rounds, only):
