@@ -67,9 +67,12 @@ class TiledProgram final : public ProgramKernel {
     Link* const first = frames_.load(std::memory_order_acquire);
     for (const Link* each = first; each; each = each->next)
       if (each->frame->is_for(op)) return *each->frame;
-    made = std::make_unique<const ProgramFrame>(plan_, rank_, threads_, op);
-    const ProgramFrame& frame = *made;
-    if (first && first->count >= kFrames) return frame;
+    auto fresh = std::make_unique<ProgramFrame>(plan_, rank_, threads_, op);
+    const ProgramFrame& frame = *fresh;
+    const bool is_kept = !first || first->count < kFrames;
+    if (is_kept) fresh->use_far_code();
+    made = std::move(fresh);
+    if (!is_kept) return frame;
     auto link = std::make_unique<Link>(Link{nullptr, first, first ? first->count + 1 : 1});
     Link* expected = first;
     link->frame = std::move(made);

@@ -32,7 +32,7 @@ ProgramFrame::ProgramFrame(const ProgramPlan& plan, int rank, int threads, const
   lay_out(op);
   lay_out_buffers();
   find_whole_steps();
-  find_far_steps();
+  far_.resize(plan_.steps.size());
 }
 
 bool ProgramFrame::is_for(const plugrad_op& op) const {
@@ -176,12 +176,11 @@ void ProgramFrame::find_whole_steps() {
   }
 }
 
-void ProgramFrame::find_far_steps() {
+void ProgramFrame::use_far_code() {
   const auto is_far = [&](uint16_t value) {
     const ProgramValue& it = plan_.values[value];
     return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFar;
   };
-  far_.resize(plan_.steps.size());
   for (size_t i = 0; i < far_.size(); ++i) {
     const ProgramStep& step = plan_.steps[i];
     if (!step.code.function || step.over_rows) continue;
@@ -197,8 +196,10 @@ void ProgramFrame::find_far_steps() {
   }
 }
 
-// Whether it is an output larger than the caches, which is aligned in all tiles if it is in the first.
+// Whether it is an output larger than the caches that no other step reads, and aligned in all tiles if it is in the first.
 bool ProgramFrame::is_streamed(uint16_t value) const {
+  for (const ProgramStep& each : plan_.steps)
+    if (std::find(each.operands.begin() + each.results, each.operands.end(), value) != each.operands.end()) return false;
   const ProgramValue& it = plan_.values[value];
   const bool is_even = tile_columns_ * it.size % 64 == 0 && (rows_ == 1 || columns_ * it.size % 64 == 0);
   return it.output >= 0 && !it.replaces && it.form == Form::full && is_even && rows_ * columns_ * it.size >= kStreamedBytes;

@@ -17,6 +17,8 @@ class ProgramFrame {
   // Whether it was made for operands of these shapes and strides.
   bool is_for(const plugrad_op& op) const;
   uint64_t workspace() const { return workspace_; }
+  // From now on steps use code for operands beyond the near caches: worth it for a frame that is kept.
+  void use_far_code();
   // Throws nothing.
   void run(const plugrad_op& op) const;
 
@@ -50,7 +52,6 @@ class ProgramFrame {
   void lay_out_input(size_t value, const plugrad_view& view);
   void lay_out_buffers();
   void find_whole_steps();
-  void find_far_steps();
   bool is_streamed(uint16_t value) const;
 
   void prepare_updates(Run& run) const;

@@ -4,7 +4,7 @@
 
 namespace plugrad::cpu {
 
-inline constexpr size_t kUpdateNumbers = 72;  // bytes, at most
+inline constexpr size_t kUpdateNumbers = 72;  // bytes, at most; of types aligned to 8 bytes
 
 // Its operands are the in-out ones, then the gradient. The op's further inputs are numbers.
 struct Update {

@@ -123,7 +123,7 @@ template <class T> struct Adam {
 };
 
 template <class Step> struct Updating {
-  static_assert(sizeof(typename Step::Numbers) <= kUpdateNumbers);
+  static_assert(sizeof(typename Step::Numbers) <= kUpdateNumbers && alignof(typename Step::Numbers) <= 8);
   static constexpr Update kUpdate{Step::prepare, Step::kind};
 };
 

@@ -3,7 +3,8 @@
 #include <plugrad/sdk/rows.hpp>
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
+#include <cmath>
 #include <initializer_list>
 
 namespace plugrad::cuda {
@@ -108,8 +109,9 @@ class Writer {
     std::string text;
     for (const double value : values) {
       char digits[32];
-      std::snprintf(digits, sizeof digits, "%a, ", value);
-      text += digits;
+      const char* const end = std::to_chars(digits, digits + sizeof digits, std::abs(value), std::chars_format::hex).ptr;
+      text += std::signbit(value) ? "-0x" : "0x";
+      text.append(digits, static_cast<size_t>(end - digits)).append(", ");
     }
     return text;
   }

@@ -12,7 +12,8 @@ struct ProgramSource {
   int packs_each = 1, singles_each = 1;  // packs or elements that a thread loads before it stores any
 };
 
-// Returns no text for a program that has other than elementwise ops, copies and conversions, or whose outputs repeat.
+// Returns no text for a program that has other than elementwise ops, copies, fills, conversions and updates, or whose
+// outputs repeat.
 ProgramSource source_of(const plugrad_program& program);
 
 }  // namespace plugrad::cuda

@@ -1,6 +1,7 @@
 #include <plugrad/ops/update.hpp>
 
 #include <core/ops/run.hpp>
+#include <core/runtime/program_kernels.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -20,7 +21,7 @@ void require_like(const char* what, const Tensor& param, const Tensor& other, co
 
 // 1 - beta^number. The parameters of an optimiser ask for the same one after the other.
 struct Correction {
-  double beta = 0, value = 1;
+  double beta = std::nan(""), value = 0;
   int64_t number = 0;
 
   double of(double its_beta, int64_t its_number) {
@@ -40,10 +41,18 @@ void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const Sgd
   param.add_(s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity, -s.rate);
 }
 
+// Whether a compiled step makes programs of a gradient's ops, but not of the update that follows.
+bool programs_end_before_updates(const Tensor& param) {
+  const plugrad_programs* const offered = programs_of(device_of(param));
+  return offered && !(offered->contents & PLUGRAD_PROGRAM_UPDATES);
+}
+
 void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s) {
   const Tensor g = decayed(param, grad, s.weight_decay);
-  if (try_run(Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
-  count_decomposition(param);
+  if (s.weight_decay == 0 || !programs_end_before_updates(param)) {
+    if (try_run(Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
+    count_decomposition(param);
+  }
   param.add_(g, -s.rate);
 }
 

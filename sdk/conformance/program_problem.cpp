@@ -135,7 +135,8 @@ class Maker {
     ProgramParts::Line line{op.opcode, {}, op.outputs};
     for (int k = 0; k <= op.outputs; ++k) {
       const std::optional<uint16_t> value = pick(dtype_, 0);
-      if (!value || made_.parts.values[*value].axes) return;
+      const bool is_gradient = k == op.outputs;
+      if (!value || (is_gradient ? is_number(*value) : made_.parts.values[*value].axes)) return;
       line.arguments.push_back(*value);
     }
     for (int k = 1; k < op.inputs; ++k) {
@@ -143,9 +144,10 @@ class Maker {
       if (!value) return;
       line.arguments.push_back(*value);
     }
-    if (op.opcode == PLUGRAD_OP_SGD_STEP) set_attributes(line, plugrad_sgd{sizeof(plugrad_sgd), 0, 0.9, 0.01});
+    const uint32_t kind = random_.one_in(2);  // nesterov, decoupled
+    if (op.opcode == PLUGRAD_OP_SGD_STEP) set_attributes(line, plugrad_sgd{sizeof(plugrad_sgd), kind, 0.9, 0.01});
     if (op.opcode == PLUGRAD_OP_ADAM_STEP)
-      set_attributes(line, plugrad_adam{sizeof(plugrad_adam), 0, 0.9, 0.999, 1e-8, 0.01});
+      set_attributes(line, plugrad_adam{sizeof(plugrad_adam), kind, 0.9, 0.999, 1e-8, 0.01});
     push(std::move(line), dtype_, 0);
   }
 

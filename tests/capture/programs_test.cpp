@@ -48,6 +48,11 @@ bool sums_in_programs() {
   return explained(f, two({70}, {70})).find("program of relu, mul and sum") != std::string::npos;
 }
 
+bool updates_in_programs() {
+  const std::string_view kind = default_device().name();
+  return kind.starts_with("cpu") || kind.starts_with("reference") || kind.starts_with("sim") || kind.starts_with("cuda");
+}
+
 class Programs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -115,14 +120,31 @@ TEST_F(Programs, UpdateParameters) {
   };
   for (const int64_t n : {3, 1000, 5000, 300001}) expect_equal(f, [n] { return two({n}, {n}); });
   expect_equal(f, [] { return two({70, 130}, {70, 130}); });
+  const Function repeating = [](const Tensors& x) -> Tensors {
+    const NoGrad unrecorded;
+    Tensor a = x[0], first = a * 0.1, second = a * a, none;
+    const Tensor grad = expand(x[1], a.shape());
+    sgd_step(a, none, grad, {.rate = 0.1});
+    adam_step(a, first, second, grad, {0.01, 0.8, 0.999, 1e-6, 0.01, false, 7});
+    return {first, second};
+  };
+  for (const Shape& shape : {Shape{1, 130}, Shape{70, 1}, Shape{1, 1}})
+    expect_equal(repeating, [&] { return two({70, 130}, shape); });
+  for (const Shape& shape : {Shape{8, 1, 48}, Shape{1, 6, 1}})
+    expect_equal(repeating, [&] { return two({8, 6, 48}, shape); });
+  if (!updates_in_programs()) return;
+  const std::string text = explained(f, two({5000}, {5000}));
+  for (const char* part : {"descent_step", "sgd_step", "adam_step"})
+    EXPECT_NE(text.find(part, text.find("program of")), std::string::npos) << text;
+  EXPECT_EQ(text.find("the device's programs do not contain it"), std::string::npos) << text;
 }
 
 // Larger than the caches, at places that are aligned, in rows that are not, and in memory that is not.
 TEST_F(Programs, WriteLargeOutputs) {
   if (default_device().name().rfind("cpu", 0) != 0) GTEST_SKIP() << "no size is special";
   const Function f = [](const Tensors& x) -> Tensors {
-    const Tensor y = relu(x[0]) * x[1], z = x[0] - y;
-    return {y, abs(z), sum(z)};
+    const Tensor y = relu(x[0]) * x[1], z = x[0] - y, w = abs(z) + 1;
+    return {y, w, sum(z), sum(w), exp(w)};
   };
   const Function shifted = [](const Tensors& x) -> Tensors {
     const NoGrad unrecorded;
