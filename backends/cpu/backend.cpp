@@ -3,6 +3,7 @@
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
+#include <backends/cpu/far_rows.hpp>
 #include <backends/cpu/program.hpp>
 #include <backends/cpu/rows.hpp>
 
@@ -121,6 +122,7 @@ class CpuBackend final : public Backend, public Programs {
   }
 
   int threads() const { return threads_; }
+  int vector_bytes() const { return vector_bytes_; }
 
   plugrad_device_info info() const override {
     const char* const unit = threads_ == 1 ? " thread" : " threads";
@@ -161,6 +163,7 @@ class CpuBackend final : public Backend, public Programs {
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }
+int vector_bytes_of(const Call& call) { return call.backend<CpuBackend>().vector_bytes(); }
 
 }  // namespace plugrad::cpu
 

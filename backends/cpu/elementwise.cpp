@@ -1,6 +1,8 @@
 #include <backends/cpu/elementwise.hpp>
 
+#include <backends/cpu/far_rows.hpp>
 #include <backends/cpu/pool.hpp>
+#include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 
 #include <hwy/cache_control.h>
@@ -17,6 +19,7 @@ constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffe
 constexpr int64_t kTasksEach = 16;
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
 constexpr int64_t kWhole = 64;     // elements: parts of an aligned row begin at a cache line
+constexpr int64_t kLine = 64;      // bytes
 constexpr int64_t kShortRow = 64;  // for shorter rows, a call per row costs more than copying rows together
 
 // The operands over one index space, without extents of 1. Dimensions are ordered for the first output, and merged.
@@ -95,6 +98,10 @@ class Tiling {
     if (columns_total_ < kShortRow && rows_total_ > 1) pack_short_rows();
     choose_row();
     choose_sizes();
+    if (stores_far(call.out()) && !arguments)
+      if (const RowFunction far = far_row(call.op().opcode, call.out().dtype, kind.inputs, scalars_ >> kind.outputs,
+                                          vector_bytes_of(call)))
+        row_ = far;
   }
 
   void run(int threads) const {
@@ -170,6 +177,15 @@ class Tiling {
     down_ = (rows_total_ + rows_ - 1) / rows_;
     tiles_ = across_ * down_;
     for (int d = 0; d < nest_.rank - 2; ++d) tiles_ *= nest_.shape[d];
+  }
+
+  // Whether the output is larger than the caches, and aligned in each row. In place, loads have brought it to the caches.
+  bool stores_far(const plugrad_view& out) const {
+    bool far = is_streamed(out) && !packed_ && !joined_ && kind_.outputs == 1 && !kind_.reads_outputs;
+    far = far && reinterpret_cast<uintptr_t>(nest_.base[0]) % kLine == 0 && columns_ * kind_.sizes[0] % kLine == 0;
+    for (int d = 0; d < nest_.rank - 1; ++d) far = far && nest_.strides[0][d] % kLine == 0;
+    for (int k = 1; k < nest_.operands; ++k) far = far && nest_.base[k] != nest_.base[0];
+    return far;
   }
 
   void run_tile(int64_t index) const {

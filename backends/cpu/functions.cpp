@@ -8,6 +8,8 @@
 #include <backends/cpu/math-inl.hpp>
 #include <backends/cpu/streaming.hpp>
 
+#include <hwy/cache_control.h>
+
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
@@ -81,13 +83,18 @@ template <> struct Vectors<PLUGRAD_OP_SILU_BACKWARD> {
 constexpr bool kStreamed = true;
 const void* arguments_for(const plugrad_view& out) { return is_streamed(out) ? &kStreamed : nullptr; }
 
-// Stores at(i) for all whole vectors before the last one, which overlaps the one before.
+// Stores at(i), which reads x, for all whole vectors before the last one, which overlaps the one before. While a function is
+// computed, few loads are under way, so of what is larger than the caches it reads ahead.
 template <class D, class T, class At>
-HWY_INLINE void store_all_but_last(D d, T* out, int64_t n, const void* arguments, At at) {
+HWY_INLINE void store_all_but_last(D d, T* out, const T* x, int64_t n, const void* arguments, At at) {
+  constexpr int64_t kAhead = 2048 / sizeof(T);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool streamed = arguments && reinterpret_cast<uintptr_t>(out) % (hn::Lanes(d) * sizeof(T)) == 0;
   if (streamed)
-    for (int64_t i = 0; i + lanes < n; i += lanes) hn::Stream(at(i), d, out + i);
+    for (int64_t i = 0; i + lanes < n; i += lanes) {
+      hwy::Prefetch(x + i + kAhead);
+      hn::Stream(at(i), d, out + i);
+    }
   else
     for (int64_t i = 0; i + lanes < n; i += lanes) hn::StoreU(at(i), d, out + i);
 }
@@ -102,7 +109,7 @@ template <class F, class T> struct VectorUnary {
     if (n < lanes)
       return store_part(d, F::of(d, load_part(d, x, static_cast<size_t>(n), T(0))), out, static_cast<size_t>(n));
     const auto last = F::of(d, hn::LoadU(d, x + n - lanes));
-    store_all_but_last(d, out, n, arguments, [&](int64_t i) HWY_ATTR { return F::of(d, hn::LoadU(d, x + i)); });
+    store_all_but_last(d, out, x, n, arguments, [&](int64_t i) HWY_ATTR { return F::of(d, hn::LoadU(d, x + i)); });
     hn::StoreU(last, d, out + n - lanes);
   }
   static constexpr Elementwise kKind{1, 1, 0, 8, {sizeof(T), sizeof(T)}, {dense}};
@@ -141,7 +148,7 @@ template <class F, class T> struct VectorBinary {
       return store_part(d, F::of(d, some, load_part(d, x, few, T(0))), out, few);
     }
     const auto last = F::of(d, at<single>(grad, n - lanes), hn::LoadU(d, x + n - lanes));
-    store_all_but_last(d, out, n, arguments,
+    store_all_but_last(d, out, x, n, arguments,
                        [&](int64_t i) HWY_ATTR { return F::of(d, at<single>(grad, i), hn::LoadU(d, x + i)); });
     hn::StoreU(last, d, out + n - lanes);
   }
