@@ -65,8 +65,8 @@ def train_eagerly(lib, f, to_tensor, adam, epochs, compile_loss=lambda g: g, com
 
 def plugrad(epochs):
     import plugrad
-    return train_eagerly(plugrad, plugrad.nn.functional, plugrad.from_numpy, lambda p: plugrad.optim.Adam(p, lr=RATE), epochs,
-                         compile_step=plugrad.compile)
+    return train_eagerly(plugrad, plugrad.nn.functional, plugrad.from_numpy, lambda p: plugrad.optim.Adam(p, lr=RATE),
+                         epochs, compile_step=plugrad.compile)
 
 
 def torch(epochs, **compiling):
@@ -142,8 +142,8 @@ def main():
         for name, known in results.items():
             known.append(seconds_of(name, options))
     ours = statistics.median(taken for taken, _ in results["plugrad"])
-    lines = [f"{turns.processor_name()}, {options.threads} threads, {options.epochs} epochs, elapsed time of whole processes; "
-             f"medians of {options.rounds} rounds in turns (least to most)", "",
+    lines = [f"{turns.processor_name()}, {options.threads} threads, {options.epochs} epochs, elapsed time of whole "
+             f"processes; medians of {options.rounds} rounds in turns (least to most)", "",
              "| library | seconds | times plugrad's | test images right |", "|---|---|---|---|"]
     for name, known in results.items():
         times, shares = zip(*known)

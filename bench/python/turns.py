@@ -58,7 +58,8 @@ class Library:
         # The last ones: the kernel's own work prefers the first.
         processors = sorted(os.sched_getaffinity(0))[-threads:]
         self.child = subprocess.Popen([python, script, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True, env=environment_for(threads), preexec_fn=lambda: os.sched_setaffinity(0, processors))
+                                      text=True, env=environment_for(threads),
+                                      preexec_fn=lambda: os.sched_setaffinity(0, processors))
         first = self.child.stdout.readline()
         self.version, self.rows = json.loads(first) if first else ("", [])
 
@@ -132,8 +133,8 @@ def processor_name():
 
 def report(libraries, options, how, only=""):
     """Prints the table line by line, and writes it to options.out."""
-    lines = [f"{processor_name()}, Python {platform.python_version()}, {how}, load {os.getloadavg()[0]:.1f} at the start; medians "
-             f"of {options.rounds} rounds in turns (least to most)", ""]
+    lines = [f"{processor_name()}, Python {platform.python_version()}, {how}, load {os.getloadavg()[0]:.1f} at the start; "
+             f"medians of {options.rounds} rounds in turns (least to most)", ""]
     print("\n".join(lines))
     for line in table(libraries, options.rounds, only):
         print(line, flush=True)
