@@ -11,7 +11,7 @@ from functools import partial
 
 import models
 import turns
-from compiled_steps import adam_state, jax_adam, jax_with_threads
+from compiled_steps import adam_state, jax_adam, jax_with_threads, step_of
 
 CNN, GPT = "CNN, batch 128, Adam", "transformer, 12 x 64, AdamW"
 BATCH, BLOCK, CHARACTERS, LAYERS, HEADS, WIDTH, DROPPED = 128, (12, 64), 65, 4, 4, 128, 0.1
@@ -47,14 +47,7 @@ def training_row(t, model, optimizer_of, data, compile_loss, compile_step):
     net = Net(t)
     model(t, net, *data)
     optimizer, loss_of = optimizer_of(list(net.weights.values())), compile_loss(lambda a, b: model(t, net, a, b))
-
-    def step(a, b):
-        optimizer.zero_grad()
-        loss = loss_of(a, b)
-        loss.backward()
-        optimizer.step()
-        return loss
-    compiled = compile_step(step)
+    compiled = compile_step(step_of(optimizer, loss_of))
     return lambda: compiled(*data).item()
 
 
