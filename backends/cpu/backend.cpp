@@ -1,9 +1,9 @@
 #include <plugrad/backends/cpu.hpp>
 
+#include <backends/cpu/far_rows.hpp>
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
-#include <backends/cpu/far_rows.hpp>
 #include <backends/cpu/program.hpp>
 #include <backends/cpu/rows.hpp>
 

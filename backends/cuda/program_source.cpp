@@ -17,8 +17,8 @@ std::string output_name(size_t output) { return "out" + std::to_string(output); 
 bool can_be_written(const Program& program) {
   const auto is_written = [](const plugrad_program_instruction& each) {
     const OpShape shape = op_info(each.opcode)->shape;
-    const bool is_update = shape == OpShape::update;
-    return shape == OpShape::elementwise || shape == OpShape::copy || each.opcode == PLUGRAD_OP_FILL || is_update;
+    return shape == OpShape::elementwise || shape == OpShape::copy || shape == OpShape::update ||
+           each.opcode == PLUGRAD_OP_FILL;
   };
   const auto is_whole = [&](const plugrad_program_output& each) { return !program.values()[each.value].axes; };
   return std::ranges::all_of(program.instructions(), is_written) && std::ranges::all_of(program.outputs(), is_whole);
