@@ -25,8 +25,8 @@ FusedRun run_of(uint32_t opcode, bool is_double, int inputs, unsigned singles) {
 
 // Takes no lock, so that a forked child may come here. What was made is never freed.
 RowFunction far_row(uint32_t opcode, uint8_t dtype, int inputs, unsigned singles, int vector_bytes) {
-  const bool is_double = dtype == PLUGRAD_F64, serves = is_double || dtype == PLUGRAD_F32;
-  if (!vector_bytes || !serves || inputs > 2 || opcode >= kOpcodes || !is_fusable(opcode) || opcode == PLUGRAD_OP_WHERE) return nullptr;
+  const bool is_double = dtype == PLUGRAD_F64, serves = vector_bytes && (is_double || dtype == PLUGRAD_F32);
+  if (!serves || inputs > 2 || opcode >= kOpcodes || !is_fusable(opcode) || opcode == PLUGRAD_OP_WHERE) return nullptr;
   static std::array<std::atomic<const FusedCode*>, kOpcodes * kSingles * 4> all;
   const size_t at = ((opcode * kSingles + singles) * 2 + is_double) * 2 + (vector_bytes == 64);
   if (const FusedCode* const known = all[at].load(std::memory_order_acquire)) return known->function;

@@ -87,7 +87,7 @@ const void* arguments_for(const plugrad_view& out) { return is_streamed(out) ? &
 // computed, few loads are under way, so of what is larger than the caches it reads ahead.
 template <class D, class T, class At>
 HWY_INLINE void store_all_but_last(D d, T* out, const T* x, int64_t n, const void* arguments, At at) {
-  constexpr int64_t kAhead = 2048 / sizeof(T);
+  constexpr int64_t kAhead = kReadAhead / sizeof(T);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool streamed = arguments && reinterpret_cast<uintptr_t>(out) % (hn::Lanes(d) * sizeof(T)) == 0;
   if (streamed)

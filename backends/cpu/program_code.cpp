@@ -1,5 +1,7 @@
 #include <backends/cpu/program_code.hpp>
 
+#include <backends/cpu/streaming.hpp>
+
 #include <algorithm>
 #include <map>
 
@@ -58,7 +60,6 @@ class Generator : public CodeGenerator {
  private:
   // How a pass over the operands steps: whole vectors, or what is left of them.
   enum class Pass { vectors, rest };
-  static constexpr int kAhead = 2048;  // bytes
 
   int64_t size() const { return run_.is_double ? 8 : 4; }
   int64_t lanes() const { return (is_wide_ ? 64 : 32) / size(); }
@@ -203,7 +204,7 @@ class Generator : public CodeGenerator {
     const int to = take();
     where_[value] = to;
     if (pass == Pass::vectors && !far_.is_read_ahead.empty() && far_.is_read_ahead[k])
-      prefetcht0(address_of(run_.results.size() + k, false, kAhead));
+      prefetcht0(address_of(run_.results.size() + k, false, kReadAhead));
     const Address from = address_of(run_.results.size() + k, run_.is_single[k]);
     if (run_.is_single[k]) broadcast(vec(to, pass), from);
     else load(vec(to, pass), from, pass);

@@ -12,7 +12,6 @@ constexpr int64_t kWideTile = 4096;       // of programs with few values in buff
 constexpr int kFewBuffers = 2;
 constexpr int64_t kLongestRow = 16384;    // elements of a row that is reduced: its values stay in the second cache
 constexpr int64_t kTaskElements = 32768;
-constexpr int64_t kFar = int64_t{1} << 20;  // bytes of an operand that is beyond the near caches
 constexpr int64_t kShortFold = 16;        // shorter rows are folded side by side, by another kernel
 constexpr int64_t kNarrow = 32;           // and narrower matrices several rows at once
 
@@ -179,7 +178,7 @@ void ProgramFrame::find_whole_steps() {
 void ProgramFrame::use_far_code() {
   const auto is_far = [&](uint16_t value) {
     const ProgramValue& it = plan_.values[value];
-    return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFar;
+    return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFarBytes;
   };
   for (size_t i = 0; i < far_.size(); ++i) {
     const ProgramStep& step = plan_.steps[i];

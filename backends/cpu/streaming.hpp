@@ -1,10 +1,13 @@
-// Outputs that are larger than the caches: their stores bypass them, which saves reading each line before it is written.
+// Operands beyond the caches. Stores to outputs that are larger bypass them, which saves reading each line before it is
+// written; of what is beyond the near ones, loops read ahead.
 #pragma once
 #include <backends/cpu/operand.hpp>
 
 namespace plugrad::cpu {
 
 inline constexpr int64_t kStreamedBytes = int64_t{16} << 20;
+inline constexpr int64_t kFarBytes = int64_t{1} << 20;  // beyond the near caches
+inline constexpr int kReadAhead = 2048;                 // bytes
 
 // Whether stores to this output should bypass the caches.
 inline bool is_streamed(const plugrad_view& out) {

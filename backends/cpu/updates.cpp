@@ -4,6 +4,7 @@
 #include <hwy/foreach_target.h>
 
 #include <backends/cpu/elementwise-inl.hpp>
+#include <backends/cpu/streaming.hpp>
 #include <backends/cpu/update.hpp>
 
 #include <algorithm>
@@ -17,20 +18,20 @@ namespace {
 template <class T> T number(const char* from) { return *reinterpret_cast<const T*>(from); }
 
 // Whether the parameter lies beyond the near caches.
-template <class T> bool is_far(int64_t count) { return count * static_cast<int64_t>(sizeof(T)) >= int64_t{1} << 20; }
+template <class T> bool is_far(int64_t count) { return count * static_cast<int64_t>(sizeof(T)) >= kFarBytes; }
 
 // A row in parts. It reads ahead of operands that are far: processors follow few streams by themselves, and not beyond a
 // page.
 template <class Numbers, int streams, void (*part)(char* const*, int64_t, const Numbers&)>
 void row(char* const* p, int64_t n, const void* arguments) {
   using T = decltype(Numbers::rate);
-  constexpr int64_t kBytes = 256, kPart = kBytes / sizeof(T), kAhead = 2048, kLine = 64;
+  constexpr int64_t kBytes = 256, kPart = kBytes / sizeof(T), kLine = 64;
   const Numbers numbers = *static_cast<const Numbers*>(arguments);
   char* at[streams];
   std::copy_n(p, streams, at);
   for (; numbers.far && n >= kPart; n -= kPart) {
     for (char* each : at)
-      for (int64_t line = 0; line < kBytes; line += kLine) __builtin_prefetch(each + kAhead + line);
+      for (int64_t line = 0; line < kBytes; line += kLine) __builtin_prefetch(each + kReadAhead + line);
     part(at, kPart, numbers);
     for (char*& each : at) each += kBytes;
   }
