@@ -31,7 +31,7 @@ const std::vector<Product>& products() {
 }
 
 // What taking numbers below 2^-126 as 0 changes in a sum of products, which ops.md allows in bf16. With TF32, too, a factor
-// that small may be rounded to 0, and an infinity times it is then NaN.
+// that small may be rounded to 0, and an infinity times it is then NaN; and a factor near the largest number to infinity.
 class Flushing {
  public:
   void add_product(double a, double b) {
@@ -44,12 +44,17 @@ class Flushing {
   void widen(Expected& e) const {
     e.bound += bound_ + kLeastNormal;
     e.any_zero_sign = true;
-    permit_nan(e);
+    permit(e);
   }
-  void permit_nan(Expected& e) const { e.unspecified = e.unspecified || unspecified_; }
+  // Called beside add_product, with TF32.
+  void add_rounded(double a, double b) {
+    const auto overflows = [](double x) { return std::isfinite(x) && std::fabs(x) >= kLeastToInfinity; };
+    unspecified_ |= overflows(a) || overflows(b);
+  }
+  void permit(Expected& e) const { e.unspecified = e.unspecified || unspecified_; }
 
  private:
-  static constexpr double kLeastNormal = 0x1p-126;
+  static constexpr double kLeastNormal = 0x1p-126, kLeastToInfinity = 0x1.ffep127;
   long double bound_ = 0;
   bool unspecified_ = false;
 };
@@ -93,6 +98,7 @@ void matmul_reference(const Question& question, const Problem& problem, Expectat
       const double left = a[(batch * m + row) * k + j], right = b[(batch * k + j) * n + column];
       sum.add_product(left, right);
       flushing.add_product(left, right);
+      if (question.flags & PLUGRAD_TF32) flushing.add_rounded(left, right);
     }
     if (question.op->inputs == 3) sum.add(problem.inputs[2].get(i));
     if (question.accumulates()) sum.add(static_cast<double>(problem.outputs[0].get(i)));
@@ -100,7 +106,7 @@ void matmul_reference(const Question& question, const Problem& problem, Expectat
     if (question.out() == PLUGRAD_BF16) flushing.widen(e);
     if (question.flags & PLUGRAD_TF32) {
       e.bound += 2 * kTf32Epsilon * sum.magnitude();
-      flushing.permit_nan(e);
+      flushing.permit(e);
     }
   }
 }
