@@ -40,9 +40,12 @@ bool same_directory(int before) {
   return fstat(before, &then) || stat(".", &now) || (then.st_dev == now.st_dev && then.st_ino == now.st_ino);
 }
 
+// The C library sets this flag itself (SA_RESTORER of Linux), so a handler that was set again has it.
+constexpr int kOfTheLibrary = 0x04000000;
+
 bool same_handler(const struct sigaction& a, const struct sigaction& b) {
   const bool same = a.sa_flags & SA_SIGINFO ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
-  return same && a.sa_flags == b.sa_flags;
+  return same && (a.sa_flags | kOfTheLibrary) == (b.sa_flags | kOfTheLibrary);
 }
 
 void add(std::string& changed, const std::string& what) { changed += (changed.empty() ? "" : ", ") + what; }

@@ -2,6 +2,11 @@
 
 #include <backends/cuda/library.hpp>
 
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+
 // A build may fix the file that it opens as NVRTC, as the emulator's build does.
 #ifndef PLUGRAD_CUDA_NVRTC
 #define PLUGRAD_CUDA_NVRTC nullptr
@@ -39,6 +44,31 @@ std::unique_ptr<const Nvrtc> Nvrtc::open(std::string& why) {
       "the CUDA toolkit, or set PLUGRAD_NVRTC to the absolute path of libnvrtc.so.13 or .12";
   return nullptr;
 }
+
+// While NVRTC compiles, it handles SIGINT and others itself. Then it sets the process's handlers again, but by signal(),
+// which loses their flags and masks.
+class KeptHandlers {
+ public:
+  KeptHandlers() {
+    for (int i = 1; i < kSignals; ++i) sigaction(i, nullptr, &kept_[static_cast<size_t>(i)]);
+  }
+  ~KeptHandlers() {
+    for (int i = 1; i < kSignals; ++i) {
+      const struct sigaction& kept = kept_[static_cast<size_t>(i)];
+      struct sigaction now {};
+      if (sigaction(i, nullptr, &now) || now.sa_handler != kept.sa_handler) continue;
+      if (now.sa_flags != kept.sa_flags || std::memcmp(&now.sa_mask, &kept.sa_mask, kMaskBytes))
+        sigaction(i, &kept, nullptr);
+    }
+  }
+  KeptHandlers(const KeptHandlers&) = delete;
+  KeptHandlers& operator=(const KeptHandlers&) = delete;
+
+ private:
+  static constexpr int kSignals = 32;
+  static constexpr size_t kMaskBytes = 8;  // what the kernel knows of a mask; the C library leaves the others as they are
+  std::array<struct sigaction, kSignals> kept_{};
+};
 
 // A source that is being compiled.
 class Nvrtc::Unit {
@@ -86,6 +116,9 @@ class Nvrtc::Unit {
 };
 
 std::vector<char> Nvrtc::compile(const std::string& source, const std::string& architecture, std::string& why) const {
+  static std::mutex one_at_a_time;  // or a second compilation would keep the handlers of the first
+  const std::lock_guard lock(one_at_a_time);
+  const KeptHandlers handlers;
   Unit unit(*this, source);
   std::vector<char> code;
   if (unit.compile(architecture)) code = unit.code();

@@ -1,8 +1,12 @@
 #include <backends/cuda/program_compiler.hpp>
 
+#include <backends/cuda/error.hpp>
+
 #include <plugrad/sdk/threads.hpp>
 
 #include <cstdlib>
+#include <sys/types.h>
+#include <unistd.h>
 #include <utility>
 
 namespace plugrad::cuda {
@@ -14,32 +18,41 @@ ProgramCompiler& ProgramCompiler::get() {
 }
 
 void ProgramCompiler::add(std::function<void()> job) {
+  stop_at_exit();
   const std::lock_guard lock(mutex_);
   if (!is_started_) {
     start_thread([this] { work(); });
-    stop_at_exit();
     is_started_ = true;
   }
   jobs_.push_back(std::move(job));
   changed_.notify_all();
 }
 
-// The compiler must not run on while the process destroys what it uses: exit runs this before it destroys what was made
-// earlier, so it is said again after the first job, which makes what the library keeps.
+// The compiler must not run on while the process destroys what it uses, which it makes as it needs it. exit first destroys
+// what is local to the thread that calls it, in most programs the first one. For others it runs this before it destroys what
+// was made earlier.
 void ProgramCompiler::stop_at_exit() {
+  struct AtExit {
+    bool is_first_thread = gettid() == getpid();
+    ~AtExit() {
+      if (is_first_thread) get().stop();
+    }
+  };
+  thread_local const AtExit before_others;
+  (void)before_others.is_first_thread;
   std::atexit([] { get().stop(); });
 }
 
 void ProgramCompiler::work() {
   std::unique_lock lock(mutex_);
-  for (bool is_first = true;; is_first = false) {
+  for (;;) {
     changed_.wait(lock, [this] { return !jobs_.empty() && !is_stopped_; });
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
     is_busy_ = true;
     lock.unlock();
     job();
-    if (is_first) stop_at_exit();
+    std::atexit([] { get().stop(); });
     lock.lock();
     is_busy_ = false;
     changed_.notify_all();
@@ -47,6 +60,7 @@ void ProgramCompiler::work() {
 }
 
 void ProgramCompiler::stop() {
+  if (was_forked()) return;  // the thread is not in this process
   std::unique_lock lock(mutex_);
   is_stopped_ = true;
   changed_.wait(lock, [this] { return !is_busy_; });

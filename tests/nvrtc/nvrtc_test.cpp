@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -134,6 +135,25 @@ TEST(ProgramSource, IsNotWrittenForReductionsAndRepeatedOutputs) {
   ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
   repeated.parts.values[1].axes = 1;
   EXPECT_TRUE(source_for(repeated).text.empty());
+}
+
+// NVRTC handles SIGINT and others while it compiles.
+TEST(Nvrtc, KeepsTheHandlersOfTheProcess) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  struct sigaction own {}, before{}, after{};
+  own.sa_sigaction = [](int, siginfo_t*, void*) {};
+  own.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  sigaddset(&own.sa_mask, SIGUSR1);
+  for (const int signal : {SIGINT, SIGTERM, SIGXFSZ}) {
+    ASSERT_EQ(sigaction(signal, &own, &before), 0);
+    std::string why;
+    EXPECT_FALSE(nvrtc->compile("extern \"C\" __global__ void f(float* x) { *x = 1; }", "sm_90", why).empty()) << why;
+    ASSERT_EQ(sigaction(signal, &before, &after), 0);
+    EXPECT_EQ(after.sa_sigaction, own.sa_sigaction);
+    EXPECT_EQ(after.sa_flags & own.sa_flags, own.sa_flags);
+    EXPECT_TRUE(sigismember(&after.sa_mask, SIGUSR1));
+  }
 }
 
 TEST(Nvrtc, NamesThePlacesWhereItIsNot) {
