@@ -6,8 +6,6 @@
 
 namespace plugrad::capture {
 namespace {
-uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
-
 bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
 // The lowest place for a block beside others, which are sorted by their offsets.
@@ -21,9 +19,12 @@ uint64_t lowest_gap(const std::vector<const Interval*>& placed, const Interval& 
   return at;
 }
 
+void add(std::vector<const Interval*>& placed, const Interval& block) {
+  placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Interval::offset), &block);
+}
 void put(std::vector<const Interval*>& placed, Interval& block, uint64_t offset) {
   block.offset = offset;
-  placed.insert(std::ranges::upper_bound(placed, offset, {}, &Interval::offset), &block);
+  add(placed, block);
 }
 
 // Of two blocks of one size, that of the lower rank is placed first. No rank is the best for all steps, so all are tried.
@@ -36,11 +37,13 @@ constexpr Rank kRanks[] = {
 };
 
 // Returns the size of the arena.
-uint64_t place_in_order(std::vector<Interval>& blocks, Rank rank, const std::vector<Room>& rooms) {
+uint64_t place_in_order(std::vector<Interval>& blocks, Rank rank, const std::vector<Room>& rooms,
+                        const std::vector<Interval>& fixed) {
   std::vector<Interval*> order;
   for (Interval& each : blocks) order.push_back(&each);
   std::ranges::stable_sort(order, {}, [rank](const Interval* x) { return std::pair(~x->bytes, rank(*x)); });
   std::vector<std::vector<const Interval*>> in_rooms(rooms.size());
+  for (const Interval& each : fixed) add(in_rooms[*each.room], each);
   std::vector<const Interval*> in_arena;
   uint64_t size = 0;
   for (Interval* each : order) {
@@ -60,12 +63,13 @@ uint64_t place_in_order(std::vector<Interval>& blocks, Rank rank, const std::vec
 }
 }  // namespace
 
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms) {
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms,
+               const std::vector<Interval>& fixed) {
   for (Interval& each : blocks) each.bytes = rounded(each.bytes, alignment);
   std::vector<Interval> best = blocks;
   uint64_t least = UINT64_MAX;
   for (const auto rank : kRanks) {
-    const uint64_t size = place_in_order(blocks, rank, rooms);
+    const uint64_t size = place_in_order(blocks, rank, rooms, fixed);
     if (size >= least) continue;
     least = size;
     best = blocks;

@@ -7,6 +7,9 @@
 
 namespace plugrad::capture {
 
+// The next multiple of an alignment, which is a power of two.
+inline uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
+
 // A block of memory that the calls from `first` to `last` use.
 struct Interval {
   uint64_t bytes;
@@ -23,7 +26,8 @@ struct Room {
 // Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
 // overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
 // (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020). Of several orders for blocks of
-// one size it takes the one that needs the least.
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {});
+// one size it takes the one that needs the least. fixed: blocks in rooms, which stay where they are.
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {},
+               const std::vector<Interval>& fixed = {});
 
 }  // namespace plugrad::capture

@@ -101,16 +101,20 @@ void Replay::run_observed(Item& item) {
 
 // The kernel declined the program, perhaps for a while.
 void Replay::run_singly(RunningProgram& program) {
-  bind_inner(program);
+  const Ref<Storage> spare = bind_inner(program);
   for (Item& each : program.singly) run_item(each);
 }
 
-void Replay::bind_inner(RunningProgram& program) {
-  if (program.spare && (!spare_ || spare_->size < program.spare)) {
-    spare_ = {};
-    spare_ = allocate(*trace_.device, program.spare, 0);
+// Returns the spare memory, which the calls need until they are submitted.
+Ref<Storage> Replay::bind_inner(RunningProgram& program) {
+  Ref<Storage> spare;
+  if (program.spare) spare = allocate(*trace_.device, program.spare, 0);
+  for (const Inner& each : program.inner) {
+    const Bound own = each.owner < kArena ? bound_[each.owner] : Bound{};
+    Storage& storage = own.storage ? *own.storage : each.owner == kArena ? *arena_->storage : *spare;
+    bind(each.memory, storage, (own.storage ? own.base : storage.offset) + each.offset);
   }
-  for (const Temporary& each : program.inner) bind(each.memory, *spare_, spare_->offset + each.offset);
+  return spare;
 }
 
 void Replay::run() {
@@ -157,7 +161,7 @@ void Replay::add_digests(const Item& item, std::vector<uint64_t>& digests) const
 
 // Runs the program's calls one by one, so that each shows what it writes, and then takes that back.
 void Replay::rehearse_singly(RunningProgram& program, std::vector<uint64_t>& digests) {
-  bind_inner(program);
+  const Ref<Storage> spare = bind_inner(program);
   std::vector<Snapshot> before;
   std::vector<Storage*> written;
   for (const Item& each : program.singly)
@@ -165,7 +169,7 @@ void Replay::rehearse_singly(RunningProgram& program, std::vector<uint64_t>& dig
   std::ranges::sort(written);
   written.erase(std::unique(written.begin(), written.end()), written.end());
   for (Storage* const each : written)
-    if (each != spare_.get()) before.emplace_back(*each);
+    if (each != spare.get()) before.emplace_back(*each);
   for (Item& each : program.singly) {
     run_item(each);
     add_digests(each, digests);

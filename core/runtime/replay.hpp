@@ -91,12 +91,19 @@ class Replay {
     uint32_t memory;
     uint64_t offset;  // in its block
   };
+  // Memory that only the calls of a program need, in that of another memory, the arena or the spare memory.
+  struct Inner {
+    uint32_t memory;
+    uint64_t offset;
+    uint32_t owner;
+  };
+  static constexpr uint32_t kArena = kNever - 1, kSpare = kNever;
   struct RunningProgram {
     ProgramCall call;
     std::vector<uint32_t> calls;
     std::vector<Item> singly;      // the calls one by one, for when the kernel declines
-    std::vector<Temporary> inner;  // what only they need, in the spare memory
-    uint64_t spare = 0;            // bytes of that
+    std::vector<Inner> inner;      // what only they need
+    uint64_t spare = 0;            // bytes of that in the spare memory
   };
   // A view that follows its memory; its offset counts from the memory's recorded base.
   struct FollowingView {
@@ -131,8 +138,14 @@ class Replay {
     std::vector<uint32_t> first, last;  // steps, by memory; kNever and 0 for an unused one
   };
   Uses find_uses() const;
-  void place_temporaries(const Uses& uses);
-  void place_inner(RunningProgram& program, const Uses& uses);
+  // Where temporary memory lies: in the arena, or in memories that outlive the step.
+  struct Places {
+    std::vector<Interval> blocks;
+    std::vector<Room> rooms;
+    std::vector<uint32_t> owners;  // of the rooms
+  };
+  Places place_temporaries(const Uses& uses);
+  void place_inner(RunningProgram& program, const Uses& uses, const Places& places);
   void place_constants(const Uses& uses);
   void bind_outside();
   void provide_arena();
@@ -154,7 +167,7 @@ class Replay {
   void settle(Item& item, plugrad_status status);
   void run_observed(Item& item);
   void run_singly(RunningProgram& program);
-  void bind_inner(RunningProgram& program);
+  Ref<Storage> bind_inner(RunningProgram& program);
   void rehearse_singly(RunningProgram& program, std::vector<uint64_t>& digests);
   plugrad_status start(Item& item);
   const Call& call_of(const Item& item) const;
@@ -177,7 +190,6 @@ class Replay {
   std::vector<Item> once_, items_;
   std::vector<uint32_t> item_of_call_;                          // its place in items_; kNever if it does not run each time
   std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of programs
-  Ref<Storage> spare_;                                          // for calls of a program that run singly
   std::vector<Followers> followers_;       // by memory
   std::vector<Bound> bound_;               // by memory: the last bind()
   std::vector<uint32_t> operands_of_call_;  // the first operand of each call; kNever if it never runs

@@ -39,8 +39,8 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Are
   bound_.resize(trace_.memories.size());
   make_items();
   const Uses uses = find_uses();
-  place_temporaries(uses);
-  for (RunningProgram& each : programs_) place_inner(each, uses);
+  const Places places = place_temporaries(uses);
+  for (RunningProgram& each : programs_) place_inner(each, uses, places);
   place_constants(uses);
   bind_outside();
   for (Item& each : once_) run_item(each);
@@ -305,42 +305,56 @@ Replay::Uses Replay::find_uses() const {
 
 // Temporary memory is what the step allocates and releases. Results and gradients have large blocks of their own, which are
 // free until their first use.
-void Replay::place_temporaries(const Uses& uses) {
-  std::vector<Interval> blocks;
-  std::vector<Room> rooms;
-  std::vector<uint32_t> placed, owners;
+Replay::Places Replay::place_temporaries(const Uses& uses) {
+  Places places;
+  std::vector<uint32_t> placed;
   for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
     const Memory& m = trace_.memories[memory];
     if (uses.first[memory] == kNever || m.is_older() || roles_[memory] & kConstant) continue;
     if (!m.outlives() && !(roles_[memory] & kBound)) {
-      blocks.push_back({m.bytes, uses.first[memory], uses.last[memory]});
+      places.blocks.push_back({m.bytes, uses.first[memory], uses.last[memory]});
       placed.push_back(memory);
       figures_.temporaries += m.bytes;
     } else if (m.bytes >= kLeastRoom) {
-      rooms.push_back({m.bytes, uses.first[memory]});
-      owners.push_back(memory);
+      places.rooms.push_back({m.bytes, uses.first[memory]});
+      places.owners.push_back(memory);
     }
   }
-  figures_.arena = place(blocks, alignment_of(*trace_.device), rooms);
+  figures_.arena = place(places.blocks, alignment_of(*trace_.device), places.rooms);
   arena_->wanted = std::max(arena_->wanted, figures_.arena);
   lodgers_.resize(trace_.memories.size());
-  for (size_t i = 0; i < blocks.size(); ++i)
-    (blocks[i].room ? lodgers_[owners[*blocks[i].room]] : temporaries_).push_back({placed[i], blocks[i].offset});
+  for (size_t i = 0; i < placed.size(); ++i) {
+    const Interval& each = places.blocks[i];
+    (each.room ? lodgers_[places.owners[*each.room]] : temporaries_).push_back({placed[i], each.offset});
+  }
+  return places;
 }
 
-// Memory that only calls inside of the program need, should they run singly.
-void Replay::place_inner(RunningProgram& program, const Uses& uses) {
+// Memory that only calls inside of the program need, should they run singly: where the plan leaves room in that step.
+void Replay::place_inner(RunningProgram& program, const Uses& uses, const Places& places) {
   std::map<uint32_t, Interval> inner;
-  for (uint32_t i = 0; i < program.calls.size(); ++i)
+  const auto calls = static_cast<uint32_t>(program.calls.size());
+  for (uint32_t i = 0; i < calls; ++i)
     for (const uint32_t memory : trace_.calls[program.calls[i]].memories) {
       if (memory == kNever || uses.first[memory] != kNever) continue;
       inner.try_emplace(memory, Interval{trace_.memories[memory].bytes, i, i}).first->second.last = i;
     }
-  std::vector<Interval> blocks;
+  const uint32_t step = item_of_call_[program.calls[0]];
+  std::vector<Room> rooms;
+  for (const Room& each : places.rooms) rooms.push_back({step < each.until ? each.bytes : 0, calls});
+  rooms.push_back({figures_.arena, calls});
+  std::vector<Interval> blocks, fixed;
+  for (const Interval& each : places.blocks)
+    if (each.first <= step && step <= each.last)
+      fixed.push_back({each.bytes, 0, calls, each.offset, each.room.value_or(places.rooms.size())});
   for (const auto& [memory, interval] : inner) blocks.push_back(interval);
-  program.spare = place(blocks, alignment_of(*trace_.device));
+  program.spare = place(blocks, alignment_of(*trace_.device), rooms, fixed);
   size_t at = 0;
-  for (const auto& [memory, interval] : inner) program.inner.push_back({memory, blocks[at++].offset});
+  for (const auto& [memory, interval] : inner) {
+    const Interval& block = blocks[at++];
+    const bool is_spare = !block.room, is_in_arena = block.room == places.rooms.size();
+    program.inner.push_back({memory, block.offset, is_spare ? kSpare : is_in_arena ? kArena : places.owners[*block.room]});
+  }
 }
 
 void Replay::place_constants(const Uses& uses) {

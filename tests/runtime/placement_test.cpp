@@ -42,6 +42,17 @@ TEST(Placement, UsesRoomsUntilTheyAreNeeded) {
   EXPECT_FALSE(blocks[2].room) << "it does not fit";
 }
 
+TEST(Placement, LeavesFixedBlocksWhereTheyAre) {
+  const std::vector<Interval> fixed = {{128, 0, 9, 0, 0}, {64, 0, 9, 256, 0}};
+  std::vector<Interval> blocks = {{128, 0, 3}, {128, 3, 3}, {64, 0, 9}};
+  EXPECT_EQ(place(blocks, 64, {{384, 10}}, fixed), 128u) << "the room has 128 bytes at 128, and 64 at 320";
+  EXPECT_EQ(blocks[0].room, 0u);
+  EXPECT_EQ(blocks[0].offset, 128u);
+  EXPECT_FALSE(blocks[1].room);
+  EXPECT_EQ(blocks[2].room, 0u);
+  EXPECT_EQ(blocks[2].offset, 320u);
+}
+
 TEST(Placement, NeverOverlaps) {
   constexpr uint32_t kCalls = 40;
   std::mt19937_64 random(1);
