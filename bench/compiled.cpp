@@ -78,7 +78,17 @@ void small_ops() {
 }  // namespace
 }  // namespace plugrad
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 2) {
+    std::fprintf(stderr, "usage: bench_compiled [DEVICE]\n");
+    return 2;
+  }
+  try {
+    if (argc == 2) plugrad::set_default_device(plugrad::Device(argv[1]));
+  } catch (const plugrad::Error& error) {
+    std::fprintf(stderr, "bench_compiled: %s\n", error.what());
+    return 1;
+  }
   std::printf("| work | eager | compiled | times faster |\n|---|---|---|---|\n");
   plugrad::moons();
   plugrad::small_ops();

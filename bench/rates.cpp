@@ -12,6 +12,7 @@
 
 namespace {
 
+namespace nn = plugrad::nn;
 using plugrad::Device;
 using plugrad::DType;
 using plugrad::Tensor;
@@ -93,38 +94,83 @@ void print_call(Device d) {
 }
 
 // Fashion-MNIST's network and batch, on random data of its shape that is already on the device.
-void print_steps(Device d) {
-  using namespace plugrad::nn;
-  const auto layer = [&](int64_t in, int64_t out) { return Linear(in, out, true, DType::f32, d); };
-  const Sequential net(layer(784, 512), ReLU(), layer(512, 512), ReLU(), layer(512, 10));
-  Adam adam(net.parameters(), 1e-3);
-  const Tensor x = plugrad::rand({256, 784}, DType::f32, d);
-  const Tensor target = Tensor::from(std::vector<int64_t>(256, 3), {256}, d);
-  const double seconds = seconds_of([&] {
+struct Digits {
+  nn::Sequential net;
+  nn::Adam adam;
+  Tensor x, target;
+
+  explicit Digits(Device d)
+      : net(layer(784, 512, d), nn::ReLU(), layer(512, 512, d), nn::ReLU(), layer(512, 10, d)), adam(net.parameters(), 1e-3),
+        x(plugrad::rand({256, 784}, DType::f32, d)), target(Tensor::from(std::vector<int64_t>(256, 3), {256}, d)) {}
+
+  static nn::Linear layer(int64_t in, int64_t out, Device d) { return nn::Linear(in, out, true, DType::f32, d); }
+  Tensor step(const Tensor& images, const Tensor& labels) {
     adam.zero_grad();
-    plugrad::cross_entropy(net(x), target).backward();
+    Tensor loss = plugrad::cross_entropy(net(images), labels);
+    loss.backward();
     adam.step();
-  }, d);
+    return loss;
+  }
+};
+
+void print_steps(Device d) {
+  Digits digits(d);
+  const double seconds = seconds_of([&] { (void)digits.step(digits.x, digits.target); }, d);
   print("steps of 784-512-512-10, batch 256, Adam", 1 / seconds, "/s");
+}
+
+// Programs are compiled in the background, so the first calls are not counted. how: added to the names.
+void print_compiled(Device d, const std::string& how) {
+  Digits digits(d);
+  auto step = plugrad::compile([&](const Tensor& x, const Tensor& target) { return digits.step(x, target); });
+  Tensor a = plugrad::rand({10'000'000}, DType::f32, d).requires_grad_();
+  auto chain = plugrad::compile([](Tensor x) {
+    x.clear_grad();
+    Tensor total = plugrad::sum(plugrad::mul(plugrad::relu(x), x));
+    total.backward();
+    return total;
+  });
+  for (const double until = now() + 3; now() < until; d.sync()) {
+    (void)step(digits.x, digits.target);
+    (void)chain(a);
+  }
+  const double seconds = seconds_of([&] { (void)step(digits.x, digits.target); }, d);
+  print("steps of 784-512-512-10, batch 256, Adam, " + how, 1 / seconds, "/s");
+  print("(relu(x) x).sum() and its gradient, 1e7, " + how, 1 / seconds_of([&] { (void)chain(a); }, d), "/s");
+}
+
+// A step over the parameters that networks of some depth have.
+void print_updates(Device d) {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 64; ++i) {
+    parameters.push_back(plugrad::rand({i % 2 ? int64_t{256} : int64_t{256 * 256}}, DType::f32, d).requires_grad_());
+    plugrad::sum(parameters.back()).backward();
+  }
+  nn::Adam adam(parameters, 1e-3);
+  print("steps of Adam alone, 64 parameters, 2.1 million elements", 1 / seconds_of([&] { adam.step(); }, d), "/s");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string device = argc > 1 ? argv[1] : "cuda:0", part = argc > 2 ? argv[2] : "all";
-  if (argc > 3 || (part != "all" && part != "tf32" && part != "small")) {
-    std::fprintf(stderr, "usage: bench_rates [DEVICE [all|tf32|small]]\n"
+  if (argc > 3 || (part != "all" && part != "tf32" && part != "graphs" && part != "small")) {
+    std::fprintf(stderr, "usage: bench_rates [DEVICE [all|tf32|graphs|small]]\n"
                          "  tf32: matrix products alone; make the device with its option tf32=1 (PLUGRAD_CUDA_OPTIONS)\n"
+                         "  graphs: compiled steps alone; make the device with its option graphs=1\n"
                          "  small: all figures, of small tensors\n");
     return 2;
   }
   try {
     const Device d(device);
     if (part == "tf32") return print_products(d, "matmul tf32", 8192), 0;
+    if (part == "graphs") return print_compiled(d, "compiled, as a graph"), 0;
     print_bandwidths(d, part == "small" ? 16 : 256);
     print_products(d, "matmul f32", part == "small" ? 512 : 8192);
     print_call(d);
     print_steps(d);
+    print_updates(d);
+    print_compiled(d, "compiled");
   } catch (const plugrad::Error& error) {
     std::fprintf(stderr, "bench_rates: %s\n", error.what());
     return 1;

@@ -66,18 +66,70 @@ def call():
     show("call of add", best * 1e9, "ns")
 
 
-def steps():
+def digits():
+    """Fashion-MNIST's network, its optimiser and a batch."""
     net = torch.nn.Sequential(torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(),
                               torch.nn.Linear(512, 10)).to(device)
-    adam = torch.optim.Adam(net.parameters(), 1e-3, fused=True)
-    x, target = torch.rand(256, 784, device=device), torch.full((256,), 3, device=device)
+    adam = torch.optim.Adam(net.parameters(), 1e-3, fused=True, capturable=True)
+    return net, adam, torch.rand(256, 784, device=device), torch.full((256,), 3, device=device)
 
+
+STEPS = "steps of 784-512-512-10, batch 256, Adam"
+CHAIN = "(relu(x) x).sum() and its gradient, 1e7"
+
+
+def step_of(loss_of, adam):
     def step():
         adam.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(net(x), target).backward()
+        loss_of().backward()
         adam.step()
+    return step
 
-    show("steps of 784-512-512-10, batch 256, Adam", 1 / seconds_of(step), "/s")
+
+def chain_of(f):
+    a = torch.rand(10_000_000, device=device, requires_grad=True)
+
+    def chain():
+        a.grad = None
+        f(a).backward()
+    return chain
+
+
+def captured(work):
+    """The work as a CUDA graph, which torch's notes on graphs recommend to warm up on a stream of its own."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def steps():
+    def loss(net, x, target):
+        return torch.nn.functional.cross_entropy(net(x), target)
+
+    def product(a):
+        return (torch.relu(a) * a).sum()
+    net, adam, x, target = digits()
+    show(STEPS, 1 / seconds_of(step_of(lambda: loss(net, x, target), adam)), "/s")
+    compiled_loss, compiled_product = torch.compile(loss), torch.compile(product)
+    for how, wrap in (("compiled", lambda work: work), ("compiled, as a graph", captured)):
+        net, adam, x, target = digits()
+        show(f"{STEPS}, {how}", 1 / seconds_of(wrap(step_of(lambda: compiled_loss(net, x, target), adam))), "/s")
+        show(f"{CHAIN}, {how}", 1 / seconds_of(wrap(chain_of(compiled_product))), "/s")
+
+
+def updates():
+    parameters = [torch.rand(256 if i % 2 else 256 * 256, device=device, requires_grad=True) for i in range(64)]
+    for each in parameters:
+        each.grad = torch.ones_like(each)
+    adam = torch.optim.Adam(parameters, 1e-3, fused=True)
+    show("steps of Adam alone, 64 parameters, 2.1 million elements", 1 / seconds_of(adam.step), "/s")
 
 
 with torch.no_grad():
@@ -85,4 +137,5 @@ with torch.no_grad():
     products("matmul f32", False)
     call()
     products("matmul tf32", True)
+updates()
 steps()
