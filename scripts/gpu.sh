@@ -283,7 +283,7 @@ run_bench() {
   step "rates" bash -c "'$here/bin/bench_rates' cuda:0 >'$scratch/ours'"
   step "rates with TF32" bash -c "PLUGRAD_CUDA_OPTIONS=tf32=1 '$here/bin/bench_rates' cuda:0 tf32 >>'$scratch/ours'"
   step "rates with graphs" bash -c "PLUGRAD_CUDA_OPTIONS=graphs=1 '$here/bin/bench_rates' cuda:0 graphs >>'$scratch/ours'"
-  lines=10 step "small steps, eager and compiled" "$here/bin/bench_compiled" cuda:0
+  PLUGRAD_CUDA_OPTIONS=graphs=1 lines=10 step "small steps, eager and as graphs" "$here/bin/bench_compiled" cuda:0
   if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
     step "rates of PyTorch $(python3 -c 'import torch; print(torch.__version__)')" \
       bash -c "python3 '$here/rates_torch.py' >'$scratch/torch'"

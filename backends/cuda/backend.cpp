@@ -4,6 +4,7 @@
 #include <backends/cuda/probe.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/sequence.hpp>
+#include <backends/cuda/updates.hpp>
 #include <plugrad/backends/cuda.hpp>
 
 #ifndef PLUGRAD_CUDA_NAME
@@ -94,7 +95,18 @@ template <class F> void CudaBackend::release(F f) noexcept {
 // Programs have no reductions: what threads add depends on the shape of the kernel, and programs have its bits.
 const void* CudaBackend::extension(std::string_view name) noexcept {
   if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, PLUGRAD_PROGRAM_UPDATES, 1>;
+  if (name == PLUGRAD_TOGETHER) return &kTogether<CudaBackend>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
+}
+
+// The kernel of a program has no row.
+bool CudaBackend::takes(const plugrad_kernel& kernel) const noexcept {
+  const KernelRow* const row = static_cast<const BoundKernel&>(kernel).row;
+  return row && op_info(row->opcode)->shape == OpShape::update;
+}
+
+void CudaBackend::run_together(const plugrad_kernel& kernel, Stream& stream, std::span<const plugrad_op* const> ops) {
+  run_updates(kernel, static_cast<CudaStream&>(stream), ops);
 }
 
 std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {

@@ -8,6 +8,7 @@
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/program.hpp>
 #include <plugrad/sdk/sequence.hpp>
+#include <plugrad/sdk/together.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -15,7 +16,8 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend, public NativeStreams, public Programs, public Sequences {
+class CudaBackend final : public Backend, public NativeStreams, public Programs, public Sequences,
+                          public Together {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -46,6 +48,9 @@ class CudaBackend final : public Backend, public NativeStreams, public Programs,
   std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
 
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
+
+  bool takes(const plugrad_kernel& kernel) const noexcept override;
+  void run_together(const plugrad_kernel& kernel, Stream& stream, std::span<const plugrad_op* const> ops) override;
 
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }

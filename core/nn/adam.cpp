@@ -32,10 +32,10 @@ AdamW::AdamW(std::vector<Tensor> parameters, double lr, AdamOptions options)
 
 void Adam::resized() { taken_.resize(all_parameters().size()); }
 
-void Adam::update(const Update& u) {
+void Adam::update(const Update& u, Updates& together) {
   const AdamStep step{u.options[kRate],        u.options[kBeta1], u.options[kBeta2], u.options[kEpsilon],
                       u.options[kWeightDecay], decoupled_,        taken_[u.at]};
-  adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
+  together.adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
 }
 
 bool Adam::count(int by) {

@@ -18,7 +18,7 @@ Lion::Lion(std::vector<ParameterGroup> groups, double lr, LionOptions options)
 Lion::Lion(std::vector<Tensor> parameters, double lr, LionOptions options)
     : Lion(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
 
-void Lion::update(const Update& u) {
+void Lion::update(const Update& u, Updates&) {
   Tensor& mean = slot(0, u);
   const double beta1 = u.options[kBeta1], beta2 = u.options[kBeta2];
   const Tensor direction = sign(add(mul(mean, beta1), mul(u.grad, 1 - beta1)));

@@ -3,6 +3,7 @@
 #include <core/runtime/capture.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
@@ -162,7 +163,9 @@ uint64_t Optimizer::advance() {
 
 void Optimizer::apply() {
   const NoGrad unrecorded;
-  for_each_update([&](const Update& each) { update(each); });
+  Updates together;
+  for_each_update([&](const Update& each) { update(each, together); });
+  together.run();
 }
 
 void Optimizer::take_back() {

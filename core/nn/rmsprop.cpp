@@ -27,7 +27,7 @@ bool RMSprop::has_slot(size_t slot, std::span<const double> options) const {
   return slot == kSquares || (slot == kVelocity ? options[kMomentum] != 0 : options[kCentered] != 0);
 }
 
-void RMSprop::update(const Update& u) {
+void RMSprop::update(const Update& u, Updates&) {
   const double alpha = u.options[kAlpha];
   const Tensor grad = u.options[kWeightDecay] != 0 ? add(u.grad, mul(u.parameter, u.options[kWeightDecay])) : u.grad;
   Tensor& squares = slot(kSquares, u);

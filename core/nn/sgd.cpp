@@ -28,10 +28,10 @@ void SGD::check(std::span<const double> options) const {
 
 bool SGD::has_slot(size_t, std::span<const double> options) const { return options[kMomentum] != 0; }
 
-void SGD::update(const Update& u) {
+void SGD::update(const Update& u, Updates& together) {
   const SgdStep step{u.options[kRate], u.options[kMomentum], u.options[kWeightDecay], u.options[kNesterov] != 0};
   Tensor none;
-  sgd_step(u.parameter, step.momentum != 0 ? slot(0, u) : none, u.grad, step);
+  together.sgd_step(u.parameter, step.momentum != 0 ? slot(0, u) : none, u.grad, step);
 }
 
 }  // namespace plugrad::nn

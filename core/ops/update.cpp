@@ -2,6 +2,7 @@
 
 #include <core/ops/run.hpp>
 #include <core/runtime/program_kernels.hpp>
+#include <core/runtime/together.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -31,6 +32,13 @@ struct Correction {
   }
 };
 
+// Runs the op, or keeps it. Returns false if the device cannot run it.
+template <size_t kOutputs, size_t kInputs>
+bool try_update(Together* kept, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
+                Attributes attributes = {}) {
+  return (kept && kept->add(op, outputs, inputs, attributes)) || try_run(op, outputs, inputs, attributes);
+}
+
 Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
   return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay));
 }
@@ -47,10 +55,10 @@ bool programs_end_before_updates(const Tensor& param) {
   return offered && !(offered->contents & PLUGRAD_PROGRAM_UPDATES);
 }
 
-void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s) {
+void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Together* kept) {
   const Tensor g = decayed(param, grad, s.weight_decay);
   if (s.weight_decay == 0 || !programs_end_before_updates(param)) {
-    if (try_run(Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
+    if (try_update(kept, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
     count_decomposition(param);
   }
   param.add_(g, -s.rate);
@@ -63,9 +71,8 @@ void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, cons
   v.copy_(add(mul(v, s.beta2), mul(mul(g, g), 1 - s.beta2)));
   param.add_(div(div(m, c1), add(sqrt(div(v, c2)), s.epsilon)), -s.rate);
 }
-}  // namespace
 
-void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s) {
+void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, Together* kept) {
   const NoGrad unrecorded;
   require_defined(param, "sgd_step");
   require_like("sgd_step", param, grad, "the gradient");
@@ -76,15 +83,16 @@ void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep
   if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
   raise_version(param);
-  if (s.momentum == 0) return plain_sgd(param, grad, s);
+  if (s.momentum == 0) return plain_sgd(param, grad, s, kept);
   raise_version(velocity);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
-  if (try_run(Op::SGD_STEP, {param, velocity}, {grad, immediate(dtype_of(param), s.rate, 0)}, attributes)) return;
+  const Immediate rate = immediate(dtype_of(param), s.rate, 0);
+  if (try_update(kept, Op::SGD_STEP, {param, velocity}, {grad, rate}, attributes)) return;
   count_decomposition(param);
   composed_sgd(param, velocity, grad, s);
 }
 
-void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s) {
+void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, Together* kept) {
   const NoGrad unrecorded;
   require_defined(param, "adam_step");
   require_like("adam_step", param, grad, "the gradient");
@@ -97,9 +105,34 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
   const double c1 = first.of(s.beta1, s.number), c2 = second.of(s.beta2, s.number);
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
-  if (try_run(Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;
+  if (try_update(kept, Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;
   count_decomposition(param);
   composed_adam(param, m, v, grad, s, c1, c2);
+}
+
+}  // namespace
+
+void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step) {
+  sgd(param, velocity, grad, step, nullptr);
+}
+void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step) {
+  adam(param, m, v, grad, step, nullptr);
+}
+
+Updates::Updates() = default;
+Updates::~Updates() = default;
+Together* Updates::kept(const Tensor& param) {
+  if (!kept_ && param.defined() && device_of(param).compute) kept_ = std::make_unique<Together>();
+  return kept_.get();
+}
+void Updates::sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step) {
+  sgd(param, velocity, grad, step, kept(param));
+}
+void Updates::adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step) {
+  adam(param, m, v, grad, step, kept(param));
+}
+void Updates::run() {
+  if (kept_) kept_->run();
 }
 
 }  // namespace plugrad

@@ -123,8 +123,9 @@ void Replay::run() {
   provide_arena();
   device.require_open();
   if (device.compute || profiling::is_on()) {
-    if (profiling::is_on() || !run_together())
+    if (profiling::is_on())
       for (Item& item : items_) run_item(item);
+    else if (!run_sequence()) run_in_order();
   } else {
     for (Item& item : items_)
       if (const plugrad_status status = contained(item.kernel->run, item.kernel, nullptr, &item.op)) [[unlikely]]

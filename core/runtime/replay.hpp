@@ -4,6 +4,7 @@
 #include <core/runtime/placement.hpp>
 #include <core/runtime/programs.hpp>
 #include <core/runtime/sequence.hpp>
+#include <core/runtime/together.hpp>
 
 #include <map>
 #include <memory>
@@ -158,7 +159,16 @@ class Replay {
   void offer_sequence();
   void find_list_uses();
   plugrad_status make_or_run_sequence(std::span<const plugrad_sequence_call> calls, uint64_t first);
-  bool run_together();  // returns false if the items are to run one by one
+  bool run_sequence();  // returns false if the items are to run one by one
+  // Calls in one submission: replay_together.cpp.
+  struct Company {
+    uint32_t first, last;  // items; last is the one after
+  };
+  bool is_taken(const Call& call) const;
+  void divide_taken();
+  void find_companies(const Uses& uses);
+  bool run_company(const Company& company);
+  void run_in_order();
   void note_changed(uint32_t item) {
     if (sequences_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
   }
@@ -201,6 +211,8 @@ class Replay {
   std::vector<std::vector<Temporary>> lodgers_;  // by memory that outlives the step: those in it before its first use
   Bound arena_bound_;
   Ref<Storage> constants_;
+  const plugrad_together* together_ = nullptr;
+  std::vector<Company> companies_;                // in the order of their items
   const plugrad_sequences* sequences_ = nullptr;  // null if the items do not run as one
   std::vector<uint64_t> changed_;                 // items, as a bit set: since the last run as a sequence
   std::vector<ListMemory> list_written_;

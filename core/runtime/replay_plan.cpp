@@ -44,6 +44,7 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Are
   place_constants(uses);
   bind_outside();
   for (Item& each : once_) run_item(each);
+  if (together_) find_companies(uses);
   offer_sequence();
 }
 
@@ -120,6 +121,8 @@ void Replay::find_steps(const std::vector<bool>& used, const std::vector<bool>& 
   if (offered) limits = {offered->contents, choice.least.value_or(offered->least), offered->longest_row};
   Schedule schedule = make_schedule(trace_, order, offered ? &limits : nullptr);
   steps_ = std::move(schedule.steps);
+  if (trace_.device) together_ = together_of(*trace_.device);
+  if (together_) divide_taken();
   if (choice.allowed) alone_ = std::move(schedule.alone);
   while (!write_programs(renumbered, limits)) programs_.clear();
   for (RunningProgram& each : programs_) {

@@ -65,7 +65,7 @@ plugrad_status Replay::make_or_run_sequence(std::span<const plugrad_sequence_cal
   return sequence_.run(first, changed_.data());
 }
 
-bool Replay::run_together() {
+bool Replay::run_sequence() {
   if (!sequences_) return false;
   written_now_.clear();
   read_now_.clear();

@@ -45,6 +45,9 @@ uint64_t copies(plugrad_device* device) {
 uint64_t sequences(plugrad_device* device) {
   return sum_over(device, [](Sim& sim) { return sim.counters().sequences; });
 }
+uint64_t together(plugrad_device* device) {
+  return sum_over(device, [](Sim& sim) { return sim.counters().together; });
+}
 uint64_t allocs(plugrad_device* device) {
   return sum_over(device, [](Sim& sim) { return sim.counters().allocs; });
 }
@@ -63,7 +66,7 @@ void hold(plugrad_device* device, uint32_t roles) {
 
 constexpr plugrad_sim kExtension = {
     sizeof(plugrad_sim), 0, hazards, last_hazard, device_of_index, runs, copies, allocs, allocated, set_latency, arm, hold,
-    sequences};
+    sequences, together};
 
 plugrad_status open(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                     plugrad_device_info* info) noexcept {
@@ -107,6 +110,7 @@ constexpr plugrad_backend kTable = table();
 const void* Sim::extension(std::string_view name) noexcept {
   if (name == PLUGRAD_PROGRAMS) return &kPrograms;
   if (name == PLUGRAD_SEQUENCES) return &kSequences<Sim>;
+  if (name == PLUGRAD_TOGETHER) return &kTogether<Sim>;
   return name == "sim/0" ? &kExtension : nullptr;
 }
 

@@ -55,7 +55,7 @@ class SimSequence final : public Sequence {
       world().hazard("call " + std::to_string(i) + " of a sequence changed " +
                      (is_listed ? "in what must stay as it was" : "and was not listed"));
     }
-    device_.submit_all(stream_, calls_, first);
+    device_.submit_sequence(stream_, calls_, first);
     seen_ = std::move(now);
   }
 
@@ -72,7 +72,8 @@ std::unique_ptr<Sequence> Sim::make_sequence(Stream& stream, std::span<const plu
   return std::make_unique<SimSequence>(*this, static_cast<SimStream&>(stream), calls);
 }
 
-void Sim::submit_all(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first) {
+void Sim::submit_all(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first,
+                     uint64_t& counter) {
   const auto kernel_of = [](const plugrad_sequence_call& call) -> const SimKernel& {
     return static_cast<const SimKernel&>(*call.kernel);
   };
@@ -86,7 +87,7 @@ void Sim::submit_all(SimStream& stream, std::span<const plugrad_sequence_call> c
       check(kernel_of(each), *each.op, ranges);
       faults.push_back(run_faults());
     }
-    ++counters_.sequences;
+    ++counter;
   }
   for (size_t i = 0; i < calls.size(); ++i) {
     plugrad_op op = *calls[i].op;

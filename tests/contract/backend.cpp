@@ -2,6 +2,7 @@
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/rows.hpp>
 #include <plugrad/sdk/sequence.hpp>
+#include <plugrad/sdk/together.hpp>
 
 namespace {
 
@@ -32,7 +33,7 @@ class Again final : public Sequence {
   void run(uint64_t, Changes) override {}
 };
 
-class Whole final : public Backend, public NativeStreams, public Sequences {
+class Whole final : public Backend, public NativeStreams, public Sequences, public Together {
  public:
   explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
   static DeviceCount count() { return {0, "no hardware"}; }
@@ -50,11 +51,14 @@ class Whole final : public Backend, public NativeStreams, public Sequences {
   void sync(Stream&, plugrad_failure&) override {}
   static const void* extension(std::string_view name) noexcept {
     if (name == PLUGRAD_SEQUENCES) return &kSequences<Whole, 4>;
+    if (name == PLUGRAD_TOGETHER) return &kTogether<Whole>;
     return name == "whole/0" ? "its own" : nullptr;
   }
   std::unique_ptr<Sequence> make_sequence(Stream&, std::span<const plugrad_sequence_call>) override {
     return std::make_unique<Again>();
   }
+  bool takes(const plugrad_kernel&) const noexcept override { return false; }
+  void run_together(const plugrad_kernel&, Stream&, std::span<const plugrad_op* const>) override {}
   void* native_handle(Stream& stream) override { return &stream; }
   void wait_native(Stream&, uint64_t, void*) override {}
   void signal_native(Stream&, uint64_t, void*) override {}

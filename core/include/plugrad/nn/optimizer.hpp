@@ -13,6 +13,10 @@
 #include <string_view>
 #include <vector>
 
+namespace plugrad {
+class Updates;
+}
+
 namespace plugrad::nn {
 
 // Parameters with options of their own, by name: {"lr", 1e-4}, {"weight_decay", 0}. The optimiser's serve for the others.
@@ -75,7 +79,8 @@ class PLUGRAD_API Optimizer {
   // Adds the groups that the constructor of a derived class was given. Throws Error (invalid) for tensors that are no leaves
   // or require no gradient, and for options out of range.
   void add_groups(std::vector<ParameterGroup> groups);
-  virtual void update(const Update& update) = 0;
+  // `together` takes the steps of all parameters, should the optimiser have fused ones.
+  virtual void update(const Update& update, Updates& together) = 0;
   // Adds `by` to the steps of each parameter; returns whether the numbers of updates depend on them.
   virtual bool count(int by);
   void for_each_update(const std::function<void(const Update&)>& f);
@@ -138,7 +143,7 @@ class PLUGRAD_API SGD final : public Optimizer {
   SGD(std::vector<ParameterGroup> groups, double lr = 1e-3, SGDOptions options = {});
 
  private:
-  void update(const Update& update) override;
+  void update(const Update& update, Updates& together) override;
   bool has_slot(size_t slot, std::span<const double> options) const override;
   void check(std::span<const double> options) const override;
 };
@@ -159,7 +164,7 @@ class PLUGRAD_API Adam : public Optimizer {
   Adam(const char* name, std::vector<ParameterGroup> groups, double lr, AdamOptions options, bool decoupled);
 
  private:
-  void update(const Update& update) override;
+  void update(const Update& update, Updates& together) override;
   bool count(int by) override;
   void resized() override;
   std::vector<Tensor> steps_taken() const;
@@ -184,7 +189,7 @@ class PLUGRAD_API RMSprop final : public Optimizer {
   RMSprop(std::vector<ParameterGroup> groups, double lr = 1e-2, RMSpropOptions options = {});
 
  private:
-  void update(const Update& update) override;
+  void update(const Update& update, Updates& together) override;
   bool has_slot(size_t slot, std::span<const double> options) const override;
 };
 
@@ -200,7 +205,7 @@ class PLUGRAD_API Lion final : public Optimizer {
   Lion(std::vector<ParameterGroup> groups, double lr = 1e-4, LionOptions options = {});
 
  private:
-  void update(const Update& update) override;
+  void update(const Update& update, Updates& together) override;
 };
 
 }  // namespace plugrad::nn

@@ -3,7 +3,11 @@
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
+#include <memory>
+
 namespace plugrad {
+
+class Together;
 
 struct SgdStep {
   double rate, momentum = 0, weight_decay = 0;
@@ -18,5 +22,21 @@ struct AdamStep {
   int64_t number;  // of this step, from 1; the bias corrections use it
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
+
+// Steps of several parameters, none of which shares memory with another. What a device may take in one submission is kept
+// until run(); the rest runs at once.
+class PLUGRAD_API Updates {
+ public:
+  Updates();
+  ~Updates();
+  Updates(const Updates&) = delete;
+  void sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step);
+  void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
+  void run();
+
+ private:
+  Together* kept(const Tensor& param);
+  std::unique_ptr<Together> kept_;  // null until a device may take several steps together
+};
 
 }  // namespace plugrad

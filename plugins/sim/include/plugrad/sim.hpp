@@ -46,6 +46,8 @@ typedef struct plugrad_sim {
   void (*hold)(plugrad_device* device, uint32_t roles);
   // Returns the accepted runs of sequences. [any]
   uint64_t (*sequences)(plugrad_device* device);
+  // Returns the accepted runs of several ops together. [any]
+  uint64_t (*together)(plugrad_device* device);
 } plugrad_sim;
 
 // Returns the plugin's table, for programs that link it.

@@ -1,0 +1,147 @@
+// The steps of many parameters in one submission, on a device that checks that they are independent.
+#include <tests/capture/twins.hpp>
+
+#include <plugrad/ops/update.hpp>
+#include <plugrad/runtime/profiler.hpp>
+#include <plugrad/sim.hpp>
+
+#include <functional>
+#include <memory>
+
+namespace plugrad::test {
+namespace {
+
+class UpdatesTogether : public ::testing::Test {
+ protected:
+  UpdatesTogether() {
+    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    device_ = Device("sim");
+    set_default_device(device_);
+    sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
+  }
+  ~UpdatesTogether() override {
+    char text[512];
+    sim->last_hazard(text, sizeof text);
+    EXPECT_EQ(sim->hazards(), 0u) << text;
+  }
+  plugrad_device* handle() const { return sim->device(0); }
+  // How many submissions of several ops the function makes.
+  uint64_t submissions(const std::function<void()>& f) const {
+    const uint64_t before = sim->together(handle());
+    f();
+    return sim->together(handle()) - before;
+  }
+
+  const plugrad_sim* sim = nullptr;
+
+ private:
+  Device device_;
+};
+
+// Parameters with gradients.
+Tensors parameters(DType dtype = DType::f32) {
+  Tensors all;
+  for (const Shape& shape : {Shape{3}, Shape{40, 30}, Shape{}, Shape{7, 1}, Shape{1000}}) {
+    all.push_back(cast(rand(shape), dtype).requires_grad_());
+    all.back().set_grad(cast(rand(shape), dtype));
+  }
+  return all;
+}
+Tensors values_of(const Tensors& all) {
+  Tensors values;
+  for (const Tensor& each : all) values.push_back(each.detach());
+  return values;
+}
+
+using Make = std::function<std::unique_ptr<nn::Optimizer>(Tensors)>;
+const Make kOptimizers[] = {
+    [](Tensors p) { return std::make_unique<nn::SGD>(std::move(p), 0.1); },
+    [](Tensors p) { return std::make_unique<nn::SGD>(std::move(p), 0.1, nn::SGDOptions{.momentum = 0.9}); },
+    [](Tensors p) { return std::make_unique<nn::AdamW>(std::move(p), 0.1); },
+};
+
+TEST_F(UpdatesTogether, AreOneSubmissionWithTheSameBits) {
+  for (const Make& make : kOptimizers) {
+    manual_seed(3);
+    const Tensors all = parameters();
+    manual_seed(3);
+    const Tensors alone = parameters();
+    const auto optimizer = make(all);
+    std::vector<std::unique_ptr<nn::Optimizer>> each;  // of one parameter
+    for (const Tensor& parameter : alone) each.push_back(make({parameter}));
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t kernels = default_device().counters().kernels;
+      EXPECT_EQ(submissions([&] { optimizer->step(); }), 1u);
+      EXPECT_EQ(default_device().counters().kernels - kernels, all.size());
+      EXPECT_EQ(submissions([&] {
+        for (const auto& one : each) one->step();
+      }), 0u);
+    }
+    EXPECT_TRUE(same_bytes(values_of(all), values_of(alone)));
+  }
+}
+
+TEST_F(UpdatesTogether, AreOneSubmissionForEachKernel) {
+  Tensors all = parameters();
+  for (const Tensor& each : parameters(DType::f64)) all.push_back(each);
+  nn::Adam adam(all, 0.1);
+  EXPECT_EQ(submissions([&] { adam.step(); }), 2u);
+}
+
+TEST_F(UpdatesTogether, RunAloneIfTheyShareMemory) {
+  Tensor x = rand({100}).requires_grad_(), same = x.detach().requires_grad_();
+  x.set_grad(ones({100}));
+  same.set_grad(ones({100}));
+  const Tensor wanted = x.detach() - 0.5 - 0.5;
+  nn::SGD sgd({x, same}, 0.5);
+  EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+  EXPECT_TRUE(same_bytes({x.detach()}, {wanted}));
+}
+
+TEST_F(UpdatesTogether, RunAloneWhenTheyAreDeclined) {
+  for (const uint32_t fault : {PLUGRAD_SIM_UNSUPPORTED, PLUGRAD_SIM_NO_ROOM}) {
+    manual_seed(4);
+    const Tensors all = parameters();
+    Tensors wanted;
+    for (const Tensor& each : all) wanted.push_back(each.detach() - each.grad() * 0.25);
+    nn::SGD sgd(all, 0.25);
+    sim->arm(handle(), fault, 1);
+    EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+    EXPECT_TRUE(same_bytes(values_of(all), wanted));
+  }
+}
+
+TEST_F(UpdatesTogether, FailAtTheOpThatFails) {
+  const Tensors all = parameters();
+  nn::SGD sgd(all, 0.25);
+  default_device().sync();
+  sim->arm(handle(), PLUGRAD_SIM_FAIL, 2);
+  EXPECT_EQ(submissions([&] { sgd.step(); }), 1u);
+  try {
+    (void)all[1].detach().to_vector<float>();
+    ADD_FAILURE() << "no failure";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::device_error) << error.what();
+    EXPECT_EQ(error.first(), error.last());
+  }
+}
+
+TEST_F(UpdatesTogether, RunAloneUnderAProfiler) {
+  nn::SGD sgd(parameters(), 0.25);
+  const Profiler profiler;
+  EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+}
+
+// Without run() nothing has happened.
+TEST_F(UpdatesTogether, WaitForRun) {
+  Tensor x = ones({5}), y = ones({6}), none;
+  Updates updates;
+  updates.sgd_step(x, none, ones({5}), {.rate = 1});
+  updates.sgd_step(y, none, ones({6}), {.rate = 1});
+  EXPECT_EQ(sum(x).item<float>(), 5);
+  updates.run();
+  EXPECT_EQ(sum(x).item<float>() + sum(y).item<float>(), 0);
+}
+
+}  // namespace
+}  // namespace plugrad::test
