@@ -111,7 +111,7 @@ perform() {  # perform FOLDER NAME COMMAND ...
   {
     echo; echo '```'
     echo "$*" | sed "s|$here/||g; s|$scratch/||g"
-    tail -n "$kept" "$folder/log" | cut -c1-200
+    tail -n "$kept" "$folder/log" | cut -c1-200 | sed "s|$here/||g; s|$scratch/||g"
     echo '```'; echo
   } >"$folder/details"
   echo "$result" >"$folder/result"
@@ -225,7 +225,7 @@ run_vulkan() {
   devices=$("$here/bin/plugrad" devices 2>/dev/null | grep '^vulkan:0' || true)
   if [ -z "$devices" ] || grep -q '(software)' <<<"$devices"; then
     say "- left out: Vulkan, for which this machine has no driver of a GPU"
-    "$here/bin/plugrad" backends --verbose 2>&1 | sed -n '/backend-vulkan/,/^[^ ]/p' >>"$report"
+    "$here/bin/plugrad" backends --verbose 2>&1 | sed -n "s|$here/||; /backend-vulkan/,/^[^ ]/p" >>"$report"
     return
   fi
   say "- on Vulkan: $(sed 's/^vulkan:0 *//; s/  .*//' <<<"$devices")"
@@ -253,7 +253,7 @@ run_sanitize() {
   for tool in memcheck racecheck synccheck initcheck; do
     for op in SUM ARGMAX MATMUL LOG_SOFTMAX CROSS_ENTROPY SCATTER_ADD GATHER NORMAL; do
       lines=2 start "$tool $op" "$sanitizer" --tool "$tool" --error-exitcode 1 \
-        "$here/bin/plugrad-conform" --in-process --only "$op" "$plugin"
+        "$here/bin/plugrad-conform" --in-process --only "$op" --dtype f32 "$plugin"
     done
   done
   export PLUGRAD_TEST_DEVICE=cuda

@@ -60,11 +60,9 @@ template <class F> inline constexpr bool kIsHeavy = requires { requires F::kHeav
 
 template <class F, int V, class... T> void launch_map(const Submission& submission, const Box& box, const F& f) {
   constexpr int U = kIsHeavy<F> || sizeof...(T) > 4 ? 1 : V == 1 ? 4 : 2;
-  static Occupancy occupancy;
   const Grid<sizeof...(T)> grid = grid_of<sizeof...(T)>(box, V);
   const auto kernel = map_kernel<F, V, U, T...>;
-  const uint64_t tiles = std::max<uint64_t>(1, (grid.count + kBlock * U - 1) / (kBlock * U));
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, tiles, occupancy), kBlock, 0, submission.handle(), grid, f);
+  PLUGRAD_LAUNCH(kernel, map_blocks(grid.count, kBlock * U), kBlock, 0, submission.handle(), grid, f);
   submission.launched();
 }
 

@@ -46,10 +46,6 @@ class CompiledProgram final : public ProgramKernel {
 
  private:
   enum class State : uint8_t { compiling, failed, ready };
-  struct Code {
-    const void* kernel = nullptr;
-    mutable Occupancy occupancy;
-  };
 
   static void run(const Call& call);
   void load(const std::vector<char>& code);
@@ -59,7 +55,7 @@ class CompiledProgram final : public ProgramKernel {
   const Nvrtc& nvrtc_;
   const std::string architecture_;
   ProgramSource source_;
-  Code packs_, singles_;
+  const void *packs_ = nullptr, *singles_ = nullptr;
   std::atomic<State> state_{State::compiling};
 };
 
@@ -87,7 +83,7 @@ void CompiledProgram::load(const std::vector<char>& code) {
   for (const auto& [into, name] : {std::pair(&packs_, "packs"), std::pair(&singles_, "singles")}) {
     cudaKernel_t kernel = nullptr;
     backend().check(cudaLibraryGetKernel(&kernel, library, name), kWhat);
-    into->kernel = kernel;
+    *into = kernel;
   }
 }
 
@@ -106,14 +102,13 @@ void CompiledProgram::run(const Call& call) {
 
 void CompiledProgram::launch(const Submission& submission, const Places& part) const {
   const bool by_packs = has_packs(part, source_.pack);
-  const Code& code = by_packs ? packs_ : singles_;
   const WidestGrid wide = grid_of<PLUGRAD_PROGRAM_OPERANDS>(part, by_packs ? source_.pack : 1);
   NarrowedGrid grid(wide, static_cast<size_t>(part.operands));
-  const auto tile = static_cast<uint64_t>(kBlock * (by_packs ? source_.packs_each : source_.singles_each));
-  const unsigned blocks =
-      submission.blocks(code.kernel, std::max<uint64_t>(1, (wide.count + tile - 1) / tile), code.occupancy);
+  const int tile = kBlock * (by_packs ? source_.packs_each : source_.singles_each);
+  const unsigned blocks = map_blocks(wide.count, static_cast<uint32_t>(tile));
   void* arguments[] = {grid.bytes};
-  submission.backend().check(cudaLaunchKernel(code.kernel, blocks, kBlock, arguments, 0, submission.handle()), kWhat);
+  submission.backend().check(
+      cudaLaunchKernel(by_packs ? packs_ : singles_, blocks, kBlock, arguments, 0, submission.handle()), kWhat);
 }
 
 }  // namespace
