@@ -38,7 +38,7 @@ template <class W> struct ScoreRow {
     const V by = hn::Set(d, shift);
     V sum = hn::Zero(d);
     for (int64_t i = 0; i < n; i += lanes()) {
-      const V v = exp(d, hn::Sub(hn::LoadU(d, x + i), by));
+      const V v = exp_of_scores(d, hn::Sub(hn::LoadU(d, x + i), by));
       sum = hn::Add(sum, v);
       hn::StoreU(v, d, x + i);
     }

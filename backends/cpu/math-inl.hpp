@@ -153,6 +153,14 @@ template <class D, class V> HWY_INLINE V exp(D d, V x) {
   return any_exp(d, x);
 }
 
+// The same bits, sooner where some of x are so low that e^x is 0, as masked scores are.
+template <class D, class V> HWY_INLINE V exp_of_scores(D d, V x) {
+  using F = Format<hn::TFromD<D>>;
+  const auto is_plain = hn::Le(hn::Abs(x), hn::Set(d, F::kExpPlain)), vanishes = hn::Lt(x, hn::Set(d, F::kExpLow));
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Or(is_plain, vanishes)))) return hn::IfThenElseZero(is_plain, plain_exp(d, x));
+  return any_exp(d, x);
+}
+
 // Within 3 ULP, also near 0, since e^2|x| - 1 is accurate there.
 template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
