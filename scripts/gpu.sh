@@ -132,8 +132,8 @@ finish() {
   local folder
   wait
   for folder in "$scratch"/steps/*; do
-    if grep -q FAILED "$folder/result"; then failed=1; fi
-    say "$(cat "$folder/result")"
+    if ! grep -q ' passed, ' "$folder/result" 2>/dev/null; then failed=1; fi
+    say "$(cat "$folder/result" 2>/dev/null || echo "- a step FAILED without a result")"
     cat "$folder/details" >>"$report" 2>/dev/null || true
   done
   rm -rf "$scratch/steps"

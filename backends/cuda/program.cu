@@ -43,11 +43,13 @@ class CompiledProgram final : public ProgramKernel {
         source_(std::move(source)) {}
 
   void compile();
+  void give_up() { finish(State::failed); }
 
  private:
   enum class State : uint8_t { compiling, failed, ready };
 
   static void run(const Call& call);
+  void finish(State state);
   void load(const std::vector<char>& code);
   void launch(const Submission& submission, const Places& part) const;
   CudaBackend& backend() const { return static_cast<CudaBackend&>(*device->backend); }
@@ -72,7 +74,11 @@ void CompiledProgram::compile() {
     why = error.what();
   }
   if (result == State::failed) backend().warn_of_programs(why);
-  state_.store(result, std::memory_order_release);
+  finish(result);
+}
+
+void CompiledProgram::finish(State state) {
+  state_.store(state, std::memory_order_release);
   state_.notify_all();
 }
 
@@ -123,7 +129,7 @@ std::unique_ptr<ProgramKernel> make_program(OpenDevice& device, const plugrad_pr
 void compile_program(ProgramKernel& kernel, Compiling when) {
   auto& program = static_cast<CompiledProgram&>(kernel);
   if (when == Compiling::at_once) program.compile();
-  else ProgramCompiler::get().add([&program] { program.compile(); });
+  else ProgramCompiler::get().add([&program](bool may_compile) { may_compile ? program.compile() : program.give_up(); });
 }
 #else
 std::unique_ptr<ProgramKernel> make_program(OpenDevice&, const plugrad_program&, const Nvrtc&, const std::string&) {

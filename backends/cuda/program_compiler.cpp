@@ -17,7 +17,7 @@ ProgramCompiler& ProgramCompiler::get() {
   return compiler;
 }
 
-void ProgramCompiler::add(std::function<void()> job) {
+void ProgramCompiler::add(Job job) {
   stop_at_exit();
   const std::lock_guard lock(mutex_);
   if (!is_started_) {
@@ -46,13 +46,13 @@ void ProgramCompiler::stop_at_exit() {
 void ProgramCompiler::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return !jobs_.empty() && !is_stopped_; });
-    const std::function<void()> job = std::move(jobs_.front());
+    changed_.wait(lock, [this] { return !jobs_.empty(); });
+    const Job job = std::move(jobs_.front());
     jobs_.pop_front();
-    is_busy_ = true;
+    const bool may_compile = is_busy_ = !is_stopped_;
     lock.unlock();
-    job();
-    std::atexit([] { get().stop(); });
+    job(may_compile);
+    if (may_compile) std::atexit([] { get().stop(); });
     lock.lock();
     is_busy_ = false;
     changed_.notify_all();

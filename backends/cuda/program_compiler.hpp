@@ -10,8 +10,10 @@ namespace plugrad::cuda {
 class ProgramCompiler {
  public:
   static ProgramCompiler& get();
-  // Throws std::system_error if no thread can be started.
-  void add(std::function<void()> job);
+  // The thread calls the job, with false if the process is ending, so that nothing may be compiled any more. Throws
+  // std::system_error if no thread can be started.
+  using Job = std::function<void(bool may_compile)>;
+  void add(Job job);
 
  private:
   ProgramCompiler() = default;
@@ -21,7 +23,7 @@ class ProgramCompiler {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<Job> jobs_;
   bool is_started_ = false, is_busy_ = false, is_stopped_ = false;
 };
 

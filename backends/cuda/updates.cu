@@ -4,7 +4,10 @@
 #include <backends/cuda/update_functions.hpp>
 #include <backends/cuda/updates.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace plugrad::cuda {
 namespace {
@@ -110,25 +113,24 @@ template <class T> void append(Parameters<T>& all, const plugrad_op& op) {
   all.blocks += (all.count[at] + kTile - 1) / kTile;
 }
 
-// The ops of a run whose numbers and attributes are those of the first.
+// The ops of one launch, whose numbers and attributes are those of the first.
 template <class F, class T, int N> class Batch {
  public:
   Batch(const Submission& submission, const plugrad_op& first, const F& f) : submission_(submission), first_(first), f_(f) {
     all_.parameters = all_.blocks = 0;
     for (int n = 0; n < N; ++n) all_.number[n] = immediate<T>(*first.views[first.outputs + 1 + n]);
   }
-  bool takes(const plugrad_op& op) const { return same_numbers(first_, op); }
-  void add(const plugrad_op& op) {
+  // Returns false if the op belongs to another launch.
+  bool add(const plugrad_op& op) {
     constexpr uint32_t kMostBlocks = 1u << 30;
+    if (all_.parameters == Parameters<T>::kMost || all_.blocks > kMostBlocks || !same_numbers(first_, op)) return false;
     append(all_, op);
-    if (all_.parameters == Parameters<T>::kMost || all_.blocks > kMostBlocks) launch();
+    return true;
   }
-  void launch() {
-    if (!all_.parameters) return;
+  void launch() const {
     const auto kernel = updates_kernel<F, T, N>;
     PLUGRAD_LAUNCH(kernel, all_.blocks, kBlock, 0, submission_.handle(), all_, f_);
     submission_.launched();
-    all_.parameters = all_.blocks = 0;
   }
 
  private:
@@ -138,25 +140,39 @@ template <class F, class T, int N> class Batch {
   Parameters<T> all_;
 };
 
+// Once a launch has succeeded, the run must not ask the host to repeat it.
+template <class Launches> void as_one(const Launches& launches) {
+  try {
+    launches();
+  } catch (const BackendError& error) {
+    const bool asks = error.status() == PLUGRAD_OUT_OF_MEMORY || error.status() == PLUGRAD_UNSUPPORTED;
+    throw BackendError(asks ? PLUGRAD_INTERNAL : error.status(),
+                       std::string("some of several updates were launched: ") + error.what());
+  }
+}
+
 template <class F, class T, int N, auto make, auto alone>
 void run_all(const plugrad_kernel& kernel, CudaStream& stream, std::span<const plugrad_op* const> ops) {
   const auto call_of = [&](const plugrad_op* op) { return Call(&kernel, stream.Stream::handle(), op); };
   const Call last = call_of(ops.back());
   const Submission submission(last);
-  std::vector<const plugrad_op*> left;
-  for (const plugrad_op* op : ops) {
-    if (is_plain<T>(*op)) left.push_back(op);
-    else alone(call_of(op), submission);
-  }
+  std::vector<const plugrad_op*> left(ops.begin(), ops.end());
+  const auto rest = std::stable_partition(left.begin(), left.end(), [](const plugrad_op* op) { return is_plain<T>(*op); });
+  const std::vector<const plugrad_op*> others(rest, left.end());
+  left.erase(rest, left.end());
+  bool is_first = true;
+  const auto launch = [&](const auto& launches) {
+    if (std::exchange(is_first, false)) launches();
+    else as_one(launches);
+  };
   while (!left.empty()) {
     Batch<F, T, N> batch(submission, *left[0], make(call_of(left[0])));
-    std::erase_if(left, [&, first = left[0]](const plugrad_op* op) {
-      if (op != first && !batch.takes(*op)) return false;
-      batch.add(*op);
-      return true;
-    });
-    batch.launch();
+    const auto end =
+        std::stable_partition(left.begin(), left.end(), [&](const plugrad_op* op) { return batch.add(*op); });
+    launch([&] { batch.launch(); });
+    left.erase(left.begin(), end);
   }
+  for (const plugrad_op* op : others) launch([&] { alone(call_of(op), submission); });
   submission.finish();
 }
 

@@ -1,13 +1,17 @@
 #include <plugrad/ops/update.hpp>
 
 #include <core/ops/run.hpp>
+#include <core/runtime/kept_ops.hpp>
 #include <core/runtime/program_kernels.hpp>
-#include <core/runtime/together.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 namespace plugrad {
 namespace {
@@ -32,13 +36,6 @@ struct Correction {
   }
 };
 
-// Runs the op, or keeps it. Returns false if the device cannot run it.
-template <size_t kOutputs, size_t kInputs>
-bool try_update(Together* kept, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
-                Attributes attributes = {}) {
-  return (kept && kept->add(op, outputs, inputs, attributes)) || try_run(op, outputs, inputs, attributes);
-}
-
 Tensor decayed(const Tensor& param, const Tensor& grad, double weight_decay) {
   return weight_decay == 0 ? grad : add(grad, mul(param, weight_decay));
 }
@@ -49,21 +46,6 @@ void composed_sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const Sgd
   param.add_(s.nesterov ? add(g, mul(velocity, s.momentum)) : velocity, -s.rate);
 }
 
-// Whether a compiled step makes programs of a gradient's ops, but not of the update that follows.
-bool programs_end_before_updates(const Tensor& param) {
-  const plugrad_programs* const offered = programs_of(device_of(param));
-  return offered && !(offered->contents & PLUGRAD_PROGRAM_UPDATES);
-}
-
-void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Together* kept) {
-  const Tensor g = decayed(param, grad, s.weight_decay);
-  if (s.weight_decay == 0 || !programs_end_before_updates(param)) {
-    if (try_update(kept, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)})) return;
-    count_decomposition(param);
-  }
-  param.add_(g, -s.rate);
-}
-
 void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, double c1, double c2) {
   if (s.decoupled && s.weight_decay != 0) param.mul_(1 - s.rate * s.weight_decay);
   const Tensor g = s.decoupled ? grad : decayed(param, grad, s.weight_decay);
@@ -72,7 +54,69 @@ void composed_adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, cons
   param.add_(div(div(m, c1), add(sqrt(div(v, c2)), s.epsilon)), -s.rate);
 }
 
-void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, Together* kept) {
+// How to compute a step of other ops, should the device decline it.
+struct Composition {
+  Op op;
+  Tensor param, first, second, grad;  // first, second: the velocity, or the moments
+  SgdStep sgd = {};
+  AdamStep adam = {};
+  double c1 = 1, c2 = 1;
+
+  void run() {
+    const NoGrad unrecorded;
+    count_decomposition(param);
+    if (op == Op::DESCENT_STEP) param.add_(grad, -sgd.rate);
+    else if (op == Op::SGD_STEP) composed_sgd(param, first, grad, sgd);
+    else composed_adam(param, first, second, grad, adam, c1, c2);
+  }
+};
+}  // namespace
+
+struct Updates::Kept {
+  KeptOps ops;
+  std::vector<Composition> compositions;  // of the kept ops
+
+  void run() {
+    std::vector<Composition> all = std::exchange(compositions, {});
+    for (const size_t each : ops.run()) all[each].run();
+  }
+  // Called before something uses these tensors at once.
+  void run_before(std::initializer_list<const Tensor*> used) {
+    if (std::ranges::any_of(used, [&](const Tensor* x) { return x->defined() && ops.use(*storage_of(*x)); })) run();
+  }
+};
+
+namespace {
+// Keeps a step or runs it, by its op or as the composition that `other` returns.
+template <size_t kOutputs, size_t kInputs, class Other>
+void update(Updates::Kept* kept, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
+            Attributes attributes, const Other& other) {
+  if (kept) {
+    Composition step = other();
+    if (kept->ops.add(op, outputs, inputs, attributes)) return kept->compositions.push_back(std::move(step));
+    kept->run_before({&step.param, &step.first, &step.second, &step.grad});
+  }
+  if (!try_run(op, outputs, inputs, attributes)) other().run();
+}
+
+// Whether a compiled step makes programs of a gradient's ops, but not of the update that follows.
+bool programs_end_before_updates(const Tensor& param) {
+  const plugrad_programs* const offered = programs_of(device_of(param));
+  return offered && !(offered->contents & PLUGRAD_PROGRAM_UPDATES);
+}
+
+// With decay the gradient is a temporary, so it is used at once.
+void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Updates::Kept* kept) {
+  const bool decays = s.weight_decay != 0;
+  if (decays && kept) kept->run_before({&param, &grad});
+  const Tensor g = decayed(param, grad, s.weight_decay);
+  if (decays && programs_end_before_updates(param)) param.add_(g, -s.rate);
+  else
+    update(decays ? nullptr : kept, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)}, {},
+           [&] { return Composition{Op::DESCENT_STEP, param, {}, {}, g, s}; });
+}
+
+void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, Updates::Kept* kept) {
   const NoGrad unrecorded;
   require_defined(param, "sgd_step");
   require_like("sgd_step", param, grad, "the gradient");
@@ -87,12 +131,11 @@ void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, 
   raise_version(velocity);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
   const Immediate rate = immediate(dtype_of(param), s.rate, 0);
-  if (try_update(kept, Op::SGD_STEP, {param, velocity}, {grad, rate}, attributes)) return;
-  count_decomposition(param);
-  composed_sgd(param, velocity, grad, s);
+  update(kept, Op::SGD_STEP, {param, velocity}, {grad, rate}, attributes,
+         [&] { return Composition{Op::SGD_STEP, param, velocity, {}, grad, s}; });
 }
 
-void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, Together* kept) {
+void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, Updates::Kept* kept) {
   const NoGrad unrecorded;
   require_defined(param, "adam_step");
   require_like("adam_step", param, grad, "the gradient");
@@ -105,9 +148,8 @@ void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamSte
   const double c1 = first.of(s.beta1, s.number), c2 = second.of(s.beta2, s.number);
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
-  if (try_update(kept, Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes)) return;
-  count_decomposition(param);
-  composed_adam(param, m, v, grad, s, c1, c2);
+  update(kept, Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes,
+         [&] { return Composition{Op::ADAM_STEP, param, m, v, grad, {}, s, c1, c2}; });
 }
 
 }  // namespace
@@ -121,8 +163,8 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
 
 Updates::Updates() = default;
 Updates::~Updates() = default;
-Together* Updates::kept(const Tensor& param) {
-  if (!kept_ && param.defined() && device_of(param).compute) kept_ = std::make_unique<Together>();
+Updates::Kept* Updates::kept(const Tensor& param) {
+  if (!kept_ && param.defined() && device_of(param).compute) kept_ = std::make_unique<Kept>();
   return kept_.get();
 }
 void Updates::sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step) {

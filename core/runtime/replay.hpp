@@ -1,10 +1,10 @@
 // Runs the calls of a trace again: a flat list, whose temporary memory was placed in one block beforehand.
 #pragma once
 #include <core/runtime/capture.hpp>
+#include <core/runtime/kept_ops.hpp>
 #include <core/runtime/placement.hpp>
 #include <core/runtime/programs.hpp>
 #include <core/runtime/sequence.hpp>
-#include <core/runtime/together.hpp>
 
 #include <map>
 #include <memory>
@@ -71,7 +71,7 @@ class Replay {
   const Trace& trace() const { return trace_; }
   const PlanFigures& figures() const { return figures_; }
   // Whether calls run in another order than they were recorded. Then no two memories may overlap.
-  bool reorders() const { return !programs_.empty(); }
+  bool reorders() const { return reorders_; }
   // Lists the programs, and why calls run alone.
   std::string text() const;
   // Whether a call reads a memory, or writes it.
@@ -196,6 +196,7 @@ class Replay {
   std::vector<Step> steps_;
   std::vector<uint32_t> once_calls_;
   std::map<std::string, std::map<std::string, size_t>> alone_;  // see Schedule
+  bool reorders_ = false;
   std::vector<RunningProgram> programs_;
   std::vector<Item> once_, items_;
   std::vector<uint32_t> item_of_call_;                          // its place in items_; kNever if it does not run each time

@@ -121,6 +121,7 @@ void Replay::find_steps(const std::vector<bool>& used, const std::vector<bool>& 
   if (offered) limits = {offered->contents, choice.least.value_or(offered->least), offered->longest_row};
   Schedule schedule = make_schedule(trace_, order, offered ? &limits : nullptr);
   steps_ = std::move(schedule.steps);
+  reorders_ = std::ranges::any_of(steps_, [](const Step& each) { return each.calls.size() > 1; });
   if (trace_.device) together_ = together_of(*trace_.device);
   if (together_) divide_taken();
   if (choice.allowed) alone_ = std::move(schedule.alone);

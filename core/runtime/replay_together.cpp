@@ -12,7 +12,7 @@ bool Replay::is_taken(const Call& call) const {
                          [&] { return together_->takes(trace_.device->handle, call.kernel); });
 }
 
-// Programs of nothing but such calls would make more submissions.
+// One submission takes the calls of all shapes, a program those of one.
 void Replay::divide_taken() {
   std::vector<Step> steps;
   for (Step& step : steps_) {
@@ -33,11 +33,13 @@ void Replay::find_companies(const Uses& uses) {
     return memory == kNever || trace_.memories[memory].is_older() || uses.first[memory] < first;
   };
   for (uint32_t first = 0, last = 0; first < items_.size(); first = last) {
+    const auto joins = [&](const Item& each) {
+      return each.program == kNever && each.kernel == items_[first].kernel && is_taken(call_of(each)) &&
+             std::ranges::all_of(call_of(each).memories, [&](uint32_t memory) { return is_old(memory, first); });
+    };
     last = first + 1;
-    if (items_[first].program != kNever || !is_taken(call_of(items_[first]))) continue;
-    while (last < items_.size() && items_[last].program == kNever && items_[last].kernel == items_[first].kernel &&
-           std::ranges::all_of(call_of(items_[last]).memories, [&](uint32_t memory) { return is_old(memory, first); }))
-      ++last;
+    if (!joins(items_[first])) continue;
+    while (last < items_.size() && joins(items_[last])) ++last;
     if (last - first > 1) companies_.push_back({first, last});
   }
 }

@@ -3,10 +3,15 @@
 
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/profiler.hpp>
+#include <plugrad/sdk/ops.hpp>
+#include <plugrad/sdk/together.hpp>
 #include <plugrad/sim.hpp>
+
+#include <dlfcn.h>
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace plugrad::test {
 namespace {
@@ -98,6 +103,35 @@ TEST_F(UpdatesTogether, RunAloneIfTheyShareMemory) {
   EXPECT_TRUE(same_bytes({x.detach()}, {wanted}));
 }
 
+// One of them runs at once, since its gradient is a temporary: what was kept before has to come first.
+TEST_F(UpdatesTogether, KeepTheirOrderIfTheyShareMemory) {
+  std::vector<float> values;
+  for (const Device device : {Device("cpu"), Device("sim")}) {
+    Tensor x = ones({100}, DType::f32, device).requires_grad_(), same = x.detach().requires_grad_();
+    x.set_grad(ones({100}, DType::f32, device));
+    same.set_grad(ones({100}, DType::f32, device));
+    nn::SGD sgd({{{x}}, {{same}, {{"weight_decay", 0.25}}}}, 0.5);
+    sgd.step();
+    values.push_back(sum(x).item<float>());
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
+
+// With decay, each gradient is a temporary, which is released before the next one is made.
+TEST_F(UpdatesTogether, HoldNoTemporaries) {
+  Tensors all;
+  for (int i = 0; i < 16; ++i) {
+    all.push_back(ones({1 << 16}).requires_grad_());
+    all.back().set_grad(ones({1 << 16}));
+  }
+  nn::SGD sgd(all, 0.1, {.weight_decay = 0.1});
+  default_device().sync();
+  default_device().reset_peak();
+  const uint64_t before = default_device().memory().active;
+  sgd.step();
+  EXPECT_LT(default_device().memory().peak - before, 4u << 18);
+}
+
 TEST_F(UpdatesTogether, RunAloneWhenTheyAreDeclined) {
   for (const uint32_t fault : {PLUGRAD_SIM_UNSUPPORTED, PLUGRAD_SIM_NO_ROOM}) {
     manual_seed(4);
@@ -141,6 +175,50 @@ TEST_F(UpdatesTogether, WaitForRun) {
   EXPECT_EQ(sum(x).item<float>(), 5);
   updates.run();
   EXPECT_EQ(sum(x).item<float>() + sum(y).item<float>(), 0);
+}
+
+// Kernels that decline whatever they are given.
+namespace declining {
+plugrad_status run(const plugrad_kernel*, plugrad_stream*, const plugrad_op*) { return PLUGRAD_UNSUPPORTED; }
+plugrad_status run_all(const plugrad_kernel*, plugrad_stream*, const plugrad_op* const*, uint32_t) {
+  return PLUGRAD_UNSUPPORTED;
+}
+uint32_t takes(plugrad_device*, const plugrad_kernel*) { return 1; }
+constexpr plugrad_kernel kKernel{sizeof(plugrad_kernel), 0, run, nullptr};
+constexpr plugrad_together kTogether{sizeof(plugrad_together), 0, takes, run_all};
+const plugrad_backend* sim = nullptr;
+
+const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) {
+  const OpInfo* const op = op_info(signature->opcode);
+  return op && op->shape == OpShape::update ? &kKernel : sim->resolve(device, signature);
+}
+const void* extension(const char* name) { return std::string_view(name) == PLUGRAD_TOGETHER ? &kTogether : nullptr; }
+}  // namespace declining
+
+TEST_F(UpdatesTogether, AreComposedWhereTheirKernelsDecline) {
+  void* const library = dlopen(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so", RTLD_NOW);
+  declining::sim = reinterpret_cast<plugrad_backend_entry>(dlsym(library, "plugrad_backend_v0"))(host());
+  static plugrad_backend table = *declining::sim;
+  table.name = "declining";
+  table.resolve = declining::resolve;
+  table.get_extension = declining::extension;
+  add_backend(&table);
+  for (const Make& make : kOptimizers) {
+    Tensors values;
+    for (const Device device : {Device("sim"), Device("declining")}) {
+      manual_seed(5);
+      Tensors all;
+      for (const Tensor& each : parameters()) {
+        all.push_back(to(each.detach(), device).requires_grad_());
+        all.back().set_grad(to(each.grad(), device));
+      }
+      make(all)->step();
+      for (const Tensor& each : all) values.push_back(to(each.detach(), Device("cpu")));
+    }
+    const size_t half = values.size() / 2;
+    for (size_t i = 0; i < half; ++i) EXPECT_TRUE(allclose(values[i], values[half + i], 1e-6, 1e-6));
+  }
+  EXPECT_EQ(Device("declining").counters().decompositions, 3 * parameters().size());
 }
 
 }  // namespace

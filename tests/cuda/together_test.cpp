@@ -1,6 +1,8 @@
 // How many kernels the steps of optimisers launch on the emulated GPU.
 #include <plugrad/backends/cuda.hpp>
+#include <plugrad/ops/update.hpp>
 #include <plugrad/plugrad.hpp>
+#include <plugrad/tensor/dlpack.hpp>
 #include <simt/control.hpp>
 
 #include <gtest/gtest.h>
@@ -46,6 +48,48 @@ TEST_F(OneLaunch, UpdatesManyParameters) {
 TEST_F(OneLaunch, IsForParametersOfOneGroup) {
   nn::SGD sgd({{parameters(5)}, {parameters(5), {{"lr", 0.5}}}, {parameters(5), {{"momentum", 0.9}}}}, 0.1);
   EXPECT_EQ(launches([&] { sgd.step(); }), 3u);
+}
+
+// The second of two launches fails: the host must not repeat the first one.
+TEST_F(OneLaunch, IsNotRepeatedIfAnotherOneFails) {
+  constexpr int kMemory = 2;  // cudaErrorMemoryAllocation
+  int failures = 0;
+  for (uint64_t at = 1; at < 8; ++at) {
+    Tensor x = ones({40}).requires_grad_(), unaligned = narrow(ones({41}), 0, 1, 40).detach().requires_grad_();
+    for (Tensor* each : {&x, &unaligned}) each->set_grad(ones({40}));
+    nn::SGD sgd({x, unaligned}, 0.25);
+    default_device().sync();
+    simt::inject_error(kMemory, at);
+    try {
+      sgd.step();
+      simt::inject_error(0, 0);
+      EXPECT_EQ(x.to_vector<float>()[0], 0.75);
+      EXPECT_EQ(unaligned.to_vector<float>()[0], 0.75);
+    } catch (const Error& error) {
+      simt::inject_error(0, 0);
+      ++failures;
+      EXPECT_EQ(error.code(), Code::internal) << error.what();
+    }
+    EXPECT_NE(x.to_vector<float>()[0], 0.5) << "it was updated twice";
+  }
+  EXPECT_GT(failures, 0);
+}
+
+// Two imports of one array: the product reads it before the step changes it.
+TEST_F(OneLaunch, DoesNotMoveBeforeAReader) {
+  const NoGrad unrecorded;
+  const auto imported = [](const Tensor& x) {
+    return dlpack::import_versioned(dlpack::export_versioned(x), Device("cuda-emu"), dlpack::Order::host());
+  };
+  const Tensor array = zeros({8, 8}), grad = ones({8, 8}), w = ones({8, 8});
+  Tensor before = ones({8, 8}), after = imported(array), alias = imported(array), none;
+  auto step = compile([&](const Tensor& x) {
+    sgd_step(before, none, grad, {.rate = 1});
+    const Tensor y = matmul(alias, x);
+    sgd_step(after, none, grad, {.rate = 1});
+    return y;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(w).to_vector<float>()[0], -8 * i);
 }
 
 TEST_F(OneLaunch, IsEnoughInACompiledStep) {

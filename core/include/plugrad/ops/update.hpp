@@ -7,7 +7,6 @@
 
 namespace plugrad {
 
-class Together;
 
 struct SgdStep {
   double rate, momentum = 0, weight_decay = 0;
@@ -23,8 +22,8 @@ struct AdamStep {
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
 
-// Steps of several parameters, none of which shares memory with another. What a device may take in one submission is kept
-// until run(); the rest runs at once.
+// Steps of several parameters. What a device may take in one submission is kept until run(), and dropped without it; the
+// rest runs at once.
 class PLUGRAD_API Updates {
  public:
   Updates();
@@ -34,9 +33,11 @@ class PLUGRAD_API Updates {
   void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
   void run();
 
+  struct Kept;
+
  private:
-  Together* kept(const Tensor& param);
-  std::unique_ptr<Together> kept_;  // null until a device may take several steps together
+  Kept* kept(const Tensor& param);
+  std::unique_ptr<Kept> kept_;  // null until a device may take several steps together
 };
 
 }  // namespace plugrad

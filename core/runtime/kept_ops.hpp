@@ -13,22 +13,23 @@ namespace plugrad {
 // Returns what the plugin offers for the device, or null. Throws Error (internal) if it is incomplete.
 const plugrad_together* together_of(const DeviceState& device);
 
-// Several ops of a kernel as one submission to the device's stream.
-struct OpsTogether {
+// Several ops of one kernel.
+struct OpsOfKernel {
   const plugrad_together& offered;
   const plugrad_kernel* kernel;
-  std::span<plugrad_op* const> ops;          // their numbers are set
+  std::span<plugrad_op* const> ops;           // submit_together sets their numbers
   std::span<Storage* const* const> storages;  // of the operands of each
 };
-// Returns false if the ops have to be submitted one by one; so it does for ops of which one writes what another one uses.
-// Throws Error if the stream failed.
-bool submit_together(DeviceState& device, const OpsTogether& all);
+// Submits the ops as one. Returns false if they have to be submitted one by one, as ops must of which one writes what
+// another one uses. Throws Error if the stream failed.
+bool submit_together(DeviceState& device, const OpsOfKernel& all);
 
-// Independent ops, which run() submits: ops of one kernel together, where the device takes them so.
-class Together {
+// Keeps ops for one submission.
+class KeptOps {
  public:
-  // Keeps the op, with its storages, until run(). Returns false if it has to run now, alone: the device takes no several
-  // of it, or something records or observes ops.
+  bool empty() const { return all_.empty(); }
+  // Keeps the op, with its storages, until run(). Returns false if the op has to run at once: the device does not take
+  // several of it, or something records or observes ops.
   template <size_t kOutputs, size_t kInputs>
   bool add(Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs], Attributes attributes) {
     static_assert(kOutputs + kInputs <= kMost);
@@ -37,8 +38,11 @@ class Together {
     const auto storages = storages_of(outputs, inputs);
     return keep({static_cast<uint32_t>(op), kOutputs, kInputs, views.data(), storages.data(), attributes.block});
   }
-  // Throws Error if one of the ops fails.
-  void run();
+  // Whether a kept op uses memory of the storage.
+  bool use(const Storage& storage) const;
+  // Runs the ops and keeps none. Returns which of them, counted from the first one added, the device cannot run. Throws
+  // Error if one fails.
+  std::vector<size_t> run();
 
  private:
   static constexpr size_t kMost = 7, kAttributeWords = 5;
@@ -55,9 +59,10 @@ class Together {
   };
   bool keep(const OpCall& call);
   bool takes(DeviceState& device, const plugrad_kernel* kernel);
-  void run_kernel(std::span<Kept* const> all);
+  static bool run_together(std::span<Kept* const> all);
+  static bool run_alone(Kept& kept);
 
-  std::vector<Kept> kept_;
+  std::vector<Kept> all_;
   // The last answer of takes().
   const plugrad_kernel* kernel_ = nullptr;
   bool is_taken_ = false;
