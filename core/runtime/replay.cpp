@@ -193,6 +193,10 @@ std::vector<uint64_t> Replay::run_with_digests() {
 std::string Replay::text() const {
   std::ostringstream text;
   if (sequence_.is_made()) text << "\n    " << items_.size() << " calls run as one sequence";
+  else
+    for (const Company& each : companies_)
+      text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)
+           << " run as one submission";
   for (const RunningProgram& each : programs_) text << "\n    program of " << each.call.text;
   for (const auto& [why, ops] : alone_) {
     text << "\n    alone, because " << why << ":";
