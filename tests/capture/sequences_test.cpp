@@ -1,32 +1,13 @@
 // Replays on a device whose plugin takes a whole list of calls.
-#include <tests/capture/twins.hpp>
-
-#include <plugrad/sim.hpp>
+#include <tests/capture/sim_device.hpp>
 
 namespace plugrad::test {
 namespace {
 
-class Sequences : public ::testing::Test {
+class Sequences : public SimDevice {
  protected:
-  Sequences() {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
-    device_ = Device("sim");
-    set_default_device(device_);
-    sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
-  }
-  ~Sequences() override {
-    char text[512];
-    sim->last_hazard(text, sizeof text);
-    EXPECT_EQ(sim->hazards(), 0u) << text;
-  }
-  plugrad_device* handle() const { return sim->device(0); }
   uint64_t sequences() const { return sim->sequences(handle()); }
   uint64_t runs() const { return sim->runs(handle(), 0); }
-
-  const plugrad_sim* sim = nullptr;
-
- private:
-  Device device_;
 };
 
 // A chain that no program takes as one, for the matrix product.

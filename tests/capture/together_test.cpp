@@ -1,11 +1,10 @@
 // The steps of many parameters in one submission, on a device that checks that they are independent.
-#include <tests/capture/twins.hpp>
+#include <tests/capture/sim_device.hpp>
 
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/sdk/ops.hpp>
 #include <plugrad/sdk/together.hpp>
-#include <plugrad/sim.hpp>
 
 #include <dlfcn.h>
 
@@ -16,31 +15,14 @@
 namespace plugrad::test {
 namespace {
 
-class UpdatesTogether : public ::testing::Test {
+class UpdatesTogether : public SimDevice {
  protected:
-  UpdatesTogether() {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
-    device_ = Device("sim");
-    set_default_device(device_);
-    sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
-  }
-  ~UpdatesTogether() override {
-    char text[512];
-    sim->last_hazard(text, sizeof text);
-    EXPECT_EQ(sim->hazards(), 0u) << text;
-  }
-  plugrad_device* handle() const { return sim->device(0); }
   // How many submissions of several ops the function makes.
   uint64_t submissions(const std::function<void()>& f) const {
     const uint64_t before = sim->together(handle());
     f();
     return sim->together(handle()) - before;
   }
-
-  const plugrad_sim* sim = nullptr;
-
- private:
-  Device device_;
 };
 
 // Parameters with gradients.
