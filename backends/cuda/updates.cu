@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 namespace plugrad::cuda {
 namespace {
@@ -140,15 +139,16 @@ template <class F, class T, int N> class Batch {
   Parameters<T> all_;
 };
 
-// Once a launch has succeeded, the run must not ask the host to repeat it.
-template <class Launches> void as_one(const Launches& launches) {
+// Once a launch of a run has succeeded, a later one that fails must not ask the host to repeat the run.
+template <class Launch> void launch_next(bool& some_succeeded, const Launch& launch) {
   try {
-    launches();
+    launch();
   } catch (const BackendError& error) {
     const bool asks = error.status() == PLUGRAD_OUT_OF_MEMORY || error.status() == PLUGRAD_UNSUPPORTED;
-    throw BackendError(asks ? PLUGRAD_INTERNAL : error.status(),
-                       std::string("some of several updates were launched: ") + error.what());
+    if (!some_succeeded || !asks) throw;
+    throw BackendError(PLUGRAD_INTERNAL, std::string("some of several updates were launched: ") + error.what());
   }
+  some_succeeded = true;
 }
 
 template <class F, class T, int N, auto make, auto alone>
@@ -160,19 +160,15 @@ void run_all(const plugrad_kernel& kernel, CudaStream& stream, std::span<const p
   const auto rest = std::stable_partition(left.begin(), left.end(), [](const plugrad_op* op) { return is_plain<T>(*op); });
   const std::vector<const plugrad_op*> others(rest, left.end());
   left.erase(rest, left.end());
-  bool is_first = true;
-  const auto launch = [&](const auto& launches) {
-    if (std::exchange(is_first, false)) launches();
-    else as_one(launches);
-  };
+  bool some_succeeded = false;
   while (!left.empty()) {
     Batch<F, T, N> batch(submission, *left[0], make(call_of(left[0])));
     const auto end =
         std::stable_partition(left.begin(), left.end(), [&](const plugrad_op* op) { return batch.add(*op); });
-    launch([&] { batch.launch(); });
+    launch_next(some_succeeded, [&] { batch.launch(); });
     left.erase(left.begin(), end);
   }
-  for (const plugrad_op* op : others) launch([&] { alone(call_of(op), submission); });
+  for (const plugrad_op* op : others) launch_next(some_succeeded, [&] { alone(call_of(op), submission); });
   submission.finish();
 }
 

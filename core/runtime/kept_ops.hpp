@@ -27,7 +27,6 @@ bool submit_together(DeviceState& device, const OpsOfKernel& all);
 // Keeps ops for one submission.
 class KeptOps {
  public:
-  bool empty() const { return all_.empty(); }
   // Keeps the op, with its storages, until run(). Returns false if the op has to run at once: the device does not take
   // several of it, or something records or observes ops.
   template <size_t kOutputs, size_t kInputs>
