@@ -157,15 +157,15 @@ template <class T> void batch_norm_backward(const Call& call, const Submission& 
   const Channels channels = channels_of(call, view);
   reduce_channels(submission, channels, reducer, call.workspace());
   const Backward<T> backward{statistics, grad,  x, data<const T>(call.in(2)),
-                             products,   grads, static_cast<AccumulatorOf<T>>(channels.length), out};
+                             products,   grads, static_cast<AccumulatorOf<T>>(channels.segments.length), out};
   map_channels<T>(submission, view, {grad, x, out}, backward);
 }
 
 template <class T> uint64_t forward_workspace(const Call& call) {
-  return channels_of(call, call.in(0)).partials() * sizeof(typename MomentsReducer<T>::Sums);
+  return channels_of(call, call.in(0)).segments.partials() * sizeof(typename MomentsReducer<T>::Sums);
 }
 template <class T> uint64_t backward_workspace(const Call& call) {
-  return channels_of(call, call.in(1)).partials() * sizeof(GradientSums<AccumulatorOf<T>>);
+  return channels_of(call, call.in(1)).segments.partials() * sizeof(GradientSums<AccumulatorOf<T>>);
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {

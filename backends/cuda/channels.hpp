@@ -2,35 +2,20 @@
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
-#include <backends/cuda/reduction.hpp>
-#include <backends/cuda/team.hpp>
+#include <backends/cuda/segments.hpp>
 
 namespace plugrad::cuda {
 
-// Each team of threads reduces a channel; the channels of one block's teams form a group. Where there are too few groups to
-// fill the device, channels are cut into segments, and the block that finishes last combines them in their order.
 struct Channels {
-  uint64_t count, plane, length;  // channels; elements of a channel in one image and in all
+  uint64_t count, plane;  // channels; elements of a channel in one image
   WideDivider by_plane;
-  Team team;
-  uint64_t segment;
-  uint32_t segments, tasks;
+  Segments segments;
 
   Channels(int64_t images, int64_t channels, int64_t elements, int multiprocessors)
-      : count(static_cast<uint64_t>(channels)), plane(static_cast<uint64_t>(elements)),
-        length(static_cast<uint64_t>(images) * plane), by_plane(plane),
-        team(choose_team(count, length, plane > 1, kTogether)) {
-    constexpr uint64_t kBlocksEach = 4;
-    const uint64_t groups = (count + team.teams() - 1) / team.teams();
-    const uint64_t wanted =
-        groups > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups;
-    const uint64_t cuts = std::max<uint64_t>(1, std::min(wanted, length / (team.size() * kTogether)));
-    segment = (length + cuts - 1) / cuts;
-    segments = static_cast<uint32_t>((length + segment - 1) / segment);
-    tasks = static_cast<uint32_t>(groups * segments);
+      : count(static_cast<uint64_t>(channels)), plane(static_cast<uint64_t>(elements)), by_plane(plane) {
+    const uint64_t length = static_cast<uint64_t>(images) * plane;
+    segments = Segments(count, length, choose_team(count, length, plane > 1, kTogether), kTogether, multiprocessors);
   }
-  // Intermediate results that the last block combines.
-  uint64_t partials() const { return segments > 1 ? static_cast<uint64_t>(tasks) * team.teams() : 0; }
 
   static constexpr int kTogether = 8;  // elements that a thread reads at once
 
@@ -45,52 +30,41 @@ struct Channels {
 // A reducer R has: Sums, 0 for no elements; Term, what it reads of an element; channel(c), its state for a channel;
 // read(state, i, at), of element i of a channel, at a place; sum(terms, n), of the first n terms; Combine, a function of two
 // Sums; finish(c, sums).
-template <class R>
-__device__ __forceinline__ typename R::Sums sum_segment(const Channels& channels, const R& r, uint64_t channel,
-                                                        uint64_t begin, uint64_t end) {
-  constexpr int kTogether = Channels::kTogether;
-  typename R::Sums sums{};
-  const uint64_t step = channels.team.size();
-  const auto state = r.channel(channel);
-  for (uint64_t i = begin + channels.team.member(); i < end; i += step * kTogether) {
-    typename R::Term terms[kTogether];
-    int n = 0;
+template <class R> struct ChannelLines {  // the kernel's reducer, in the sense of segments.hpp
+  static constexpr int kTogether = Channels::kTogether;
+  using Sums = typename R::Sums;
+  using Combine = typename R::Combine;
+  using Line = uint64_t;  // the channel
+  const Channels& channels;
+  const R& r;
+
+  __device__ static Sums identity() { return Sums{}; }
+  __device__ static Line line(uint64_t number) { return number; }
+  __device__ __forceinline__ Sums run(Line channel, uint64_t begin, uint64_t end) const {
+    Sums sums{};
+    const uint64_t step = channels.segments.team.size();
+    const auto state = r.channel(channel);
+    for (uint64_t i = begin + channels.segments.team.member(); i < end; i += step * kTogether) {
+      typename R::Term terms[kTogether];
+      int n = 0;
 #pragma unroll
-    for (int u = 0; u < kTogether; ++u) {
-      const uint64_t element = i + static_cast<uint64_t>(u) * step;
-      if (element >= end) continue;
-      terms[u] = r.read(state, element, channels.at(channel, element));
-      n = u + 1;
+      for (int u = 0; u < kTogether; ++u) {
+        const uint64_t element = i + static_cast<uint64_t>(u) * step;
+        if (element >= end) continue;
+        terms[u] = r.read(state, element, channels.at(channel, element));
+        n = u + 1;
+      }
+      sums = Combine()(sums, R::sum(terms, n));
     }
-    sums = typename R::Combine()(sums, R::sum(terms, n));
+    return sums;
   }
-  return sums;
-}
+  __device__ void finish(Line channel, const Sums& sums) const { r.finish(channel, sums); }
+};
 
 template <class R>
 __global__ void __launch_bounds__(kBlock)
     channel_kernel(const __grid_constant__ Channels channels, const R r, typename R::Sums* partials, uint32_t* counters) {
-  __shared__ typename R::Sums shared[kBlock];
-  const Team& team = channels.team;
-  for (uint32_t task = blockIdx.x; task < channels.tasks; task += gridDim.x) {
-    const uint32_t group = task / channels.segments;
-    const uint64_t channel = static_cast<uint64_t>(group) * team.teams() + team.team(),
-                   begin = (task - group * channels.segments) * channels.segment;
-    const uint64_t end = begin + channels.segment < channels.length ? begin + channels.segment : channels.length;
-    const bool is_there = channel < channels.count, writes = is_there && team.member() == 0;
-    typename R::Sums sums{};
-    if (is_there) sums = sum_segment(channels, r, channel, begin, end);
-    sums = team.reduce<typename R::Combine>(sums, shared);
-    if (channels.segments > 1) {
-      if (writes) partials[static_cast<uint64_t>(task) * team.teams() + team.team()] = sums;
-      if (!arrives_last(counters + group, channels.segments)) continue;
-      sums = {};
-      for (uint64_t s = team.member(); is_there && s < channels.segments; s += team.size())
-        sums = typename R::Combine()(sums, partials[(group * uint64_t{channels.segments} + s) * team.teams() + team.team()]);
-      sums = team.reduce<typename R::Combine>(sums, shared);
-    }
-    if (writes) r.finish(channel, sums);
-  }
+  reduce_lines(ChannelLines<R>{channels, r}, channels.segments, partials, counters);
 }
 
 // workspace: room for the partials.
@@ -98,7 +72,7 @@ template <class R>
 void reduce_channels(const Submission& submission, const Channels& channels, const R& r, char* workspace) {
   static Occupancy occupancy;
   const auto kernel = channel_kernel<R>;
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, channels.tasks, occupancy), kBlock, 0, submission.handle(), channels, r,
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, channels.segments.tasks, occupancy), kBlock, 0, submission.handle(), channels, r,
                  reinterpret_cast<typename R::Sums*>(workspace), submission.stream().counters());
   submission.launched();
 }

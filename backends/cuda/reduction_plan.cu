@@ -23,9 +23,28 @@ template <int N> bool has_packs(const Walk<N>& walk, int64_t of) {
 
 }  // namespace
 
+// Cuts lines into enough segments to fill the device, none of them too short to pay.
+Segments::Segments(uint64_t of_lines, uint64_t its_length, Team its_team, uint64_t least, int multiprocessors)
+    : lines(of_lines), length(its_length), team(its_team) {
+  constexpr uint64_t kBlocksEach = 4;  // blocks per multiprocessor: at 64 bytes a thread, 64 KB are in flight
+  const uint64_t wanted =
+      groups() > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups();
+  const uint64_t most = length / (team.size() * least);
+  const uint64_t cuts = std::max<uint64_t>(1, std::min(wanted, most));
+  size = (length + cuts - 1) / cuts;
+  size = (size + team.size() - 1) / team.size() * team.size();
+  per_line = static_cast<uint32_t>((length + size - 1) / size);
+  tasks = static_cast<uint32_t>(groups() * per_line);
+}
+
+Reduction::Reduction(const Call& call, bool order_is_free)
+    : Reduction(call.in(0), call.out(), order_is_free, call.backend<CudaBackend>().multiprocessors()) {
+  accumulates = call.accumulates();
+}
+
 // An axis of extent 1 in both is ignored. ARGMAX counts the reduced axes in row-major order.
-Reduction::Reduction(const Call& call, bool order_is_free) : accumulates(call.accumulates()) {
-  const plugrad_view &in = call.in(0), &out = call.out();
+Reduction::Reduction(const plugrad_view& in, const plugrad_view& out, bool order_is_free, int multiprocessors)
+    : accumulates(false) {
   const auto axes = by_stride(in);
   for (int i = 0; i < in.rank; ++i) {
     const int close = axes[static_cast<size_t>(i)], last = order_is_free ? close : in.rank - 1 - i;
@@ -36,8 +55,9 @@ Reduction::Reduction(const Call& call, bool order_is_free) : accumulates(call.ac
   pack(in);
   kept.close();
   reduced.close();
-  team = choose_team(kept.count, reduced.count, is_contiguous || kept.rank == 0);
-  cut(call.backend<CudaBackend>().multiprocessors());
+  constexpr uint64_t kLeastEach = 4;
+  const Team team = choose_team(kept.count, reduced.count, is_contiguous || kept.rank == 0);
+  segments = Segments(kept.count, reduced.count, team, kLeastEach, multiprocessors);
 }
 
 void Reduction::pack(const plugrad_view& in) {
@@ -51,18 +71,6 @@ void Reduction::pack(const plugrad_view& in) {
     out_step = kept.stride[1][0];
     kept.pack(each);
   }
-}
-
-// Cuts lines into enough segments to fill the device, none of them too short to pay.
-void Reduction::cut(int multiprocessors) {
-  const uint64_t wanted =
-      groups() > CudaStream::kCounters ? 1 : kBlocksEach * static_cast<uint64_t>(multiprocessors) / groups();
-  const uint64_t most = reduced.count / (team.size() * kLeastEach);
-  const uint64_t count = std::max<uint64_t>(1, std::min(wanted, most));
-  segment = (reduced.count + count - 1) / count;
-  segment = (segment + team.size() - 1) / team.size() * team.size();
-  segments = static_cast<uint32_t>((reduced.count + segment - 1) / segment);
-  tasks = static_cast<uint32_t>(groups() * segments);
 }
 
 }  // namespace plugrad::cuda

@@ -1,38 +1,8 @@
-#include <backends/cuda/accumulator.hpp>
-#include <backends/cuda/functions.hpp>
 #include <backends/cuda/reduction.hpp>
 #include <backends/cuda/rows.hpp>
 
 namespace plugrad::cuda {
 namespace {
-
-template <class To, class In> struct Sum {
-  using Accumulator = AccumulatorOf<To>;
-  using Out = To;
-  using Combine = Add;
-  static constexpr bool kOrderIsFree = true;
-  __device__ static Accumulator identity() { return 0; }
-  __device__ static Accumulator take(In x, uint64_t) { return static_cast<Accumulator>(x); }
-  __device__ static void finish(Accumulator sum, To& out, bool adds) {
-    out = static_cast<To>(adds ? Add()(static_cast<Accumulator>(out), sum) : sum);
-  }
-};
-
-template <class T> struct Extreme {
-  using Accumulator = AccumulatorOf<T>;
-  using Out = T;
-  static constexpr bool kOrderIsFree = true;
-  __device__ static Accumulator take(T x, uint64_t) { return static_cast<Accumulator>(x); }
-  __device__ static void finish(Accumulator best, T& out, bool) { out = static_cast<T>(best); }
-};
-template <class T> struct Max : Extreme<T> {
-  using Combine = Maximum;
-  __device__ static AccumulatorOf<T> identity() { return kBottom<AccumulatorOf<T>>; }
-};
-template <class T> struct Min : Extreme<T> {
-  using Combine = Minimum;
-  __device__ static AccumulatorOf<T> identity() { return kTop<AccumulatorOf<T>>; }
-};
 
 template <class T> struct Candidate {
   int64_t index;

@@ -192,7 +192,7 @@ template <bool centred, class T> void row_norm_backward(const Call& call, const 
 template <class T> uint64_t backward_workspace(const Call& call) {
   using A = AccumulatorOf<T>;
   const auto rows = static_cast<uint64_t>(call.in(1).shape[0]);
-  return rows * sizeof(Normal<A>) + columns_of(call).partials() * sizeof(GradientSums<A>);
+  return rows * sizeof(Normal<A>) + columns_of(call).segments.partials() * sizeof(GradientSums<A>);
 }
 
 template <bool centred, class... T> constexpr auto rows(uint32_t opcode, uint32_t gradient, Types<T...>) {

@@ -4,6 +4,7 @@
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
+#include <backends/cuda/submission.hpp>
 #include <backends/cuda/team.hpp>
 #include <backends/cuda/walk.hpp>
 

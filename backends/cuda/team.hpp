@@ -1,7 +1,8 @@
 // A team is a set of threads of a block that reduce together. Teams have equal size, a power of two.
 #pragma once
-#include <backends/cuda/submission.hpp>
+#include <backends/cuda/map.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 namespace plugrad::cuda {
