@@ -41,16 +41,18 @@ template <int N, int M> Grid<N> grid_of(const BoxOf<M>& box, int pack) {
   const int64_t packs = box.extent[0] / pack;
   grid.count = static_cast<uint32_t>(box.count() / box.extent[0] * packs);
   grid.tail = static_cast<uint32_t>(box.rank == 1 ? box.extent[0] % pack : 0);
-  grid.rank = static_cast<uint32_t>(box.rank);
-  grid.vectors = 0;
+  Axes<N>& axes = grid.axes;
+  axes.rank = static_cast<uint32_t>(box.rank);
   for (int d = 0; d < box.rank; ++d) {
-    if (d + 1 < box.rank) grid.extent[d] = Divider(static_cast<uint32_t>(d ? box.extent[d] : packs));
-    for (int k = 0; k < box.operands; ++k) grid.stride[k][d] = static_cast<int32_t>(box.stride[k][d] * (d ? 1 : pack));
+    if (d + 1 < box.rank) axes.extent[d] = Divider(static_cast<uint32_t>(d ? box.extent[d] : packs));
+    for (int k = 0; k < box.operands; ++k) axes.stride[k][d] = static_cast<int32_t>(box.stride[k][d] * (d ? 1 : pack));
   }
+  Memories<N>& memories = grid.memories;
+  memories.vectors = 0;
   for (int k = 0; k < box.operands; ++k) {
-    grid.base[k] = box.operand[k].base;
-    grid.value[k] = box.operand[k].value;
-    grid.vectors |= static_cast<uint32_t>(box.stride[k][0] == 1 && grid.base[k]) << k;
+    memories.base[k] = box.operand[k].base;
+    memories.value[k] = box.operand[k].value;
+    memories.vectors |= static_cast<uint32_t>(box.stride[k][0] == 1 && memories.base[k]) << k;
   }
   return grid;
 }

@@ -22,10 +22,10 @@ plugrad_view without_axis(plugrad_view view, int axis) {
 
 Axis axis_of(const plugrad_view& view, int axis) { return {view.shape[axis], stride_of(view, axis)}; }
 
-template <class T> __device__ __forceinline__ T read(const Grid<3>& grid, int k, int32_t offset) {
-  if (grid.base[k]) return reinterpret_cast<const T*>(grid.base[k])[offset];
+template <class T> __device__ __forceinline__ T read(const Memories<3>& from, int k, int32_t offset) {
+  if (from.base[k]) return reinterpret_cast<const T*>(from.base[k])[offset];
   T value;
-  memcpy(&value, &grid.value[k], sizeof value);
+  memcpy(&value, &from.value[k], sizeof value);
   return value;
 }
 
@@ -56,15 +56,15 @@ __global__ void __launch_bounds__(kBlock)
     int64_t index[kAhead];
     Moved<T, V> packs[kAhead];
     each_of_tile(grid, first, [&](int u, uint32_t i) {
-      offsets[u] = locate(grid, i);
-      index[u] = read<int64_t>(grid, 1, offsets[u].at[1]);
+      offsets[u] = locate(grid.axes, i);
+      index[u] = read<int64_t>(grid.memories, 1, offsets[u].at[1]);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
-      const T* line = reinterpret_cast<const T*>(grid.base[2]) + offsets[u].at[2];
+      const T* line = reinterpret_cast<const T*>(grid.memories.base[2]) + offsets[u].at[2];
       if (is_inside(index[u], axis)) packs[u] = *reinterpret_cast<const Moved<T, V>*>(line + index[u] * axis.stride);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
-      T* out = reinterpret_cast<T*>(const_cast<char*>(grid.base[0])) + offsets[u].at[0];
+      T* out = reinterpret_cast<T*>(const_cast<char*>(grid.memories.base[0])) + offsets[u].at[0];
       if (is_inside(index[u], axis))
         *reinterpret_cast<Moved<T, V>*>(out) = packs[u];
       else
@@ -111,10 +111,10 @@ __global__ void __launch_bounds__(kBlock)
     T terms[kAhead], old[kAhead];
     int64_t index[kAhead];
     each_of_tile(grid, first, [&](int u, uint32_t i) {
-      const Offsets<3> offsets = locate(grid, i);
-      places[u] = reinterpret_cast<T*>(const_cast<char*>(grid.base[2])) + offsets.at[2];
-      index[u] = read<int64_t>(grid, 1, offsets.at[1]);
-      terms[u] = read<T>(grid, 0, offsets.at[0]);
+      const Offsets<3> offsets = locate(grid.axes, i);
+      places[u] = reinterpret_cast<T*>(const_cast<char*>(grid.memories.base[2])) + offsets.at[2];
+      index[u] = read<int64_t>(grid.memories, 1, offsets.at[1]);
+      terms[u] = read<T>(grid.memories, 0, offsets.at[0]);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
       if (is_inside(index[u], axis))

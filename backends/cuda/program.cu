@@ -1,11 +1,11 @@
 #include <backends/cuda/program.hpp>
 
 #include <backends/cuda/elementwise.hpp>
+#include <backends/cuda/narrowed.hpp>
 #include <backends/cuda/program_compiler.hpp>
 #include <backends/cuda/program_source.hpp>
 
 #include <atomic>
-#include <cstddef>
 #include <utility>
 
 namespace plugrad::cuda {
@@ -16,25 +16,6 @@ using Places = BoxOf<PLUGRAD_PROGRAM_OPERANDS>;
 using WidestGrid = Grid<PLUGRAD_PROGRAM_OPERANDS>;
 
 constexpr const char* kWhat = "a compiled program";  // in errors
-
-// The Grid of N operands: the same members, with arrays of N.
-struct NarrowedGrid {
-  alignas(WidestGrid) char bytes[sizeof(WidestGrid)];
-
-  NarrowedGrid(const WidestGrid& grid, size_t operands) {
-    char* end = bytes;
-    const auto append = [&](const void* from, size_t size) {
-      std::memcpy(end, from, size);
-      end += size;
-    };
-    append(&grid, offsetof(WidestGrid, stride));
-    append(grid.stride, operands * sizeof grid.stride[0]);
-    append(grid.base, operands * sizeof grid.base[0]);
-    append(grid.value, operands * sizeof grid.value[0]);
-  }
-};
-static_assert(offsetof(Grid<3>, base) == offsetof(Grid<3>, stride) + sizeof(Grid<3>::stride) &&
-              offsetof(Grid<3>, value) == offsetof(Grid<3>, base) + sizeof(Grid<3>::base));
 
 class CompiledProgram final : public ProgramKernel {
  public:
@@ -109,10 +90,14 @@ void CompiledProgram::run(const Call& call) {
 void CompiledProgram::launch(const Submission& submission, const Places& part) const {
   const bool by_packs = has_packs(part, source_.pack);
   const WidestGrid wide = grid_of<PLUGRAD_PROGRAM_OPERANDS>(part, by_packs ? source_.pack : 1);
-  NarrowedGrid grid(wide, static_cast<size_t>(part.operands));
+  Narrowed<WidestGrid> grid(part.operands);
+  grid.add(wide.memories);
+  grid.add(wide.count);
+  grid.add(wide.tail);
+  grid.add(wide.axes);
   const int tile = kBlock * (by_packs ? source_.packs_each : source_.singles_each);
   const unsigned blocks = map_blocks(wide.count, static_cast<uint32_t>(tile));
-  void* arguments[] = {grid.bytes};
+  void* arguments[] = {grid.bytes()};
   submission.backend().check(
       cudaLaunchKernel(by_packs ? packs_ : singles_, blocks, kBlock, arguments, 0, submission.handle()), kWhat);
 }
