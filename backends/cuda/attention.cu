@@ -88,7 +88,7 @@ template <class A> struct State {
 // Combines the values of the kAcross threads of a query.
 template <class Combine, class A> __device__ __forceinline__ A across_columns(A mine) {
 #pragma unroll
-  for (int lanes = 1; lanes < kAcross; lanes *= 2) mine = Combine()(mine, exchange(mine, lanes));
+  for (int lanes = 1; lanes < kAcross; lanes *= 2) mine = Combine()(mine, from_lane(mine, lanes));
   return mine;
 }
 

@@ -92,9 +92,9 @@ template <class F> void CudaBackend::release(F f) noexcept {
   }
 }
 
-// Programs have no reductions: what threads add depends on the shape of the kernel, and programs have its bits.
 const void* CudaBackend::extension(std::string_view name) noexcept {
-  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, PLUGRAD_PROGRAM_UPDATES, 1>;
+  constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
+  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1>;
   if (name == PLUGRAD_TOGETHER) return &kTogether<CudaBackend>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
 }

@@ -72,8 +72,8 @@ template <class R>
 void reduce_channels(const Submission& submission, const Channels& channels, const R& r, char* workspace) {
   static Occupancy occupancy;
   const auto kernel = channel_kernel<R>;
-  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, channels.segments.tasks, occupancy), kBlock, 0, submission.handle(), channels, r,
-                 reinterpret_cast<typename R::Sums*>(workspace), submission.stream().counters());
+  PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, channels.segments.tasks, occupancy), kBlock, 0, submission.handle(),
+                 channels, r, reinterpret_cast<typename R::Sums*>(workspace), submission.stream().counters());
   submission.launched();
 }
 

@@ -84,6 +84,10 @@ template <size_t k, class T, int V> struct Slot {
   }
 };
 
+// Bit k: output k of a function is reduced, and not stored.
+template <class F> inline constexpr uint32_t kReduced = 0;
+template <class F> requires requires { F::kReduced; } inline constexpr uint32_t kReduced<F> = F::kReduced;
+
 template <class Numbers, int V, class... T> struct Slots;
 template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>, V, T...> : Slot<k, T, V>... {
   static constexpr int N = sizeof...(T);
@@ -98,15 +102,20 @@ template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>
   template <class F> __device__ __forceinline__ void store(const Memories<N>& to, const Offsets<N>& offsets) const {
     (store_one<F, k, T>(to, offsets), ...);
   }
+  template <size_t i> __device__ __forceinline__ const auto& slot() const { return slot_of<i>(*this); }
 
  private:
+  template <size_t i, class U> __device__ __forceinline__ static const Slot<i, U, V>& slot_of(const Slot<i, U, V>& one) {
+    return one;
+  }
   template <class F, size_t i, class U>
   __device__ __forceinline__ void load_one(const Memories<N>& from, const Offsets<N>& offsets) {
     if constexpr (F::kInOut || i >= F::kOutputs) static_cast<Slot<i, U, V>&>(*this).load(from, offsets.at[i]);
   }
   template <class F, size_t i, class U>
   __device__ __forceinline__ void store_one(const Memories<N>& to, const Offsets<N>& offsets) const {
-    if constexpr (i < F::kOutputs) static_cast<const Slot<i, U, V>&>(*this).store(to, offsets.at[i]);
+    if constexpr (i < F::kOutputs && !(kReduced<F> >> i & 1))
+      static_cast<const Slot<i, U, V>&>(*this).store(to, offsets.at[i]);
   }
 };
 template <int V, class... T> using SlotsOf = Slots<std::index_sequence_for<T...>, V, T...>;
@@ -117,7 +126,8 @@ template <class F, int V, class... T> __device__ __forceinline__ void map_tail(c
   if (blockIdx.x != 0 || threadIdx.x >= grid.tail) return;
   Offsets<N> offsets;
 #pragma unroll
-  for (int k = 0; k < N; ++k) offsets.at[k] = grid.memories.vectors >> k & 1 ? static_cast<int32_t>(grid.count * V + threadIdx.x) : 0;
+  for (int k = 0; k < N; ++k)
+    offsets.at[k] = grid.memories.vectors >> k & 1 ? static_cast<int32_t>(grid.count * V + threadIdx.x) : 0;
   SlotsOf<1, T...> slots;
   slots.template load<F>(grid.memories, offsets);
   slots.compute(f);

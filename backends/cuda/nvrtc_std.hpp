@@ -49,8 +49,9 @@ template <> struct make_unsigned<long> { using type = unsigned long; };
 template <> struct make_unsigned<long long> { using type = unsigned long long; };
 template <class T> using make_unsigned_t = typename make_unsigned<T>::type;
 
-// <limits>, of integers
-template <class T> struct numeric_limits {
+// <limits>
+template <class T, bool is_floating = is_floating_point_v<T>> struct numeric_limits {
+  static constexpr T infinity() { return T(0); }
   static constexpr T min() {
     if constexpr (is_signed_v<T>) return static_cast<T>(-max() - 1);
     else return T(0);
@@ -61,6 +62,13 @@ template <class T> struct numeric_limits {
     else return static_cast<T>(~T(0));
   }
 };
+template <class T> struct numeric_limits<T, true> {
+  static constexpr T infinity() { return static_cast<T>(__builtin_bit_cast(float, 0x7f800000)); }
+  static constexpr T min() { return is_same_v<T, float> ? static_cast<T>(0x1p-126) : static_cast<T>(0x1p-1022); }
+  static constexpr T max() {
+    return is_same_v<T, float> ? static_cast<T>(0x1.fffffep127) : static_cast<T>(0x1.fffffffffffffp1023);
+  }
+};
 
 // <utility>
 template <class T, T... n> struct integer_sequence {};
@@ -68,6 +76,10 @@ template <size_t... n> using index_sequence = integer_sequence<size_t, n...>;
 template <size_t left, size_t... n> struct index_sequence_of : index_sequence_of<left - 1, left - 1, n...> {};
 template <size_t... n> struct index_sequence_of<0, n...> { using type = index_sequence<n...>; };
 template <class... T> using index_sequence_for = typename index_sequence_of<sizeof...(T)>::type;
+
+// <algorithm>
+template <class T> constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
+template <class T> constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
 
 // <bit>
 template <class T> constexpr int bit_width(T x) {

@@ -3,6 +3,7 @@
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/narrowed.hpp>
 #include <backends/cuda/program_compiler.hpp>
+#include <backends/cuda/program_plan.hpp>
 #include <backends/cuda/program_source.hpp>
 
 #include <atomic>
@@ -20,8 +21,8 @@ constexpr const char* kWhat = "a compiled program";  // in errors
 class CompiledProgram final : public ProgramKernel {
  public:
   CompiledProgram(OpenDevice& device, const Nvrtc& nvrtc, std::string architecture, ProgramSource source)
-      : ProgramKernel(device, run_kernel<run>, nullptr), nvrtc_(nvrtc), architecture_(std::move(architecture)),
-        source_(std::move(source)) {}
+      : ProgramKernel(device, run_kernel<run>, source.reduced_outputs ? workspace : nullptr), nvrtc_(nvrtc),
+        architecture_(std::move(architecture)), source_(std::move(source)) {}
 
   void compile();
   void give_up() { finish(State::failed); }
@@ -30,9 +31,13 @@ class CompiledProgram final : public ProgramKernel {
   enum class State : uint8_t { compiling, failed, ready };
 
   static void run(const Call& call);
+  static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
   void finish(State state);
   void load(const std::vector<char>& code);
-  void launch(const Submission& submission, const Places& part) const;
+  void map(const Call& call) const;
+  void map_part(const Submission& submission, const Places& part) const;
+  void reduce(const Call& call) const;
+  void launch(const Submission& submission, bool by_packs, unsigned blocks, void* argument) const;
   CudaBackend& backend() const { return static_cast<CudaBackend&>(*device->backend); }
 
   const Nvrtc& nvrtc_;
@@ -60,7 +65,6 @@ void CompiledProgram::compile() {
 
 void CompiledProgram::finish(State state) {
   state_.store(state, std::memory_order_release);
-  state_.notify_all();
 }
 
 void CompiledProgram::load(const std::vector<char>& code) {
@@ -74,20 +78,22 @@ void CompiledProgram::load(const std::vector<char>& code) {
   }
 }
 
-// A graph is recorded once, so it waits for the program.
 void CompiledProgram::run(const Call& call) {
   const auto& self = *static_cast<const CompiledProgram*>(call.kernel());
-  if (call.stream<CudaStream>().captures()) self.state_.wait(State::compiling, std::memory_order_acquire);
   if (self.state_.load(std::memory_order_acquire) != State::ready)
     throw BackendError(PLUGRAD_UNSUPPORTED, "the program is not compiled");
+  self.source_.reduced_outputs ? self.reduce(call) : self.map(call);
+}
+
+void CompiledProgram::map(const Call& call) const {
   const Submission submission(call);
   Places(call.op().views, call.op().outputs + call.op().inputs).cut(kSpan, [&](const Places& part) {
-    self.launch(submission, part);
+    map_part(submission, part);
   });
   submission.finish();
 }
 
-void CompiledProgram::launch(const Submission& submission, const Places& part) const {
+void CompiledProgram::map_part(const Submission& submission, const Places& part) const {
   const bool by_packs = has_packs(part, source_.pack);
   const WidestGrid wide = grid_of<PLUGRAD_PROGRAM_OPERANDS>(part, by_packs ? source_.pack : 1);
   Narrowed<WidestGrid> grid(part.operands);
@@ -96,8 +102,32 @@ void CompiledProgram::launch(const Submission& submission, const Places& part) c
   grid.add(wide.tail);
   grid.add(wide.axes);
   const int tile = kBlock * (by_packs ? source_.packs_each : source_.singles_each);
-  const unsigned blocks = map_blocks(wide.count, static_cast<uint32_t>(tile));
-  void* arguments[] = {grid.bytes()};
+  launch(submission, by_packs, map_blocks(wide.count, static_cast<uint32_t>(tile)), grid.bytes());
+}
+
+uint64_t CompiledProgram::workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept {
+  const auto& self = static_cast<const CompiledProgram&>(*kernel);
+  return program_workspace(*op, self.source_, self.backend().multiprocessors());
+}
+
+void CompiledProgram::reduce(const Call& call) const {
+  const plugrad_op& op = call.op();
+  const ProgramPlan plan(op, source_, backend().multiprocessors());
+  const Submission submission(call);
+  const auto& wide = plan.argument;
+  Narrowed<ProgramReduction<PLUGRAD_PROGRAM_OPERANDS>> argument(op.outputs + op.inputs);
+  argument.add(wide.memories);
+  argument.add(wide.kept);
+  argument.add(wide.reduced);
+  argument.add(wide.segments);
+  argument.add(plan.workspace ? call.workspace() : nullptr);
+  argument.add(submission.stream().counters());
+  launch(submission, plan.by_packs, wide.segments.tasks, argument.bytes());
+  submission.finish();
+}
+
+void CompiledProgram::launch(const Submission& submission, bool by_packs, unsigned blocks, void* argument) const {
+  void* arguments[] = {argument};
   submission.backend().check(
       cudaLaunchKernel(by_packs ? packs_ : singles_, blocks, kBlock, arguments, 0, submission.handle()), kWhat);
 }

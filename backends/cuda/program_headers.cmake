@@ -8,8 +8,9 @@ namespace {
 set(rows "")
 foreach(name
     plugrad/sdk/abi.h plugrad/sdk/ops.def plugrad/sdk/dtypes.def plugrad/sdk/dtypes.hpp plugrad/sdk/halves.hpp
-    plugrad/sdk/functions.hpp plugrad/sdk/divider.hpp backends/cuda/map.hpp backends/cuda/update_functions.hpp
-    backends/cuda/nvrtc_std.hpp)
+    plugrad/sdk/functions.hpp plugrad/sdk/divider.hpp backends/cuda/accumulator.hpp backends/cuda/functions.hpp
+    backends/cuda/map.hpp backends/cuda/program_reduction.hpp backends/cuda/reducers.hpp backends/cuda/segments.hpp
+    backends/cuda/team.hpp backends/cuda/update_functions.hpp backends/cuda/nvrtc_std.hpp)
   string(MAKE_C_IDENTIFIER ${name} identifier)
   set(file ${ROOT}/${name})
   if(name MATCHES "^plugrad/sdk/")
@@ -20,7 +21,7 @@ foreach(name
   string(APPEND rows "    {\"${name}\", k_${identifier}},\n")
 endforeach()
 # The standard headers that these include.
-foreach(name assert.h stddef.h stdint.h array bit cmath cstdint cstring limits type_traits utility cuda_runtime.h)
+foreach(name assert.h stddef.h stdint.h algorithm array bit cmath cstdint cstring limits type_traits utility cuda_runtime.h)
   string(APPEND rows "    {\"${name}\", \"#include <backends/cuda/nvrtc_std.hpp>\\n\"},\n")
 endforeach()
 file(WRITE ${OUTPUT} "${code}

@@ -1,4 +1,5 @@
-// A program (sdk/program.h) as CUDA C++: a function of one element of each operand, which map.hpp applies to all.
+// A program (sdk/program.h) as CUDA C++: a function of one element of each operand, which map.hpp applies to all, or
+// program_reduction.hpp, which also reduces.
 #pragma once
 #include <plugrad/sdk/program.hpp>
 
@@ -7,13 +8,19 @@
 namespace plugrad::cuda {
 
 struct ProgramSource {
-  std::string text;     // defines two kernels, which take a Grid; empty for a program that cannot be written
+  std::string text;     // defines two kernels, which take a Grid or a ProgramReduction; empty: it cannot be written
   int pack = 1;         // elements that the kernel "packs" reads and writes at once; the kernel "singles" takes one
   int packs_each = 1, singles_each = 1;  // packs or elements that a thread loads before it stores any
+
+  // Of a program that reduces:
+  unsigned reduced_axes = 0;      // bit d: its reductions reduce axis d; 0: it has none
+  uint32_t reduced_outputs = 0;   // bit k: output k is reduced
+  uint8_t reduced_dtype = 0;      // of what is reduced; others of equal size are reduced in the same order
+  size_t set_bytes[2] = {0, 0};   // of the accumulators of a thread of "singles" and of "packs"
 };
 
-// Returns no text for a program that has other than elementwise ops, copies, fills, conversions and updates, or whose
-// outputs repeat.
+// Returns no text for a program that has other than elementwise ops, copies, fills, conversions, updates, sums and extremes,
+// whose outputs repeat, or whose reductions no thread can run at once.
 ProgramSource source_of(const plugrad_program& program);
 
 }  // namespace plugrad::cuda

@@ -2,6 +2,8 @@
 
 #include <backends/cuda/submission.hpp>
 
+#include <algorithm>
+
 namespace plugrad::cuda {
 namespace {
 
@@ -17,10 +19,7 @@ void CudaStream::set_base(uint64_t number) {
 }
 
 GraphSequence::GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls)
-    : backend_(stream.backend()), stream_(stream), calls_(calls.begin(), calls.end()) {
-  const CallScope scope(backend_.index());
-  instantiate();
-}
+    : backend_(stream.backend()), stream_(stream), calls_(calls.begin(), calls.end()) {}
 
 // CUDA keeps a destroyed graph until its last launch has ended.
 GraphSequence::~GraphSequence() {
@@ -72,11 +71,27 @@ void GraphSequence::instantiate() {
   is_current_ = true;
 }
 
+void GraphSequence::make_current() {
+  constexpr uint32_t kLongest = 1 << 20;
+  if (skipped_ < pause_) {
+    ++skipped_;
+    throw BackendError(PLUGRAD_UNSUPPORTED, "an op could not be recorded in a graph");
+  }
+  try {
+    instantiate();
+    pause_ = 0;
+  } catch (...) {
+    pause_ = std::min(2 * pause_ + 1, kLongest);
+    skipped_ = 0;
+    throw;
+  }
+}
+
 void GraphSequence::run(uint64_t first, Changes changes) {
   stream_.demand_sound();
   const CallScope scope(backend_.index());
   for (uint32_t i = 0; i < calls_.size() && is_current_; ++i) is_current_ = !changes.at(i);
-  if (!is_current_) instantiate();
+  if (!is_current_) make_current();
   stream_.set_base(first);
   const cudaError_t launched = cudaGraphLaunch(executable_, stream_.handle());
   if (launched != cudaSuccess) {

@@ -8,8 +8,9 @@
 
 namespace plugrad::cuda {
 
-// The kernels record themselves: a graph is what they submit to a stream that captures. Where operands changed, all of it is
-// recorded again and the executable graph updated.
+// The kernels record themselves: a graph is what they submit to a stream that captures. The first run records it. Where
+// operands changed, all of it is recorded again and the executable graph updated. While a kernel declines, as a program does
+// that is still being compiled, the sequence declines too; the longer that lasts, the more rarely it tries to record.
 class GraphSequence final : public Sequence {
  public:
   GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls);
@@ -20,12 +21,14 @@ class GraphSequence final : public Sequence {
   cudaGraph_t record();
   void run_calls();
   void instantiate();
+  void make_current();
 
   CudaBackend& backend_;
   CudaStream& stream_;
   const std::vector<plugrad_sequence_call> calls_;
   cudaGraphExec_t executable_ = nullptr;
-  bool is_current_ = false;  // the graph has the operands of the last run
+  bool is_current_ = false;            // the graph has the operands of the last run
+  uint32_t pause_ = 0, skipped_ = 0;   // runs without an attempt to record after one that failed, and how many of them were
 };
 
 }  // namespace plugrad::cuda

@@ -8,7 +8,7 @@
 namespace plugrad::cuda {
 
 // Returns the value of lane (own lane ^ lanes), word by word. All lanes of a warp take part.
-template <class T> __device__ __forceinline__ T exchange(const T& mine, int lanes) {
+template <class T> __device__ __forceinline__ T from_lane(const T& mine, int lanes) {
   static_assert(sizeof(T) % sizeof(int) == 0);
   int words[sizeof(T) / sizeof(int)];
   memcpy(words, &mine, sizeof mine);
@@ -59,7 +59,7 @@ struct Team {
   template <class Combine, class T> __device__ T reduce_neighbours(const T& mine, T* shared) const {
     T all = mine;
     for (uint32_t lanes = 1; lanes < size() && lanes < 32; lanes *= 2)
-      all = Combine()(all, exchange(all, static_cast<int>(lanes)));
+      all = Combine()(all, from_lane(all, static_cast<int>(lanes)));
     if (bits <= 5) return all;
     const uint32_t warp = threadIdx.x / 32, warps = size() / 32, first = warp / warps * warps;
     __syncthreads();  // a thread may still read an earlier result

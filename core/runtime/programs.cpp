@@ -25,7 +25,7 @@ const char* obstacle(const Call& call, const ProgramLimits& limits) {
   if (!computes && !reduces && !updates) return "not elementwise and no sum";
   const uint32_t needed = reduces ? PLUGRAD_PROGRAM_REDUCTIONS : updates ? PLUGRAD_PROGRAM_UPDATES : 0;
   if (needed & ~limits.contents) return "the device's programs do not contain it";
-  if (call.op.flags & PLUGRAD_ACCUMULATE || call.workspace != kNever) return "its kernel needs more than operands";
+  if (call.op.flags & PLUGRAD_ACCUMULATE) return "it adds to its result";
   for (size_t i = 0; i < call.op.outputs; ++i)
     if (!is_dense(call.views[i])) return "its result is not dense";
   for (const plugrad_view& each : call.views)

@@ -338,11 +338,15 @@ Replay::Places Replay::place_temporaries(const Uses& uses) {
 void Replay::place_inner(RunningProgram& program, const Uses& uses, const Places& places) {
   std::map<uint32_t, Interval> inner;
   const auto calls = static_cast<uint32_t>(program.calls.size());
-  for (uint32_t i = 0; i < calls; ++i)
-    for (const uint32_t memory : trace_.calls[program.calls[i]].memories) {
-      if (memory == kNever || uses.first[memory] != kNever) continue;
+  for (uint32_t i = 0; i < calls; ++i) {
+    const auto use = [&](uint32_t memory) {
+      if (memory == kNever || uses.first[memory] != kNever) return;
       inner.try_emplace(memory, Interval{trace_.memories[memory].bytes, i, i}).first->second.last = i;
-    }
+    };
+    const Call& call = trace_.calls[program.calls[i]];
+    for (const uint32_t memory : call.memories) use(memory);
+    use(call.workspace);
+  }
   const uint32_t step = item_of_call_[program.calls[0]];
   std::vector<Room> rooms;
   for (const Room& each : places.rooms) rooms.push_back({step < each.until ? each.bytes : 0, calls});

@@ -49,26 +49,49 @@ std::string contents(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What simt/module.hpp asks for. A GPU thread first copies its indices.
+// What simt/module.hpp asks for. A GPU thread copies its indices when it starts, and after others have run.
 constexpr const char* kAround = R"(
 #include <simt/module.hpp>
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 namespace {
-simt::Indices indices_of_emulator;
+simt::Emulator emulator;
+void copy_indices() {
+  threadIdx = *emulator.thread, blockIdx = *emulator.block;
+  blockDim = *emulator.block_size, gridDim = *emulator.grid;
+}
+}
+namespace simt {
+int barrier(int predicate, Vote vote, const char* what, Site site) {
+  const int result = emulator.barrier_of(predicate, vote, what, site);
+  copy_indices();
+  return result;
+}
+uint64_t meet(Meeting meeting, unsigned mask, uint64_t value, int source, const char* what, Site site) {
+  const uint64_t result = emulator.meet_of(meeting, mask, value, source, what, site);
+  copy_indices();
+  return result;
+}
+int lane() { return emulator.lane_of(); }
+void* dynamic_shared() { return emulator.dynamic_shared_of(); }
+void note_atomic(void* address, size_t bytes) { emulator.note_atomic_of(address, bytes); }
+void note_sum(void* address, size_t bytes, double magnitude) { emulator.note_sum_of(address, bytes, magnitude); }
+void fence() { emulator.fence_of(); }
+void trap(const char* what, Site site) { emulator.trap_of(what, site); __builtin_unreachable(); }
+}
+namespace {
 template <class P> struct Started {
   void (*function)(P);
   P parameter;
   static void call(const void* frame) {
-    threadIdx = *indices_of_emulator.thread, blockIdx = *indices_of_emulator.block;
-    blockDim = *indices_of_emulator.block_size, gridDim = *indices_of_emulator.grid;
+    copy_indices();
     const auto* self = static_cast<const Started*>(frame);
     self->function(self->parameter);
   }
 };
 template <class P>
-void make(simt::Kernel* kernel, const char* name, void (*function)(P), void** arguments, const simt::Indices& indices) {
-  indices_of_emulator = indices;
+void make(simt::Kernel* kernel, const char* name, void (*function)(P), void** arguments, const simt::Emulator& its) {
+  emulator = its;
   kernel->name = name;
   kernel->signature = simt::signature_of<P>();
   kernel->function = reinterpret_cast<const void*>(function);
@@ -95,7 +118,9 @@ struct Program {
     std::ofstream(folder / "program.cpp") << source << kAround << kernels();
     const fs::path made = folder / "program.so", messages = folder / "messages";
     // Without builtins: what a compiler folds, such as the erf of a constant, need not have the bits of the library.
+    // Hidden: shared memory is a static variable of a template, which a process would otherwise have once for all programs.
     const std::string command = PLUGRAD_NVRTC_COMPILER " -std=c++20 -O1 -fno-builtin -fPIC -shared -ffp-contract=off -w"
+                                " -fvisibility=hidden"
                                 " -I" PLUGRAD_NVRTC_INCLUDE " -I" + folder.string() + " -o " + made.string() + " " +
                                 (folder / "program.cpp").string() + " 2>" + messages.string();
     const bool is_made = std::system(command.c_str()) == 0;
@@ -108,9 +133,9 @@ struct Program {
     std::string text;
     for (std::sregex_iterator at(source.begin(), source.end(), kKernel), end; at != end; ++at) {
       const std::string name = (*at)[1];
-      text += "extern \"C\" void simt_kernel_" + name +
-              "(simt::Kernel* kernel, void** arguments, const simt::Indices& indices) {\n  make(kernel, \"" + name +
-              "\", plugrad::cuda::" + name + ", arguments, indices);\n}\n";
+      text += "extern \"C\" __attribute__((visibility(\"default\"))) void simt_kernel_" + name +
+              "(simt::Kernel* kernel, void** arguments, const simt::Emulator& its) {\n  make(kernel, \"" + name +
+              "\", plugrad::cuda::" + name + ", arguments, its);\n}\n";
     }
     return text;
   }

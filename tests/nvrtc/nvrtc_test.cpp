@@ -129,12 +129,60 @@ TEST(ProgramSource, SaysWhatTheCompilerSays) {
   EXPECT_NE(why.find("\"g\" is undefined"), std::string::npos) << why;
 }
 
-TEST(ProgramSource, IsNotWrittenForReductionsAndRepeatedOutputs) {
+// The sum of a product along one axis of two, with the product stored.
+ProgramProblem reduction(uint32_t opcode, uint8_t dtype, unsigned axes) {
+  ProgramProblem problem;
+  problem.parts.rank = 2;
+  problem.parts.inputs = 2;
+  const OpInfo& op = *op_info(opcode);
+  problem.parts.values = {{dtype, 0}, {dtype, 0}, {dtype, 0}, {op.operand_dtype(0, dtype), static_cast<uint8_t>(axes)}};
+  problem.parts.lines = {{PLUGRAD_OP_MUL, {0, 1}}, {opcode, {2}}};
+  problem.parts.outputs = {{2, PLUGRAD_PROGRAM_NONE}, {3, PLUGRAD_PROGRAM_NONE}};
+  return problem;
+}
+
+TEST(ProgramSource, CompilesEachReductionOfEachDType) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  int compiled = 0;
+  for (const uint32_t opcode : {PLUGRAD_OP_SUM, PLUGRAD_OP_MAX, PLUGRAD_OP_MIN})
+    for (const DTypeInfo& dtype : kDTypes)
+      for (const unsigned axes : {1u, 2u}) {
+        if (!op_info(opcode)->is_for(dtype.dtype) || !op_info(PLUGRAD_OP_MUL)->is_for(dtype.dtype)) continue;
+        const ProgramSource source = source_for(reduction(opcode, dtype.dtype, axes));
+        if (source.text.empty()) continue;
+        std::string why;
+        EXPECT_FALSE(nvrtc->compile(source.text, axes == 1 ? "sm_75" : "sm_90", why).empty()) << why << source.text;
+        ++compiled;
+      }
+  EXPECT_GE(compiled, 3 * 2 * 5);
+}
+
+TEST(ProgramSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterAReduction) {
   EXPECT_FALSE(source_for(single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32)).text.empty());
-  EXPECT_TRUE(source_for(single(*op_info(PLUGRAD_OP_SUM), PLUGRAD_F32)).text.empty());
   ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
   repeated.parts.values[1].axes = 1;
   EXPECT_TRUE(source_for(repeated).text.empty());
+  ProgramProblem rows = reduction(PLUGRAD_OP_SUM, PLUGRAD_F32, 2);
+  EXPECT_FALSE(source_for(rows).text.empty());
+  rows.parts.lines.push_back({PLUGRAD_OP_ADD, {0, 3}});
+  rows.parts.values.push_back({PLUGRAD_F32, 0});
+  rows.parts.outputs.push_back({4, PLUGRAD_PROGRAM_NONE});
+  EXPECT_TRUE(source_for(rows).text.empty());
+}
+
+// A set of accumulators has one size and one form, so that its bytes can be moved as words.
+TEST(ProgramSource, IsNotWrittenForReductionsThatDiffer) {
+  const auto both = [](unsigned first, unsigned second, uint8_t dtype, uint32_t opcode) {
+    ProgramProblem problem = reduction(PLUGRAD_OP_SUM, dtype, first);
+    problem.parts.lines.push_back({opcode, {2}});
+    problem.parts.values.push_back({op_info(opcode)->operand_dtype(0, dtype), static_cast<uint8_t>(second)});
+    problem.parts.outputs.push_back({4, PLUGRAD_PROGRAM_NONE});
+    return source_for(problem).text;
+  };
+  EXPECT_FALSE(both(2, 2, PLUGRAD_F32, PLUGRAD_OP_MAX).empty());
+  EXPECT_TRUE(both(2, 1, PLUGRAD_F32, PLUGRAD_OP_MAX).empty());
+  EXPECT_TRUE(both(2, 2, PLUGRAD_U8, PLUGRAD_OP_MAX).empty());  // sums of u8 are i64
 }
 
 // NVRTC handles SIGINT and others while it compiles.

@@ -1,0 +1,23 @@
+// How the kernels of a program that reduces run: as the reduction of a dense operand over the program's space.
+#pragma once
+#include <backends/cuda/program_reduction.hpp>
+#include <backends/cuda/program_source.hpp>
+
+#include <plugrad/sdk/program.hpp>
+
+namespace plugrad::cuda {
+
+struct ProgramPlan {
+  ProgramReduction<PLUGRAD_PROGRAM_OPERANDS> argument{};  // but for partials and counters
+  bool by_packs = false;
+  uint64_t workspace = 0;  // bytes
+
+  // Throws BackendError UNSUPPORTED where operands do not fit the packs that the reduction's own kernel reads, or have too
+  // many elements for 32-bit offsets.
+  ProgramPlan(const plugrad_op& op, const ProgramSource& source, int multiprocessors);
+};
+
+// Bytes of workspace for a call, whose operands need have no memory yet.
+uint64_t program_workspace(const plugrad_op& op, const ProgramSource& source, int multiprocessors);
+
+}  // namespace plugrad::cuda

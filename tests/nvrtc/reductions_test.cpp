@@ -1,0 +1,125 @@
+// Programs of compiled steps that reduce: one launch, and the bits of the single kernels.
+#include <plugrad/backends/cuda.hpp>
+#include <plugrad/plugrad.hpp>
+#include <simt/control.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+namespace plugrad::test {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensors(const Tensors&)>;
+
+std::vector<std::byte> bytes_of(const Tensor& t) {
+  std::vector<std::byte> bytes(static_cast<size_t>(t.count()) * item_size(t.dtype()));
+  t.copy_to_host(bytes.data());
+  return bytes;
+}
+
+class ReducingPrograms : public ::testing::Test {
+ protected:
+  ReducingPrograms() {
+    setenv("PLUGRAD_CUDA_EMU_OPTIONS", "programs=2", 1);
+    add_backend(plugrad_cuda_backend(host()));
+    set_default_device(Device("cuda-emu"));
+    manual_seed(7);
+  }
+  // Returns how many kernels the compiled function launches. Its results have the function's bits.
+  uint64_t launches(const Function& f, const Tensors& inputs) {
+    const Tensors expected = f(inputs);
+    auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+    step(inputs[0], inputs[1]);  // records it
+    Device("cuda-emu").sync();
+    const uint64_t before = simt::launches();
+    const Tensors results = step(inputs[0], inputs[1]);
+    Device("cuda-emu").sync();
+    const uint64_t launched = simt::launches() - before;
+    EXPECT_EQ(results.size(), expected.size());
+    for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(bytes_of(results[i]), bytes_of(expected[i])) << "result " << i;
+    return launched;
+  }
+};
+
+Tensor draw(const Shape& shape) { return rand(shape, DType::f32, default_device(), -1, 1); }
+
+Function reduced_along(Shape axes) {
+  return [axes](const Tensors& x) -> Tensors {
+    const Tensor y = relu(x[0]) * x[1];
+    return {sum(y, axes), y, max(x[0], axes)};
+  };
+}
+
+TEST_F(ReducingPrograms, AreOneLaunchForAllForms) {
+  const Shape shapes[] = {{1000}, {100000}, {3, 5}, {64, 48}, {700, 129}, {5, 9000}, {9000, 8}};
+  for (const Shape& shape : shapes)
+    for (int axis = -1; axis < static_cast<int>(shape.size()); ++axis) {
+      const Shape axes = axis < 0 ? Shape() : Shape{axis};
+      EXPECT_EQ(launches(reduced_along(axes), {draw(shape), draw(shape)}), 1u) << shape[0] << " along " << axis;
+    }
+  EXPECT_EQ(launches(reduced_along({0, 2}), {draw({6, 40, 20}), draw({6, 40, 20})}), 1u);
+  EXPECT_EQ(launches(reduced_along({1}), {draw({6, 40, 20}), draw({6, 40, 20})}), 1u);
+}
+
+TEST_F(ReducingPrograms, AreForEachDType) {
+  for (const DType dtype : {DType::f64, DType::bf16, DType::i64, DType::i32})
+    for (const int axis : {0, 1}) {
+      const Tensor a = draw({300, 64}) * 100, b = draw({300, 64}) * 100;
+      EXPECT_EQ(launches(reduced_along({axis}), {cast(a, dtype), cast(b, dtype)}), dtype == DType::i32 ? 3u : 1u)
+          << dtype_name(dtype) << " along " << axis;  // sums of i32 are i64, and its extremes are not: the program is halved
+    }
+}
+
+TEST_F(ReducingPrograms, TakeRepeatedAndStridedInputs) {
+  for (const int axis : {0, 1}) {
+    EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), draw({64})}), 1u) << axis;
+    EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), draw({96, 1})}), 1u) << axis;
+    EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), draw({})}), 1u) << axis;
+    EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), narrow(draw({96, 128}), 1, 64, 64)}), 1u) << axis;
+  }
+  EXPECT_EQ(launches(reduced_along({}), {draw({96, 64}), draw({64})}), 1u);
+}
+
+// Packs of the sum's own kernel would reach over the ends of rows, or are not aligned.
+TEST_F(ReducingPrograms, RunSinglyWherePacksDoNotFit) {
+  EXPECT_EQ(launches(reduced_along({}), {draw({64, 33}), draw({33})}), 4u);
+  EXPECT_EQ(launches(reduced_along({0}), {narrow(draw({4001}), 0, 1, 4000), draw({4000})}), 4u);
+  EXPECT_EQ(launches(reduced_along({1}), {draw({96, 64}), narrow(draw({96, 130}), 1, 1, 64)}), 4u);
+}
+
+TEST_F(ReducingPrograms, RunForwardAndBackward) {
+  const Function f = [](const Tensors& inputs) -> Tensors {
+    const Tensor x = inputs[0].detach().requires_grad_();
+    const Tensor loss = sum(relu(x) * x);
+    loss.backward();
+    return {loss.detach(), x.grad()};
+  };
+  EXPECT_EQ(launches(f, {draw({30000}), draw({})}), 1u);
+  const Function layer = [](const Tensors& inputs) -> Tensors {
+    const Tensor bias = inputs[1].detach().requires_grad_();
+    const Tensor y = relu(inputs[0] + bias);
+    sum(y * inputs[0]).backward();
+    return {y.detach(), bias.grad()};
+  };
+  EXPECT_EQ(launches(layer, {draw({500, 64}), draw({64})}), 1u);
+}
+
+// A step may run in other memory each time, and the sum's own kernel needs a workspace that the plan then has.
+TEST_F(ReducingPrograms, RunSinglyAndAsOneInTheSameStep) {
+  const Function f = reduced_along({});
+  auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+  const Tensor buffer = draw({40001});
+  for (int i = 0; i < 4; ++i) {
+    const Tensors inputs = {narrow(buffer, 0, i % 2, 40000), draw({40000})};
+    const Tensors expected = f(inputs), results = step(inputs[0], inputs[1]);
+    for (size_t k = 0; k < results.size(); ++k) EXPECT_EQ(bytes_of(results[k]), bytes_of(expected[k])) << i;
+  }
+}
+
+}  // namespace
+}  // namespace plugrad::test
