@@ -52,6 +52,12 @@ void moons() {
   };
   auto compiled = compile(step);
   row("moons: a step, its loss read", [&] { step(x, y).item<float>(); }, [&] { compiled(x, y).item<float>(); }, 2000, 1);
+  // Batches as a loader brings them, each in memory of its own.
+  std::vector<Tensor> batches;
+  for (int i = 0; i < 16; ++i) batches.push_back(rand({100, 2}));
+  size_t turn = 0;
+  const auto batch = [&]() -> const Tensor& { return batches[++turn % batches.size()]; };
+  row("moons: a step, another batch each time", [&] { step(batch(), y); }, [&] { compiled(batch(), y); }, 2000, 1);
 }
 
 void small_ops() {
