@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace plugrad {
@@ -60,16 +61,22 @@ void moons() {
   row("moons: a step, another batch each time", [&] { step(batch(), y); }, [&] { compiled(batch(), y); }, 2000, 1);
 }
 
-void small_ops() {
-  constexpr int kOps = 100;
+void chain_of(int ops) {
   const Tensor x = ones({1}), w = ones({1});
   const auto chain = [&] {
     Tensor y = x;
-    for (int i = 0; i < kOps; ++i) y = y + w;
+    for (int i = 0; i < ops; ++i) y = y + w;
     return y;
   };
   auto compiled = compile(chain);
-  row("add of one element, in a chain of 100", [&] { chain(); }, [&] { compiled(); }, 2000, kOps);
+  const std::string name = "add of one element, in a chain of " + std::to_string(ops);
+  row(name.c_str(), [&] { chain(); }, [&] { compiled(); }, 200'000 / ops, ops);
+}
+
+void small_ops() {
+  constexpr int kOps = 100;
+  for (const int ops : {4, kOps}) chain_of(ops);
+  const Tensor w = ones({1});
   Tensor leaf = ones({1}).requires_grad_();
   const auto both = [&] {
     leaf.clear_grad();

@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   if (argc > 3 || (part != "all" && part != "tf32" && part != "graphs" && part != "small")) {
     std::fprintf(stderr, "usage: bench_rates [DEVICE [all|tf32|graphs|small]]\n"
                          "  tf32: matrix products alone; make the device with its option tf32=1 (PLUGRAD_CUDA_OPTIONS)\n"
-                         "  graphs: compiled steps alone; make the device with its option graphs=1\n"
+                         "  graphs: compiled steps alone\n"
                          "  small: all figures, of small tensors\n");
     return 2;
   }

@@ -111,7 +111,7 @@ perform() {  # perform FOLDER NAME COMMAND ...
   {
     echo; echo '```'
     echo "$*" | sed "s|$here/||g; s|$scratch/||g"
-    tail -n "$kept" "$folder/log" | cut -c1-200 | sed "s|$here/||g; s|$scratch/||g"
+    tail -n "$kept" "$folder/log" | cut -c1-1000 | sed "s|$here/||g; s|$scratch/||g"
     echo '```'; echo
   } >"$folder/details"
   echo "$result" >"$folder/result"
@@ -198,13 +198,14 @@ run_quick() {
   for dtype in f32 f64 bf16 i64 i32; do
     start "conformance of programs of $dtype" "$here/bin/plugrad-conform" --only program.$dtype --option programs=2 "$plugin"
   done
-  start "conformance of graphs" "$here/bin/plugrad-conform" --only sequence. --option graphs=1 "$plugin"
+  start "conformance of graphs" "$here/bin/plugrad-conform" --only sequence. "$plugin"
   export PLUGRAD_TEST_DEVICE=cuda
   for program in "${tests[@]}"; do
     start "$program" "$here/bin/$program" --gtest_brief=1 "--gtest_filter=-$left_out"
   done
-  PLUGRAD_CUDA_OPTIONS=graphs=1 start "compile_test with graphs" "$here/bin/compile_test" --gtest_brief=1
-  PLUGRAD_CUDA_OPTIONS=programs=2 start "compile_test with programs" "$here/bin/compile_test" --gtest_brief=1
+  PLUGRAD_CUDA_OPTIONS=graphs=0 start "compile_test without graphs" "$here/bin/compile_test" --gtest_brief=1
+  PLUGRAD_CUDA_OPTIONS=programs=2 PLUGRAD_RANDOM_STEPS=100 start "compile_test with programs, 100 random steps" \
+    "$here/bin/compile_test" --gtest_brief=1
   start "moons" "$here/bin/plugrad" train --data moons --device cuda:0 --out "$scratch/moons"
   finish
   if unpack_data; then
@@ -280,10 +281,11 @@ compare_rates() {
 run_bench() {
   : >"$scratch/torch"
   lines=20 step "floor of CUDA itself" "$here/bin/bench_cuda_floor"
-  step "rates" bash -c "'$here/bin/bench_rates' cuda:0 >'$scratch/ours'"
+  step "rates" bash -c "PLUGRAD_CUDA_OPTIONS=graphs=0 '$here/bin/bench_rates' cuda:0 >'$scratch/ours'"
   step "rates with TF32" bash -c "PLUGRAD_CUDA_OPTIONS=tf32=1 '$here/bin/bench_rates' cuda:0 tf32 >>'$scratch/ours'"
-  step "rates with graphs" bash -c "PLUGRAD_CUDA_OPTIONS=graphs=1 '$here/bin/bench_rates' cuda:0 graphs >>'$scratch/ours'"
-  PLUGRAD_CUDA_OPTIONS=graphs=1 lines=10 step "small steps, eager and as graphs" "$here/bin/bench_compiled" cuda:0
+  step "rates with graphs" bash -c "'$here/bin/bench_rates' cuda:0 graphs >>'$scratch/ours'"
+  lines=10 step "small steps, eager and as graphs" "$here/bin/bench_compiled" cuda:0
+  PLUGRAD_CUDA_OPTIONS=graphs=0 lines=10 step "small steps without graphs" "$here/bin/bench_compiled" cuda:0
   if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
     step "rates of PyTorch $(python3 -c 'import torch; print(torch.__version__)')" \
       bash -c "python3 '$here/rates_torch.py' >'$scratch/torch'"

@@ -13,6 +13,9 @@
 #ifndef PLUGRAD_CUDA_PROGRAMS
 #define PLUGRAD_CUDA_PROGRAMS 1  // the default of the option
 #endif
+#ifndef PLUGRAD_CUDA_GRAPHS
+#define PLUGRAD_CUDA_GRAPHS 1  // the same
+#endif
 
 namespace plugrad::cuda {
 namespace {
@@ -35,7 +38,7 @@ CudaBackend::CudaBackend(const Opening& opening)
   options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
-  graphs_ = options.integer("graphs", 0, 0, 1) != 0;
+  graphs_ = options.integer("graphs", PLUGRAD_CUDA_GRAPHS, 0, 1) != 0;
   programs_ = static_cast<Compiling>(options.integer("programs", PLUGRAD_CUDA_PROGRAMS, 0, 2));
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
@@ -110,7 +113,7 @@ void CudaBackend::run_together(const plugrad_kernel& kernel, Stream& stream, std
 }
 
 std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
-  if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: open the device with graphs=1");
+  if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: its option graphs is 0");
   return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
 }
 

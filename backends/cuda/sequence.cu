@@ -1,14 +1,47 @@
 #include <backends/cuda/sequence.hpp>
 
 #include <backends/cuda/submission.hpp>
+#include <backends/cuda/updates.hpp>
 
 #include <algorithm>
+#include <vector>
 
 namespace plugrad::cuda {
 namespace {
 
 __global__ void __launch_bounds__(kBlock) set_base_kernel(FailureWord::Word* to, FailureWord::Word base) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *to = base;
+}
+
+struct Range {
+  uint64_t begin, end;  // addresses
+  bool is_written;
+};
+
+Range range_of(const plugrad_view& view, bool is_written) {
+  const auto size = static_cast<int64_t>(element_size(view.dtype));
+  int64_t low = 0, high = size;
+  for (int d = 0; d < view.rank; ++d)
+    (view.strides[d] < 0 ? low : high) += view.strides[d] * (view.shape[d] - 1) * size;
+  const auto base = reinterpret_cast<uint64_t>(data<char>(view));
+  return {base + static_cast<uint64_t>(low), base + static_cast<uint64_t>(high), is_written};
+}
+
+// Whether no call writes what another one reads or writes.
+bool are_independent(std::span<const plugrad_sequence_call> calls) {
+  std::vector<Range> ranges;
+  for (const plugrad_sequence_call& each : calls)
+    for (int k = 0; k < each.op->outputs + each.op->inputs; ++k)
+      if (const plugrad_view& view = *each.op->views[k]; !is_immediate(view) && view.count)
+        ranges.push_back(range_of(view, k < each.op->outputs));
+  std::ranges::sort(ranges, {}, &Range::begin);
+  uint64_t end = 0, end_of_written = 0;
+  for (const Range& each : ranges) {
+    if (each.begin < (each.is_written ? end : end_of_written)) return false;
+    end = std::max(end, each.end);
+    if (each.is_written) end_of_written = std::max(end_of_written, each.end);
+  }
+  return true;
 }
 
 }  // namespace
@@ -32,14 +65,39 @@ GraphSequence::~GraphSequence() {
 }
 
 void GraphSequence::run_calls() {
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    const plugrad_sequence_call& c = calls_[i];
-    plugrad_op op = *c.op;
-    op.number = i;
-    const plugrad_status status = c.kernel->run(c.kernel, stream_.Stream::handle(), &op);
-    if (status != PLUGRAD_OK) throw CallFailed{status};
+  for (size_t i = 0; i < calls_.size();) {
+    const size_t end = updates_from(i);
+    end - i > 1 ? run_together(i, end) : run_one(i);
+    i = end;
   }
   stream_.set_base(0);
+}
+
+void GraphSequence::run_one(size_t call) {
+  const plugrad_sequence_call& c = calls_[call];
+  plugrad_op op = *c.op;
+  op.number = call;
+  const plugrad_status status = c.kernel->run(c.kernel, stream_.Stream::handle(), &op);
+  if (status != PLUGRAD_OK) throw CallFailed{status};
+}
+
+// Returns the call after the updates of one kernel that begin with the first call, or after this one.
+size_t GraphSequence::updates_from(size_t first) const {
+  if (!backend_.takes(*calls_[first].kernel)) return first + 1;
+  size_t end = first + 1;
+  while (end < calls_.size() && calls_[end].kernel == calls_[first].kernel) ++end;
+  return are_independent(std::span(calls_).subspan(first, end - first)) ? end : first + 1;
+}
+
+void GraphSequence::run_together(size_t first, size_t end) {
+  std::vector<plugrad_op> ops;
+  for (size_t i = first; i < end; ++i) {
+    ops.push_back(*calls_[i].op);
+    ops.back().number = i;
+  }
+  std::vector<const plugrad_op*> pointers;
+  for (const plugrad_op& each : ops) pointers.push_back(&each);
+  run_updates(*calls_[first].kernel, stream_, pointers);
 }
 
 cudaGraph_t GraphSequence::record() {

@@ -11,6 +11,7 @@ namespace plugrad::cuda {
 // The kernels record themselves: a graph is what they submit to a stream that captures. The first run records it. Where
 // operands changed, all of it is recorded again and the executable graph updated. While a kernel declines, as a program does
 // that is still being compiled, the sequence declines too; the longer that lasts, the more rarely it tries to record.
+// Neighbouring updates whose memories do not overlap are recorded as one submission.
 class GraphSequence final : public Sequence {
  public:
   GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls);
@@ -20,6 +21,9 @@ class GraphSequence final : public Sequence {
  private:
   cudaGraph_t record();
   void run_calls();
+  size_t updates_from(size_t first) const;
+  void run_one(size_t call);
+  void run_together(size_t first, size_t end);
   void instantiate();
   void make_current();
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -32,10 +33,15 @@ std::vector<Tensor> parameters(int count) {
 
 class OneLaunch : public ::testing::Test {
  protected:
-  OneLaunch() {
+  explicit OneLaunch(const char* options = "") {
+    setenv("PLUGRAD_CUDA_EMU_OPTIONS", options, 1);
     add_backend(plugrad_cuda_backend(host()));
     set_default_device(Device("cuda-emu"));
   }
+};
+class OneNode : public OneLaunch {  // of a graph
+ protected:
+  OneNode() : OneLaunch("graphs=1") {}
 };
 
 TEST_F(OneLaunch, UpdatesManyParameters) {
@@ -75,12 +81,14 @@ TEST_F(OneLaunch, IsNotRepeatedIfAnotherOneFails) {
   EXPECT_GT(failures, 0);
 }
 
+// Of the same memory.
+Tensor imported(const Tensor& x) {
+  return dlpack::import_versioned(dlpack::export_versioned(x), Device("cuda-emu"), dlpack::Order::host());
+}
+
 // Two imports of one array: the product reads it before the step changes it.
 TEST_F(OneLaunch, DoesNotMoveBeforeAReader) {
   const NoGrad unrecorded;
-  const auto imported = [](const Tensor& x) {
-    return dlpack::import_versioned(dlpack::export_versioned(x), Device("cuda-emu"), dlpack::Order::host());
-  };
   const Tensor array = zeros({8, 8}), grad = ones({8, 8}), w = ones({8, 8});
   Tensor before = ones({8, 8}), after = imported(array), alias = imported(array), none;
   auto step = compile([&](const Tensor& x) {
@@ -104,6 +112,38 @@ TEST_F(OneLaunch, IsEnoughInACompiledStep) {
   for (int i = 0; i < 3; ++i) step(x);
   EXPECT_EQ(launches([&] { step(x); }), 2u) << step.explain();
   EXPECT_NE(step.explain().find("9 calls of adam_step run as one submission"), std::string::npos) << step.explain();
+}
+
+// Two more launches set the number that reports of failures count from.
+TEST_F(OneNode, IsEnoughInAGraph) {
+  nn::AdamW adam(parameters(9), 0.1);
+  auto step = compile([&](const Tensor& x) {
+    const Tensor y = neg(x);
+    adam.step();
+    return y;
+  });
+  const Tensor x = rand({4});
+  for (int i = 0; i < 3; ++i) step(x);
+  EXPECT_NE(step.explain().find("run as one sequence"), std::string::npos) << step.explain();
+  EXPECT_EQ(launches([&] { step(x); }), 4u) << step.explain();
+}
+
+TEST_F(OneNode, IsNotForUpdatesOfTheSameMemory) {
+  const NoGrad unrecorded;
+  Tensor x = ones({40}), first = imported(narrow(x, 0, 0, 30)), second = imported(narrow(x, 0, 20, 20)), none;
+  const Tensor grad = ones({30}), other = ones({20});
+  auto step = compile([&](const Tensor& in) {
+    sgd_step(first, none, grad, {.rate = 1, .weight_decay = 0.5});
+    sgd_step(second, none, other, {.rate = 1});
+    return neg(in);
+  });
+  for (int i = 0; i < 3; ++i) step(other);
+  EXPECT_EQ(launches([&] { step(other); }), 5u) << step.explain();
+  const std::vector<float> values = x.to_vector<float>();
+  float both = 1;
+  for (int i = 0; i < 4; ++i) both = both - (1 + 0.5f * both) - 1;
+  EXPECT_EQ(values[25], both);
+  EXPECT_EQ(values[35], -3);
 }
 
 }  // namespace
