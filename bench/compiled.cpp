@@ -70,7 +70,7 @@ void chain_of(int ops) {
   };
   auto compiled = compile(chain);
   const std::string name = "add of one element, in a chain of " + std::to_string(ops);
-  row(name.c_str(), [&] { chain(); }, [&] { compiled(); }, 200'000 / ops, ops);
+  row(name.c_str(), [&] { chain(); }, [&] { compiled(); }, 40'000 / ops, ops);
 }
 
 void small_ops() {

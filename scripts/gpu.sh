@@ -204,7 +204,7 @@ run_quick() {
     start "$program" "$here/bin/$program" --gtest_brief=1 "--gtest_filter=-$left_out"
   done
   PLUGRAD_CUDA_OPTIONS=graphs=0 start "compile_test without graphs" "$here/bin/compile_test" --gtest_brief=1
-  PLUGRAD_CUDA_OPTIONS=programs=2 PLUGRAD_RANDOM_STEPS=100 start "compile_test with programs, 100 random steps" \
+  PLUGRAD_CUDA_OPTIONS=programs=2 PLUGRAD_RANDOM_STEPS=40 start "compile_test with programs, 40 random steps" \
     "$here/bin/compile_test" --gtest_brief=1
   start "moons" "$here/bin/plugrad" train --data moons --device cuda:0 --out "$scratch/moons"
   finish
@@ -270,7 +270,7 @@ compare_rates() {
   say ""
   say "| | plugrad | PyTorch eager | ratio | |"
   say "|---|---|---|---|---|"
-  awk -F'\t' 'NR == FNR { peer[$1] = $2; next }
+  awk -F'\t' 'FILENAME == ARGV[1] { peer[$1] = $2; next }
     { known = $1 in peer
       ratio = known ? sprintf("%.2f", $2 / peer[$1]) : "-"
       printf "| %s | %s | %s | %s | %s |\n", $1, $2, known ? peer[$1] : "-", ratio, $3 }' \

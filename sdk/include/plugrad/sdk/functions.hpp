@@ -42,7 +42,17 @@ inline constexpr double kRootHalf = 0.70710678118654752440, kRootTwoPi = 0.39894
 inline constexpr double kGeluScale = 0.79788456080286535588, kGeluCubic = 0.044715, kGeluEnd = 64;
 
 template <> struct Function<PLUGRAD_OP_NEG> {
-  template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return static_cast<T>(-static_cast<Wrapping<T>>(x)); }
+  template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
+#ifdef __CUDA_ARCH__
+    // In min(min(x, -y), z) of int32, ptxas 13.0 drops the sign of y for sm_90, unless it sees no negation.
+    if constexpr (std::is_same_v<T, int32_t>) {
+      uint32_t inverted;
+      asm("not.b32 %0, %1;" : "=r"(inverted) : "r"(x));
+      return static_cast<T>(inverted + 1);
+    }
+#endif
+    return static_cast<T>(-static_cast<Wrapping<T>>(x));
+  }
 };
 template <> struct Function<PLUGRAD_OP_ABS> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
