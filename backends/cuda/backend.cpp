@@ -96,8 +96,10 @@ template <class F> void CudaBackend::release(F f) noexcept {
 }
 
 const void* CudaBackend::extension(std::string_view name) noexcept {
-  constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
-  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1>;
+  constexpr uint32_t kContents =
+      PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
+  constexpr uint64_t kLongestRow = 4096;  // longer ones are cut where they are few: segments.hpp
+  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1, kLongestRow>;
   if (name == PLUGRAD_TOGETHER) return &kTogether<CudaBackend>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
 }

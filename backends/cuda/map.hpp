@@ -84,9 +84,12 @@ template <size_t k, class T, int V> struct Slot {
   }
 };
 
-// Bit k: output k of a function is reduced, and not stored.
-template <class F> inline constexpr uint32_t kReduced = 0;
-template <class F> requires requires { F::kReduced; } inline constexpr uint32_t kReduced<F> = F::kReduced;
+// Bit k: output k of a function is stored.
+template <class F> inline constexpr uint32_t kStoredOf = ~uint32_t{0};
+template <class F> requires requires { F::kStored; } inline constexpr uint32_t kStoredOf<F> = F::kStored;
+// The outputs and inputs of a function. Operands beyond them are neither read nor written.
+template <class F> inline constexpr size_t kOperandsOf = ~size_t{0};
+template <class F> requires requires { F::kOperands; } inline constexpr size_t kOperandsOf<F> = F::kOperands;
 
 template <class Numbers, int V, class... T> struct Slots;
 template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>, V, T...> : Slot<k, T, V>... {
@@ -110,11 +113,12 @@ template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>
   }
   template <class F, size_t i, class U>
   __device__ __forceinline__ void load_one(const Memories<N>& from, const Offsets<N>& offsets) {
-    if constexpr (F::kInOut || i >= F::kOutputs) static_cast<Slot<i, U, V>&>(*this).load(from, offsets.at[i]);
+    if constexpr ((F::kInOut || i >= F::kOutputs) && i < kOperandsOf<F>)
+      static_cast<Slot<i, U, V>&>(*this).load(from, offsets.at[i]);
   }
   template <class F, size_t i, class U>
   __device__ __forceinline__ void store_one(const Memories<N>& to, const Offsets<N>& offsets) const {
-    if constexpr (i < F::kOutputs && !(kReduced<F> >> i & 1))
+    if constexpr (i < F::kOutputs && (kStoredOf<F> >> i & 1))
       static_cast<const Slot<i, U, V>&>(*this).store(to, offsets.at[i]);
   }
 };

@@ -21,7 +21,7 @@ constexpr const char* kWhat = "a compiled program";  // in errors
 class CompiledProgram final : public ProgramKernel {
  public:
   CompiledProgram(OpenDevice& device, const Nvrtc& nvrtc, std::string architecture, ProgramSource source)
-      : ProgramKernel(device, run_kernel<run>, source.reduced_outputs ? workspace : nullptr), nvrtc_(nvrtc),
+      : ProgramKernel(device, run_kernel<run>, source.reductions ? workspace : nullptr), nvrtc_(nvrtc),
         architecture_(std::move(architecture)), source_(std::move(source)) {}
 
   void compile();
@@ -82,7 +82,7 @@ void CompiledProgram::run(const Call& call) {
   const auto& self = *static_cast<const CompiledProgram*>(call.kernel());
   if (self.state_.load(std::memory_order_acquire) != State::ready)
     throw BackendError(PLUGRAD_UNSUPPORTED, "the program is not compiled");
-  self.source_.reduced_outputs ? self.reduce(call) : self.map(call);
+  self.source_.reductions ? self.reduce(call) : self.map(call);
 }
 
 void CompiledProgram::map(const Call& call) const {
@@ -115,7 +115,7 @@ void CompiledProgram::reduce(const Call& call) const {
   const ProgramPlan plan(op, source_, backend().multiprocessors());
   const Submission submission(call);
   const auto& wide = plan.argument;
-  Narrowed<ProgramReduction<PLUGRAD_PROGRAM_OPERANDS>> argument(op.outputs + op.inputs);
+  Narrowed<ProgramReduction<kProgramSlots>> argument(op.outputs + op.inputs + source_.reductions);
   argument.add(wide.memories);
   argument.add(wide.kept);
   argument.add(wide.reduced);

@@ -7,13 +7,16 @@
 
 namespace plugrad::cuda {
 
+// Operands, and one for each reduction of a program.
+inline constexpr int kProgramSlots = PLUGRAD_PROGRAM_OPERANDS + 8;
+
 struct ProgramPlan {
-  ProgramReduction<PLUGRAD_PROGRAM_OPERANDS> argument{};  // but for partials and counters
+  ProgramReduction<kProgramSlots> argument{};  // but for partials and counters
   bool by_packs = false;
   uint64_t workspace = 0;  // bytes
 
   // Throws BackendError UNSUPPORTED where operands do not fit the packs that the reduction's own kernel reads, or have too
-  // many elements for 32-bit offsets.
+  // many elements for 32-bit offsets, or where that kernel cuts lines of which the program needs the whole.
   ProgramPlan(const plugrad_op& op, const ProgramSource& source, int multiprocessors);
 };
 

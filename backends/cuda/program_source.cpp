@@ -1,13 +1,12 @@
 #include <backends/cuda/program_source.hpp>
 
-#include <backends/cuda/accumulator.hpp>
+#include <backends/cuda/program_shape.hpp>
 #include <plugrad/sdk/rows.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
-#include <vector>
 
 namespace plugrad::cuda {
 namespace {
@@ -15,24 +14,20 @@ namespace {
 std::string type_of(uint8_t dtype) { return "ElementType<" + std::to_string(dtype) + ">"; }
 std::string value_name(size_t value) { return "v" + std::to_string(value); }
 std::string output_name(size_t output) { return "out" + std::to_string(output); }
-
-bool reduces(const plugrad_program_instruction& each) { return op_info(each.opcode)->shape == OpShape::reduction; }
+std::string reduced_name(size_t reduction) { return "in" + std::to_string(reduction); }
+std::string result_name(size_t reduction) { return "r" + std::to_string(reduction); }
 
 class Writer {
  public:
-  explicit Writer(const plugrad_program& block) : program_(block), made_by_(program_.values().size(), nullptr) {
-    size_t made = program_.inputs();
-    for (const plugrad_program_instruction& each : program_.instructions())
-      for (size_t k = 0; k < each.results; ++k) made_by_[made++] = &each;
-  }
+  explicit Writer(const plugrad_program& block) : shape_(block) {}
 
   ProgramSource written() {
-    if (!can_be_written()) return {};
-    source_.reduced_outputs ? choose_accumulators() : choose_packs();
+    if (!shape_.can_be_written()) return {};
+    reduces() ? choose_accumulators() : choose_packs();
     if (source_.set_bytes[1] > kMostAccumulators) return {};
     source_.text = "#include <backends/cuda/program_reduction.hpp>\n#include <backends/cuda/update_functions.hpp>\n"
                    "#include <plugrad/sdk/functions.hpp>\n\n"
-                   "namespace plugrad::cuda {\n\n" + body() + kernel("packs", source_.pack, source_.packs_each) +
+                   "namespace plugrad::cuda {\n\n" + functions() + kernel("packs", source_.pack, source_.packs_each) +
                    kernel("singles", 1, source_.singles_each) + "\n}  // namespace plugrad::cuda\n";
     return std::move(source_);
   }
@@ -40,104 +35,101 @@ class Writer {
  private:
   static constexpr size_t kMostAccumulators = 160;  // bytes of a thread, which a block's shared memory has 256 times
 
-  uint8_t dtype_of(size_t value) const { return program_.values()[value].dtype; }
-  bool is_reduced(size_t value) const { return made_by_[value] && reduces(*made_by_[value]); }
-  size_t argument_of(const plugrad_program_output& output) const {
-    return program_.arguments_of(*made_by_[output.value])[0];
-  }
-  // The value of an output, before it is reduced.
-  size_t whole(const plugrad_program_output& output) const {
-    return is_reduced(output.value) ? argument_of(output) : output.value;
-  }
-  // In a reduction's sum or extreme.
-  size_t accumulator_size(const plugrad_program_output& output) const {
-    size_t size = 0;
-    with_element_type(dtype_of(output.value), [&]<class T>(T) { size = sizeof(AccumulatorOf<T>); });
-    return size;
-  }
+  const Program& program() const { return shape_.program(); }
+  bool reduces() const { return !shape_.reductions().empty(); }
+  uint8_t dtype_of(size_t value) const { return shape_.dtype_of(value); }
 
-  bool can_be_written() {
-    for (const plugrad_program_instruction& each : program_.instructions()) {
-      const OpShape shape = op_info(each.opcode)->shape;
-      const bool computes = shape == OpShape::elementwise || shape == OpShape::copy || shape == OpShape::update;
-      if (!computes && !reduces(each) && each.opcode != PLUGRAD_OP_FILL) return false;
-      for (const uint16_t argument : program_.arguments_of(each))
-        if (is_reduced(argument) || (reduces(each) && program_.values()[argument].axes)) return false;
-    }
-    const plugrad_program_output* first = nullptr;  // that is reduced
-    for (size_t k = 0; k < program_.outputs().size(); ++k) {
-      const plugrad_program_output& each = program_.outputs()[k];
-      if (!is_reduced(each.value)) {
-        if (program_.values()[each.value].axes) return false;
-        continue;
-      }
-      if (!first) first = &each;
-      if (accumulator_size(each) % sizeof(int)) return false;  // warps exchange words
-      const bool is_alike = program_.values()[each.value].axes == program_.values()[first->value].axes &&
-                            element_size(dtype_of(argument_of(each))) == element_size(dtype_of(argument_of(*first))) &&
-                            accumulator_size(each) == accumulator_size(*first);
-      if (!is_alike) return false;
-      source_.reduced_outputs |= 1u << k;
-    }
-    return true;
-  }
+  // --- Choices.
 
   bool is_light(size_t most) const {
     const auto is_heavy = [](const plugrad_program_instruction& each) { return is_approximated(*op_info(each.opcode)); };
-    return program_.outputs().size() + program_.inputs() <= most &&
-           std::ranges::none_of(program_.instructions(), is_heavy);
+    return program().outputs().size() + program().inputs() <= most &&
+           std::ranges::none_of(program().instructions(), is_heavy);
   }
 
   // Packs are those of the reduction's own kernel: reduction.hpp.
   void choose_accumulators() {
-    size_t loads = 0;
-    for (size_t i = 0; i < program_.inputs(); ++i) loads += program_.values()[i].axes != program_.all_axes();
-    for (const plugrad_program_output& each : program_.outputs()) {
-      if (!is_reduced(each.value)) continue;
-      source_.reduced_dtype = dtype_of(argument_of(each));
-      source_.reduced_axes = program_.values()[each.value].axes;
-      source_.pack = static_cast<int>(std::min<size_t>(8, 16 / element_size(source_.reduced_dtype)));
-      const size_t size = accumulator_size(each);
-      source_.set_bytes[0] += size;
-      source_.set_bytes[1] += packs_along() ? size : size * static_cast<size_t>(source_.pack);
-    }
+    source_.reduced_axes = shape_.reduced_axes();
+    source_.reduced_dtype = dtype_of(shape_.reductions()[0].argument);
+    source_.reductions = static_cast<int>(shape_.reductions().size());
+    source_.goes_on = shape_.goes_on();
+    source_.pack = static_cast<int>(std::min<size_t>(8, 16 / element_size(source_.reduced_dtype)));
+    for (size_t k = 0; k < program().outputs().size(); ++k)
+      source_.line_outputs |= static_cast<uint32_t>(!shape_.is_whole(program().outputs()[k].value)) << k;
+    source_.set_bytes[0] = shape_.accumulator_size(shape_.reductions()[0]) * shape_.reductions().size();
+    source_.set_bytes[1] = source_.set_bytes[0] * static_cast<size_t>(shape_.packs_along() ? 1 : source_.pack);
     constexpr size_t kOnTheirWay = 4;  // packs
+    size_t loads = 0;
+    for (size_t i = 0; i < program().inputs(); ++i) loads += program().values()[i].axes != program().all_axes();
     source_.packs_each = is_light(8) ? static_cast<int>(std::max<size_t>(1, kOnTheirWay / std::max<size_t>(1, loads))) : 1;
     source_.singles_each = is_light(8) ? 2 * source_.packs_each : 1;
   }
-  // Whether the last axis is reduced, so that the elements of a pack are of one line.
-  bool packs_along() const { return source_.reduced_axes >> (program_.rank() - 1) & 1; }
 
   // As single kernels do: elementwise.hpp.
   void choose_packs() {
     size_t largest = 1;
     const auto note = [&](size_t value) { largest = std::max(largest, element_size(dtype_of(value))); };
-    for (const plugrad_program_output& each : program_.outputs()) note(each.value);
-    for (size_t i = 0; i < program_.inputs(); ++i) note(i);
+    for (const plugrad_program_output& each : program().outputs()) note(each.value);
+    for (size_t i = 0; i < program().inputs(); ++i) note(i);
     source_.pack = static_cast<int>(std::min<size_t>(8, 16 / largest));
     source_.packs_each = is_light(4) ? 2 : 1;
     source_.singles_each = is_light(4) ? 4 : 1;
   }
 
-  std::string body() const {
-    std::string parameters;
-    for (size_t k = 0; k < program_.outputs().size(); ++k)
-      parameters += (k ? ", " : "") + type_of(dtype_of(whole(program_.outputs()[k]))) + "& " + output_name(k);
-    for (size_t i = 0; i < program_.inputs(); ++i)
-      parameters += ", const " + type_of(dtype_of(i)) + "& " + value_name(i);
-    std::string lines;
-    size_t made = program_.inputs();
-    for (const plugrad_program_instruction& each : program_.instructions()) {
-      if (!reduces(each))
-        lines += op_info(each.opcode)->shape == OpShape::update ? update(each, made) : computation(each, made);
-      made += each.results;
+  // --- Functions: one for each pass over a line, the last of which stores, and one for the outputs of lines.
+
+  std::string functions() const {
+    std::string text;
+    if (shape_.goes_on()) {
+      text += "struct Results {\n";
+      for (size_t i = 0; i < shape_.reductions().size(); ++i)
+        text += "  " + type_of(dtype_of(shape_.reductions()[i].value)) + " " + result_name(i) + ";\n";
+      text += "};\n\n";
     }
-    for (size_t k = 0; k < program_.outputs().size(); ++k)
-      lines += "    " + output_name(k) + " = " + value_name(whole(program_.outputs()[k])) + ";\n";
-    return "struct Program {\n  static constexpr int kOutputs = " + std::to_string(program_.outputs().size()) +
-           ";\n  static constexpr bool kInOut = false;\n"
-           "  static constexpr uint32_t kReduced = " + std::to_string(source_.reduced_outputs) + ";\n"
-           "  __device__ __forceinline__ void operator()(" + parameters + ") const {\n" + lines + "  }\n};\n\n";
+    const int last = reduces() ? shape_.storing_pass() : 0;
+    const uint32_t all = (1u << program().outputs().size()) - 1;
+    for (int pass = 0; pass <= last; ++pass) text += function(pass, pass == last ? all & ~source_.line_outputs : 0);
+    if (shape_.goes_on() && source_.line_outputs) text += function(shape_.passes(), source_.line_outputs, "OfLine");
+    return text;
+  }
+
+  std::string function(int pass, uint32_t stored, const std::string& name = {}) const {
+    std::string lines;
+    size_t made = program().inputs();
+    for (const plugrad_program_instruction& each : program().instructions()) {
+      const size_t first = made;
+      made += each.results;
+      if (shape_.reduction_of(first) < 0 && shape_.level(first) <= pass)
+        lines += op_info(each.opcode)->shape == OpShape::update ? update(each, first) : computation(each, first);
+    }
+    for (size_t k = 0; k < program().outputs().size(); ++k)
+      if (stored >> k & 1) lines += "    " + output_name(k) + " = " + name_of(program().outputs()[k].value) + ";\n";
+    for (size_t i = 0; i < shape_.reductions().size() && name.empty(); ++i)
+      if (const size_t argument = shape_.reductions()[i].argument; shape_.level(argument) == pass)
+        lines += "    " + reduced_name(i) + " = " + name_of(argument) + ";\n";
+    const size_t outputs = program().outputs().size();
+    return "struct " + (name.empty() ? pass_name(pass) : name) + " {\n  static constexpr int kOutputs = " +
+           std::to_string(outputs) + ";\n  static constexpr bool kInOut = false;\n  static constexpr uint32_t kStored = " +
+           std::to_string(stored) + ";\n  static constexpr size_t kOperands = " +
+           std::to_string(outputs + program().inputs()) + ";\n" + (shape_.goes_on() ? "  Results results;\n" : "") +
+           "  __device__ __forceinline__ void operator()(" + parameters() + ") const {\n" + lines + "  }\n};\n\n";
+  }
+
+  static std::string pass_name(int pass) { return "Pass" + std::to_string(pass); }
+
+  std::string name_of(size_t value) const {
+    const int reduction = shape_.reduction_of(value);
+    return reduction < 0 ? value_name(value) : "results." + result_name(static_cast<size_t>(reduction));
+  }
+
+  std::string parameters() const {
+    std::string text;
+    for (size_t k = 0; k < program().outputs().size(); ++k)
+      text += (k ? ", " : "") + type_of(dtype_of(program().outputs()[k].value)) + "& " + output_name(k);
+    for (size_t i = 0; i < program().inputs(); ++i) text += ", const " + type_of(dtype_of(i)) + "& " + value_name(i);
+    for (size_t i = 0; i < shape_.reductions().size(); ++i)
+      text += ", " + type_of(dtype_of(shape_.reductions()[i].argument)) + "& " + reduced_name(i);
+    return text;
   }
 
   std::string computation(const plugrad_program_instruction& each, size_t made) const {
@@ -146,20 +138,20 @@ class Writer {
 
   // The results begin as the old values.
   std::string update(const plugrad_program_instruction& each, size_t made) const {
-    const auto arguments = program_.arguments_of(each);
+    const auto arguments = program().arguments_of(each);
     const std::string type = type_of(dtype_of(made));
     std::string line, operands;
     for (size_t k = 0; k < each.results; ++k) {
-      line += "    " + type + " " + value_name(made + k) + " = " + value_name(arguments[k]) + ";\n";
+      line += "    " + type + " " + value_name(made + k) + " = " + name_of(arguments[k]) + ";\n";
       operands += (k ? ", " : "") + value_name(made + k);
     }
-    for (size_t k = each.results; k < arguments.size(); ++k) operands += ", " + value_name(arguments[k]);
+    for (size_t k = each.results; k < arguments.size(); ++k) operands += ", " + name_of(arguments[k]);
     return line + "    " + step(each, type) + "(" + operands + ");\n";
   }
 
   // The function of an update, with its attributes.
   std::string step(const plugrad_program_instruction& each, const std::string& type) const {
-    const void* const attributes = program_.attributes_of(each);
+    const void* const attributes = program().attributes_of(each);
     if (each.opcode == PLUGRAD_OP_DESCENT_STEP) return "DescentStep<" + type + ">()";
     if (each.opcode == PLUGRAD_OP_SGD_STEP) {
       const auto& a = *static_cast<const plugrad_sgd*>(attributes);
@@ -184,52 +176,83 @@ class Writer {
 
   std::string result(const plugrad_program_instruction& instruction, size_t made) const {
     std::string arguments;
-    for (const uint16_t argument : program_.arguments_of(instruction))
-      arguments += (arguments.empty() ? "widened(" : ", widened(") + value_name(argument) + ")";
+    for (const uint16_t argument : program().arguments_of(instruction))
+      arguments += (arguments.empty() ? "widened(" : ", widened(") + name_of(argument) + ")";
     const std::string type = type_of(dtype_of(made));
     switch (instruction.opcode) {
       case PLUGRAD_OP_FILL:
-      case PLUGRAD_OP_COPY: return value_name(program_.arguments_of(instruction)[0]);
+      case PLUGRAD_OP_COPY: return name_of(program().arguments_of(instruction)[0]);
       case PLUGRAD_OP_CAST: return "static_cast<" + type + ">(Conversion<" + type + ">()(" + arguments + "))";
       default:
         return "static_cast<" + type + ">(Function<" + std::to_string(instruction.opcode) + ">()(" + arguments + "))";
     }
   }
 
+  // --- Kernels.
+
   std::string kernel(const char* name, int pack, int each) const {
     std::string types;
-    for (const plugrad_program_output& output : program_.outputs()) types += ", " + type_of(dtype_of(whole(output)));
-    for (size_t i = 0; i < program_.inputs(); ++i) types += ", " + type_of(dtype_of(i));
-    const std::string operands = std::to_string(program_.outputs().size() + program_.inputs());
+    for (const plugrad_program_output& output : program().outputs()) types += ", " + type_of(dtype_of(output.value));
+    for (size_t i = 0; i < program().inputs(); ++i) types += ", " + type_of(dtype_of(i));
+    for (const ProgramShape::Reduction& each_one : shape_.reductions()) types += ", " + type_of(dtype_of(each_one.argument));
+    const size_t slots = program().outputs().size() + program().inputs() + shape_.reductions().size();
     const std::string v = std::to_string(pack), u = std::to_string(each);
     const std::string head = "extern \"C\" __global__ void __launch_bounds__(kBlock) " + std::string(name) +
-                             "(const __grid_constant__ ";
-    if (!source_.reduced_outputs)
-      return head + "Grid<" + operands + "> grid) {\n  map_all<Program, " + v + ", " + u + types +
-             ">(grid, Program());\n}\n";
-    return head + "ProgramReduction<" + operands + "> reduction) {\n  reduce_program<Program, " + u + ", SlotsOf<" + v +
-           types + ">, SumSetOf<" + reductions(pack) + ">>(reduction);\n}\n";
+                             "(const __grid_constant__ " + (reduces() ? "ProgramReduction<" : "Grid<") +
+                             std::to_string(slots) + "> p) {\n";
+    if (!reduces()) return head + "  map_all<Pass0, " + v + ", " + u + types + ">(p, Pass0());\n}\n";
+    const std::string using_slots = "  using All = SlotsOf<" + v + types + ">;\n";
+    if (!shape_.goes_on())
+      return head + using_slots + "  reduce_program<" + u + ", All, " + set_of(0, pack) + ">(p, Pass0());\n}\n";
+    return head + using_slots + "  each_line(p, [&](const auto& line) {\n    Results results{};\n" + passes(pack, u) +
+           (source_.line_outputs ? "    finish_line<SlotsOf<1" + types + ">>(p, line, OfLine{results});\n" : "") +
+           "  });\n}\n";
   }
 
-  std::string reductions(int pack) const {
-    const std::string packing = pack == 1 ? "none" : packs_along() ? "along" : "across";
+  std::string passes(int pack, const std::string& u) const {
     std::string text;
-    for (size_t k = 0; k < program_.outputs().size(); ++k) {
-      const plugrad_program_output& output = program_.outputs()[k];
-      if (!is_reduced(output.value)) continue;
-      const std::string from = type_of(dtype_of(argument_of(output)));
-      const uint32_t opcode = made_by_[output.value]->opcode;
-      const std::string reducer = opcode == PLUGRAD_OP_SUM   ? "Sum<" + type_of(dtype_of(output.value)) + ", " + from + ">"
-                                  : opcode == PLUGRAD_OP_MAX ? "Max<" + from + ">"
-                                                             : "Min<" + from + ">";
-      text += (text.empty() ? "Reduced<" : ", Reduced<") + std::to_string(k) + ", " + reducer + ", " + from +
-              ", Packing::" + packing + ", " + std::to_string(pack) + ">";
+    for (int pass = 0; pass < shape_.passes(); ++pass) {
+      const std::string sums = "sums" + std::to_string(pass);
+      text += "    const auto " + sums + " = reduce_line<" + u + ", All, " + set_of(pass, pack) + ">(p, line, " +
+              pass_name(pass) + "{results});\n";
+      size_t place = 0;
+      for (size_t i = 0; i < shape_.reductions().size(); ++i)
+        if (shape_.level(shape_.reductions()[i].argument) == pass)
+          text += "    results." + result_name(i) + " = " + sums + ".template result<" + std::to_string(place++) + ">();\n";
     }
+    if (shape_.storing_pass() == shape_.passes())
+      text += "    store_line<" + u + ", All>(p, line, " + pass_name(shape_.passes()) + "{results});\n";
     return text;
   }
 
-  const Program program_;
-  std::vector<const plugrad_program_instruction*> made_by_;  // by value; null for inputs
+  // The type of the accumulators of a pass.
+  std::string set_of(int pass, int pack) const {
+    const std::string packing = pack == 1 ? "none" : shape_.packs_along() ? "along" : "across";
+    const size_t operands = program().outputs().size() + program().inputs();
+    std::string text;
+    for (size_t i = 0; i < shape_.reductions().size(); ++i) {
+      const ProgramShape::Reduction& reduction = shape_.reductions()[i];
+      if (shape_.level(reduction.argument) != pass) continue;
+      const std::string from = type_of(dtype_of(reduction.argument));
+      text += (text.empty() ? "Reduced<" : ", Reduced<") + std::to_string(operands + i) + ", " + output_of(reduction.value) +
+              ", " + reducer_of(reduction) + ", " + from + ", Packing::" + packing + ", " + std::to_string(pack) + ">";
+    }
+    return "SumSetOf<" + text + ">";
+  }
+
+  std::string output_of(size_t value) const {
+    for (size_t k = 0; k < program().outputs().size() && !shape_.goes_on(); ++k)
+      if (program().outputs()[k].value == value) return std::to_string(k);
+    return "kNoOutput";
+  }
+
+  std::string reducer_of(const ProgramShape::Reduction& reduction) const {
+    const std::string from = type_of(dtype_of(reduction.argument));
+    if (reduction.opcode == PLUGRAD_OP_SUM) return "Sum<" + type_of(dtype_of(reduction.value)) + ", " + from + ">";
+    return (reduction.opcode == PLUGRAD_OP_MAX ? "Max<" : "Min<") + from + ">";
+  }
+
+  const ProgramShape shape_;
   ProgramSource source_;
 };
 

@@ -14,13 +14,14 @@ struct ProgramSource {
 
   // Of a program that reduces:
   unsigned reduced_axes = 0;      // bit d: its reductions reduce axis d; 0: it has none
-  uint32_t reduced_outputs = 0;   // bit k: output k is reduced
+  uint32_t line_outputs = 0;      // bit k: output k has one element for each line
+  int reductions = 0;
   uint8_t reduced_dtype = 0;      // of what is reduced; others of equal size are reduced in the same order
+  bool goes_on = false;           // after a reduction, so that no line may be cut
   size_t set_bytes[2] = {0, 0};   // of the accumulators of a thread of "singles" and of "packs"
 };
 
-// Returns no text for a program that has other than elementwise ops, copies, fills, conversions, updates, sums and extremes,
-// whose outputs repeat, or whose reductions no thread can run at once.
+// Returns no text for a program that no thread can run at once: ProgramShape::can_be_written.
 ProgramSource source_of(const plugrad_program& program);
 
 }  // namespace plugrad::cuda

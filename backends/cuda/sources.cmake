@@ -2,7 +2,7 @@
 set(PLUGRAD_CUDA_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 set(PLUGRAD_CUDA_HOST_SOURCES
   backend.cpp blas.cpp error.cpp library.cpp native.cpp nvrtc.cpp probe.cpp program_compiler.cpp
-  program_source.cpp stream.cpp transfer.cpp)
+  program_shape.cpp program_source.cpp stream.cpp transfer.cpp)
 set(PLUGRAD_CUDA_KERNEL_SOURCES
   architecture.cu arithmetic.cu attention.cu attention_backward.cu batch_norm.cu comparisons.cu convolution.cu
   convolution_plan.cu copies.cu cross_entropy.cu functions.cu indexing.cu matmul.cu pooling.cu product.cu program.cu

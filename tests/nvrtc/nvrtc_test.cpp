@@ -158,17 +158,39 @@ TEST(ProgramSource, CompilesEachReductionOfEachDType) {
   EXPECT_GE(compiled, 3 * 2 * 5);
 }
 
-TEST(ProgramSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterAReduction) {
+// What goes on after a row's sum: out = x y / max(sum(x y)), and the square root of the sum.
+ProgramProblem rows(uint8_t dtype, unsigned axes) {
+  ProgramProblem problem = reduction(PLUGRAD_OP_SUM, dtype, axes);
+  problem.parts.lines.push_back({PLUGRAD_OP_DIV, {2, 3}});
+  problem.parts.lines.push_back({PLUGRAD_OP_MAX, {4}});
+  problem.parts.lines.push_back({PLUGRAD_OP_SUB, {4, 5}});
+  problem.parts.lines.push_back({PLUGRAD_OP_SQRT, {3}});
+  const auto of_line = static_cast<uint8_t>(axes);
+  for (const uint8_t its : {uint8_t{0}, of_line, uint8_t{0}, of_line}) problem.parts.values.push_back({dtype, its});
+  problem.parts.outputs = {{6, PLUGRAD_PROGRAM_NONE}, {7, PLUGRAD_PROGRAM_NONE}};
+  return problem;
+}
+
+TEST(ProgramSource, CompilesWhatGoesOnAfterRows) {
+  const auto nvrtc = open_real();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
+  for (const uint8_t dtype : {uint8_t{PLUGRAD_F32}, uint8_t{PLUGRAD_F64}, uint8_t{PLUGRAD_BF16}}) {
+    const ProgramSource source = source_for(rows(dtype, 2));
+    ASSERT_TRUE(source.goes_on) << source.text;
+    for (const char* architecture : {"sm_75", "sm_90"}) {
+      std::string why;
+      EXPECT_FALSE(nvrtc->compile(source.text, architecture, why).empty()) << why << source.text;
+    }
+  }
+}
+
+TEST(ProgramSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterColumns) {
   EXPECT_FALSE(source_for(single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32)).text.empty());
   ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
   repeated.parts.values[1].axes = 1;
   EXPECT_TRUE(source_for(repeated).text.empty());
-  ProgramProblem rows = reduction(PLUGRAD_OP_SUM, PLUGRAD_F32, 2);
-  EXPECT_FALSE(source_for(rows).text.empty());
-  rows.parts.lines.push_back({PLUGRAD_OP_ADD, {0, 3}});
-  rows.parts.values.push_back({PLUGRAD_F32, 0});
-  rows.parts.outputs.push_back({4, PLUGRAD_PROGRAM_NONE});
-  EXPECT_TRUE(source_for(rows).text.empty());
+  EXPECT_FALSE(source_for(rows(PLUGRAD_F32, 2)).text.empty());
+  EXPECT_TRUE(source_for(rows(PLUGRAD_F32, 1)).text.empty());
 }
 
 // A set of accumulators has one size and one form, so that its bytes can be moved as words.

@@ -109,6 +109,32 @@ TEST_F(ReducingPrograms, RunForwardAndBackward) {
   EXPECT_EQ(launches(layer, {draw({500, 64}), draw({64})}), 1u);
 }
 
+Tensors softmax_by_hand(const Tensors& x) {
+  const Tensor e = exp(x[0] - max(x[0], {-1}, true));
+  return {e / sum(e, {-1}, true)};
+}
+
+Tensors normal_by_hand(const Tensors& x) {
+  const Tensor centre = mean(x[0], {-1}, true), centred = x[0] - centre;
+  const Tensor deviation = sqrt(mean(centred * centred, {-1}, true) + 1e-5);
+  return {centred / deviation * x[1], centre, deviation};
+}
+
+TEST_F(ReducingPrograms, GoOnAfterRows) {
+  for (const Shape& shape : {Shape{130, 64}, Shape{300, 20}, Shape{40, 1000}, Shape{7, 9, 33}}) {
+    EXPECT_EQ(launches(softmax_by_hand, {draw(shape), draw({})}), 1u) << shape[0];
+    EXPECT_EQ(launches(normal_by_hand, {draw(shape), draw({shape.back()})}), 1u) << shape[0];
+  }
+  const Tensor bf16 = cast(draw({60, 128}), DType::bf16);
+  EXPECT_EQ(launches(softmax_by_hand, {bf16, draw({})}), 1u);
+}
+
+// The sums' own kernels cut such rows, and no block has all of one: the program is declined, or for longer rows never made.
+TEST_F(ReducingPrograms, RunSinglyWhereRowsAreLongAndFew) {
+  EXPECT_EQ(launches(softmax_by_hand, {draw({2, 4095}), draw({})}), 5u);
+  EXPECT_EQ(launches(softmax_by_hand, {draw({2, 60000}), draw({})}), 3u);
+}
+
 // A step may run in other memory each time, and the sum's own kernel needs a workspace that the plan then has.
 TEST_F(ReducingPrograms, RunSinglyAndAsOneInTheSameStep) {
   const Function f = reduced_along({});

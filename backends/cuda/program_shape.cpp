@@ -1,0 +1,80 @@
+#include <backends/cuda/program_shape.hpp>
+
+#include <backends/cuda/accumulator.hpp>
+
+#include <algorithm>
+
+namespace plugrad::cuda {
+namespace {
+
+bool reduces(const plugrad_program_instruction& each) { return op_info(each.opcode)->shape == OpShape::reduction; }
+
+}  // namespace
+
+ProgramShape::ProgramShape(const plugrad_program& block)
+    : program_(block), made_by_(program_.values().size(), -1), levels_(program_.values().size(), 0) {
+  size_t made = program_.inputs();
+  for (const plugrad_program_instruction& each : program_.instructions()) {
+    int level = 0;
+    for (const uint16_t argument : program_.arguments_of(each)) level = std::max(level, levels_[argument]);
+    if (reduces(each)) {
+      made_by_[made] = static_cast<int>(reductions_.size());
+      reductions_.push_back({each.opcode, program_.arguments_of(each)[0], made});
+      ++level;
+    }
+    for (size_t k = 0; k < each.results; ++k) levels_[made++] = level;
+  }
+}
+
+size_t ProgramShape::accumulator_size(const Reduction& reduction) const {
+  size_t size = 0;
+  with_element_type(dtype_of(reduction.value), [&]<class T>(T) { size = sizeof(AccumulatorOf<T>); });
+  return size;
+}
+
+int ProgramShape::passes() const {
+  int passes = 0;
+  for (const Reduction& each : reductions_) passes = std::max(passes, levels_[each.argument] + 1);
+  return passes;
+}
+
+int ProgramShape::storing_pass() const {
+  int pass = passes() - 1;
+  for (const plugrad_program_output& each : program_.outputs())
+    if (is_whole(each.value)) pass = std::max(pass, levels_[each.value]);
+  return pass;
+}
+
+bool ProgramShape::goes_on() const {
+  for (size_t v = program_.inputs(); v < levels_.size(); ++v)
+    if ((levels_[v] || !is_whole(v)) && made_by_[v] < 0) return true;
+  return passes() > 1;
+}
+
+bool ProgramShape::is_written(const plugrad_program_instruction& each) const {
+  const OpShape shape = op_info(each.opcode)->shape;
+  const bool computes = shape == OpShape::elementwise || shape == OpShape::copy || shape == OpShape::update;
+  return computes || reduces(each) || each.opcode == PLUGRAD_OP_FILL;
+}
+
+bool ProgramShape::fits_together(const Reduction& reduction) const {
+  const Reduction& first = reductions_[0];
+  return is_whole(reduction.argument) && program_.values()[reduction.value].axes == reduced_axes() &&
+         element_size(dtype_of(reduction.argument)) == element_size(dtype_of(first.argument)) &&
+         accumulator_size(reduction) == accumulator_size(first) &&
+         accumulator_size(reduction) % sizeof(int) == 0;  // warps exchange words
+}
+
+bool ProgramShape::can_be_written() const {
+  constexpr size_t kMostReductions = 8;
+  const auto is_of_lines = [&](const plugrad_program_output& each) {
+    const unsigned axes = program_.values()[each.value].axes;
+    return !axes || axes == reduced_axes();
+  };
+  return reductions_.size() <= kMostReductions &&
+         std::ranges::all_of(program_.instructions(), [&](const auto& each) { return is_written(each); }) &&
+         std::ranges::all_of(reductions_, [&](const Reduction& each) { return fits_together(each); }) &&
+         std::ranges::all_of(program_.outputs(), is_of_lines) && (!goes_on() || packs_along());
+}
+
+}  // namespace plugrad::cuda
