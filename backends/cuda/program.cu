@@ -122,7 +122,7 @@ void CompiledProgram::reduce(const Call& call) const {
   argument.add(wide.segments);
   argument.add(plan.workspace ? call.workspace() : nullptr);
   argument.add(submission.stream().counters());
-  launch(submission, plan.by_packs, wide.segments.tasks, argument.bytes());
+  launch(submission, plan.by_packs, plan.blocks, argument.bytes());
   submission.finish();
 }
 

@@ -36,7 +36,7 @@ Reduction reduction_of(const plugrad_op& op, const ProgramSource& source, int mu
 }
 
 uint64_t workspace_of(const Reduction& reduction, const ProgramSource& source) {
-  return reduction.segments.partials() * source.set_bytes[reduction.packing != Packing::none];
+  return source.goes_on ? 0 : reduction.segments.partials() * source.set_bytes[reduction.packing != Packing::none];
 }
 
 // The axes of a program's operands, in the order of the reduction's own.
@@ -88,7 +88,6 @@ ProgramPlan::ProgramPlan(const plugrad_op& op, const ProgramSource& source, int 
   const Reduction reduction = reduction_of(op, source, multiprocessors);
   Walks walks(op, source.reduced_axes);
   if (walks.kept.count * walks.reduced.count > static_cast<uint64_t>(kSpan)) decline("the program has too many elements");
-  if (source.goes_on && reduction.segments.per_line > 1) decline("the program's lines are long and few");
   by_packs = reduction.packing != Packing::none;
   const bool packs_along = source.reduced_axes >> (op.views[0]->rank - 1) & 1;
   if (by_packs && packs_along != (reduction.packing == Packing::along)) decline("the program's last axis has one element");
@@ -108,6 +107,7 @@ ProgramPlan::ProgramPlan(const plugrad_op& op, const ProgramSource& source, int 
   argument.kept = axes_of(walks.kept);
   argument.reduced = axes_of(walks.reduced);
   argument.segments = reduction.segments;
+  blocks = reduction.segments.tasks / (source.goes_on ? reduction.segments.per_line : 1);
   workspace = workspace_of(reduction, source);
 }
 

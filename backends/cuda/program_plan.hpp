@@ -13,10 +13,11 @@ inline constexpr int kProgramSlots = PLUGRAD_PROGRAM_OPERANDS + 8;
 struct ProgramPlan {
   ProgramReduction<kProgramSlots> argument{};  // but for partials and counters
   bool by_packs = false;
+  unsigned blocks = 0;
   uint64_t workspace = 0;  // bytes
 
   // Throws BackendError UNSUPPORTED where operands do not fit the packs that the reduction's own kernel reads, or have too
-  // many elements for 32-bit offsets, or where that kernel cuts lines of which the program needs the whole.
+  // many elements for 32-bit offsets.
   ProgramPlan(const plugrad_op& op, const ProgramSource& source, int multiprocessors);
 };
 

@@ -115,7 +115,7 @@ __device__ __forceinline__ void reduce_program(const ProgramReduction<Slots::N>&
   reduce_lines(ProgramLines<F, U, Slots, Set>{p, f}, p.segments, reinterpret_cast<Set*>(p.partials), p.counters);
 }
 
-// --- Programs of several passes, whose lines are not cut.
+// --- Programs of several passes. One team takes all segments of a line.
 
 template <int N> struct ProgramLine {
   Offsets<N> offsets;
@@ -125,21 +125,31 @@ template <int N> struct ProgramLine {
 // Calls body(line) for each line of this thread's team. All threads of the block call it equally often.
 template <int N, class Body> __device__ __forceinline__ void each_line(const ProgramReduction<N>& p, Body body) {
   const Team& team = p.segments.team;
-  for (uint32_t task = blockIdx.x; task < p.segments.tasks; task += gridDim.x) {
-    const uint64_t number = static_cast<uint64_t>(task) * team.teams() + team.team();
+  for (uint32_t group = blockIdx.x; group < p.segments.tasks / p.segments.per_line; group += gridDim.x) {
+    const uint64_t number = static_cast<uint64_t>(group) * team.teams() + team.team();
     const bool is_there = number < p.segments.lines;
     body(ProgramLine<N>{is_there ? locate(p.kept, static_cast<uint32_t>(number)) : Offsets<N>{}, is_there});
   }
 }
 
-// Reduces a line, and returns the same to all of its team.
+// Reduces a line, and returns the same to all of its team. Each member combines the segments that reduce_lines gives it.
 template <int U, class Slots, class Set, class F>
 __device__ __forceinline__ Set reduce_line(const ProgramReduction<Slots::N>& p, const ProgramLine<Slots::N>& line,
                                            const F& f) {
+  using Lines = ProgramLines<F, U, Slots, Set>;
   __shared__ Set shared[kBlock];
-  const ProgramLines<F, U, Slots, Set> r{p, f};
-  const Set sums = line.is_there ? reduce_segment(r, p.segments, line.offsets, 0, p.segments.length) : Set::identity();
-  return p.segments.team.template reduce<typename ProgramLines<F, U, Slots, Set>::Combine>(sums, shared);
+  const Segments& segments = p.segments;
+  const Team& team = segments.team;
+  Set sums = Set::identity();
+  for (uint32_t s = 0; s < segments.per_line; ++s) {
+    const uint64_t begin = s * segments.size;
+    const uint64_t end = begin + segments.size < segments.length ? begin + segments.size : segments.length;
+    Set part = line.is_there ? reduce_segment(Lines{p, f}, segments, line.offsets, begin, end) : Set::identity();
+    part = team.template reduce<typename Lines::Combine>(part, shared);
+    if (segments.per_line == 1) return part;
+    if ((s & (team.size() - 1)) == team.member()) sums = sums.combined(part);
+  }
+  return team.template reduce<typename Lines::Combine>(sums, shared);
 }
 
 // Stores a line's whole outputs.

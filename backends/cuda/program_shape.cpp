@@ -46,6 +46,7 @@ int ProgramShape::storing_pass() const {
 }
 
 bool ProgramShape::goes_on() const {
+  if (reductions_.empty()) return false;
   for (size_t v = program_.inputs(); v < levels_.size(); ++v)
     if ((levels_[v] || !is_whole(v)) && made_by_[v] < 0) return true;
   return passes() > 1;
@@ -67,14 +68,15 @@ bool ProgramShape::fits_together(const Reduction& reduction) const {
 
 bool ProgramShape::can_be_written() const {
   constexpr size_t kMostReductions = 8;
-  const auto is_of_lines = [&](const plugrad_program_output& each) {
+  const auto can_be_stored = [&](const plugrad_program_output& each) {
     const unsigned axes = program_.values()[each.value].axes;
-    return !axes || axes == reduced_axes();
+    const auto is_it = [&](const plugrad_program_output& other) { return other.value == each.value; };
+    return (!axes || axes == reduced_axes()) && std::ranges::count_if(program_.outputs(), is_it) == 1;
   };
   return reductions_.size() <= kMostReductions &&
          std::ranges::all_of(program_.instructions(), [&](const auto& each) { return is_written(each); }) &&
          std::ranges::all_of(reductions_, [&](const Reduction& each) { return fits_together(each); }) &&
-         std::ranges::all_of(program_.outputs(), is_of_lines) && (!goes_on() || packs_along());
+         std::ranges::all_of(program_.outputs(), can_be_stored) && (!goes_on() || packs_along());
 }
 
 }  // namespace plugrad::cuda

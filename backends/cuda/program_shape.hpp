@@ -15,9 +15,9 @@ class ProgramShape {
 
   explicit ProgramShape(const plugrad_program& block);
 
-  // Whether it has only elementwise ops, copies, fills, conversions, updates, sums and extremes, outputs that are whole or
-  // have one element for each line that is reduced, and reductions that threads can run together: over the same axes, of
-  // elements of one size, with accumulators of one size.
+  // Whether it has only elementwise ops, copies, fills, conversions, updates, sums and extremes, outputs that differ and are
+  // whole or have one element for each line that is reduced, and reductions that threads can run together: over the same
+  // axes, of elements of one size, with accumulators of one size.
   bool can_be_written() const;
 
   const Program& program() const { return program_; }

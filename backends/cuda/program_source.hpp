@@ -1,5 +1,5 @@
-// A program (sdk/program.h) as CUDA C++: a function of one element of each operand, which map.hpp applies to all, or
-// program_reduction.hpp, which also reduces.
+// A program (sdk/program.h) as CUDA C++: a function of one element of each operand, which map.hpp applies to all; or
+// several, one for each pass of program_reduction.hpp over the lines that it reduces.
 #pragma once
 #include <plugrad/sdk/program.hpp>
 
@@ -17,7 +17,7 @@ struct ProgramSource {
   uint32_t line_outputs = 0;      // bit k: output k has one element for each line
   int reductions = 0;
   uint8_t reduced_dtype = 0;      // of what is reduced; others of equal size are reduced in the same order
-  bool goes_on = false;           // after a reduction, so that no line may be cut
+  bool goes_on = false;           // after a reduction, so that one team has all of a line
   size_t set_bytes[2] = {0, 0};   // of the accumulators of a thread of "singles" and of "packs"
 };
 

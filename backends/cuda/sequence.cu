@@ -81,12 +81,14 @@ void GraphSequence::run_one(size_t call) {
   if (status != PLUGRAD_OK) throw CallFailed{status};
 }
 
-// Returns the call after the updates of one kernel that begin with the first call, or after this one.
+// Returns the call after the updates that begin with the first call and can be recorded as one, or after this one.
 size_t GraphSequence::updates_from(size_t first) const {
   if (!backend_.takes(*calls_[first].kernel)) return first + 1;
   size_t end = first + 1;
   while (end < calls_.size() && calls_[end].kernel == calls_[first].kernel) ++end;
-  return are_independent(std::span(calls_).subspan(first, end - first)) ? end : first + 1;
+  while (end - first > 1 && !are_independent(std::span(calls_).subspan(first, end - first)))
+    end = first + (end - first) / 2;
+  return end;
 }
 
 void GraphSequence::run_together(size_t first, size_t end) {
@@ -139,7 +141,7 @@ void GraphSequence::make_current() {
     instantiate();
     pause_ = 0;
   } catch (...) {
-    pause_ = std::min(2 * pause_ + 1, kLongest);
+    pause_ = std::min(pause_ + pause_ / 2 + 1, kLongest);
     skipped_ = 0;
     throw;
   }

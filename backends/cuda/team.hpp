@@ -58,8 +58,11 @@ struct Team {
  private:
   template <class Combine, class T> __device__ T reduce_neighbours(const T& mine, T* shared) const {
     T all = mine;
-    for (uint32_t lanes = 1; lanes < size() && lanes < 32; lanes *= 2)
-      all = Combine()(all, from_lane(all, static_cast<int>(lanes)));
+    for (uint32_t lanes = 1; lanes < size() && lanes < 32; lanes *= 2) {
+      const T theirs = from_lane(all, static_cast<int>(lanes));
+      // The lower lane comes first for both: the largest of 0 and -0 depends on the order.
+      all = threadIdx.x & lanes ? Combine()(theirs, all) : Combine()(all, theirs);
+    }
     if (bits <= 5) return all;
     const uint32_t warp = threadIdx.x / 32, warps = size() / 32, first = warp / warps * warps;
     __syncthreads();  // a thread may still read an earlier result

@@ -192,7 +192,7 @@ std::vector<uint64_t> Replay::run_with_digests() {
 
 std::string Replay::text() const {
   std::ostringstream text;
-  if (sequence_.is_made()) text << "\n    " << items_.size() << " calls run as one sequence";
+  if (ran_as_sequence_) text << "\n    " << items_.size() << " calls run as one sequence";
   else
     for (const Company& each : companies_)
       text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)

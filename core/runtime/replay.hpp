@@ -215,6 +215,7 @@ class Replay {
   const plugrad_together* together_ = nullptr;
   std::vector<Company> companies_;                // in the order of their items
   const plugrad_sequences* sequences_ = nullptr;  // null if the items do not run as one
+  bool ran_as_sequence_ = false;                  // in the last run
   std::vector<uint64_t> changed_;                 // items, as a bit set: since the last run as a sequence
   std::vector<ListMemory> list_written_;
   std::vector<uint32_t> list_read_;

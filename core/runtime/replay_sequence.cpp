@@ -79,7 +79,8 @@ bool Replay::run_sequence() {
   const plugrad_status status =
       streams::submit_list(*trace_.device->compute, "compile", uses,
                            [&](uint64_t first) { return make_or_run_sequence(calls, first); });
-  if (status != PLUGRAD_OK) {
+  ran_as_sequence_ = status == PLUGRAD_OK;
+  if (!ran_as_sequence_) {
     take_report();
     return false;
   }

@@ -129,20 +129,46 @@ TEST_F(ReducingPrograms, GoOnAfterRows) {
   EXPECT_EQ(launches(softmax_by_hand, {bf16, draw({})}), 1u);
 }
 
-// The sums' own kernels cut such rows, and no block has all of one: the program is declined, or for longer rows never made.
-TEST_F(ReducingPrograms, RunSinglyWhereRowsAreLongAndFew) {
-  EXPECT_EQ(launches(softmax_by_hand, {draw({2, 4095}), draw({})}), 5u);
+// The sums' own kernels cut such rows into segments. Longer ones are no programs.
+TEST_F(ReducingPrograms, GoOnAfterRowsThatAreCut) {
+  for (const int64_t columns : {2500, 4095}) {
+    EXPECT_EQ(launches(softmax_by_hand, {draw({2, columns}), draw({})}), 1u) << columns;
+    EXPECT_EQ(launches(normal_by_hand, {draw({3, columns}), draw({columns})}), 1u) << columns;
+  }
+  EXPECT_EQ(launches(softmax_by_hand, {cast(draw({2, 4096}), DType::f64), draw({})}), 1u);
   EXPECT_EQ(launches(softmax_by_hand, {draw({2, 60000}), draw({})}), 3u);
+}
+
+// Which of 0 and -0 is the largest depends on the order, and all threads of a row have to agree.
+TEST_F(ReducingPrograms, AgreeAboutTheSignOfZero) {
+  const auto largest = [](const Tensors& x) -> Tensors {
+    const Tensor most = max(x[0], {-1}, true), least = min(x[0], {-1}, true);
+    return {x[1] / most, x[1] / least, most, least};
+  };
+  for (const int64_t members : {2, 4, 8, 32})
+    for (uint32_t signs = 0; signs < 16; ++signs) {
+      const Shape shape{3, 16 * members};
+      std::vector<float> zeros;
+      for (int64_t i = 0; i < shape[0] * shape[1]; ++i) zeros.push_back(signs >> (i / 4 + i / 16) % 4 & 1 ? -0.0f : 0.0f);
+      EXPECT_EQ(launches(largest, {Tensor::from(zeros, shape, default_device()), ones(shape)}), 1u) << members;
+    }
 }
 
 // A step may run in other memory each time, and the sum's own kernel needs a workspace that the plan then has.
 TEST_F(ReducingPrograms, RunSinglyAndAsOneInTheSameStep) {
   const Function f = reduced_along({});
   auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
-  const Tensor buffer = draw({40001});
-  for (int i = 0; i < 4; ++i) {
-    const Tensors inputs = {narrow(buffer, 0, i % 2, 40000), draw({40000})};
-    const Tensors expected = f(inputs), results = step(inputs[0], inputs[1]);
+  const Tensor buffer = draw({40001}), other = draw({40000});
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = narrow(buffer, 0, i % 2, 40000);
+    const Tensors expected = f({x, other});
+    Device("cuda-emu").sync();
+    const uint64_t before = simt::launches();
+    const Tensors results = step(x, other);
+    Device("cuda-emu").sync();
+    if (i) {
+      EXPECT_EQ(simt::launches() - before, i % 2 ? 4u : 1u) << i;
+    }
     for (size_t k = 0; k < results.size(); ++k) EXPECT_EQ(bytes_of(results[k]), bytes_of(expected[k])) << i;
   }
 }
