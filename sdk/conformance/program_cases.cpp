@@ -6,7 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace plugrad::conformance {
 namespace {
@@ -332,6 +335,25 @@ void check_table(Session& session, Tally& tally) {
   tally.check(ran, "the device runs not even NEG and MUL of `least` elements as a program");
 }
 
+// What a program is one of, in words that follow "programs".
+std::vector<std::string> kinds_of(const ProgramParts& parts) {
+  bool reduces = false, goes_on = false, updates = false;
+  std::vector<bool> is_reduced(parts.values.size());
+  size_t made = parts.inputs;
+  for (const ProgramParts::Line& line : parts.lines) {
+    const OpShape shape = op_info(line.opcode)->shape;
+    for (const uint16_t argument : line.arguments) goes_on = goes_on || is_reduced[argument];
+    if (shape == OpShape::reduction) reduces = is_reduced[made] = true;
+    updates = updates || shape == OpShape::update;
+    made += line.results;
+  }
+  std::vector<std::string> kinds{""};
+  if (reduces) kinds.emplace_back(" that reduce");
+  if (goes_on) kinds.emplace_back(" that go on after a reduction");
+  if (updates) kinds.emplace_back(" that update");
+  return kinds;
+}
+
 void check_dtype(Session& session, Tally& tally, uint8_t dtype) {
   const plugrad_programs* const offered = offered_by(session);
   if (!offered) return tally.skip("the plugin runs no programs");
@@ -345,12 +367,15 @@ void check_dtype(Session& session, Tally& tally, uint8_t dtype) {
   };
   Random random(session.settings.seed * 31 + dtype);
   Queue queue = session.device.make_queue();
-  int ran = 0;
+  std::map<std::string, bool> ran;  // of each kind, whether one did
   for (int i = 0; i < kPrograms; ++i) {
     const ProgramProblem problem = random_program(*offered, dtype, has, random);
-    ran += Trial(session, queue, problem).run(tally);
+    const bool this_one = Trial(session, queue, problem).run(tally);
+    for (const std::string& kind : kinds_of(problem.parts)) ran[kind] |= this_one;
   }
-  if (!ran) tally.skip("the device ran none of the programs");
+  const bool any = ran[""];
+  for (const auto& [kind, one_did] : ran)
+    if (!one_did && (any || kind.empty())) tally.skip("the device ran none of the programs" + kind);
 }
 
 }  // namespace
