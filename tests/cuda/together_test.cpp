@@ -100,14 +100,17 @@ TEST_F(OneLaunch, DoesNotMoveBeforeAReader) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(step(w).to_vector<float>()[0], -8 * i);
 }
 
-TEST_F(OneLaunch, IsEnoughInACompiledStep) {
-  const std::vector<Tensor> all = parameters(9);
-  nn::AdamW adam(all, 0.1);
-  auto step = compile([&](const Tensor& x) {
+auto neg_beside(nn::AdamW& adam) {
+  return compile([&adam](const Tensor& x) {
     const Tensor y = neg(x);
     adam.step();
     return y;
   });
+}
+
+TEST_F(OneLaunch, IsEnoughInACompiledStep) {
+  nn::AdamW adam(parameters(9), 0.1);
+  auto step = neg_beside(adam);
   const Tensor x = rand({4});
   for (int i = 0; i < 3; ++i) step(x);
   EXPECT_EQ(launches([&] { step(x); }), 2u) << step.explain();
@@ -117,11 +120,7 @@ TEST_F(OneLaunch, IsEnoughInACompiledStep) {
 // Two more launches set the number that reports of failures count from.
 TEST_F(OneNode, IsEnoughInAGraph) {
   nn::AdamW adam(parameters(9), 0.1);
-  auto step = compile([&](const Tensor& x) {
-    const Tensor y = neg(x);
-    adam.step();
-    return y;
-  });
+  auto step = neg_beside(adam);
   const Tensor x = rand({4});
   for (int i = 0; i < 3; ++i) step(x);
   EXPECT_NE(step.explain().find("run as one sequence"), std::string::npos) << step.explain();
