@@ -98,7 +98,7 @@ template <class F> void CudaBackend::release(F f) noexcept {
 const void* CudaBackend::extension(std::string_view name) noexcept {
   constexpr uint32_t kContents =
       PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
-  constexpr uint64_t kLongestRow = 4096;  // longer ones are cut where they are few: segments.hpp
+  constexpr uint64_t kLongestRow = 4096;  // a team has all of a row, and few teams work on long ones
   if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1, kLongestRow>;
   if (name == PLUGRAD_TOGETHER) return &kTogether<CudaBackend>;
   return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
@@ -115,7 +115,7 @@ void CudaBackend::run_together(const plugrad_kernel& kernel, Stream& stream, std
 }
 
 std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
-  if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: its option graphs is 0");
+  if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: the device's option graphs is 0");
   return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
 }
 

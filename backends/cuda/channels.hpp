@@ -6,6 +6,7 @@
 
 namespace plugrad::cuda {
 
+// Each channel is a line.
 struct Channels {
   uint64_t count, plane;  // channels; elements of a channel in one image
   WideDivider by_plane;

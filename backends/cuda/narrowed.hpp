@@ -24,7 +24,6 @@ template <class Wide> class Narrowed {
     append(from.stride, operands_);
   }
   void* bytes() { return bytes_; }
-  size_t size() const { return size_; }
 
  private:
   void align(size_t to) { size_ = (size_ + to - 1) / to * to; }

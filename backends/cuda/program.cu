@@ -25,14 +25,13 @@ class CompiledProgram final : public ProgramKernel {
         architecture_(std::move(architecture)), source_(std::move(source)) {}
 
   void compile();
-  void give_up() { finish(State::failed); }
+  void give_up() { state_.store(State::failed, std::memory_order_release); }
 
  private:
   enum class State : uint8_t { compiling, failed, ready };
 
   static void run(const Call& call);
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
-  void finish(State state);
   void load(const std::vector<char>& code);
   void map(const Call& call) const;
   void map_part(const Submission& submission, const Places& part) const;
@@ -60,11 +59,7 @@ void CompiledProgram::compile() {
     why = error.what();
   }
   if (result == State::failed) backend().warn_of_programs(why);
-  finish(result);
-}
-
-void CompiledProgram::finish(State state) {
-  state_.store(state, std::memory_order_release);
+  state_.store(result, std::memory_order_release);
 }
 
 void CompiledProgram::load(const std::vector<char>& code) {
@@ -120,7 +115,7 @@ void CompiledProgram::reduce(const Call& call) const {
   argument.add(wide.kept);
   argument.add(wide.reduced);
   argument.add(wide.segments);
-  argument.add(plan.workspace ? call.workspace() : nullptr);
+  argument.add(call.workspace());
   argument.add(submission.stream().counters());
   launch(submission, plan.by_packs, plan.blocks, argument.bytes());
   submission.finish();

@@ -3,13 +3,12 @@
 #include <backends/cuda/reduction.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <cstdlib>
 
 namespace plugrad::cuda {
 namespace {
 
-constexpr int kSlots = kProgramSlots;
 using Space = std::array<int64_t, PLUGRAD_MAX_RANK>;
 
 [[noreturn]] void decline(const char* why) { throw BackendError(PLUGRAD_UNSUPPORTED, why); }
@@ -35,19 +34,15 @@ Reduction reduction_of(const plugrad_op& op, const ProgramSource& source, int mu
                    dense(space, rank, source.reduced_axes, op.views[0]->dtype), true, multiprocessors);
 }
 
-uint64_t workspace_of(const Reduction& reduction, const ProgramSource& source) {
-  return source.goes_on ? 0 : reduction.segments.partials() * source.set_bytes[reduction.packing != Packing::none];
-}
-
 // The axes of a program's operands, in the order of the reduction's own.
 struct Walks {
-  Walk<kSlots> kept, reduced;
+  Walk<kProgramSlots> kept, reduced;
 
   Walks(const plugrad_op& op, unsigned reduced_axes) {
     const int rank = op.views[0]->rank;
     const Space space = space_of(op, rank);
     for (int d = rank; d-- > 0;) {
-      int64_t strides[kSlots] = {};
+      int64_t strides[kProgramSlots] = {};
       for (int k = 0; k < op.outputs + op.inputs; ++k)
         if (!is_immediate(*op.views[k])) strides[k] = stride_of(*op.views[k], d);
       (reduced_axes >> d & 1 ? reduced : kept).add(space[static_cast<size_t>(d)], strides);
@@ -56,28 +51,28 @@ struct Walks {
   // How far element offsets reach.
   int64_t reach(int k) const {
     int64_t all = 0;
-    for (const Walk<kSlots>* each : {&kept, &reduced})
+    for (const Walk<kProgramSlots>* each : {&kept, &reduced})
       for (uint32_t d = 0; d < each->rank; ++d) all += each->stride[k][d] * (each->extent[d] - 1);
     return all;
   }
-  bool has_packs(int k, const Walk<kSlots>& packed, int pack, const plugrad_view& view) const {
+  bool has_packs(int k, const Walk<kProgramSlots>& packed, int pack, const plugrad_view& view) const {
     const int64_t stride = packed.innermost_stride(k);
     if (stride == 0) return true;  // one element serves the whole pack
     const auto bytes = static_cast<uint64_t>(pack) * element_size(view.dtype);
     if (stride != 1 || reinterpret_cast<uintptr_t>(data<char>(view)) % bytes) return false;
-    for (const Walk<kSlots>* each : {&kept, &reduced})
+    for (const Walk<kProgramSlots>* each : {&kept, &reduced})
       for (uint32_t d = each == &packed; d < each->rank; ++d)
         if (each->stride[k][d] % pack) return false;
     return true;
   }
 };
 
-Axes<kSlots> axes_of(const Walk<kSlots>& walk) {
-  Axes<kSlots> axes{};
+Axes<kProgramSlots> axes_of(const Walk<kProgramSlots>& walk) {
+  Axes<kProgramSlots> axes{};
   axes.rank = std::max(walk.rank, 1u);  // without axes, one of extent 1
   for (uint32_t d = 0; d < walk.rank; ++d) {
     if (d + 1 < walk.rank) axes.extent[d] = Divider(static_cast<uint32_t>(walk.extent[d]));
-    for (int k = 0; k < kSlots; ++k) axes.stride[k][d] = static_cast<int32_t>(walk.stride[k][d]);
+    for (int k = 0; k < kProgramSlots; ++k) axes.stride[k][d] = static_cast<int32_t>(walk.stride[k][d]);
   }
   return axes;
 }
@@ -91,14 +86,14 @@ ProgramPlan::ProgramPlan(const plugrad_op& op, const ProgramSource& source, int 
   by_packs = reduction.packing != Packing::none;
   const bool packs_along = source.reduced_axes >> (op.views[0]->rank - 1) & 1;
   if (by_packs && packs_along != (reduction.packing == Packing::along)) decline("the program's last axis has one element");
-  Walk<kSlots>& packed = reduction.packing == Packing::across ? walks.kept : walks.reduced;
+  Walk<kProgramSlots>& packed = reduction.packing == Packing::across ? walks.kept : walks.reduced;
   if (by_packs && packed.extent[0] % source.pack) decline("the program's rows are no whole packs");
   for (int k = 0; k < op.outputs + op.inputs; ++k) {
     const plugrad_view& view = *op.views[k];
     const bool is_of_lines = source.line_outputs >> k & 1;
     if (walks.reach(k) > kSpan) decline("an operand of the program reaches too far");
     if (by_packs && !is_of_lines && !walks.has_packs(k, packed, source.pack, view)) decline("an operand has no packs");
-    Memories<kSlots>& memories = argument.memories;
+    Memories<kProgramSlots>& memories = argument.memories;
     memories.base[k] = is_immediate(view) ? nullptr : data<const char>(view);
     memories.value[k] = is_immediate(view) ? immediate_bits(view) : 0;
     memories.vectors |= static_cast<uint32_t>(packed.innermost_stride(k) == 1) << k;
@@ -108,11 +103,12 @@ ProgramPlan::ProgramPlan(const plugrad_op& op, const ProgramSource& source, int 
   argument.reduced = axes_of(walks.reduced);
   argument.segments = reduction.segments;
   blocks = reduction.segments.tasks / (source.goes_on ? reduction.segments.per_line : 1);
-  workspace = workspace_of(reduction, source);
 }
 
 uint64_t program_workspace(const plugrad_op& op, const ProgramSource& source, int multiprocessors) {
-  return workspace_of(reduction_of(op, source, multiprocessors), source);
+  if (source.goes_on) return 0;
+  const Reduction reduction = reduction_of(op, source, multiprocessors);
+  return reduction.segments.partials() * source.set_bytes[reduction.packing != Packing::none];
 }
 
 }  // namespace plugrad::cuda

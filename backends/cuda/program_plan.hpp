@@ -1,6 +1,7 @@
 // How the kernels of a program that reduces run: as the reduction of a dense operand over the program's space.
 #pragma once
 #include <backends/cuda/program_reduction.hpp>
+#include <backends/cuda/program_shape.hpp>
 #include <backends/cuda/program_source.hpp>
 
 #include <plugrad/sdk/program.hpp>
@@ -8,13 +9,12 @@
 namespace plugrad::cuda {
 
 // Operands, and one for each reduction of a program.
-inline constexpr int kProgramSlots = PLUGRAD_PROGRAM_OPERANDS + 8;
+inline constexpr int kProgramSlots = PLUGRAD_PROGRAM_OPERANDS + static_cast<int>(ProgramShape::kMostReductions);
 
 struct ProgramPlan {
   ProgramReduction<kProgramSlots> argument{};  // but for partials and counters
   bool by_packs = false;
   unsigned blocks = 0;
-  uint64_t workspace = 0;  // bytes
 
   // Throws BackendError UNSUPPORTED where operands do not fit the packs that the reduction's own kernel reads, or have too
   // many elements for 32-bit offsets.

@@ -67,7 +67,6 @@ bool ProgramShape::fits_together(const Reduction& reduction) const {
 }
 
 bool ProgramShape::can_be_written() const {
-  constexpr size_t kMostReductions = 8;
   const auto can_be_stored = [&](const plugrad_program_output& each) {
     const unsigned axes = program_.values()[each.value].axes;
     const auto is_it = [&](const plugrad_program_output& other) { return other.value == each.value; };

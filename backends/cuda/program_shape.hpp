@@ -8,6 +8,7 @@ namespace plugrad::cuda {
 
 class ProgramShape {
  public:
+  static constexpr size_t kMostReductions = 8;
   struct Reduction {
     uint32_t opcode;
     size_t argument, value;
@@ -17,7 +18,7 @@ class ProgramShape {
 
   // Whether it has only elementwise ops, copies, fills, conversions, updates, sums and extremes, outputs that differ and are
   // whole or have one element for each line that is reduced, and reductions that threads can run together: over the same
-  // axes, of elements of one size, with accumulators of one size.
+  // axes, of elements of one size, with accumulators of one size, and not too many.
   bool can_be_written() const;
 
   const Program& program() const { return program_; }

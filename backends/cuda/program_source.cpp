@@ -61,8 +61,9 @@ class Writer {
     constexpr size_t kOnTheirWay = 4;  // packs
     size_t loads = 0;
     for (size_t i = 0; i < program().inputs(); ++i) loads += program().values()[i].axes != program().all_axes();
-    source_.packs_each = is_light(8) ? static_cast<int>(std::max<size_t>(1, kOnTheirWay / std::max<size_t>(1, loads))) : 1;
-    source_.singles_each = is_light(8) ? 2 * source_.packs_each : 1;
+    if (!is_light(8)) return;
+    source_.packs_each = static_cast<int>(std::max<size_t>(1, kOnTheirWay / std::max<size_t>(1, loads)));
+    source_.singles_each = 2 * source_.packs_each;
   }
 
   // As single kernels do: elementwise.hpp.
