@@ -1,6 +1,6 @@
-// Matrix products of the device cpu beside those of other libraries, in turns in one process: a line a size, GFLOP/s in the
-// best round and, in brackets, in the median one. The program removes what the environment says to those libraries, so that
-// each is at its best.
+// Matrix products of the device cpu beside those of other libraries, in turns in one process: a line a size and layout,
+// GFLOP/s in the best round and, in brackets, in the median one. NT: the right operand is transposed; TN: the left one. The
+// program removes what the environment says to those libraries, so that each is at its best.
 #include <plugrad/plugrad.hpp>
 
 #include <algorithm>
@@ -21,12 +21,13 @@ namespace {
 using plugrad::Tensor;
 
 constexpr double kRoundWork = 2e7;  // floating-point operations of a round, at least
-constexpr int kRowMajor = 101, kNoTranspose = 111;
+constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
+constexpr const char* kLayouts[] = {"NN", "NT", "TN"};
 
 using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 using Dnnl = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,
                      float*, int64_t);
-using Multiply = std::function<void(int64_t n, const float* a, const float* b, float* c)>;
+using Multiply = std::function<void(const char* layout, int64_t n, const float* a, const float* b, float* c)>;
 
 struct Contestant {
   std::string name;
@@ -72,13 +73,14 @@ Contestant open_library(const std::string& file) {
   const std::string name = file.substr(file.rfind('/') + 1);
   for (const char* function : {"cblas_sgemm", "scipy_cblas_sgemm"})
     if (const auto gemm = reinterpret_cast<Cblas>(dlsym(library, function)))
-      return {name, [gemm](int64_t n, const float* a, const float* b, float* c) {
+      return {name, [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
+                const auto order = [](char side) { return side == 'T' ? kTranspose : kNoTranspose; };
                 const int i = static_cast<int>(n);
-                gemm(kRowMajor, kNoTranspose, kNoTranspose, i, i, i, 1, a, i, b, i, 0, c, i);
+                gemm(kRowMajor, order(layout[0]), order(layout[1]), i, i, i, 1, a, i, b, i, 0, c, i);
               }, {}};
   if (const auto gemm = reinterpret_cast<Dnnl>(dlsym(library, "dnnl_sgemm")))
-    return {name, [gemm](int64_t n, const float* a, const float* b, float* c) {
-              gemm('N', 'N', n, n, n, 1, a, n, b, n, 0, c, n);
+    return {name, [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
+              gemm(layout[0], layout[1], n, n, n, 1, a, n, b, n, 0, c, n);
             }, {}};
   throw plugrad::Error(plugrad::Code::invalid, "[" + file + "] has neither cblas_sgemm, scipy_cblas_sgemm nor dnnl_sgemm");
 }
@@ -97,9 +99,10 @@ double seconds_of(const std::function<void()>& work, int calls, int threads) {
   return (now(threads) - start) / calls;
 }
 
-void measure(std::vector<Contestant>& all, int64_t n, int rounds, int threads) {
-  const Tensor a = plugrad::rand({n, n}), b = plugrad::rand({n, n});
-  const std::vector<float> left = a.to_vector<float>(), right = b.to_vector<float>();
+void measure(std::vector<Contestant>& all, const char* layout, int64_t n, int rounds, int threads) {
+  const Tensor stored_a = plugrad::rand({n, n}), stored_b = plugrad::rand({n, n});
+  const Tensor a = layout[0] == 'T' ? transpose(stored_a) : stored_a, b = layout[1] == 'T' ? transpose(stored_b) : stored_b;
+  const std::vector<float> left = stored_a.to_vector<float>(), right = stored_b.to_vector<float>();
   std::vector<float> out(left.size());
   const double work = 2 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
   const int calls = std::max(1, static_cast<int>(kRoundWork * threads / work));
@@ -108,11 +111,11 @@ void measure(std::vector<Contestant>& all, int64_t n, int rounds, int threads) {
     for (size_t i = 0; i < all.size(); ++i) {
       Contestant& each = all[(i + static_cast<size_t>(round)) % all.size()];  // nobody always follows the same one
       each.seconds.push_back(seconds_of([&] {
-        if (each.multiply) each.multiply(n, left.data(), right.data(), out.data());
+        if (each.multiply) each.multiply(layout, n, left.data(), right.data(), out.data());
         else (void)plugrad::matmul(a, b);
       }, calls, threads));
     }
-  std::printf("%6lld", static_cast<long long>(n));
+  std::printf("%6lld %s", static_cast<long long>(n), layout);
   double best_peer = 0, ours = 0;
   for (Contestant& each : all) {
     std::sort(each.seconds.begin(), each.seconds.end());
@@ -139,11 +142,12 @@ int main(int argc, char** argv) {
     plugrad::set_default_device(plugrad::Device("cpu"));
     std::vector<Contestant> all{{"plugrad", {}, {}}};
     for (int i = 2; i < argc; ++i) all.push_back(open_library(argv[i]));
-    std::printf("%6s", "n");
+    std::printf("%6s   ", "n");
     for (const Contestant& each : all) std::printf("  %23.23s", each.name.c_str());
     std::printf("  ours / best\n");
     constexpr std::pair<int64_t, int> kRows[] = {{64, 300}, {128, 200}, {256, 100}, {512, 40}, {1024, 16}, {2048, 6}};
-    for (const auto& [n, rounds] : kRows) measure(all, n, rounds, threads);
+    for (const auto& [n, rounds] : kRows)
+      for (const char* layout : kLayouts) measure(all, layout, n, rounds, threads);
   } catch (const plugrad::Error& error) {
     std::fprintf(stderr, "bench_matmul: %s\n", error.what());
     return 1;

@@ -5,6 +5,7 @@
 
 #include <backends/cpu/dots-inl.hpp>
 #include <backends/cpu/narrow_dots-inl.hpp>
+#include <backends/cpu/packing-inl.hpp>
 #include <backends/cpu/product.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/tile.hpp>
@@ -32,7 +33,25 @@ constexpr int kPanelVectors = 2;
 template <int vectors> constexpr int kRows = 6;
 constexpr int kUnrolled = 1;  // with more, the compiler moves loads up until the 16 registers spill
 #endif
-constexpr int64_t kWorthPacking = 4;  // from this many panels on, it pays to pack a strip's rows
+// From so many panels on, it pays to pack rows that a cache maps to one set, and rows whose elements are far apart.
+constexpr int64_t kPanelsForRows = 4, kPanelsForColumns = 2;
+constexpr int64_t kPackedBytes = 1 << 17;  // of strips that are packed together
+
+// Memory that is read soon: `lines` cache lines from run and from every `step` elements on. Each panel fetches some of them.
+template <class T> struct Ahead {
+  const T* run = nullptr;
+  int64_t step = 0, lines = 0, line = 0, each = 0;
+
+  HWY_INLINE void fetch() {
+    for (int64_t i = 0; i < each; ++i) {
+      __builtin_prefetch(run + line * (64 / static_cast<int64_t>(sizeof(T))), 0, 2);
+      if (++line == lines) {
+        line = 0;
+        run += step;
+      }
+    }
+  }
+};
 
 // Strips of rows times panels of `vectors` vectors: a and c begin with the first strip.
 template <class T> struct Strips {
@@ -43,8 +62,8 @@ template <class T> struct Strips {
   T* c;
   int64_t c_row;
   Addend<T> addend;
-  int64_t last;  // how many columns of the last panel exist
-  bool pack;
+  int64_t last;               // how many columns of the last panel exist
+  Ahead<T>* ahead = nullptr;  // what is packed after these strips; otherwise packing would wait for memory
 };
 
 template <class T> struct Kernel {
@@ -52,9 +71,6 @@ template <class T> struct Kernel {
   using V = hn::Vec<D>;
   static constexpr int64_t kSize = sizeof(T);
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
-  static Tile tile_of(Matrix<const T> x) {
-    return {reinterpret_cast<char*>(const_cast<T*>(x.data)), x.row * kSize, x.column * kSize};
-  }
 
   // Adds the products of one panel to sums.
   template <int rows, int vectors>
@@ -185,56 +201,18 @@ template <class T> struct Kernel {
         c[r * s.c_row + j] = addend ? buffer[r * kWide + j] + addend[r * s.addend.row + j] : buffer[r * kWide + j];
   }
 
-  // The elements of whole vectors that hold a column of a strip.
-  static constexpr int64_t kMostLanes = HWY_MAX_BYTES / kSize;
-  template <int rows> static constexpr int64_t kColumn = (rows + kMostLanes - 1) / kMostLanes * kMostLanes;
-
-  // Processors with masked loads read no element beyond the rows.
-  template <int rows> static HWY_INLINE void copy_column(T* to, const T* from) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-    const D d;
-#pragma GCC unroll 4
-    for (int64_t r = 0; r < rows; r += kMostLanes)
-      hn::StoreU(hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(rows - r)), d, from + r), d, to + r);
-#else
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) to[r] = from[r];
-#endif
-  }
-
-  // Copies the rows of a strip side by side, since a cache may map their original addresses to one set.
-  template <int rows> static HWY_INLINE Matrix<const T> pack_rows(int64_t k, Matrix<const T> a, T* packed) {
-    if (a.row == 1) {
-      for (int64_t i = 0; i < k; ++i) copy_column<rows>(packed + i * kColumn<rows>, a.data + i * a.column);
-      return {packed, 1, kColumn<rows>};
-    }
-    copy_tile({reinterpret_cast<char*>(packed), k * kSize, kSize}, tile_of(a), rows, k, kSize);
-    return {packed, k, 1};
-  }
-
-  // Fetches a panel's share of the rows that the next strip packs, which begin at `next`. Otherwise packing would wait for
-  // memory.
-  template <int rows> static HWY_INLINE void prefetch_rows(const Strips<T>& s, const T* next, int64_t panel) {
-    constexpr int64_t kLine = 64 / kSize;
-    const int64_t share = (s.k / s.panels + kLine - 1) / kLine * kLine, first = panel * share;
-    for (int r = 0; r < rows; ++r, next += s.a.row)
-      for (int64_t i = first; i < std::min(s.k, first + share); i += kLine) hwy::Prefetch(next + i);
-  }
-
   // The strip whose rows begin at `left`, `c` and `addend`. These pointers are no members of s: a member that was just
   // written would be read together with its neighbour, and the processor would wait for the write.
   template <int rows, int vectors>
   static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c, const T* addend) {
-    HWY_ALIGN T packed[kColumn<rows> * kDepth<T>];
     const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
-    Matrix<const T> a{left, s.a.row, s.a.column};
-    if (s.pack) a = pack_rows<rows>(s.k, a, packed);
+    const Matrix<const T> a{left, s.a.row, s.a.column};
     const bool reads_more = addend && addend != c && s.addend.row != 0;
     const T* b = s.b;
     for (int64_t p = 0; p < whole; ++p, b += s.b_panel, c += wide) {
       prefetch<rows, vectors>(c, s.c_row);
       if (reads_more) prefetch<rows, vectors>(addend, s.addend.row);
-      if (s.pack && s.a.column == 1) prefetch_rows<rows>(s, left + rows * s.a.row, p);
+      if (s.ahead) s.ahead->fetch();
       V sums[rows][vectors];
       zero<rows, vectors>(sums);
       accumulate<rows, vectors>(s.k, a, b, s.b_row, sums);
@@ -254,21 +232,67 @@ template <class T> struct Kernel {
     return {run_strip<i + 1, vectors>...};
   }
 
-  // Computes m rows in strips of nearly equal height. Sets s.pack. No copy of s: the processor would wait for the members
-  // that were just written.
+  // Rows in strips of nearly equal height: the first `higher` ones have a row more.
+  struct Heights {
+    Heights(int64_t m, int64_t most) : count((m + most - 1) / most), least(m / count), higher(m - least * count) {}
+    int64_t of(int64_t strip) const { return least + (strip < higher); }
+    int64_t count, least, higher;
+  };
+
+  // Computes m rows. No copy of s: the processor would wait for the members that were just written.
   template <int vectors> static HWY_INLINE void run_strips(int64_t m, Strips<T>& s) {
+    if constexpr (vectors == kPanelVectors)
+      if (s.a.column == 1 ? s.panels >= kPanelsForRows && s.a.row * kSize % 4096 == 0 : s.panels >= kPanelsForColumns)
+        return run_packed(m, s);
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, kRows<vectors>>());
-    s.pack = s.panels >= kWorthPacking && (s.a.column != 1 || s.a.row * kSize % 4096 == 0);
     const T *a = s.a.data, *addend = s.addend.data;
     T* c = s.c;
-    const int64_t count = (m + kRows<vectors> - 1) / kRows<vectors>, least = m / count, higher = m - least * count;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t rows = least + (i < higher);
+    const Heights heights(m, kRows<vectors>);
+    for (int64_t i = 0; i < heights.count; ++i) {
+      const int64_t rows = heights.of(i);
       kRun[static_cast<size_t>(rows - 1)](s, a, c, addend);
       a += rows * s.a.row;
       c += rows * s.c_row;
       if (addend) addend += rows * s.addend.row;
     }
+  }
+
+  // The same with copies of the strips, since a cache may map their rows or columns to one set.
+  static HWY_NOINLINE void run_packed(int64_t m, Strips<T>& s) {
+    constexpr int kMost = kRows<kPanelVectors>;
+    constexpr int64_t kPacked = kPackedBytes / kSize, kLine = 64 / kSize;
+    static constexpr auto kRun = strips<kPanelVectors>(std::make_integer_sequence<int, kMost>());
+    static_assert(kMost * (kDepth<T> + kLine) <= kPacked);
+    HWY_ALIGN T packed[kPacked];
+    const int64_t stride = s.k + kLine;
+    Matrix<const T> a = s.a;
+    const T* addend = s.addend.data;
+    T* c = s.c;
+    Ahead<T> ahead;
+    s.a = {packed, stride, 1};
+    s.ahead = &ahead;
+    const Heights heights(m, kMost);
+    for (int64_t i = 0, left = m; i < heights.count;) {
+      const int64_t some = a.column == 1 ? 1 : std::min(heights.count - i, kPacked / (kMost * stride));
+      const int64_t rows = some * heights.least + std::clamp<int64_t>(heights.higher - i, 0, some);
+      Packing<T>::copy(rows, s.k, a, packed, stride);
+      a.data += rows * a.row;
+      left -= rows;
+      ahead = a.column == 1 && left > 0 ? ahead_of(a, heights.of(i + some), s.k, some * s.panels) : Ahead<T>();
+      const T* from = packed;
+      for (const int64_t end = i + some; i < end; ++i) {
+        const int64_t height = heights.of(i);
+        kRun[static_cast<size_t>(height - 1)](s, from, c, addend);
+        from += height * stride;
+        c += height * s.c_row;
+        if (addend) addend += height * s.addend.row;
+      }
+    }
+  }
+  // The contiguous rows of a, of which each of `panels` panels fetches a part.
+  static Ahead<T> ahead_of(Matrix<const T> a, int64_t rows, int64_t k, int64_t panels) {
+    const int64_t lines = (k * kSize + 126) / 64;  // a row may begin within a line
+    return {a.data, a.row, lines, 0, (rows * lines + panels - 1) / panels};
   }
 
   static Addend<T> past(Addend<T> addend, int64_t columns) {
@@ -277,18 +301,16 @@ template <class T> struct Kernel {
 
   static void multiply_panels(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c,
                               Addend<T> addend) {
-    const int64_t wide = kPanelVectors * lanes(), panels = n / wide, rest = n - panels * wide;
-    Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, wide, false};
+    const int64_t wide = kPanelVectors * lanes(), rest = n % wide;
+    const bool narrow = rest <= lanes() * (kPanelVectors / 2);  // the last columns, if any, need no whole panel
+    const int64_t panels = narrow ? n / wide : (n + wide - 1) / wide;
+    Strips<T> s{k, a, b.data, wide, b.stride, panels, c.data, c.row, addend, narrow ? wide : rest};
     if (panels > 0) run_strips<kPanelVectors>(m, s);
-    if (rest == 0) return;
-    s.b += panels * b.stride;
-    s.c += panels * wide;
-    s.addend = past(addend, panels * wide);
-    s.panels = 1;
-    s.last = rest;
-    if (rest <= lanes()) run_strips<1>(m, s);
-    else if (rest <= 2 * lanes()) run_strips<2>(m, s);
-    else run_strips<kPanelVectors>(m, s);
+    if (rest == 0 || !narrow) return;
+    const int64_t done = panels * wide;
+    Strips<T> last{k, a, b.data + panels * b.stride, wide, b.stride, 1, c.data + done, c.row, past(addend, done), rest};
+    if (rest <= lanes()) run_strips<1>(m, last);
+    else run_strips<2>(m, last);
   }
 
   // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
@@ -298,7 +320,7 @@ template <class T> struct Kernel {
     const int64_t wide = lanes();
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < wide; ++j) packed[i * wide + j] = j < n ? b.data[i * b.row + j] : T(0);
-    Strips<T> s{k, a, packed, wide, 0, 1, c.data, c.row, addend, n, false};
+    Strips<T> s{k, a, packed, wide, 0, 1, c.data, c.row, addend, n};
     run_strips<1>(m, s);
   }
 
@@ -320,7 +342,7 @@ template <class T> struct Kernel {
     int64_t j = 0;
     const auto next = [&](int64_t columns) {
       const int64_t panels = (n - j) / columns;
-      const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, past(addend, j), columns, false};
+      const Strips<T> s{k, a, b.data + j, b.row, columns, panels, c.data + j, c.row, past(addend, j), columns};
       j += panels * columns;
       return s;
     };
@@ -340,32 +362,9 @@ template <class T> struct Kernel {
     if (j < n) multiply_rest(m, n - j, k, a, {b.data + j, b.row, 1}, {c.data + j, c.row, 1}, past(addend, j));
   }
 
-  static constexpr int64_t kAhead = 8;  // rows to prefetch, since processors do not prefetch beyond the current page
-
-  // If b's rows are contiguous, packs several panels at a time, to read longer runs of memory.
-  static void pack(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride) {
-    const D d;
-    const int64_t lane = lanes(), wide = kPanelVectors * lane, whole = b.column == 1 ? n / wide : 0;
-    for (int64_t i = 0; i < k; ++i) {
-      const T* from = b.data + i * b.row;
-      T* to = panels + i * wide;
-      for (int64_t p = 0; p < whole; ++p, from += wide, to += stride)
-        for (int v = 0; v < kPanelVectors; ++v) {
-          hwy::Prefetch(from + kAhead * b.row + v * lane);
-          hn::StoreU(hn::LoadU(d, from + v * lane), d, to + v * lane);
-        }
-    }
-    for (int64_t j = whole * wide; j < n; j += wide) {
-      T* to = panels + j / wide * stride;
-      const int64_t columns = std::min(wide, n - j);
-      if (columns < wide) std::fill(to, to + k * wide, T(0));
-      copy_tile({reinterpret_cast<char*>(to), wide * kSize, kSize}, tile_of({b.data + j * b.column, b.row, b.column}), k,
-                columns, kSize);
-    }
-  }
-
   static const ProductKernels<T>& kernels() {
-    static const ProductKernels<T> all{kPanelVectors * lanes(), multiply, multiply_panels, pack};
+    static const ProductKernels<T> all{kPanelVectors * lanes(), multiply, multiply_panels,
+                                       Packing<T>::template pack_panels<kPanelVectors>};
     return all;
   }
   static void general(const Call& call) { run_product<T>(call, kernels()); }

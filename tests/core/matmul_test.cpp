@@ -116,7 +116,7 @@ std::vector<double> product(const Size& s, const std::vector<double>& a, const s
 const Size kSizes[] = {{1, 1, 1, 1},     {1, 1, 70, 300},   {1, 3, 1, 130},   {1, 7, 5, 65},     {1, 13, 64, 64},
                        {1, 15, 9, 33},   {1, 29, 600, 31},  {2, 5, 257, 129}, {1, 37, 300, 500}, {3, 8, 90, 95},
                        {1, 40, 1, 1000}, {1, 16, 1024, 40}, {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250},
-                       {2, 20, 200, 300}};
+                       {2, 20, 200, 300}, {1, 100, 384, 290}, {1, 30, 800, 384}};
 
 TEST(Matmul, IsExactForWholeNumbersInAnyLayout) {
   for (const Size& s : kSizes) {
