@@ -1,7 +1,5 @@
 #include <backends/cpu/convolution.hpp>
 
-#include <backends/cpu/tile.hpp>
-
 namespace plugrad::cpu {
 namespace {
 
@@ -9,6 +7,7 @@ using Extents = std::array<int64_t, 3>;
 
 constexpr int64_t kPlaneBytes = 1 << 20;   // the most bytes of planes at a time
 constexpr int64_t kWindowBytes = 28672;    // of the planes that a panel of results reads: they fit the L1 cache
+constexpr int64_t kWeightBytes = 24576;    // of the weights that a strip of positions reads: they fit it, too
 constexpr int64_t kPartRows = 128;         // of weights
 constexpr int64_t kMergedPositions = 256;  // small images share planes up to this many positions
 constexpr int64_t kTasks = 8;              // as many that several threads find work
@@ -91,7 +90,9 @@ template <class T> class Correlating {
     const int64_t tasks = image_groups_ * groups_ * planes_.boxes();
     const int64_t work = rows_ * channels_ * product(size_) * product(extents_) * images_ / tasks;
     splits_ = tasks >= kTasks ? 1 : std::clamp<int64_t>(std::min(ceil_div(kTasks, tasks), work / kTaskWork), 1, rows_);
-    parts_ = splits_ * ceil_div(ceil_div(rows_, splits_), kPartRows);
+    by_rows_ = is_better_by_rows();
+    parts_ = splits_ * ceil_div(ceil_div(rows_, splits_), by_rows_ ? kRowPanel<T> : kPartRows);
+    width_ = ceil_div(ceil_div(rows_, parts_), kLanes) * kLanes;
     tasks_ = tasks * splits_;
   }
 
@@ -102,7 +103,7 @@ template <class T> class Correlating {
   void run(const ConvolutionKernels<T>& kernels, int threads) {
     list_jobs();
     T* const weights = reinterpret_cast<T*>(call_.workspace());
-    pack_weights(threads, weights);
+    pack_weights(kernels, threads, weights);
     T* const slots_begin = weights + weight_elements();
     parallel_in_slots(threads, slots(threads), tasks_, [&](int64_t slot, int64_t task) {
       run_task(kernels, task, weights, slots_begin + slot * slot_elements());
@@ -111,6 +112,7 @@ template <class T> class Correlating {
 
  private:
   static constexpr int64_t kSize = sizeof(T);
+  static constexpr int64_t kLanes = 64 / kSize;  // a multiple of those of any kernel
 
   // One phase of the result along each axis, with its share of the weights.
   struct Job {
@@ -122,9 +124,26 @@ template <class T> class Correlating {
     int64_t taps() const { return lines() * static_cast<int64_t>(phases[2]->taps.size()); }
   };
 
-  int64_t weight_elements() const { return groups_ * rows_ * channels_ * product(size_); }
+  // Vectors of positions hold some between two lines, too; those of rows may be partly empty, and their results are
+  // transposed, which costs about as much as 10 products. Measured on Emerald Rapids.
+  bool is_better_by_rows() const {
+    const int64_t span = (planes_.images() - 1) * planes_.image_step() + (lines() - 1) * planes_.line_step() + columns();
+    const auto empty = [](int64_t used) { return static_cast<double>(ceil_div(used, kLanes) * kLanes); };
+    const double by_positions = empty(span) / static_cast<double>(planes_.images() * lines() * columns());
+    const int64_t rows = ceil_div(rows_, splits_);
+    const double by_rows = empty(rows) / static_cast<double>(rows) * (rows > kLanes ? 1.05 : 1.3);
+    const double depth = static_cast<double>(channels_ * product(size_));
+    return by_rows * (depth + 10) < by_positions * depth;
+  }
+  int64_t part_elements() const { return (channels_ * product(size_) + 1) * width_; }  // the bias is the first row
+  int64_t weight_elements() const {
+    return groups_ * (by_rows_ ? parts_ * part_elements() : rows_ * channels_ * product(size_));
+  }
+  int64_t lines() const { return planes_.cut_axis() == 1 ? planes_.box() : planes_.count(1); }
+  int64_t columns() const { return planes_.cut_axis() == 2 ? planes_.box() : planes_.count(2); }
   int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
   int64_t slot_elements() const {
+    if (by_rows_) return ceil_div(planes_.elements() + planes_.images() * lines() * columns() * width_, 64) * 64;
     const int64_t rows = ceil_div(rows_, parts_), sums = rows * kPanels * kPanelElements<T> / (rows == 1 ? 1 : 2);
     return ceil_div(planes_.elements() + sums, 64) * 64;
   }
@@ -141,27 +160,53 @@ template <class T> class Correlating {
   }
 
   T* part_weights(T* weights, int64_t group, const Job& job, int64_t part) const {
+    if (by_rows_) return weights + (group * parts_ + part) * part_elements() + (1 + job.before) * width_;
     return weights + group * rows_ * channels_ * product(size_) + job.before * rows_ + part_begin(part) * job.depth();
   }
 
-  void pack_weights(int threads, T* weights) const {
+  void pack_weights(const ConvolutionKernels<T>& kernels, int threads, T* weights) const {
     parallel(threads, groups_ * parts_, [&](int64_t i) {
-      const T* from = data<T>(call_.in(1)) + i / parts_ * order_.group;
-      for (const Job& job : jobs_) pack_part(from, job, i % parts_, part_weights(weights, i / parts_, job, i % parts_));
+      const int64_t group = i / parts_, part = i % parts_, begin = part_begin(part), rows = part_begin(part + 1) - begin;
+      const T* from = data<T>(call_.in(1)) + group * order_.group + begin * order_.row;
+      if (by_rows_) {
+        T* const all = weights + i * part_elements();
+        if (rows < width_) std::fill_n(all, part_elements(), T(0));
+        if (has_bias()) std::copy_n(data<T>(call_.in(2)) + group * rows_ + begin, rows, all);
+      }
+      for (const Job& job : jobs_) {
+        T* const to = part_weights(weights, group, job, part);
+        if (by_rows_) {
+          pack_rows(kernels, from, job, rows, to, width_);
+          continue;
+        }
+        const EqualStrips strips{rows};
+        for (int64_t s = 0; s < strips.count(); ++s) {
+          const int64_t first = strips.begin(s), some = strips.begin(s + 1) - first;
+          pack_rows(kernels, from + first * order_.row, job, some, to + first * job.depth(), some);
+        }
+      }
     });
   }
-  void pack_part(const T* from, const Job& job, int64_t part, T* to) const {
-    const int64_t begin = part_begin(part);
-    const EqualStrips strips{part_begin(part + 1) - begin};
-    for (int64_t s = 0; s < strips.count(); ++s)
-      for (int64_t c = 0; c < channels_; ++c)
-        for (const Tap& d : job.phases[0]->taps)
-          for (const Tap& h : job.phases[1]->taps)
-            for (const Tap& w : job.phases[2]->taps) {
-              const T* at = from + c * order_.channel + (d.weight * size_[1] + h.weight) * size_[2] + w.weight;
-              for (int64_t r = strips.begin(s); r < strips.begin(s + 1); ++r) *to++ = at[(begin + r) * order_.row];
-            }
+  // Puts rows side by side, `width` elements from one product to the next.
+  void pack_rows(const ConvolutionKernels<T>& kernels, const T* from, const Job& job, int64_t rows, T* to,
+                 int64_t width) const {
+    const int64_t taps = product(size_);
+    if (job.taps() == taps) {  // in the order of the weights
+      const int64_t runs = order_.channel == taps ? 1 : channels_, length = channels_ * taps / runs;
+      for (int64_t i = 0; i < runs; ++i)
+        kernels.copy(length, rows, {from + i * order_.channel, 1, order_.row}, to + i * length * width, width);
+      return;
+    }
+    for (int64_t c = 0; c < channels_; ++c)
+      for (const Tap& d : job.phases[0]->taps)
+        for (const Tap& h : job.phases[1]->taps)
+          for (const Tap& w : job.phases[2]->taps) {
+            const T* at = from + c * order_.channel + (d.weight * size_[1] + h.weight) * size_[2] + w.weight;
+            for (int64_t r = 0; r < rows; ++r) to[r] = at[r * order_.row];
+            to += width;
+          }
   }
+  bool has_bias() const { return call_.op().inputs == 3; }
 
   void run_task(const ConvolutionKernels<T>& kernels, int64_t task, T* weights, T* slot) const {
     const int64_t split = task % splits_, box = task / splits_ % planes_.boxes();
@@ -178,7 +223,10 @@ template <class T> class Correlating {
     for (int64_t part = split * parts_ / splits_; part < (split + 1) * parts_ / splits_; ++part) {
       const int64_t row = group * rows_ + part_begin(part);
       c.rows = part_begin(part + 1) - part_begin(part);
-      c.bias = call_.op().inputs == 3 ? data<T>(call_.in(2)) + row : nullptr;
+      c.width = width_;
+      c.bias = !has_bias() ? nullptr
+               : by_rows_ ? weights + (group * parts_ + part) * part_elements()
+                          : data<T>(call_.in(2)) + row;
       c.out = data<T>(call_.out()) + (image * call_.out().shape[1] + row) * product(extents_);
       for (const Job& job : jobs_) {
         c.weights = part_weights(weights, group, job, part);
@@ -219,8 +267,9 @@ template <class T> class Correlating {
     for (int64_t d = 0; d < counts[0]; ++d) {
       c.planes = planes + d * planes_.slice_step();
       c.out = out + d * steps[0];
-      if (c.depth) kernels.correlate(c);
-      else fill(c);
+      if (c.depth == 0) fill(c);
+      else if (by_rows_) kernels.correlate_rows(c);
+      else kernels.correlate(c);
     }
   }
 
@@ -234,9 +283,10 @@ template <class T> class Correlating {
         }
   }
 
-  // As many products that what a panel reads of the planes fits the L1 cache.
+  // As many products that what a panel reads of the planes, or of the weights, fits the L1 cache.
   int64_t block_of(const Job& job) const {
     const int64_t depth = std::max<int64_t>(job.depth(), 1);
+    if (by_rows_) return ceil_div(depth, ceil_div(depth, kWeightBytes / kSize / width_));
     const int64_t channel = job.lines() * (kPanelElements<T> / 2 + 16) * kSize;
     const int64_t most = std::clamp<int64_t>(kWindowBytes / std::max<int64_t>(channel, 1) * job.taps(), 64, 2048 / kSize);
     return ceil_div(depth, ceil_div(depth, most));
@@ -249,6 +299,8 @@ template <class T> class Correlating {
   Extents extents_;
   Planes planes_;
   int64_t image_groups_, splits_, parts_, tasks_;
+  bool by_rows_;   // vectors hold rows, not positions
+  int64_t width_;  // of a part, if they do
   std::vector<Job> jobs_;
 };
 
@@ -316,13 +368,13 @@ template <class T> class WeightGradients {
     parallel_in_slots(threads, slots(threads), tasks(), [&](int64_t slot, int64_t task) {
       run_task(kernels, task / blocks_, task % blocks_, slots_begin + slot * slot_elements(), sums);
     });
-    finish(threads, sums);
+    finish(kernels, threads, sums);
   }
 
  private:
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kLanes = 64 / kSize;     // a multiple of those of any kernel
-  static constexpr int64_t kPositions = 256;        // positions whose gradients are transposed at a time
+  static constexpr int64_t kPositions = 128;        // positions whose gradients are transposed at a time
   static constexpr int64_t kPartBytes = 4 << 20;    // the most bytes of sums
   static constexpr int64_t kMergedBytes = 1 << 17;  // of planes of several images
 
@@ -331,11 +383,12 @@ template <class T> class WeightGradients {
     planes.cut(kPlaneBytes / kSize);
     return planes;
   }
-  // Transposing a gradient costs about as much as 20 products; few rows leave lanes unused instead.
+  // Transposing a gradient costs about as much as 5 products; few rows leave lanes unused instead, and lines that end within
+  // a vector do in the kernel for few rows, which takes 1.4 times as long for a product. Measured on Emerald Rapids.
   bool is_for_few_rows() const {
     const double columns = static_cast<double>(ceil_div(result_[2], kLanes) * kLanes) / static_cast<double>(result_[2]);
-    const double unused = static_cast<double>(width_) / static_cast<double>(rows_) - columns;
-    return static_cast<double>(depth()) * unused + 20 > 0;
+    const double unused = static_cast<double>(width_) / static_cast<double>(rows_) - 1.4 * columns;
+    return static_cast<double>(depth()) * unused + 5 > 0;
   }
   // An item is what shares a set of planes: some images, or a box of one.
   void plan_items() {
@@ -408,28 +461,32 @@ template <class T> class WeightGradients {
       const int64_t end = std::min(at + kPositions, images * positions);
       for (int64_t p = at; p < end; p = std::min(end, (p / positions + 1) * positions)) {
         const int64_t image = p / positions, some = std::min(end, (image + 1) * positions) - p;
-        transpose(lines + (p - at) * width_,
+        transpose(kernels, lines + (p - at) * width_,
                   grad + image * call_.in(0).shape[1] * product(result_) + p - image * positions, some);
       }
       kernels.weight_gradient({depth_of, width_, end - at, planes, distances_.data(), places_.data() + at, lines, sums});
     }
   }
-  void transpose(T* lines, const T* grad, int64_t positions) const {
+  void transpose(const ConvolutionKernels<T>& kernels, T* lines, const T* grad, int64_t positions) const {
     if (rows_ < width_)
       for (int64_t p = 0; p < positions; ++p) std::fill(lines + p * width_ + rows_, lines + (p + 1) * width_, T(0));
-    copy_tile({reinterpret_cast<char*>(lines), kSize, width_ * kSize},
-              {reinterpret_cast<char*>(const_cast<T*>(grad)), product(result_) * kSize, kSize}, rows_, positions, kSize);
+    kernels.copy(positions, rows_, {grad, 1, product(result_)}, lines, width_);
   }
 
   // Adds up the parts, in their order.
-  void finish(int threads, const T* sums) const {
-    parallel(threads, windows_.groups * rows_, [&](int64_t row) {
-      T* to = data<T>(call_.out()) + row * depth();
-      const T* from = sums + row / rows_ * parts_ * sums_elements() + row % rows_ * (few_ ? depth() : 1);
-      const int64_t step = few_ ? 1 : width_;
-      for (int64_t i = 0; i < depth(); ++i) to[i] = from[i * step];
+  void finish(const ConvolutionKernels<T>& kernels, int threads, T* sums) const {
+    constexpr int64_t kColumns = 64;
+    const int64_t lines = few_ ? rows_ : ceil_div(depth(), kColumns);
+    parallel(threads, windows_.groups * lines, [&](int64_t task) {
+      const int64_t group = task / lines, line = task % lines, column = few_ ? 0 : line * kColumns;
+      const int64_t columns = few_ ? depth() : std::min(kColumns, depth() - column);
+      T* const from = sums + group * parts_ * sums_elements() + (few_ ? line * depth() : column * width_);
+      const int64_t count = few_ ? columns : columns * width_;
       for (int64_t part = 1; part < parts_; ++part)
-        for (int64_t i = 0; i < depth(); ++i) to[i] += from[part * sums_elements() + i * step];
+        for (int64_t i = 0; i < count; ++i) from[i] += from[part * sums_elements() + i];
+      T* const to = data<T>(call_.out()) + group * rows_ * depth();
+      if (few_) std::copy_n(from, count, to + line * depth());
+      else kernels.copy(rows_, columns, {from, 1, width_}, to + column, depth());
     });
   }
 

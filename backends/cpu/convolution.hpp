@@ -3,6 +3,7 @@
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/planes.hpp>
+#include <backends/cpu/product.hpp>
 
 namespace plugrad::cpu {
 
@@ -11,6 +12,8 @@ inline constexpr int64_t kStripRows = 6;
 // The most elements of a panel of positions, of any kernel.
 template <class T> inline constexpr int64_t kPanelElements = 512 / static_cast<int64_t>(sizeof(T));
 inline constexpr int kPanels = 4;  // panels that a block of weights serves
+// The rows whose results are side by side in vectors, if they are: a multiple of those that any kernel computes at a time.
+template <class T> inline constexpr int64_t kRowPanel = 256 / static_cast<int64_t>(sizeof(T));
 
 // Divides a number of rows into strips of nearly equal height.
 struct EqualStrips {
@@ -23,14 +26,15 @@ struct EqualStrips {
 // out[row, position] = bias[row] + sum_i weights[row, i] planes[position + distance[i]].
 template <class T> struct Correlation {
   int64_t rows, depth, block;  // block: how many products to sum before the sum is added to the others
-  const T* weights;            // in strips of equal_strip rows, column by column
+  const T* weights;            // in strips of EqualStrips, product by product; or `width` elements for each product
+  int64_t width;               // for correlate_rows: the rows and what fills the last vector
   const int64_t* distances;    // depth
-  const T* bias;               // rows; or null
+  const T* bias;               // rows, or width; or null
   const T* planes;
   int64_t images, image_step, lines, line_step, columns;  // the positions: images of lines of columns
   T* out;
   int64_t out_row, out_image, out_line, out_column;  // elements from one to the next
-  T* sums;                                           // room for rows times kPanels panels
+  T* sums;                                           // room for rows times kPanels panels; or for width times all positions
 };
 
 // The gradient of weights by positions of one image: sums[i, o] += sum_p planes[place[p] + distance[i]] grad[p, o].
@@ -57,7 +61,9 @@ template <class T> struct FewRowsGradient {
 // The kernels of one instruction set.
 template <class T> struct ConvolutionKernels {
   CopyLine<T> copy_line;
-  void (*correlate)(const Correlation<T>& c);
+  void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);  // to contiguous rows
+  void (*correlate)(const Correlation<T>& c);       // vectors hold positions
+  void (*correlate_rows)(const Correlation<T>& c);  // vectors hold rows
   void (*weight_gradient)(const WeightGradient<T>& g);
   void (*few_rows_gradient)(const FewRowsGradient<T>& g);
 };

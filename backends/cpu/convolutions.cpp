@@ -1,9 +1,11 @@
-// The inner loops of convolutions: strips of rows of the weights, held in registers, times panels of positions.
+// The inner loops of convolutions: strips of rows of the weights, held in registers, times panels of positions; or strips of
+// positions times panels of rows.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/convolutions.cpp"
 #include <hwy/foreach_target.h>
 
 #include <backends/cpu/convolution.hpp>
+#include <backends/cpu/packing-inl.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/runs-inl.hpp>
 #include <plugrad/sdk/rows.hpp>
@@ -169,6 +171,89 @@ template <class T> struct Kernel : Runs<T> {
     }
   }
 
+  // --- Results, whose rows are side by side in vectors.
+
+  template <int vectors> static constexpr int kPositions = vectors > 2 || kPanel == 2 ? 6 : 8;
+
+  // Positions of a line, for the products from `begin` on. to: their sums.
+  template <int positions, int vectors>
+  static HWY_NOINLINE void run_positions(const Correlation<T>& c, int64_t begin, int64_t column, const T* planes, T* to) {
+    const D d;
+    const int64_t wide = lanes(), end = std::min(begin + c.block, c.depth), width = c.width;
+    V sums[positions][vectors];
+#pragma GCC unroll 8
+    for (int p = 0; p < positions; ++p)
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
+        const T* from = begin ? to + p * width + v * wide : c.bias + column + v * wide;
+        sums[p][v] = begin || c.bias ? hn::LoadU(d, from) : hn::Zero(d);
+      }
+    const T* weights = c.weights + begin * width + column;
+    for (int64_t i = begin; i < end; ++i, weights += width) {
+      const T* from = planes + c.distances[i];
+      V right[vectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) right[v] = hn::LoadU(d, weights + v * wide);
+#pragma GCC unroll 8
+      for (int p = 0; p < positions; ++p) {
+        const V factor = hn::Set(d, from[p]);
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) sums[p][v] = hn::MulAdd(factor, right[v], sums[p][v]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < positions; ++p)
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) hn::StoreU(sums[p][v], d, to + p * width + v * wide);
+  }
+
+  using RunPositions = void (*)(const Correlation<T>&, int64_t, int64_t, const T*, T*);
+  template <int vectors, int... i>
+  static constexpr std::array<RunPositions, sizeof...(i)> runs(std::integer_sequence<int, i...>) {
+    return {run_positions<i + 1, vectors>...};
+  }
+
+  // All positions, for the products from `begin` on.
+  template <int vectors> static void run_lines(const Correlation<T>& c, int64_t begin, int64_t column) {
+    constexpr int64_t kMost = kPositions<vectors>;
+    static constexpr auto kRun = runs<vectors>(std::make_integer_sequence<int, kPositions<vectors>>());
+    const int64_t count = (c.columns + kMost - 1) / kMost;
+    T* to = c.sums + column;
+    for (int64_t line = 0; line < c.images * c.lines; ++line) {
+      const T* planes = c.planes + line / c.lines * c.image_step + line % c.lines * c.line_step;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t some = (i + 1) * c.columns / count - i * c.columns / count;
+        kRun[static_cast<size_t>(some - 1)](c, begin, column, planes, to);
+        planes += some;
+        to += some * c.width;
+      }
+    }
+  }
+
+  static void correlate_rows(const Correlation<T>& c) {
+    for (int64_t column = 0; column < c.width; column += kPanel * lanes())
+      for (int64_t begin = 0; begin < c.depth; begin += c.block) {
+        const int64_t rest = (c.width - column) / lanes();
+        if (rest == 1) run_lines<1>(c, begin, column);
+        else if (rest == 2) run_lines<2>(c, begin, column);
+        else if (rest == 3) run_lines<std::min(3, kPanel)>(c, begin, column);
+        else run_lines<kPanel>(c, begin, column);
+      }
+    store_rows(c);
+  }
+  static void store_rows(const Correlation<T>& c) {
+    const bool dense = c.out_column == 1 && c.out_line == c.columns;  // the lines of an image follow each other
+    const int64_t lines = dense ? 1 : c.lines, columns = dense ? c.lines * c.columns : c.columns;
+    const T* from = c.sums;
+    for (int64_t line = 0; line < c.images * lines; ++line, from += columns * c.width) {
+      T* to = c.out + line / lines * c.out_image + line % lines * c.out_line;
+      if (c.out_column == 1) Packing<T>::copy(c.rows, columns, {from, 1, c.width}, to, c.out_row);
+      else
+        for (int64_t row = 0; row < c.rows; ++row)
+          for (int64_t i = 0; i < columns; ++i) to[row * c.out_row + i * c.out_column] = from[i * c.width + row];
+    }
+  }
+
   // --- Gradients of weights.
 
   template <int rows, int vectors>
@@ -185,8 +270,9 @@ template <class T> struct Kernel : Runs<T> {
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::LoadU(d, to + r * g.rows + v * wide);
     }
     const T* grad = g.grad + column;
-    for (int64_t p = 0; p < g.positions; ++p, grad += g.rows) {
-      const int64_t at = g.places[p];
+    const int64_t step = g.rows;
+    for (const int64_t *place = g.places, *const end = place + g.positions; place != end; ++place, grad += step) {
+      const int64_t at = *place;
       V right[vectors];
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) right[v] = hn::LoadU(d, grad + v * wide);
@@ -280,7 +366,9 @@ template <class T> struct Kernel : Runs<T> {
       }
   }
 
-  static ConvolutionKernels<T> kernels() { return {Runs<T>::copy_line, correlate, weight_gradient, few_rows_gradient}; }
+  static ConvolutionKernels<T> kernels() {
+    return {Runs<T>::copy_line, Packing<T>::copy, correlate, correlate_rows, weight_gradient, few_rows_gradient};
+  }
   static void forward(const Call& call) { run_convolution<T>(call, kernels()); }
   static void input_gradient(const Call& call) { run_input_gradient<T>(call, kernels()); }
   static void weights(const Call& call) { run_weight_gradient<T>(call, kernels()); }

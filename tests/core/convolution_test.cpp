@@ -103,6 +103,44 @@ TEST(Convolution, TransposedIsTheGradientOfX) {
   }
 }
 
+// Whole numbers, whose sums are exact in any order: several vectors of channels, lines shorter than a vector, steps, groups.
+const Row kManyChannels[] = {
+    {"short lines", {5, 12, 7, 7}, {80, 12, 3, 3}, 1, 1, 1, 1},
+    {"strided", {3, 32, 13, 13}, {32, 32, 3, 3}, 2, 1, 1, 1},
+    {"grouped and dilated", {2, 32, 9, 9}, {64, 16, 3, 3}, 1, 2, 2, 2},
+    {"3d", {1, 8, 4, 7, 7}, {32, 8, 3, 3, 3}, 1, 1, 1, 1},
+    {"pointwise", {2, 70, 5, 5}, {36, 70, 1, 1}, 1, 0, 1, 1},
+    {"long lines", {1, 20, 6, 70}, {33, 20, 3, 3}, 1, 1, 1, 1},
+};
+std::vector<double> wholes(int64_t count, int64_t seed) {
+  std::vector<double> values;
+  for (int64_t i = seed; i < seed + count; ++i) values.push_back(static_cast<double>(i * 40503 / 32 % 7) - 3);
+  return values;
+}
+
+TEST(Convolution, IsExactForWholeNumbers) {
+  for (const Row& row : kManyChannels)
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Shape out = result_shape(row);
+      const auto x = wholes(row.x.count(), 1), w = wholes(row.weight.count(), 2), b = wholes(row.weight[0], 3),
+                 g = wholes(out.count(), 4);
+      std::vector<double> result, x_grad(x.size()), w_grad(w.size());
+      for (const Shape& at : positions(out)) result.push_back(b[static_cast<size_t>(at[1])]);
+      each_product(row, [&](int64_t to, int64_t from, int64_t by) {
+        const auto o = static_cast<size_t>(to), i = static_cast<size_t>(from), k = static_cast<size_t>(by);
+        result[o] += x[i] * w[k];
+        x_grad[i] += g[o] * w[k];
+        w_grad[k] += g[o] * x[i];
+      });
+      const Tensor input = of(dtype, x, row.x).requires_grad_(), weight = of(dtype, w, row.weight).requires_grad_();
+      const Tensor y = convolved(row, input, weight, of(dtype, b, {row.weight[0]}));
+      y.backward(of(dtype, g, out));
+      EXPECT_TRUE(elements(y) == result) << row.name << " " << dtype;
+      EXPECT_TRUE(elements(input.grad()) == x_grad) << row.name << " " << dtype;
+      EXPECT_TRUE(elements(weight.grad()) == w_grad) << row.name << " " << dtype;
+    }
+}
+
 TEST(Convolution, WithoutABatch) {
   const Tensor x = counting({2, 3, 3}), weight = counting({1, 2, 2, 2});
   EXPECT_TRUE(close(conv2d(x, weight), {1, 2, 2}, elements(conv2d(unsqueeze(x, 0), weight))));
