@@ -96,32 +96,56 @@ template <class T> struct Dots {
 
   // c (m) = a b for a vector b.
   static void of_one(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
+#if HWY_TARGET != HWY_SCALAR
+    if (k <= kShort * lanes()) return short_dots(m, k, a, b.data, c, addend);
+#endif
+    // Two rows at a time, from the halves of a: processors fetch more of two streams than of one.
+    const int64_t half = (m + 1) / 2;
+    for (int64_t r = 0; r < half; ++r) {
+      const int64_t second = std::min(r + half, m - 1);
+      double sums[2] = {};
+      two_dots(k, a.data + r * a.row, a.data + second * a.row, b.data, sums);
+      const auto put = [&](int64_t row, double sum) {
+        c.data[row * c.row] = static_cast<T>(addend.data ? addend.data[row * addend.row] + sum : sum);
+      };
+      put(r, sums[0]);
+      if (r + half < m) put(second, sums[1]);
+    }
+  }
+  static HWY_INLINE void two_dots(int64_t k, const T* x, const T* y, const T* b, double (&sums)[2]) {
     const D d;
     const int64_t wide = lanes();
-#if HWY_TARGET != HWY_SCALAR
-    if (k <= kShort * wide) return short_dots(m, k, a, b.data, c, addend);
-#endif
-    for (int64_t r = 0; r < m; ++r) {
-      const T* x = a.data + r * a.row;
-      double sum = 0;
-      for (int64_t first = 0; first < k; first += kFold) {
-        const int64_t end = std::min(k, first + kFold);
-        V s = hn::Zero(d), t = s, u = s, v = s;
-        int64_t i = first;
-        for (; i + 4 * wide <= end; i += 4 * wide) {
-          s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
-          t = hn::MulAdd(hn::LoadU(d, x + i + wide), hn::LoadU(d, b.data + i + wide), t);
-          u = hn::MulAdd(hn::LoadU(d, x + i + 2 * wide), hn::LoadU(d, b.data + i + 2 * wide), u);
-          v = hn::MulAdd(hn::LoadU(d, x + i + 3 * wide), hn::LoadU(d, b.data + i + 3 * wide), v);
+    const T* const rows[2] = {x, y};
+    for (int64_t first = 0; first < k; first += kFold) {
+      const int64_t end = std::min(k, first + kFold);
+      V parts[4][2];
+#pragma GCC unroll 4
+      for (auto& part : parts) part[0] = part[1] = hn::Zero(d);
+      const auto add = [&](int64_t at, V (&part)[2]) {
+        const V right = hn::LoadU(d, b + at);
+        part[0] = hn::MulAdd(hn::LoadU(d, x + at), right, part[0]);
+        part[1] = hn::MulAdd(hn::LoadU(d, y + at), right, part[1]);
+      };
+      int64_t i = first;
+      for (; i + 4 * wide <= end; i += 4 * wide) {
+        for (int64_t next = i; next < i + 4 * wide; next += 64 / kSize) {
+          hwy::Prefetch(x + next + kRowAhead);
+          hwy::Prefetch(y + next + kRowAhead);
         }
-        for (; i + wide <= end; i += wide) s = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b.data + i), s);
-        sum += static_cast<double>(Folding<Sum<T>>::fold_lanes(hn::Add(hn::Add(s, t), hn::Add(u, v))));
-        for (; i < end; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(b.data[i]);
+#pragma GCC unroll 4
+        for (int c = 0; c < 4; ++c) add(i + c * wide, parts[c]);
       }
-      c.data[r * c.row] = static_cast<T>(addend.data ? addend.data[r * addend.row] + sum : sum);
+      for (; i + wide <= end; i += wide) add(i, parts[0]);
+      for (int r = 0; r < 2; ++r) {
+        const V sum = hn::Add(hn::Add(parts[0][r], parts[1][r]), hn::Add(parts[2][r], parts[3][r]));
+        sums[r] += static_cast<double>(Folding<Sum<T>>::fold_lanes(sum));
+      }
+      for (; i < end; ++i)
+        for (int r = 0; r < 2; ++r) sums[r] += static_cast<double>(rows[r][i]) * static_cast<double>(b[i]);
     }
   }
   static constexpr int64_t kFold = 1024;
+  static constexpr int64_t kRowAhead = 2048 / kSize;  // elements to prefetch
 
   // The same for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
   template <int rows, int columns>

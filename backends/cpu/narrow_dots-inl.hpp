@@ -37,10 +37,15 @@ template <class E> class NarrowDots : Contraction<E> {
     const int64_t each = std::max<int64_t>(1, kTaskElements / k_);
     const auto dots = kTable[static_cast<size_t>(n_ - 1)];
     parallel(threads, ceil_div(m_, each), [&](int64_t task) {
-      for (int64_t row = task * each; row < std::min(m_, (task + 1) * each); ++row) {
-        double sums[kFewVectors] = {};
-        dots(k_, a_.data + row * a_.row, vectors, sums);
-        for (int64_t j = 0; j < n_; ++j) put(row, j, sums[j]);
+      // Two rows at a time, from the halves of the task: processors fetch more of two streams than of one.
+      const int64_t begin = task * each, end = std::min(m_, begin + each), half = (end - begin + 1) / 2;
+      for (int64_t row = begin; row < begin + half; ++row) {
+        const int64_t second = std::min(row + half, end - 1);
+        double sums[2][kFewVectors] = {};
+        dots(k_, a_.data + row * a_.row, a_.data + second * a_.row, vectors, sums);
+        for (int64_t j = 0; j < n_; ++j) put(row, j, sums[0][j]);
+        if (row + half < end)
+          for (int64_t j = 0; j < n_; ++j) put(second, j, sums[1][j]);
       }
     });
   }
@@ -62,55 +67,63 @@ template <class E> class NarrowDots : Contraction<E> {
     return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const Half*>(p)));
   }
 
-  // Adds the dots of a row and the vectors to sums.
-  template <int vectors> static HWY_NOINLINE void dot(int64_t k, const E* x, const float* v, double* sums) {
-    constexpr int kChains = vectors <= 2 ? 4 : 2;  // sums that do not wait for each other
+  // Adds the dots of two rows and the vectors to sums.
+  template <int vectors>
+  static HWY_NOINLINE void dot(int64_t k, const E* x, const E* y, const float* v, double (&sums)[2][kFewVectors]) {
+    constexpr int kChains = vectors <= 2 ? 4 : 1;  // sums that do not wait for each other
     const D d;
+    const E* const rows[2] = {x, y};
     const int64_t wide = static_cast<int64_t>(hn::Lanes(d));
     for (int64_t first = 0; first < k; first += kFold) {
       const int64_t end = std::min(k, first + kFold);
-      V parts[kChains][vectors];
+      V parts[kChains][2][vectors];
 #pragma GCC unroll 4
       for (int c = 0; c < kChains; ++c)
+#pragma GCC unroll 2
+        for (int r = 0; r < 2; ++r)
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; ++j) parts[c][j] = hn::Zero(d);
+          for (int j = 0; j < vectors; ++j) parts[c][r][j] = hn::Zero(d);
       int64_t i = first;
-      for (; i + kChains * wide <= end; i += kChains * wide)
-        add_products<kChains, vectors>(k, x + i, v + i, parts);
-      for (; i + wide <= end; i += wide) {
-        const V left = load(x + i);
-#pragma GCC unroll 8
-        for (int j = 0; j < vectors; ++j) parts[0][j] = hn::MulAdd(left, hn::LoadU(d, v + j * k + i), parts[0][j]);
-      }
-      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
-#pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j) {
-        V sum = hn::Add(parts[0][j], parts[1][j]);
-        if constexpr (kChains == 4) sum = hn::Add(sum, hn::Add(parts[2][j], parts[3][j]));
-        sums[j] += static_cast<double>(Folding<Sum<float>>::fold_lanes(sum));
-      }
-      for (; i < end; ++i)
-        for (int j = 0; j < vectors; ++j)
-          sums[j] += static_cast<double>(widened(x[i])) * static_cast<double>(v[j * k + i]);
-    }
-  }
-
-  // Adds the products of a vector's width of elements to each chain.
-  template <int chains, int vectors>
-  static HWY_INLINE void add_products(int64_t k, const E* x, const float* v, V (&parts)[chains][vectors]) {
-    const D d;
-    const int64_t wide = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t line = 0; line < chains * wide; line += kLine) hwy::Prefetch(x + kAhead + line);
+      for (; i + kChains * wide <= end; i += kChains * wide) {
+        for (int64_t line = i; line < i + kChains * wide; line += kLine) {
+          hwy::Prefetch(x + kAhead + line);
+          hwy::Prefetch(y + kAhead + line);
+        }
 #pragma GCC unroll 4
-    for (int c = 0; c < chains; ++c) {
-      const V left = load(x + c * wide);
+        for (int c = 0; c < kChains; ++c) add_products<vectors>(k, rows, v, i + c * wide, parts[c]);
+      }
+      for (; i + wide <= end; i += wide) add_products<vectors>(k, rows, v, i, parts[0]);
+      // Unrolled like the loops above, since the compiler would otherwise keep the parts in memory.
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r)
 #pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j)
-        parts[c][j] = hn::MulAdd(left, hn::LoadU(d, v + j * k + c * wide), parts[c][j]);
+        for (int j = 0; j < vectors; ++j) {
+          V sum = parts[0][r][j];
+          if constexpr (kChains == 4) sum = hn::Add(hn::Add(sum, parts[1][r][j]), hn::Add(parts[2][r][j], parts[3][r][j]));
+          sums[r][j] += static_cast<double>(Folding<Sum<float>>::fold_lanes(sum));
+        }
+      for (; i < end; ++i)
+        for (int r = 0; r < 2; ++r)
+          for (int j = 0; j < vectors; ++j)
+            sums[r][j] += static_cast<double>(widened(rows[r][i])) * static_cast<double>(v[j * k + i]);
     }
   }
 
-  using Dots = void (*)(int64_t, const E*, const float*, double*);
+  // Adds the products of a vector's width of elements, at i, to the parts.
+  template <int vectors>
+  static HWY_INLINE void add_products(int64_t k, const E* const (&rows)[2], const float* v, int64_t i,
+                                      V (&parts)[2][vectors]) {
+    const D d;
+    const V left[2] = {load(rows[0] + i), load(rows[1] + i)};
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; ++j) {
+      const V right = hn::LoadU(d, v + j * k + i);
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r) parts[r][j] = hn::MulAdd(left[r], right, parts[r][j]);
+    }
+  }
+
+  using Dots = void (*)(int64_t, const E*, const E*, const float*, double (&)[2][kFewVectors]);
   template <int... i> static constexpr std::array<Dots, sizeof...(i)> table(std::integer_sequence<int, i...>) {
     return {dot<i + 1>...};
   }
