@@ -43,8 +43,10 @@ template <class T> class MaxPool : Runs<T> {
     for (int64_t i = 0; i < pool.wide_; ++i)
       firsts[i] = static_cast<I>(pool.pool_.axes[2].span(std::min(i, pool.pool_.axes[2].count - 1)).first);
     parallel_in_slots(threads_of(call), pool.slots(threads_of(call)), pool.tasks_, [&](int64_t slot, int64_t task) {
+      T* const own = memory + pool.wide_ + slot * pool.slot_;
+      std::fill_n(own, pool.parts_, kLeast);
       for (int64_t i = task * pool.each_; i < std::min(pool.pool_.planes, (task + 1) * pool.each_); ++i)
-        pool.pool_plane(data<T>(call.in(0)) + i * pool.pool_.extent(), firsts, memory + pool.wide_ + slot * pool.slot_,
+        pool.pool_plane(data<T>(call.in(0)) + i * pool.pool_.extent(), firsts, own,
                         data<T>(call.out(0)) + i * pool.pool_.windows(),
                         data<int64_t>(call.out(1)) + i * pool.pool_.windows());
     });
@@ -58,20 +60,27 @@ template <class T> class MaxPool : Runs<T> {
     reach_ = wide_ + (w.size - 1) * w.dilation / w.stride + 1;
     parts_ = reach_ * w.stride;
     slot_ = parts_ + 2 * wide_;
+    for (int64_t k = 0; k < w.size; ++k) taps_.push_back(k * w.dilation % w.stride * reach_ + k * w.dilation / w.stride);
+    for (int64_t b = 0; b < pool_.axes[1].count; ++b) lines_.push_back(pool_.axes[1].span(b));
+    plan_split();
   }
   int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
 
-  // A line of x by its elements' remainders: those of remainder r begin at r * reach_.
-  void split(const T* line, T* to) const {
+  // A line of x by its elements' remainders: those of remainder r begin at r * reach_. What lies around them is never written.
+  struct Part {
+    int64_t to, from, count;
+  };
+  void plan_split() {
     const PoolAxis& w = pool_.axes[2];
-    for (int64_t r = 0; r < w.stride; ++r, to += reach_) {
+    for (int64_t r = 0; r < w.stride; ++r) {
       const int64_t first = r - w.padding, skipped = first < 0 ? (-first + w.stride - 1) / w.stride : 0;
-      const int64_t from = first + skipped * w.stride, begin = std::min(skipped, reach_);
-      const int64_t some = from < w.extent ? std::min((w.extent - 1 - from) / w.stride + 1, reach_ - begin) : 0;
-      std::fill(to, to + begin, kLeast);
-      copy_line(to + begin, line + from, some, w.stride);
-      std::fill(to + begin + some, to + reach_, kLeast);
+      const int64_t from = first + skipped * w.stride;
+      if (from >= w.extent || skipped >= reach_) continue;
+      split_.push_back({r * reach_ + skipped, from, std::min((w.extent - 1 - from) / w.stride + 1, reach_ - skipped)});
     }
+  }
+  void split(const T* line, T* to) const {
+    for (const Part& part : split_) copy_line(to + part.to, line + part.from, part.count, pool_.axes[2].stride);
   }
 
   // The windows of the best elements so far, from this line of x.
@@ -84,12 +93,11 @@ template <class T> class MaxPool : Runs<T> {
       V best = hn::LoadU(d, values + i);
       VI at = hn::LoadU(di, positions + i);
       for (int64_t k = 0; k < w.size; ++k) {
-        const int64_t place = k * w.dilation;
-        const V x = hn::LoadU(d, split_line + place % w.stride * reach_ + place / w.stride + i);
+        const V x = hn::LoadU(d, split_line + taps_[static_cast<size_t>(k)] + i);
         // NaN is larger than every number; of equal elements the first one stays.
         const auto stays = hn::Or(hn::Le(x, best), hn::Not(hn::Eq(best, best)));
         best = hn::IfThenElse(stays, best, x);
-        const VI here = hn::Add(steps, hn::Set(di, static_cast<I>(line + i * w.stride - w.padding + place)));
+        const VI here = hn::Add(steps, hn::Set(di, static_cast<I>(line + i * w.stride - w.padding + k * w.dilation)));
         at = hn::IfThenElse(hn::RebindMask(di, stays), at, here);
       }
       hn::StoreU(best, d, values + i);
@@ -101,9 +109,9 @@ template <class T> class MaxPool : Runs<T> {
     const auto& [deep, high, wide] = pool_.axes;
     T* const best = memory + parts_;
     I* const positions = reinterpret_cast<I*>(best + wide_);
-    for (int64_t a = 0; a < deep.count; ++a)
-      for (int64_t b = 0; b < high.count; ++b, values += wide.count, indices += wide.count) {
-        const Span d = deep.span(a), h = high.span(b);
+    for (int64_t a = 0; a < deep.count; ++a) {
+      const Span d = deep.span(a);
+      for (const Span h : lines_) {
         const int64_t start = (d.first * high.extent + h.first) * wide.extent;
         std::fill_n(best, wide_, kLeast);
         for (int64_t i = 0; i < wide_; ++i) positions[i] = static_cast<I>(start) + firsts[i];
@@ -115,7 +123,10 @@ template <class T> class MaxPool : Runs<T> {
           }
         std::copy_n(best, wide.count, values);
         for (int64_t i = 0; i < wide.count; ++i) indices[i] = positions[i];
+        values += wide.count;
+        indices += wide.count;
       }
+    }
   }
 
   static constexpr T kLeast = -std::numeric_limits<T>::infinity();
@@ -123,6 +134,9 @@ template <class T> class MaxPool : Runs<T> {
   int64_t each_, tasks_;
   int64_t wide_, reach_;  // the windows of a line in whole vectors, and the elements of a part of a split line
   int64_t parts_, slot_;  // elements of all parts, and of what a task needs
+  std::vector<int64_t> taps_;  // where a window's elements are in a split line
+  std::vector<Span> lines_;    // of the windows
+  std::vector<Part> split_;
 };
 
 template <class T> void max_pool_backward(const Call& call) {

@@ -40,15 +40,31 @@ template <class T> struct Runs {
     for (int64_t i = 0; i + wide < count; i += wide) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
     hn::StoreU(hn::LoadU(d, from + count - wide), d, to + count - wide);
   }
+#if HWY_TARGET != HWY_SCALAR
+  // Every second element: `count` of them, at most a vector.
+  static HWY_INLINE void copy_even(T* to, const T* from, int64_t count) {
+    const D d;
+    const int64_t wide = lanes(), all = 2 * count - 1;
+    const V low = all < wide ? load_few(from, all) : hn::LoadU(d, from);
+    const V high = all <= wide ? hn::Zero(d) : load_few(from + wide, all - wide);
+    const V even = hn::ConcatEven(d, high, low);
+    if (count < wide) store_few(even, to, count);
+    else hn::StoreU(even, d, to);
+  }
+#endif
   static void copy_line(T* to, const T* from, int64_t count, int64_t step) {
     if (count <= 0) return;
     if (step == 1) return copy_run(to, from, count);
     int64_t i = 0;
-    if (step == 2)
+    if (step == 2) {
       for (V even, odd; i + lanes() < count; i += lanes()) {  // reads no element behind the last one
         hn::LoadInterleaved2(D(), from + 2 * i, even, odd);
         hn::StoreU(even, D(), to + i);
       }
+#if HWY_TARGET != HWY_SCALAR
+      return copy_even(to + i, from + 2 * i, count - i);
+#endif
+    }
     for (; i < count; ++i) to[i] = from[i * step];
   }
 };
