@@ -191,6 +191,8 @@ class Generator : public CodeGenerator {
     }
     for (size_t k = 0; k < run_.results.size(); ++k) {
       const Xmm from = vec(where_.at(run_.results[k]), pass);
+      if (pass == Pass::vectors && !far_.is_written_ahead.empty() && far_.is_written_ahead[k])
+        prefetchw(address_of(k, false, kWriteAhead));
       if (pass == Pass::rest || far_.is_streamed.empty() || !far_.is_streamed[k]) store(address_of(k, false), from, pass);
       else run_.is_double ? vmovntpd(address_of(k, false), from) : vmovntps(address_of(k, false), from);
     }

@@ -32,8 +32,9 @@ struct FusedCode {
 
 // Operands that lie beyond the near caches.
 struct FarOperands {
-  std::vector<bool> is_read_ahead;  // by input
-  std::vector<bool> is_streamed;    // by result: it is aligned to 64 bytes, and stores bypass the caches
+  std::vector<bool> is_read_ahead;          // by input
+  std::vector<bool> is_streamed;            // by result: it is aligned to 64 bytes, and stores bypass the caches
+  std::vector<bool> is_written_ahead = {};  // by result: its lines are fetched before they are written
 };
 
 // vector_bytes: 64 with AVX-512, 32 with AVX2, 0 for neither.

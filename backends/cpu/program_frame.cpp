@@ -180,6 +180,10 @@ void ProgramFrame::use_far_code() {
     const ProgramValue& it = plan_.values[value];
     return it.input >= 0 && it.form == Form::full && layouts_[value].column_step && rows_ * columns_ * it.size >= kFarBytes;
   };
+  const auto is_written_far = [&](uint16_t value) {
+    const ProgramValue& it = plan_.values[value];
+    return it.output >= 0 && !it.replaces && it.form == Form::full && rows_ * columns_ * it.size >= kFarBytes;
+  };
   for (size_t i = 0; i < far_.size(); ++i) {
     const ProgramStep& step = plan_.steps[i];
     if (!step.code.function || step.over_rows) continue;
@@ -187,9 +191,11 @@ void ProgramFrame::use_far_code() {
     for (const uint16_t value : step.run.inputs) far.is_read_ahead.push_back(is_far(value));
     for (const uint16_t value : step.run.results) {
       far.is_streamed.push_back(is_streamed(value));
+      far.is_written_ahead.push_back(!far.is_streamed.back() && is_written_far(value));
       if (far.is_streamed.back()) streamed_.push_back(value);
     }
     const bool has_any = std::count(far.is_read_ahead.begin(), far.is_read_ahead.end(), true) ||
+                         std::count(far.is_written_ahead.begin(), far.is_written_ahead.end(), true) ||
                          std::count(far.is_streamed.begin(), far.is_streamed.end(), true);
     if (has_any) far_[i] = compile(step.run, plan_.vector_bytes, far);
   }
