@@ -66,7 +66,7 @@ template <class T> class MaxPool : Runs<T> {
   }
   int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
 
-  // A line of x by its elements' remainders: those of remainder r begin at r * reach_. What lies around them is never written.
+  // A line of x by its elements' remainders: those of remainder r begin at r * reach_. Nothing writes what lies around them.
   struct Part {
     int64_t to, from, count;
   };
