@@ -91,7 +91,7 @@ class Bf16Product : Contraction<BFloat16> {
 
   void multiply_chunk(const Bf16Kernels& kernels, int threads, const Chunk& chunk, const BFloat16* panels,
                       float* sums) const {
-    Tiles grid = tiles_of(m_, chunk.columns, chunk.depth, chunk.batches, 512, kBlock);
+    Tiles grid = tiles_of(m_, chunk.columns, chunk.depth, chunk.batches, 512, 512, kBlock);
     grid.rows = round_up(grid.rows, kBlock);
     grid.down = ceil_div(m_, grid.rows);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.depth,

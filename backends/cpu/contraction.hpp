@@ -34,13 +34,13 @@ struct Tiles {
   int64_t count() const { return down * across; }
 };
 
-// Divides outputs of m x n into tiles, independently of the number of threads; a tile's columns are a multiple of `unit`.
-// `wide`: each tile of a row packs its part of the left operand again, so that wide tiles are better.
-inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t side, int64_t unit, bool wide = false) {
-  const int64_t aspect = wide ? 8 : 1;
-  int64_t down = ceil_div(m, side), across = ceil_div(n, aspect * side);
+// Divides outputs of m x n into tiles of at most rows x columns, independently of the number of threads; a tile's columns are
+// a multiple of `unit`.
+inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t most_rows, int64_t most_columns,
+                      int64_t unit) {
+  int64_t down = ceil_div(m, most_rows), across = ceil_div(n, most_columns);
   while (batches * down * across < 4 && m * n * k / (down * across) > 4 * kTaskWork) {
-    if (aspect * (m / down) > n / across) down *= 2;
+    if (m / down * most_columns > n / across * most_rows) down *= 2;
     else across *= 2;
   }
   const int64_t rows = ceil_div(m, down), columns = round_up(ceil_div(n, across), unit);

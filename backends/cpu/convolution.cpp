@@ -127,6 +127,7 @@ template <class T> class Correlating {
   // Vectors of positions hold some between two lines, too; those of rows may be partly empty, and their results are
   // transposed, which costs about as much as 10 products. Measured on Emerald Rapids.
   bool is_better_by_rows() const {
+    if (planes_.images() * lines() * columns() * kRowPanel<T> * kSize > kPlaneBytes) return false;
     const int64_t span = (planes_.images() - 1) * planes_.image_step() + (lines() - 1) * planes_.line_step() + columns();
     const auto empty = [](int64_t used) { return static_cast<double>(ceil_div(used, kLanes) * kLanes); };
     const double by_positions = empty(span) / static_cast<double>(planes_.images() * lines() * columns());

@@ -184,10 +184,8 @@ template <class T> struct Kernel : Runs<T> {
 #pragma GCC unroll 8
     for (int p = 0; p < positions; ++p)
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) {
-        const T* from = begin ? to + p * width + v * wide : c.bias + column + v * wide;
-        sums[p][v] = begin || c.bias ? hn::LoadU(d, from) : hn::Zero(d);
-      }
+      for (int v = 0; v < vectors; ++v)
+        sums[p][v] = c.bias && begin == 0 ? hn::LoadU(d, c.bias + column + v * wide) : hn::Zero(d);
     const T* weights = c.weights + begin * width + column;
     for (int64_t i = begin; i < end; ++i, weights += width) {
       const T* from = planes + c.distances[i];
@@ -204,7 +202,10 @@ template <class T> struct Kernel : Runs<T> {
 #pragma GCC unroll 8
     for (int p = 0; p < positions; ++p)
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) hn::StoreU(sums[p][v], d, to + p * width + v * wide);
+      for (int v = 0; v < vectors; ++v) {
+        T* at = to + p * width + v * wide;
+        hn::StoreU(begin ? hn::Add(hn::LoadU(d, at), sums[p][v]) : sums[p][v], d, at);
+      }
   }
 
   using RunPositions = void (*)(const Correlation<T>&, int64_t, int64_t, const T*, T*);

@@ -147,7 +147,7 @@ template <class T> struct Dots {
   static constexpr int64_t kFold = 1024;
   static constexpr int64_t kRowAhead = 2048 / kSize;  // elements to prefetch
 
-  // The same for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
+  // c = a b for a few vectors, the columns of b: rows of a are read once. Stores the sums of `rows` rows.
   template <int rows, int columns>
   static HWY_NOINLINE void dot_rows(int64_t k, Matrix<const T> a, Matrix<const T> b, double (&sums)[rows][columns]) {
     const D d;

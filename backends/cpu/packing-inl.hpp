@@ -29,8 +29,8 @@ template <class T> struct Packing {
     return {reinterpret_cast<char*>(const_cast<T*>(x.data)), x.row * kSize, x.column * kSize};
   }
 
-  // Copies b (k x n), whose rows or columns are contiguous, to panels of `vectors` vectors. If the rows are, packs several
-  // panels at a time, to read longer runs of memory.
+  // Copies b (k x n) to panels of `vectors` vectors. If its rows are contiguous, packs several panels at a time, to read
+  // longer runs of memory.
   template <int vectors> static void pack_panels(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride) {
     const D d;
     const int64_t lane = lanes(), wide = vectors * lane, whole = b.column == 1 ? n / wide : 0;

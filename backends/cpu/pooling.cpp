@@ -25,7 +25,7 @@ int64_t tasks_of(const Pooled& pool, int64_t& each) {
 template <class T> class MaxPool : Runs<T> {
   using typename Runs<T>::D;
   using typename Runs<T>::V;
-  using Runs<T>::lanes, Runs<T>::copy_line, Runs<T>::store_few;
+  using Runs<T>::lanes, Runs<T>::copy_line;
   using DI = hn::RebindToSigned<D>;
   using VI = hn::Vec<DI>;
   using I = hn::TFromD<DI>;

@@ -16,6 +16,8 @@ constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is mul
 // long sums. Measured on Emerald Rapids.
 constexpr int64_t kPackedDepth = 384;
 constexpr int64_t kPackedRows = 128;  // of the right operand, in a task
+// Tiles of the left operand's rows times all panels, which the near cache holds: each packs or reads its rows only once.
+constexpr int64_t kWideRows = 128, kWideColumns = 1024;
 
 template <class T> class Product : Contraction<T> {
  public:
@@ -74,7 +76,8 @@ template <class T> class Product : Contraction<T> {
 
   // A few columns fill no vector, but the rows of a transposed left operand do.
   bool is_narrow() const {
-    return !few_ && n_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 && b_.column == 1;
+    return !few_ && n_ > 1 && k_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 &&
+           b_.column == 1;
   }
 
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches, which map rows that
@@ -136,7 +139,9 @@ template <class T> class Product : Contraction<T> {
   }
 
   void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
-    const Tiles grid = tiles_of(m_, n_, k_, batches_, m_ * n_ > (1 << 20) ? 512 : 256, kWidest, a_.column != 1);
+    const int64_t side = m_ * n_ > (1 << 20) ? 512 : 256;
+    const bool wide = a_.column != 1;
+    const Tiles grid = tiles_of(m_, n_, k_, batches_, wide ? kWideRows : side, wide ? kWideColumns : side, kWidest);
     const int64_t cost = few_ || n_ == 1 ? kReading * k_ : k_;
     for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
@@ -181,7 +186,7 @@ template <class T> class Product : Contraction<T> {
   }
 
   void multiply_chunk(const ProductKernels<T>& kernels, int threads, const Chunk& chunk, const T* panels) const {
-    const Tiles grid = tiles_of(m_, chunk.columns, k_, chunk.batches, 512, kWidest, true);
+    const Tiles grid = tiles_of(m_, chunk.columns, k_, chunk.batches, kWideRows, kWideColumns, kWidest);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.slices * depth_,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const int64_t pack = packs_ == 1 ? 0 : batch;

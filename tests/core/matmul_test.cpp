@@ -132,6 +132,19 @@ TEST(Matmul, IsExactForWholeNumbersInAnyLayout) {
   }
 }
 
+// Operands of one column, whose rows and columns are both contiguous.
+TEST(Matmul, OuterProductsOfManyRows) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    for (const int64_t columns : {2, 4, 8}) {
+      const Size s{1, 2100, 1, columns};
+      const std::vector<double> left = wholes(s.m, 1), right = wholes(s.n, 5);
+      const Tensor a = of(dtype, left, {s.m, 1}), b = of(dtype, right, {1, s.n});
+      EXPECT_TRUE(elements(matmul(a, b)) == product(s, left, right)) << dtype << " " << columns;
+      const Tensor turned = matmul(transpose(b), transpose(a));
+      EXPECT_TRUE(elements(transpose(turned)) == product(s, left, right)) << dtype << " " << columns << " turned";
+    }
+}
+
 // Memory next to an operand, or padding of its copy, does not affect the output.
 TEST(Matmul, InfinityAndNaNStayInTheirRowsAndColumns) {
   const double infinity = std::numeric_limits<double>::infinity();
