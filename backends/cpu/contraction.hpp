@@ -34,8 +34,7 @@ struct Tiles {
   int64_t count() const { return down * across; }
 };
 
-// Divides outputs of m x n into tiles of at most rows x columns, independently of the number of threads; a tile's columns are
-// a multiple of `unit`.
+// Divides outputs of m x n into tiles, independently of the number of threads; a tile's columns are a multiple of `unit`.
 inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t most_rows, int64_t most_columns,
                       int64_t unit) {
   int64_t down = ceil_div(m, most_rows), across = ceil_div(n, most_columns);
