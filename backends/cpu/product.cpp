@@ -8,7 +8,8 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kReading = 4;           // an element that memory delivers for few products costs as much as so many
+constexpr int64_t kReading = 16;          // an element that memory delivers for few products costs as much as so many
+constexpr int64_t kVectorRows = 64;       // of a matrix that few vectors multiply, in a tile
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
 constexpr int64_t kPanelBytes = 3 << 18;  // the most bytes of panels at a time: three quarters of an L2 cache of 1 MiB
 constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
@@ -140,9 +141,10 @@ template <class T> class Product : Contraction<T> {
 
   void multiply_in_place(const ProductKernels<T>& kernels, int threads) const {
     const int64_t side = m_ * n_ > (1 << 20) ? 512 : 256;
-    const bool wide = a_.column != 1;
-    const Tiles grid = tiles_of(m_, n_, k_, batches_, wide ? kWideRows : side, wide ? kWideColumns : side, kWidest);
-    const int64_t cost = few_ || n_ == 1 ? kReading * k_ : k_;
+    const bool wide = a_.column != 1, vectors = few_ || n_ == 1;
+    const int64_t rows = vectors ? kVectorRows : wide ? kWideRows : side;
+    const Tiles grid = tiles_of(m_, n_, k_, batches_, rows, wide ? kWideColumns : side, kWidest);
+    const int64_t cost = vectors ? kReading * k_ : k_;
     for_tiles(threads, grid, batches_, n_, cost, [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
       const Matrix<const T> a = left(batch, row, 0), b = right(batch, 0, column);
       const Matrix<T> c = target(batch, row, column);
