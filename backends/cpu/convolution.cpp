@@ -129,10 +129,10 @@ template <class T> class Correlating {
   bool is_better_by_rows() const {
     if (planes_.images() * lines() * columns() * kRowPanel<T> * kSize > kPlaneBytes) return false;
     const int64_t span = (planes_.images() - 1) * planes_.image_step() + (lines() - 1) * planes_.line_step() + columns();
-    const auto empty = [](int64_t used) { return static_cast<double>(ceil_div(used, kLanes) * kLanes); };
-    const double by_positions = empty(span) / static_cast<double>(planes_.images() * lines() * columns());
+    const auto whole = [](int64_t lanes) { return static_cast<double>(ceil_div(lanes, kLanes) * kLanes); };
+    const double by_positions = whole(span) / static_cast<double>(planes_.images() * lines() * columns());
     const int64_t rows = ceil_div(rows_, splits_);
-    const double by_rows = empty(rows) / static_cast<double>(rows) * (rows > kLanes ? 1.05 : 1.3);
+    const double by_rows = whole(rows) / static_cast<double>(rows) * (rows > kLanes ? 1.05 : 1.3);
     const double depth = static_cast<double>(channels_ * product(size_));
     return by_rows * (depth + 10) < by_positions * depth;
   }
