@@ -6,7 +6,6 @@
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/features-inl.hpp>
 #include <backends/cpu/norm-inl.hpp>
-#include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/streaming.hpp>
 
@@ -104,7 +103,8 @@ template <class T> struct BatchNorm {
   template <class K> static void run_tasks_of(const Call& call, const Batch& batch) {
     const int64_t each = std::min(batch.each(), kMost);
     const bool streamed = is_streamed(call.out()) && !batch.is_short();
-    parallel(threads_of(call), (batch.channels + each - 1) / each, [&](int64_t task) {
+    const int64_t tasks = (batch.channels + each - 1) / each, bytes = call.out().count * int64_t{sizeof(T)};
+    parallel_pass(threads_of(call), tasks, bytes, [&](int64_t task) {
       const int64_t end = std::min(batch.channels, (task + 1) * each);
       if (streamed)
         K::template run_channels<true>(call, batch, task * each, end);

@@ -108,7 +108,7 @@ class Tiling {
     const int64_t tile = std::max<int64_t>(1, rows_ * columns_ * kind_.weight);
     const int64_t piece = std::max<int64_t>({1, kGrain / tile, tiles_ / (kTasksEach * threads)});
     const int64_t each = tiles_ * tile < kWorthSharing ? tiles_ : piece;
-    parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
+    parallel_pass(threads, (tiles_ + each - 1) / each, bytes(), [&](int64_t task) {
       const int64_t end = std::min(tiles_, (task + 1) * each);
       for (int64_t i = task * each; i < end; ++i) run_tile(i);
       hwy::FlushStream();  // stores that bypass the caches are visible to other threads after the task
@@ -116,6 +116,12 @@ class Tiling {
   }
 
  private:
+  // Of all operands that have as many elements as the output.
+  int64_t bytes() const {
+    int64_t element = 0;
+    for (int k = 0; k < nest_.operands; ++k) element += is_scalar(k) ? 0 : kind_.sizes[k];
+    return tiles_ * rows_ * columns_ * element;
+  }
   int64_t inner(int k) const { return nest_.strides[k][nest_.rank - 1]; }
   int64_t outer(int k) const { return nest_.rank > 1 ? nest_.strides[k][nest_.rank - 2] : 0; }
   bool is_packed(int k) const { return packed_ >> k & 1; }

@@ -8,7 +8,7 @@
 #endif
 
 #include <backends/cpu/norm-inl.hpp>
-#include <backends/cpu/pool.hpp>
+#include <backends/cpu/streaming.hpp>
 
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
@@ -79,7 +79,7 @@ template <class T> struct Features {
 
   void forward(const Call& call, double epsilon) const {
     const T* x = data<T>(call.in(0));
-    parallel(threads_of(call), chunks(), [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks(), n * c * int64_t{sizeof(T)}, [&](int64_t chunk) {
       double* const mean = partials(call.workspace(), chunk);
       std::fill_n(mean, 2 * c, 0.0);
       each_block(chunk, [&](int64_t i, int64_t rows) { add_block(x + i * c, i - chunk * each(), rows, mean, mean + c); });
@@ -106,7 +106,7 @@ template <class T> struct Features {
       factor[j] = s.scale * data<T>(call.in(1))[j];
     }
     const T *x = data<T>(call.in(0)), *bias = data<T>(call.in(2));
-    parallel(threads_of(call), chunks(), [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks(), n * c * int64_t{sizeof(T)}, [&](int64_t chunk) {
       for (int64_t i = chunk * each(); i < std::min(n, (chunk + 1) * each()); ++i)
         each_column([&](int64_t j, auto d) HWY_ATTR {
           const auto apart = hn::Sub(hn::Sub(hn::LoadU(d, x + i * c + j), hn::LoadU(d, centre + j)), hn::LoadU(d, rest + j));
@@ -142,7 +142,7 @@ template <class T> struct Features {
     T* const scale = factors(call.workspace());
     for (int64_t j = 0; j < c; ++j)
       scale[j] = Scaling<T>(static_cast<double>(mean[j]), static_cast<double>(variance[j]), epsilon).scale;
-    parallel(threads_of(call), chunks(), [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks(), n * c * int64_t{sizeof(T)}, [&](int64_t chunk) {
       double* const sums = partials(call.workspace(), chunk);
       std::fill_n(sums, 2 * c, 0.0);
       each_block(chunk,
@@ -166,7 +166,7 @@ template <class T> struct Features {
       factor[j] = scale[j] * data<T>(call.in(2))[j];
     }
     const T *grad = data<T>(call.in(0)), *x = data<T>(call.in(1)), *mean = data<T>(call.in(3));
-    parallel(threads_of(call), chunks(), [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks(), n * c * int64_t{sizeof(T)}, [&](int64_t chunk) {
       for (int64_t i = chunk * each(); i < std::min(n, (chunk + 1) * each()); ++i)
         each_column([&](int64_t j, auto d) HWY_ATTR {
           const auto normal = hn::Mul(hn::Sub(hn::LoadU(d, x + i * c + j), hn::LoadU(d, mean + j)), hn::LoadU(d, scale + j));

@@ -1,7 +1,7 @@
 #include <backends/cpu/lines.hpp>
 
 #include <backends/cpu/elementwise.hpp>
-#include <backends/cpu/pool.hpp>
+#include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 
 #include <hwy/cache_control.h>
@@ -72,7 +72,7 @@ void Lines::run(int threads, char* workspace, LineFunction function, const void*
     });
   }
   const int64_t each = std::max<int64_t>(1, kGrain / kWeight / (rows_ * length_));
-  parallel(threads, (tiles_ + each - 1) / each, [&](int64_t task) {
+  parallel_pass(threads, (tiles_ + each - 1) / each, tiles_ * rows_ * length_ * size_ * operands_, [&](int64_t task) {
     alignas(64) char buffers[kMaxOperands * kOnStack];
     for (int64_t t = task * each; t < std::min(tiles_, (task + 1) * each); ++t) run_tile(t, buffers, function, context);
     hwy::FlushStream();  // stores that bypass the caches are visible to other threads after the task

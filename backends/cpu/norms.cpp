@@ -5,7 +5,6 @@
 
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/norm-inl.hpp>
-#include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/streaming.hpp>
 
@@ -26,6 +25,7 @@ struct Chunks {
     each = std::max(each, kGrain / 4 / length);
     count = (rows + each - 1) / each;
   }
+  int64_t elements() const { return rows * length; }
   int64_t begin(int64_t chunk) const { return chunk * each; }
   int64_t end(int64_t chunk) const { return std::min(rows, (chunk + 1) * each); }
 };
@@ -106,7 +106,7 @@ template <class E, bool centred> struct Forward {
   static void run(const Call& call) {
     const Chunks chunks(call.in(0));
     const bool streamed = is_streamed(call.out());
-    parallel(threads_of(call), chunks.count, [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks.count, chunks.elements() * int64_t{sizeof(E)}, [&](int64_t chunk) {
       if (streamed)
         run_rows<true>(call, chunks, chunk);
       else
@@ -202,7 +202,7 @@ template <class E, bool centred> struct Backward {
   static void run(const Call& call) {
     const Chunks chunks(call.in(1));
     const bool streamed = is_streamed(call.out());
-    parallel(threads_of(call), chunks.count, [&](int64_t chunk) {
+    parallel_pass(threads_of(call), chunks.count, chunks.elements() * int64_t{sizeof(E)}, [&](int64_t chunk) {
       if (streamed)
         run_rows<true>(call, chunks, chunk);
       else

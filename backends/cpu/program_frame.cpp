@@ -139,6 +139,7 @@ void ProgramFrame::lay_out_buffers() {
     const int64_t size = plan_.values[v].size;
     const bool is_held = plan_.values[v].input >= 0 || plan_.values[v].output >= 0;
     if (is_held && (it.row_step || it.column_step || !it.is_even)) moving_.push_back(value);
+    if (is_held && plan_.values[v].form == Form::full && it.column_step) bytes_ += rows_ * columns_ * size;
     if (plan_.values[v].input < 0 || tile_rows_ == 1) continue;
     if (plan_.values[v].form == Form::column) {
       repeated_.push_back({value, reserve(size * tile_rows_ * tile_columns_), 0});

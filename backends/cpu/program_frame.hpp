@@ -77,6 +77,7 @@ class ProgramFrame {
   int64_t rows_ = 1, columns_ = 1;                  // of the space
   int64_t tile_rows_ = 1, tile_columns_ = 1;
   int64_t task_ = 1, tasks_ = 1;                    // rows of a task, or columns if the space has one row
+  int64_t bytes_ = 0;                               // of the operands that move from tile to tile
   int64_t block_ = 0;                               // the longest block of fold_all
   std::vector<Layout> layouts_;                     // by value
   std::vector<bool> whole_;                         // by step: one call does for all rows of a tile

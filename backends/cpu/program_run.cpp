@@ -1,6 +1,7 @@
 // Running a program: tasks of tiles, each of which goes through all steps.
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/program_frame.hpp>
+#include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 
 #include <hwy/cache_control.h>
@@ -42,9 +43,11 @@ void ProgramFrame::run(const plugrad_op& op) const {
   prepare_updates(run);
   for (const uint16_t v : streamed_) run.is_aligned = run.is_aligned && reinterpret_cast<uintptr_t>(run.base[v]) % 64 == 0;
   std::atomic<int64_t> next{0};
+  const int64_t turned = begins_at_end(bytes_) ? tasks_ - 1 : 0;
   parallel(threads_, slots_, [&](int64_t number) {
     Slot slot{.memory = run.workspace + number * slot_bytes_};
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks_;) run_task(run, slot, task);
+    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks_;)
+      run_task(run, slot, turned ? turned - task : task);
     if (!streamed_.empty()) hwy::FlushStream();  // for the threads that read it next
   });
   for (size_t i = 0; i < plan_.columns.size(); ++i) finish_columns(run, i);

@@ -1,7 +1,7 @@
 #include <backends/cpu/reduction.hpp>
 
 #include <backends/cpu/elementwise.hpp>
-#include <backends/cpu/pool.hpp>
+#include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ class Fold {
     if (outputs >= 16 || work * outputs < kWorthSplitting) {
       const int64_t each = std::max<int64_t>(1, kPiece / work);
       const bool is_plain = kind_.each_row && units == 1 && kept_.rank <= 1 && folded_.in[folded_.rank - 1] == kind_.size;
-      parallel(threads_, ceil_div(outputs, each), [&](int64_t task) {
+      parallel_pass(threads_, ceil_div(outputs, each), bytes(), [&](int64_t task) {
         const int64_t first = task * each;
         if (is_plain) return run_plain_rows(first, std::min(outputs, first + each) - first, n);
         alignas(16) char partial[kMaxPartial];
@@ -125,7 +125,7 @@ class Fold {
                                                                       ceil_div(units * outputs, kMaxPartials - outputs));
     const int64_t chunks = ceil_div(units, each);
     alignas(16) char partials[kMaxPartials][kMaxPartial];
-    parallel(threads_, outputs * chunks, [&](int64_t task) {
+    parallel_pass(threads_, outputs * chunks, bytes(), [&](int64_t task) {
       const int64_t first = task % chunks * each;
       fold_units(task / chunks, first, std::min(units, first + each), partials[task]);
     });
@@ -134,6 +134,8 @@ class Fold {
       kind_.store(out_ + kept_.offset_out(o, kept_.rank), partials[o * chunks], accumulates_);
     }
   }
+
+  int64_t bytes() const { return kept_.count() * folded_.count() * kind_.size; }
 
   // Contiguous rows, evenly spaced.
   void run_plain_rows(int64_t first, int64_t rows, int64_t n) const {
@@ -189,7 +191,7 @@ class Fold {
                                                       ceil_div(height, kMaxChunks));
     const int64_t chunks = ceil_div(height, each);
     alignas(64) char partials[kMaxChunks][kPanel * kMaxPartial];
-    parallel(threads_, chunks, [&](int64_t c) {
+    parallel_pass(threads_, chunks, bytes(), [&](int64_t c) {
       fold_panel(partials[c], 0, 0, columns, c * each, std::min(height, (c + 1) * each));
     });
     for (int64_t c = 1; c < chunks; ++c) kind_.merge(partials[0], partials[c], columns);

@@ -81,5 +81,45 @@ TEST_F(Large, RowsMayBroadcast) {
   }
 }
 
+// A pass begins where the one before it ended, so repeated ones take their parts in different orders.
+TEST_F(Large, RepeatedPassesGiveEqualBits) {
+  const Tensor a = rand({1031, 1029}, DType::f32, default_device(), -2, 2), weight = rand({1029}), bias = rand({1029});
+  Tensor leaf = rand({1031, 1029}).requires_grad_(), other = rand({1029}).requires_grad_();
+  const auto gradients = [&](const Tensor& y) { return grad({y}, {leaf, other}, {.seeds = {a}}); };
+  const std::vector<std::function<std::vector<Tensor>()>> passes = {
+      [&] { return std::vector{a * 2 + bias, clone(transpose(a, 0, 1)) * a.size(0)}; },
+      [&] { return std::vector{sum(a), sum(a, {0}), sum(a, {1}), amax(a), amax(a, {0})}; },
+      [&] { return std::vector{softmax(a, 1), softmax(a, 0), log_softmax(a, 1)}; },
+      [&] { return gradients(layer_norm(leaf, {1029}, other, bias)); },
+      [&] { return gradients(rms_norm(leaf, {1029}, other)); },
+      [&] { return gradients(batch_norm(leaf, {}, {}, other, bias, true)); },
+      [&] {
+        const Tensor images = reshape(a, {1031, 3, 343});
+        return std::vector{batch_norm(images, {}, {}, rand({3}) * 0 + 1, {}, true), sum(images, {0, 2})};
+      },
+  };
+  for (const auto& pass : passes) {
+    const std::vector<Tensor> first = pass();
+    for (int again = 0; again < 3; ++again) {
+      const std::vector<Tensor> next = pass();
+      for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(same_bits(elements(next[i]), elements(first[i])));
+    }
+  }
+}
+
+TEST_F(Large, RepeatedProgramsGiveEagersBits) {
+  const auto function = [](const Tensor& x, const Tensor& row) {
+    Tensor y = relu(x + row);
+    return std::vector{sum(y * x), sum(y, {0}), softmax(y, 1)};
+  };
+  auto step = compile(function);
+  const Tensor x = rand({1031, 1029}, DType::f32, default_device(), -2, 2), row = rand({1029});
+  const std::vector<Tensor> expected = function(x, row);
+  for (int call = 0; call < 6; ++call) {
+    const std::vector<Tensor> found = step(x, row);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(elements(found[i]), elements(expected[i])));
+  }
+}
+
 }  // namespace
 }  // namespace plugrad::test
