@@ -43,9 +43,11 @@ template <> struct Vectors<PLUGRAD_OP_ATAN> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return atan(d, x); }
 };
 template <> struct Vectors<PLUGRAD_OP_GELU> {
+  // x P(x), which is x - x P(-x) above 0.
   template <class D, class V> static HWY_INLINE V of(D d, V x) {
     V bell;
-    return hn::Mul(x, normal_below(d, x, bell));
+    const V size = at_most(d, Format<hn::TFromD<D>>::kTailEnd, hn::Abs(x)), tail = normal_tail(d, size, bell);
+    return hn::IfNegativeThenElse(x, hn::Mul(x, tail), hn::NegMulAdd(size, tail, x));
   }
 };
 template <> struct Vectors<PLUGRAD_OP_GELU_TANH> {
@@ -56,17 +58,18 @@ template <> struct Vectors<PLUGRAD_OP_SILU> {
 };
 template <> struct Vectors<PLUGRAD_OP_GELU_BACKWARD> {
   template <class D, class V> static HWY_INLINE V of(D d, V grad, V x) {
+    using T = hn::TFromD<D>;
     V bell;
-    const V below = normal_below(d, x, bell), factor = hn::Set(d, static_cast<hn::TFromD<D>>(kRootTwoPi));
-    return hn::Mul(grad, hn::MulAdd(hn::Mul(x, bell), factor, below));
+    const V tail = normal_tail(d, at_most(d, Format<T>::kTailEnd, hn::Abs(x)), bell);
+    const V part = hn::IfNegativeThenElse(x, tail, hn::Sub(hn::Set(d, T(1)), tail));  // P(x)
+    return hn::Mul(grad, hn::MulAdd(hn::Mul(x, bell), hn::Set(d, static_cast<T>(kRootTwoPi)), part));
   }
 };
 template <> struct Vectors<PLUGRAD_OP_GELU_TANH_BACKWARD> {
   // A square beyond kGeluEnd may overflow, where e is 0.
   template <class D, class V> static HWY_INLINE V of(D d, V grad, V x) {
     using T = hn::TFromD<D>;
-    const V end = hn::Set(d, static_cast<T>(kGeluEnd)), size = hn::Abs(x);
-    const V bounded = hn::CopySign(hn::IfThenElse(hn::Gt(size, end), end, size), x);
+    const V bounded = hn::CopySign(at_most(d, static_cast<T>(kGeluEnd), hn::Abs(x)), x);
     const V cubic = hn::Set(d, static_cast<T>(6 * kGeluScale * kGeluCubic));
     const V linear = hn::Set(d, static_cast<T>(2 * kGeluScale));
     const V slope = hn::MulAdd(hn::Mul(bounded, bounded), cubic, linear);
@@ -179,9 +182,8 @@ template <class D, class V> HWY_INLINE V log2_of_size(D d, V size) {
 
 // A result beyond the range of f32 may be any number beyond it.
 template <class D, class V> HWY_INLINE V exp2_of_f32(D d, V x) {
-  const V rounder = hn::Set(d, Format<double>::kRounder), high = hn::Set(d, 200.0), low = hn::Set(d, -200.0);
-  x = hn::IfThenElse(hn::Gt(x, high), high, x);
-  x = hn::IfThenElse(hn::Lt(x, low), low, x);
+  const V rounder = hn::Set(d, Format<double>::kRounder);
+  x = at_least(d, -200.0, at_most(d, 200.0, x));
   const V rounded = hn::Add(x, rounder), r = hn::Sub(x, hn::Sub(rounded, rounder));
   return hn::Mul(polynomial(d, r, PowConstants::kExp2), power_of_two(d, rounded));
 }

@@ -28,9 +28,16 @@ template <> struct Format<float> {
   static constexpr Bits kOne = 0x3f800000, kRootHalf = 0x3f3504f3, kMantissaMask = 0x7fffff, kRounderBits = 0x4b400000;
   static constexpr float kRounder = 12582912.f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   static constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.4286068203094173e-06f, kLog2E = 1.44269504f;
-  static constexpr float kExpHigh = 89, kExpLow = -105, kExpPlain = 87;
+  static constexpr float kExpHigh = 89, kExpLow = -105, kExpPlain = 87, kLeastPower = -150;
   static constexpr float kExp[] = {0.5f, 0.16666576845993977f, 0.04166655443768594f, 0.008363202971575855f,
                                    0.0013926213466332444f};
+  static constexpr float kExp2[] = {1,
+                                    0.6931471805599453f,
+                                    0.2402265069591007f,
+                                    0.05550380953983894f,
+                                    0.009618103201240645f,
+                                    0.0013381350373426774f,
+                                    0.00015444925372322786f};
   static constexpr float kLog[] = {0.6666666655404201f, 0.4000012221181065f, 0.28550778633191964f, 0.23331614471843498f};
   // erf(x) / x - 1 in x^2 on [0, 1], and -ln(1 - erf(x)) on [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
   static constexpr float kErfNear[] = {0.128379165727f,    -0.376126258238f,    0.112835851438f,  -0.0268538117393f,
@@ -38,10 +45,12 @@ template <> struct Format<float> {
   static constexpr float kErfFar[] = {-0.00018846703019f, 1.12958030718f,    0.633216406285f,    0.108422088594f,
                                       -0.0252103323766f,  0.00420528187898f, -0.000441472047272f, 2.16975611369e-5f};
   static constexpr float kErfEnd = 3.95f;
-  // P(-a) e^(a^2 / 2) (a + 4) of the normal distribution function P, in (a - 4) / (a + 4) for a from 0 to 13.3.
+  // P(-a) e^(a^2 / 2) (a + 4) of the normal distribution function P, in (a - 4) / (a + 4) for a from 0 to 13.3. Up
+  // to kTailPlain e^(-a^2 / 2) is normal, from kTailEnd on it is 0.
   static constexpr float kTail[] = {0.755285137873f,    -0.607896635526f,    0.387136705055f,   -0.186522205158f,
                                     0.0604068505758f,   -0.00753252098213f,  -0.00352976017834f, 0.00157770926223f,
                                     0.000211579291974f, -0.000115843636838f};
+  static constexpr float kTailEnd = 14.5f, kTailPlain = 13.1f;
   // atan(t) / t - 1 in t^2, divided by t^2, on [0, tan(pi / 8)]; pi / 2 in two parts.
   static constexpr float kAtan[] = {-0.33333315506732437f, 0.19998489525808740f, -0.14243850264309121f,
                                     0.10596011259949940f, -0.06083473962493791f};
@@ -57,10 +66,14 @@ template <> struct Format<double> {
                         kRounderBits = 0x4338000000000000;
   static constexpr double kRounder = 6755399441055744.0;
   static constexpr double kLn2High = 0.6931471803691238, kLn2Low = 1.9082149292705877e-10, kLog2E = 1.4426950408889634;
-  static constexpr double kExpHigh = 710, kExpLow = -746, kExpPlain = 708;
+  static constexpr double kExpHigh = 710, kExpLow = -746, kExpPlain = 708, kLeastPower = -1075;
   static constexpr double kExp[] = {0.5000000000000001, 0.16666666666666669, 0.04166666666662399, 0.008333333333330051,
                                     0.0013888888917281794, 0.00019841269863105968, 2.480152119021773e-05,
                                     2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08};
+  static constexpr double kExp2[] = {1, 0.6931471805599453, 0.24022650695910075, 0.05550410866482158, 0.009618129107618625,
+                                     0.001333355814642319, 0.00015403530424870879, 1.5252733820846093e-05,
+                                     1.3215451562804997e-06, 1.0178067229914696e-07, 7.070993954026785e-09,
+                                     4.4541119858399163e-10};
   static constexpr double kLog[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
                                     0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
   static constexpr const auto &kErfNear = plugrad::kErfNear, &kErfFar = plugrad::kErfFar;
@@ -72,6 +85,7 @@ template <> struct Format<double> {
       7.1502930765637474851e-7,  -5.9188567547979938843e-6, -6.2517761272205325356e-7, 1.0197239060965834203e-6,
       2.6372855184504462036e-7,  -1.5415337090279744738e-7, -7.6393784945292456985e-8, 1.4496295587963517059e-8,
       1.3908604716549314913e-8,  9.8832667969368480908e-11, -9.5484062618311816897e-10};
+  static constexpr double kTailEnd = 39, kTailPlain = 37.6;
   static constexpr double kAtan[] = {
       -0.33333333333333199122, 0.19999999999954084724,  -0.14285714280248695089, 0.1111111078614487804,
       -0.090908978366138647705, 0.076920616395994220239, -0.066631204082435382142, 0.058480090704030634802,
@@ -92,17 +106,6 @@ template <class D, class V, class T, size_t n> HWY_INLINE V polynomial(D d, V x,
   return sum;
 }
 
-// The same in two chains, of the even and the odd powers, which halves the wait for a long polynomial.
-template <class D, class V, class T, size_t n> HWY_INLINE V polynomial_in_two(D d, V x, const T (&c)[n]) {
-  const V square = hn::Mul(x, x);
-  V high = hn::Set(d, c[n - 1]), low = hn::Set(d, c[n - 2]);
-  for (size_t i = n - 2; i-- > 0;) {
-    V& chain = (n - i) % 2 ? high : low;
-    chain = hn::MulAdd(chain, square, hn::Set(d, c[i]));
-  }
-  return n % 2 ? hn::MulAdd(low, x, high) : hn::MulAdd(high, x, low);
-}
-
 // Returns 2^k, given k + kRounder for an integer k; the result must be normal.
 template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
   using F = Format<hn::TFromD<D>>;
@@ -111,44 +114,87 @@ template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
   return hn::BitCast(d, hn::Add(bits, hn::Set(du, F::kOne)));
 }
 
-// x = k ln 2 + r with |r| <= ln 2 / 2; stores k and returns e^r - 1.
-template <class D, class V> HWY_INLINE V reduced_expm1(D d, V x, V& k) {
+// x if it is not beyond the end, else the end. NaN stays NaN.
+template <class D, class V> HWY_INLINE V at_most(D d, hn::TFromD<D> end, V x) {
+  const V most = hn::Set(d, end);
+#if HWY_ARCH_X86
+  return hn::Min(most, x);  // its second operand, if one is NaN
+#else
+  return hn::IfThenElse(hn::Gt(x, most), most, x);
+#endif
+}
+template <class D, class V> HWY_INLINE V at_least(D d, hn::TFromD<D> end, V x) {
+  const V least = hn::Set(d, end);
+#if HWY_ARCH_X86
+  return hn::Max(least, x);
+#else
+  return hn::IfThenElse(hn::Lt(x, least), least, x);
+#endif
+}
+
+// p 2^k for a p near 1 and an integer k, given with kRounder added. It is rounded once, also if it is denormal, and may be 0
+// or infinite.
+#if HWY_TARGET == HWY_AVX3
+// Whether one instruction does it. It takes long for results that are denormal or would be, so those that vanish are masked.
+template <class V> constexpr bool kHasScaling = sizeof(V) == 64;
+HWY_INLINE auto scale(hn::Vec512<float> p, hn::Vec512<float> k) {
+  const __mmask16 remains = _mm512_cmp_ps_mask(k.raw, _mm512_set1_ps(Format<float>::kLeastPower), _CMP_NLT_UQ);
+  return decltype(p){_mm512_maskz_scalef_ps(remains, p.raw, k.raw)};
+}
+HWY_INLINE auto scale(hn::Vec512<double> p, hn::Vec512<double> k) {
+  const __mmask8 remains = _mm512_cmp_pd_mask(k.raw, _mm512_set1_pd(Format<double>::kLeastPower), _CMP_NLT_UQ);
+  return decltype(p){_mm512_maskz_scalef_pd(remains, p.raw, k.raw)};
+}
+#else
+template <class V> constexpr bool kHasScaling = false;
+template <class V> V scale(V p, V k);
+#endif
+template <class D, class V> HWY_INLINE V scaled(D d, V p, V k_and_rounder) {
+  const V rounder = hn::Set(d, Format<hn::TFromD<D>>::kRounder), k = hn::Sub(k_and_rounder, rounder);
+  if constexpr (kHasScaling<V>) return scale(p, k);
+  // In two factors, since 2^k may be infinite or denormal even if the product is neither.
+  const V half = hn::MulAdd(k, hn::Set(d, hn::TFromD<D>(0.5)), rounder);
+  const V rest = hn::Add(hn::Sub(k, hn::Sub(half, rounder)), rounder);
+  return hn::Mul(hn::Mul(p, power_of_two(d, half)), power_of_two(d, rest));
+}
+// The same if the product is normal.
+template <class D, class V> HWY_INLINE V scaled_plainly(D d, V p, V k_and_rounder) {
+  const hn::RebindToUnsigned<D> du;
+  const auto exponent = hn::ShiftLeft<Format<hn::TFromD<D>>::kMantissa>(hn::BitCast(du, k_and_rounder));
+  return hn::BitCast(d, hn::Add(hn::BitCast(du, p), exponent));
+}
+
+// x = k ln 2 + r with |r| <= ln 2 / 2; stores k + kRounder and returns e^r - 1.
+template <class D, class V> HWY_INLINE V reduced_expm1(D d, V x, V& k_and_rounder) {
   using F = Format<hn::TFromD<D>>;
   const V rounder = hn::Set(d, F::kRounder);
-  k = hn::Sub(hn::MulAdd(x, hn::Set(d, F::kLog2E), rounder), rounder);
+  k_and_rounder = hn::MulAdd(x, hn::Set(d, F::kLog2E), rounder);
+  const V k = hn::Sub(k_and_rounder, rounder);
   V r = hn::NegMulAdd(k, hn::Set(d, F::kLn2High), x);
   r = hn::NegMulAdd(k, hn::Set(d, F::kLn2Low), r);
   return hn::MulAdd(hn::Mul(r, r), polynomial(d, r, F::kExp), r);
 }
 
-// e^x if all of x lies within kExpPlain: the result is normal, so k is added to its exponent.
+// e^x if all of x lies within kExpPlain: the result is normal.
 template <class D, class V> HWY_INLINE V plain_exp(D d, V x) {
-  using T = hn::TFromD<D>;
-  using F = Format<T>;
-  const hn::RebindToUnsigned<D> du;
   V k;
-  const V p = hn::Add(reduced_expm1(d, x, k), hn::Set(d, T(1)));
-  const auto scale = hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, hn::Add(k, hn::Set(d, F::kRounder))));
-  return hn::BitCast(d, hn::Add(hn::BitCast(du, p), scale));
+  const V p = hn::Add(reduced_expm1(d, x, k), hn::Set(d, hn::TFromD<D>(1)));
+  return scaled_plainly(d, p, k);
 }
-
-// e^x for any x. Denormal results are rounded twice. NaN stays NaN: comparisons with it are false.
-template <class D, class V> HWY_NOINLINE V any_exp(D d, V x) {
+// e^x for any x. Denormal results are rounded twice.
+template <class D, class V> HWY_INLINE V full_exp(D d, V x) {
   using F = Format<hn::TFromD<D>>;
-  const V high = hn::Set(d, F::kExpHigh), low = hn::Set(d, F::kExpLow), rounder = hn::Set(d, F::kRounder);
-  x = hn::IfThenElse(hn::Gt(x, high), high, x);
-  x = hn::IfThenElse(hn::Lt(x, low), low, x);
+  x = at_most(d, F::kExpHigh, x);
+  if constexpr (!kHasScaling<V>) x = at_least(d, F::kExpLow, x);
   V k;
-  const V p = reduced_expm1(d, x, k);
-  // Two factors, since 2^k may be infinite or denormal even if the product is neither.
-  const V half = hn::MulAdd(k, hn::Set(d, hn::TFromD<D>(0.5)), rounder);
-  const V rest = hn::Add(hn::Sub(k, hn::Sub(half, rounder)), rounder);
-  const V one = hn::Set(d, hn::TFromD<D>(1));
-  return hn::Mul(hn::Mul(hn::Add(one, p), power_of_two(d, half)), power_of_two(d, rest));
+  const V p = hn::Add(reduced_expm1(d, x, k), hn::Set(d, hn::TFromD<D>(1)));
+  return scaled(d, p, k);
 }
+template <class D, class V> HWY_NOINLINE V any_exp(D d, V x) { return full_exp(d, x); }
 
 // Within 2 ULP.
 template <class D, class V> HWY_INLINE V exp(D d, V x) {
+  if constexpr (kHasScaling<V>) return full_exp(d, x);
   if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, Format<hn::TFromD<D>>::kExpPlain))))) return plain_exp(d, x);
   return any_exp(d, x);
 }
@@ -156,6 +202,7 @@ template <class D, class V> HWY_INLINE V exp(D d, V x) {
 // The same bits, sooner where some of x are so low that e^x is 0, as masked scores are.
 template <class D, class V> HWY_INLINE V exp_of_scores(D d, V x) {
   using F = Format<hn::TFromD<D>>;
+  if constexpr (kHasScaling<V>) return full_exp(d, x);
   const auto is_plain = hn::Le(hn::Abs(x), hn::Set(d, F::kExpPlain)), vanishes = hn::Lt(x, hn::Set(d, F::kExpLow));
   if (HWY_LIKELY(hn::AllTrue(d, hn::Or(is_plain, vanishes)))) return hn::IfThenElseZero(is_plain, plain_exp(d, x));
   return any_exp(d, x);
@@ -164,15 +211,10 @@ template <class D, class V> HWY_INLINE V exp_of_scores(D d, V x) {
 // Within 3 ULP, also near 0, since e^2|x| - 1 is accurate there.
 template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
-  using F = Format<T>;
-  const V limit = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 20 : 40)), one = hn::Set(d, T(1)),
-          rounder = hn::Set(d, F::kRounder);
-  const V size = hn::Abs(x);
-  V twice = hn::Add(size, size);
-  twice = hn::IfThenElse(hn::Gt(twice, limit), limit, twice);
+  const V size = hn::Abs(x), one = hn::Set(d, T(1));
   V k;
-  const V p = reduced_expm1(d, twice, k);
-  const V scale = power_of_two(d, hn::Add(k, rounder));
+  const V p = reduced_expm1(d, at_most(d, static_cast<T>(sizeof(T) == 4 ? 20 : 40), hn::Add(size, size)), k);
+  const V scale = power_of_two(d, k);
   const V m = hn::MulAdd(scale, p, hn::Sub(scale, one));
   return hn::CopySignToAbs(hn::Div(m, hn::Add(m, hn::Set(d, T(2)))), x);
 }
@@ -187,21 +229,26 @@ template <class D, class V> HWY_INLINE V sigmoid(D d, V x) {
 // Within 2 ULP. NaN is not below 1, and goes through exp.
 template <class D, class V> HWY_INLINE V erf(D d, V x) {
   using F = Format<hn::TFromD<D>>;
-  const V size = hn::Abs(x), end = hn::Set(d, F::kErfEnd), one = hn::Set(d, hn::TFromD<D>(1));
+  const V size = hn::Abs(x), one = hn::Set(d, hn::TFromD<D>(1));
   const V near = hn::MulAdd(x, polynomial(d, hn::Mul(x, x), F::kErfNear), x);
-  const V bounded = hn::IfThenElse(hn::Gt(size, end), end, size);
-  const V far = hn::Sub(one, exp(d, hn::Neg(polynomial(d, bounded, F::kErfFar))));
+  const V far = hn::Sub(one, exp(d, hn::Neg(polynomial(d, at_most(d, F::kErfEnd, size), F::kErfFar))));
   return hn::IfThenElse(hn::Lt(size, one), near, hn::CopySign(far, x));
 }
 
-// P(x), the normal distribution function, within 4 + x^2 ULP; stores e^(-x^2 / 2).
-template <class D, class V> HWY_INLINE V normal_below(D d, V x, V& bell) {
+// P(-size) of the normal distribution function P, for a size within [0, kTailEnd]: within 4 + size^2 ULP; stores
+// e^(-size^2 / 2).
+template <class D, class V> HWY_INLINE V normal_tail(D d, V size, V& bell) {
   using T = hn::TFromD<D>;
-  const V size = hn::Abs(x), one = hn::Set(d, T(1)), four = hn::Set(d, T(4));
-  bell = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T(-0.5))));
-  const V t = hn::Div(one, hn::Add(size, four)), s = hn::NegMulAdd(t, hn::Set(d, T(8)), one);
-  const V tail = hn::Mul(hn::Mul(bell, t), polynomial_in_two(d, s, Format<T>::kTail));
-  return hn::IfNegativeThenElse(x, tail, hn::Sub(one, tail));
+  using F = Format<T>;
+  const V square = hn::Mul(size, size), factor = hn::Set(d, F::kLog2E / -2), rounder = hn::Set(d, F::kRounder);
+  const V k_and_rounder = hn::MulAdd(square, factor, rounder);
+  const V rest = hn::MulSub(square, factor, hn::Sub(k_and_rounder, rounder));
+  const V power = polynomial(d, rest, F::kExp2);
+  const bool is_plain = !kHasScaling<V> && hn::AllTrue(d, hn::Le(size, hn::Set(d, F::kTailPlain)));
+  bell = is_plain ? scaled_plainly(d, power, k_and_rounder) : scaled(d, power, k_and_rounder);
+  const V one = hn::Set(d, T(1)), t = hn::Div(one, hn::Add(size, hn::Set(d, T(4))));
+  const V s = hn::NegMulAdd(t, hn::Set(d, T(8)), one);
+  return hn::Mul(hn::Mul(bell, t), polynomial(d, s, F::kTail));
 }
 
 // x / (1 + e^-v) for a v of x's sign; for a negative x the quotient of x e^v, which does not overflow.
