@@ -17,8 +17,12 @@ namespace {
 
 template <class T> T number(const char* from) { return *reinterpret_cast<const T*>(from); }
 
-// Whether the parameter lies beyond the near caches.
-template <class T> bool is_far(int64_t count) { return count * static_cast<int64_t>(sizeof(T)) >= kFarBytes; }
+// Whether a parameter and its state are taken to lie beyond the near caches: unless they are small, the ops of a whole step
+// have passed since they were read.
+template <class T> bool is_far(int64_t count) {
+  constexpr int64_t kSmall = 16384;  // bytes
+  return count * static_cast<int64_t>(sizeof(T)) >= kSmall;
+}
 
 // A row in parts. It reads ahead of operands that are far: processors follow few streams by themselves, and not beyond a
 // page.
