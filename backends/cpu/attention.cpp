@@ -32,29 +32,36 @@ template <class W> struct ScoreRow {
     return hn::GetLane(hn::MaxOfLanes(d, largest));
   }
 
-  // x = e^(x - shift) for n scores and what `weigh` added to them. Returns the sum.
-  static W exponentiate(W* x, int64_t n, W shift) {
+  // x = e^(x - shift) for n scores and what `weigh` added to them, and 0 for the rest before `end`. Returns the sum.
+  static W exponentiate(W* x, int64_t n, int64_t end, W shift) {
     const D d;
     const V by = hn::Set(d, shift);
     V sum = hn::Zero(d);
-    for (int64_t i = 0; i < n; i += lanes()) {
+    int64_t i = 0;
+    for (; i < n; i += lanes()) {
       const V v = exp_of_scores(d, hn::Sub(hn::LoadU(d, x + i), by));
       sum = hn::Add(sum, v);
       hn::StoreU(v, d, x + i);
     }
+    for (; i < end; i += lanes()) hn::StoreU(hn::Zero(d), d, x + i);
     return hn::GetLane(hn::SumOfLanes(d, sum));
   }
 
-  static void multiply(W* x, int64_t n, W factor) {
-    for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+  // to = factor from
+  static void multiply(W* to, const W* from, int64_t n, W factor) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
   }
 
-  // slopes = weights (slopes - delta)
-  static void slope(W* slopes, const W* weights, int64_t n, W delta) {
+  // slopes = scale weights (slopes - delta) for the scores before `end`, and 0 where the weight is 0.
+  static void slope(W* slopes, const W* weights, int64_t end, W delta, W scale) {
     const D d;
-    const V by = hn::Set(d, delta);
-    for (int64_t i = 0; i < n; i += lanes())
-      hn::StoreU(hn::Mul(hn::LoadU(d, weights + i), hn::Sub(hn::LoadU(d, slopes + i), by)), d, slopes + i);
+    const V by = hn::Set(d, delta), factor = hn::Set(d, scale);
+    for (int64_t i = 0; i < end; i += lanes()) {
+      const V weight = hn::LoadU(d, weights + i), apart = hn::Sub(hn::LoadU(d, slopes + i), by);
+      const V slope = hn::Mul(hn::Mul(weight, factor), apart);
+      hn::StoreU(hn::IfThenElseZero(hn::Ne(weight, hn::Zero(d)), slope), d, slopes + i);
+    }
   }
 
   static W dot(const W* a, const W* b, int64_t n) {
@@ -71,9 +78,10 @@ template <class W> struct ScoreRow {
     const D d;
     return hn::GetLane(exp(d, hn::Set(d, x)));
   }
-  static W logarithm(W x) {
+  // Of n elements and the rest of the last vector.
+  static void logarithm(W* x, int64_t n) {
     const D d;
-    return hn::GetLane(log(d, hn::Set(d, x)));
+    for (int64_t i = 0; i < n; i += lanes()) hn::StoreU(log(d, hn::LoadU(d, x + i)), d, x + i);
   }
 
   static constexpr ScoreKernels<W> kKernels{weigh, exponentiate, multiply, slope, dot, exponential, logarithm};

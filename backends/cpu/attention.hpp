@@ -10,12 +10,12 @@ namespace plugrad::cpu {
 // Passes over the scores of one query; attention.cpp describes them.
 template <class W> struct ScoreKernels {
   W (*weigh)(W* x, const W* mask, int64_t n, W scale);
-  W (*exponentiate)(W* x, int64_t n, W shift);
-  void (*multiply)(W* x, int64_t n, W factor);
-  void (*slope)(W* slopes, const W* weights, int64_t n, W delta);
+  W (*exponentiate)(W* x, int64_t n, int64_t end, W shift);
+  void (*multiply)(W* to, const W* from, int64_t n, W factor);
+  void (*slope)(W* slopes, const W* weights, int64_t end, W delta, W scale);
   W (*dot)(const W* a, const W* b, int64_t n);
   W (*exponential)(W x);
-  W (*logarithm)(W x);
+  void (*logarithm)(W* x, int64_t n);
 };
 
 template <class T>

@@ -9,8 +9,8 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kQueries = 48, kKeys = 128;  // of a block; a multiple of the rows of a strip, and of any vector
-constexpr int64_t kRows = 4 * kQueries;        // queries that share a packed block of keys
+constexpr int64_t kQueries = 32, kKeys = 128;  // of a block; multiples of any vector
+constexpr int64_t kRows = 6 * kQueries;        // queries that share a packed block of keys
 constexpr int64_t kFew = kFewVectors;          // so few queries read the keys where they lie
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
@@ -113,23 +113,11 @@ template <class T, class W> Matrix<const W> dense_rows(Matrix<const T> from, int
   return {to, columns, 1};
 }
 
-// to = factor from, which is 0 for a factor of 0.
-template <class T, class W> void scale_row(T* to, int64_t step, const W* from, int64_t n, W factor) {
-  if (factor == 0) {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = static_cast<T>(W(0));
-  } else if (step == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i] * factor);
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = static_cast<T>(from[i] * factor);
-  }
-}
-
-// to[c, r] = from[r, c], in rows of kKeys elements.
-template <class W> void transpose_rows(Matrix<const W> from, int64_t rows, int64_t columns, W* to) {
-  constexpr int64_t kSize = sizeof(W);
-  copy_tile({reinterpret_cast<char*>(to), kKeys * kSize, kSize},
-            {reinterpret_cast<char*>(const_cast<W*>(from.data)), from.column * kSize, from.row * kSize}, columns, rows,
-            kSize);
+// The first row of `to` = factor from, which is 0 for a factor of 0.
+template <class T, class W> void scale_row(const ScoreKernels<W>& rows, Matrix<T> to, const W* from, int64_t n, W factor) {
+  if constexpr (std::is_same_v<T, W>)
+    if (to.column == 1 && factor != 0) return rows.multiply(to.data, from, n, factor);
+  for (int64_t i = 0; i < n; ++i) to.data[i * to.column] = static_cast<T>(factor == 0 ? W(0) : from[i] * factor);
 }
 
 // The mask of a block's row, or null if there is none.
@@ -229,7 +217,7 @@ template <class T> class Forward {
     const Matrix<const W> values =
         dense_rows<T, W>({v.data + key * v.row, v.row, v.column}, count, shapes_.v, item.memory.values);
     if (few) return {rows, values, key, count};
-    transpose_rows(rows, count, shapes_.e, item.memory.keys);
+    item.products.copy(shapes_.e, count, {rows.data, rows.column, rows.row}, item.memory.keys, kKeys);
     return {{item.memory.keys, kKeys, 1}, values, key, count};
   }
 
@@ -255,11 +243,11 @@ template <class T> class Forward {
     const W* mask = mask_.row(shapes_, item.batch, query, block.key, some, m.mask);
     const W old = m.largest[row], here = item.rows.weigh(scores, mask, some, static_cast<W>(shapes_.scale));
     const W largest = std::max(old, here), shift = largest == static_cast<W>(kNever) ? W(0) : largest;
-    const W sum = item.rows.exponentiate(scores, some, shift);
-    std::fill(scores + some, scores + seen, W(0));
+    const W sum = item.rows.exponentiate(scores, some, seen, shift);
     if (old != largest && block.key > 0) {
       const W factor = item.rows.exponential(old - shift);
-      item.rows.multiply(m.sums + row * shapes_.v, shapes_.v, factor);
+      W* const sums = m.sums + row * shapes_.v;
+      item.rows.multiply(sums, sums, shapes_.v, factor);
       m.totals[row] *= factor;
     }
     m.largest[row] = largest;
@@ -268,15 +256,13 @@ template <class T> class Forward {
 
   void finish(const Item& item) const {
     const Matrix<T> out = shapes_.at(out_, item.batch), lse = shapes_.at(lse_, item.batch);
-    for (int64_t r = 0; r < item.count; ++r) {
-      const W total = item.memory.totals[r], largest = item.memory.largest[r];
-      const W* sums = item.memory.sums + r * shapes_.v;
-      const bool none = total == 0;
-      T* to = out.data + (item.query + r) * out.row;
-      scale_row(to, out.column, sums, shapes_.v, none ? W(0) : 1 / total);
-      const W sum = none ? static_cast<W>(kNever) : largest + item.rows.logarithm(total);
-      lse.data[(item.query + r) * lse.row] = static_cast<T>(sum);
-    }
+    const Memory& m = item.memory;
+    for (int64_t r = 0; r < item.count; ++r)
+      scale_row(item.rows, Matrix<T>{out.data + (item.query + r) * out.row, 0, out.column}, m.sums + r * shapes_.v,
+                shapes_.v, m.totals[r] == 0 ? W(0) : 1 / m.totals[r]);
+    item.rows.logarithm(m.totals, item.count);  // -inf of 0
+    for (int64_t r = 0; r < item.count; ++r)
+      lse.data[(item.query + r) * lse.row] = static_cast<T>(m.largest[r] + m.totals[r]);
   }
 
   const Call& call_;
@@ -307,7 +293,7 @@ template <class T> class Backward {
     T* const first = reinterpret_cast<T*>(call_.workspace());
     const int64_t size = Memory(shapes_, first).size;
     for_items(lanes_, shapes_.owners, [&](int64_t lane, int64_t owner) {
-      differentiate({products, rows, Memory(shapes_, first + lane * size), {}, {}}, owner);
+      differentiate({products, rows, Memory(shapes_, first + lane * size), {}, {}, {}, {}}, owner);
     });
   }
 
@@ -320,7 +306,7 @@ template <class T> class Backward {
       value_columns = pieces.take(s * p.v);
       keys = pieces.take(p.s * p.e);
       values = pieces.take(p.s * p.v);
-      grad_keys = pieces.take(p.s * p.e);
+      grad_keys = pieces.take(p.s * p.e);  // of gradients whose rows are not contiguous; also the queries'
       grad_values = pieces.take(p.s * p.v);
       queries = pieces.take(kQueries * p.e);
       grads = pieces.take(kQueries * p.v);
@@ -341,10 +327,12 @@ template <class T> class Backward {
     const ScoreKernels<T>& rows;
     Memory memory;
     Matrix<const T> keys, values;
+    Matrix<T> grad_keys, grad_values;
   };
   // Some queries of a batch.
   struct Queries {
     int64_t batch, first, count;
+    bool are_first;  // to add to the gradients of keys and values
     Matrix<const T> rows, grads;
   };
 
@@ -355,26 +343,47 @@ template <class T> class Backward {
     item.values = dense_rows<T, T>(shapes_.at(value_, batch), shapes_.s, shapes_.v, m.values);
     for (int64_t key = 0; key < shapes_.s; key += kKeys) {
       const int64_t count = std::min(kKeys, shapes_.s - key);
-      transpose_rows<T>({item.keys.data + key * item.keys.row, item.keys.row, 1}, count, shapes_.e,
-                        m.key_columns + key * shapes_.e);
-      transpose_rows<T>({item.values.data + key * item.values.row, item.values.row, 1}, count, shapes_.v,
-                        m.value_columns + key * shapes_.v);
+      item.products.copy(shapes_.e, count, {item.keys.data + key * item.keys.row, 1, item.keys.row},
+                         m.key_columns + key * shapes_.e, kKeys);
+      item.products.copy(shapes_.v, count, {item.values.data + key * item.values.row, 1, item.values.row},
+                         m.value_columns + key * shapes_.v, kKeys);
     }
-    std::fill_n(m.grad_keys, shapes_.s * shapes_.e, T(0));
-    std::fill_n(m.grad_values, shapes_.s * shapes_.v, T(0));
+    item.grad_keys = with_rows(shapes_.at(grad_key_, batch), m.grad_keys, shapes_.e);
+    item.grad_values = with_rows(shapes_.at(grad_value_, batch), m.grad_values, shapes_.v);
+    clear_unseen(item.grad_keys, shapes_.e);
+    clear_unseen(item.grad_values, shapes_.v);
+    // The last queries come first: they see all keys that any query sees.
     for (int64_t member = 0; member < shapes_.groups; ++member)
-      for (int64_t first = 0; first < shapes_.l; first += kQueries)
-        add_queries(item, loaded(item, batch + member, first, std::min(kQueries, shapes_.l - first)));
-    store(shapes_.at(grad_key_, batch), m.grad_keys, shapes_.s, shapes_.e, static_cast<T>(shapes_.scale));
-    store(shapes_.at(grad_value_, batch), m.grad_values, shapes_.s, shapes_.v, T(1));
+      for (int64_t first = (ceil_div(shapes_.l, kQueries) - 1) * kQueries; first >= 0; first -= kQueries)
+        add_queries(item, loaded(item, batch + member, first));
+    store(shapes_.at(grad_key_, batch), item.grad_keys, shapes_.s, shapes_.e);
+    store(shapes_.at(grad_value_, batch), item.grad_values, shapes_.s, shapes_.v);
   }
 
-  Queries loaded(const Item& item, int64_t batch, int64_t first, int64_t count) const {
+  // The matrix, or one in `memory` if its rows are not contiguous.
+  static Matrix<T> with_rows(Matrix<T> to, T* memory, int64_t columns) {
+    return to.column == 1 ? to : Matrix<T>{memory, columns, 1};
+  }
+  // Copies to a matrix what with_rows placed elsewhere.
+  static void store(Matrix<T> to, Matrix<T> from, int64_t rows, int64_t columns) {
+    if (to.data == from.data) return;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) to.data[r * to.row + c * to.column] = from.data[r * from.row + c];
+  }
+  void clear_unseen(Matrix<T> to, int64_t columns) const {
+    const int64_t seen = shapes_.l ? shapes_.seen(shapes_.l) : 0;
+    for (int64_t r = seen; r < shapes_.s; ++r) std::fill_n(to.data + r * to.row, columns, T(0));
+  }
+
+  Queries loaded(const Item& item, int64_t batch, int64_t first) const {
+    const int64_t count = std::min(kQueries, shapes_.l - first);
+    const bool are_first = batch % shapes_.groups == 0 && first + count == shapes_.l;
     const auto rows = [&](const Side<const T>& side, int64_t columns, T* to) {
       const Matrix<const T> x = shapes_.at(side, batch);
       return dense_rows<T, T>({x.data + first * x.row, x.row, x.column}, count, columns, to);
     };
-    return {batch, first, count, rows(query_, shapes_.e, item.memory.queries), rows(grad_, shapes_.v, item.memory.grads)};
+    const Matrix<const T> queries = rows(query_, shapes_.e, item.memory.queries);
+    return {batch, first, count, are_first, queries, rows(grad_, shapes_.v, item.memory.grads)};
   }
 
   void add_queries(const Item& item, const Queries& q) const {
@@ -385,13 +394,13 @@ template <class T> class Backward {
       m.deltas[r] = item.rows.dot(q.grads.data + r * q.grads.row, y, shapes_.v);
     }
     const int64_t end = shapes_.seen(q.first + q.count);
-    for (int64_t key = 0; key < end; key += kKeys) add_block(item, q, key, std::min(kKeys, end - key));
-    const Matrix<T> to = shapes_.at(grad_query_, q.batch);
-    store({to.data + q.first * to.row, to.row, to.column}, m.grad_queries, q.count, shapes_.e,
-          static_cast<T>(shapes_.scale));
+    const Matrix<T> all = shapes_.at(grad_query_, q.batch), to{all.data + q.first * all.row, all.row, all.column};
+    const Matrix<T> queries = with_rows(to, m.grad_queries, shapes_.e);
+    for (int64_t key = 0; key < end; key += kKeys) add_block(item, q, queries, key, std::min(kKeys, end - key));
+    store(to, queries, q.count, shapes_.e);
   }
 
-  void add_block(const Item& item, const Queries& q, int64_t key, int64_t n) const {
+  void add_block(const Item& item, const Queries& q, Matrix<T> queries, int64_t key, int64_t n) const {
     const Memory& m = item.memory;
     const int64_t e = shapes_.e, v = shapes_.v;
     const auto& multiply = item.products.multiply;
@@ -399,9 +408,10 @@ template <class T> class Backward {
     multiply(q.count, n, v, q.grads, {m.value_columns + key * v, kKeys, 1}, {m.slopes, kKeys, 1}, {});
     for (int64_t r = 0; r < q.count; ++r) weigh(item, q, r, key, n);
     const Matrix<const T> weights{m.weights, 1, kKeys}, slopes{m.slopes, 1, kKeys};  // transposed
-    const Matrix<T> values{m.grad_values + key * v, v, 1}, keys{m.grad_keys + key * e, e, 1}, queries{m.grad_queries, e, 1};
-    multiply(n, v, q.count, weights, q.grads, values, {values, true});
-    multiply(n, e, q.count, slopes, q.rows, keys, {keys, true});
+    const Matrix<T> keys{item.grad_keys.data + key * item.grad_keys.row, item.grad_keys.row, 1};
+    const Matrix<T> values{item.grad_values.data + key * item.grad_values.row, item.grad_values.row, 1};
+    multiply(n, v, q.count, weights, q.grads, values, {values, !q.are_first});
+    multiply(n, e, q.count, slopes, q.rows, keys, {keys, !q.are_first});
     multiply(q.count, e, n, {m.slopes, kKeys, 1}, {item.keys.data + key * item.keys.row, item.keys.row, 1}, queries,
              {queries, key > 0});
   }
@@ -412,15 +422,10 @@ template <class T> class Backward {
     const int64_t query = q.first + r, some = std::clamp<int64_t>(shapes_.seen(query + 1) - key, 0, n);
     const Matrix<const T> lse = shapes_.at(lse_, q.batch);
     const T sum = lse.data[query * lse.row];
-    item.rows.weigh(weights, mask_.row(shapes_, q.batch, query, key, some, m.mask), some, static_cast<T>(shapes_.scale));
-    item.rows.exponentiate(weights, some, sum == static_cast<T>(kNever) ? -sum : sum);
-    item.rows.slope(slopes, weights, some, m.deltas[r]);
-    std::fill(weights + some, weights + n, T(0));
-    std::fill(slopes + some, slopes + n, T(0));
-  }
-
-  static void store(Matrix<T> to, const T* from, int64_t rows, int64_t columns, T factor) {
-    for (int64_t r = 0; r < rows; ++r) scale_row(to.data + r * to.row, to.column, from + r * columns, columns, factor);
+    const auto scale = static_cast<T>(shapes_.scale);
+    item.rows.weigh(weights, mask_.row(shapes_, q.batch, query, key, some, m.mask), some, scale);
+    item.rows.exponentiate(weights, some, n, sum == static_cast<T>(kNever) ? -sum : sum);
+    item.rows.slope(slopes, weights, n, m.deltas[r], scale);
   }
 
   const Call& call_;

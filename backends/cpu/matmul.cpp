@@ -364,7 +364,7 @@ template <class T> struct Kernel {
 
   static const ProductKernels<T>& kernels() {
     static const ProductKernels<T> all{kPanelVectors * lanes(), multiply, multiply_panels,
-                                       Packing<T>::template pack_panels<kPanelVectors>};
+                                       Packing<T>::template pack_panels<kPanelVectors>, Packing<T>::copy};
     return all;
   }
   static void general(const Call& call) { run_product<T>(call, kernels()); }

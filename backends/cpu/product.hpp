@@ -44,6 +44,8 @@ template <class T> struct ProductKernels {
   void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend);
   // Copies b (k x n) to panels, `stride` elements apart.
   void (*pack)(int64_t n, int64_t k, Matrix<const T> b, T* panels, int64_t stride);
+  // Copies rows x columns elements to contiguous rows, `to_row` elements apart.
+  void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);
 };
 
 // Those of a Highway target.
