@@ -29,7 +29,7 @@ template <class T> bool is_far(int64_t count) {
 template <class Numbers, int streams, void (*part)(char* const*, int64_t, const Numbers&)>
 void row(char* const* p, int64_t n, const void* arguments) {
   using T = decltype(Numbers::rate);
-  constexpr int64_t kBytes = 256, kPart = kBytes / sizeof(T), kLine = 64;
+  constexpr int64_t kBytes = 128, kPart = kBytes / sizeof(T), kLine = 64;
   const Numbers numbers = *static_cast<const Numbers*>(arguments);
   char* at[streams];
   std::copy_n(p, streams, at);
