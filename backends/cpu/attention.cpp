@@ -60,7 +60,7 @@ template <class W> struct ScoreRow {
     for (int64_t i = 0; i < end; i += lanes()) {
       const V weight = hn::LoadU(d, weights + i), apart = hn::Sub(hn::LoadU(d, slopes + i), by);
       const V slope = hn::Mul(hn::Mul(weight, factor), apart);
-      hn::StoreU(hn::IfThenElseZero(hn::Ne(weight, hn::Zero(d)), slope), d, slopes + i);
+      hn::StoreU(hn::IfThenZeroElse(hn::Eq(weight, hn::Zero(d)), slope), d, slopes + i);  // NaN stays NaN
     }
   }
 

@@ -1,10 +1,8 @@
 #include <backends/cpu/attention.hpp>
 
 #include <backends/cpu/contraction.hpp>
-#include <backends/cpu/tile.hpp>
 
 #include <atomic>
-#include <cmath>
 
 namespace plugrad::cpu {
 namespace {
@@ -200,6 +198,7 @@ template <class T> class Forward {
   void attend(const Item& item) const {
     std::fill_n(item.memory.largest, item.count, static_cast<W>(kNever));
     std::fill_n(item.memory.totals, item.count, W(0));
+    std::fill(item.memory.totals + item.count, item.memory.totals + kRows, W(1));  // finish takes logarithms of vectors
     const bool few = item.count <= kFew && shapes_.e > 1;
     const int64_t end = shapes_.seen(item.query + item.count);
     for (int64_t key = 0; key < end; key += kKeys) {
@@ -371,8 +370,7 @@ template <class T> class Backward {
       for (int64_t c = 0; c < columns; ++c) to.data[r * to.row + c * to.column] = from.data[r * from.row + c];
   }
   void clear_unseen(Matrix<T> to, int64_t columns) const {
-    const int64_t seen = shapes_.l ? shapes_.seen(shapes_.l) : 0;
-    for (int64_t r = seen; r < shapes_.s; ++r) std::fill_n(to.data + r * to.row, columns, T(0));
+    for (int64_t r = shapes_.seen(shapes_.l); r < shapes_.s; ++r) std::fill_n(to.data + r * to.row, columns, T(0));
   }
 
   Queries loaded(const Item& item, int64_t batch, int64_t first) const {

@@ -1,7 +1,6 @@
 #include <backends/cpu/elementwise.hpp>
 
 #include <backends/cpu/far_rows.hpp>
-#include <backends/cpu/pool.hpp>
 #include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 
@@ -116,7 +115,7 @@ class Tiling {
   }
 
  private:
-  // Of all operands that have as many elements as the output.
+  // At most, of all operands that are not one element for a row.
   int64_t bytes() const {
     int64_t element = 0;
     for (int k = 0; k < nest_.operands; ++k) element += is_scalar(k) ? 0 : kind_.sizes[k];

@@ -1,6 +1,7 @@
 #include <backends/cpu/lines.hpp>
 
 #include <backends/cpu/elementwise.hpp>
+#include <backends/cpu/pool.hpp>
 #include <backends/cpu/streaming.hpp>
 #include <backends/cpu/tile.hpp>
 

@@ -76,7 +76,8 @@ template <> struct Format<double> {
                                      4.4541119858399163e-10};
   static constexpr double kLog[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
                                     0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
-  static constexpr const auto &kErfNear = plugrad::kErfNear, &kErfFar = plugrad::kErfFar;
+  static constexpr const auto& kErfNear = plugrad::kErfNear;
+  static constexpr const auto& kErfFar = plugrad::kErfFar;
   static constexpr double kErfEnd = plugrad::kErfEnd;
   static constexpr double kTail[] = {  // for a up to 38.7
       0.75528513041575148035,    -0.60789664197189175773,   0.38713740074221873967,    -0.18652185795969434933,
@@ -114,22 +115,21 @@ template <class D, class V> HWY_INLINE V power_of_two(D d, V k_and_rounder) {
   return hn::BitCast(d, hn::Add(bits, hn::Set(du, F::kOne)));
 }
 
-// x if it is not beyond the end, else the end. NaN stays NaN.
+// x if it is not beyond the end, else the end. NaN stays NaN: instructions of x86 return their second operand then.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+constexpr bool kMinIsOfSecond = true;
+#else
+constexpr bool kMinIsOfSecond = false;
+#endif
 template <class D, class V> HWY_INLINE V at_most(D d, hn::TFromD<D> end, V x) {
   const V most = hn::Set(d, end);
-#if HWY_ARCH_X86
-  return hn::Min(most, x);  // its second operand, if one is NaN
-#else
+  if constexpr (kMinIsOfSecond) return hn::Min(most, x);
   return hn::IfThenElse(hn::Gt(x, most), most, x);
-#endif
 }
 template <class D, class V> HWY_INLINE V at_least(D d, hn::TFromD<D> end, V x) {
   const V least = hn::Set(d, end);
-#if HWY_ARCH_X86
-  return hn::Max(least, x);
-#else
+  if constexpr (kMinIsOfSecond) return hn::Max(least, x);
   return hn::IfThenElse(hn::Lt(x, least), least, x);
-#endif
 }
 
 // p 2^k for a p near 1 and an integer k, given with kRounder added. It is rounded once, also if it is denormal, and may be 0
@@ -147,7 +147,6 @@ HWY_INLINE auto scale(hn::Vec512<double> p, hn::Vec512<double> k) {
 }
 #else
 template <class V> constexpr bool kHasScaling = false;
-template <class V> V scale(V p, V k);
 #endif
 template <class D, class V> HWY_INLINE V scaled(D d, V p, V k_and_rounder) {
   const V rounder = hn::Set(d, Format<hn::TFromD<D>>::kRounder), k = hn::Sub(k_and_rounder, rounder);
@@ -235,7 +234,7 @@ template <class D, class V> HWY_INLINE V erf(D d, V x) {
   return hn::IfThenElse(hn::Lt(size, one), near, hn::CopySign(far, x));
 }
 
-// P(-size) of the normal distribution function P, for a size within [0, kTailEnd]: within 4 + size^2 ULP; stores
+// P(-size) of the normal distribution function P, for a size within [0, kTailEnd]: within 6 + 2 size^2 ULP; stores
 // e^(-size^2 / 2).
 template <class D, class V> HWY_INLINE V normal_tail(D d, V size, V& bell) {
   using T = hn::TFromD<D>;

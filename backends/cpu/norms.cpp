@@ -5,6 +5,7 @@
 
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/norm-inl.hpp>
+#include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/streaming.hpp>
 

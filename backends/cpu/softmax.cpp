@@ -146,14 +146,15 @@ template <class T> struct Column {
 struct Targets {
   Column<int64_t> values;
   int64_t classes;
-  mutable std::atomic<int64_t> outside{-1};  // a row whose target is out of range
+  mutable std::atomic<int64_t> outside{-1};  // the first row whose target is out of range
 
   Targets(const plugrad_view& view, int64_t count) : values(view), classes(count) {}
   // Returns the target of a row, or -1 if it is out of range.
   int64_t of(int64_t row) const {
     const int64_t t = values[row];
     if (t >= 0 && t < classes) return t;
-    outside.store(row, std::memory_order_relaxed);
+    int64_t first = outside.load(std::memory_order_relaxed);
+    while ((first < 0 || row < first) && !outside.compare_exchange_weak(first, row, std::memory_order_relaxed)) continue;
     return -1;
   }
   void check(const char* op) const {

@@ -153,6 +153,17 @@ TEST(Attention, AScoreThatIsNoNumberMakesItsRowNaN) {
   EXPECT_TRUE(std::isfinite(found[6]) && std::isfinite(found[7]));
 }
 
+TEST(Attention, AScoreThatIsNoNumberMakesItsGradientNaN) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    std::vector<double> numbers = spread(40 * 4, -1, 1);
+    numbers[3 * 4 + 1] = NAN;
+    Tensor query = of(dtype, numbers, {40, 4}).requires_grad_(), key = of(dtype, spread(50 * 4, -1, 1), {50, 4});
+    const Tensor out = scaled_dot_product_attention(query, key, key);
+    const auto slopes = elements(grad({sum(out)}, {query})[0]);
+    for (size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(std::isnan(slopes[i]), i / 4 == 3) << i;
+  }
+}
+
 TEST(Attention, RotatesPairs) {
   const Tensor x = f64({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4}), cos = f64({1, 0}), sin = f64({0, 1});
   EXPECT_TRUE(close(rotary_embedding(x, cos, sin), {2, 4}, {1, -4, 3, 2, 5, -8, 7, 6}));
