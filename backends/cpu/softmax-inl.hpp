@@ -7,6 +7,9 @@
 #endif
 
 #include <backends/cpu/fold-inl.hpp>
+#include <backends/cpu/streaming.hpp>
+
+#include <hwy/cache_control.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
@@ -65,8 +68,9 @@ template <class T> struct Softmax {
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - m) - rest;
   }
 
-  // Stores e^(x - m) and returns the sum; out overlaps nothing.
-  static double powers(T* out, const T* x, int64_t n, T m) {
+  // Stores e^(x - m) and returns the sum; out overlaps nothing. While it computes, memory delivers what lies `ahead`
+  // elements further, the next lines.
+  static double powers(T* out, const T* x, int64_t n, T m, int64_t ahead) {
     const D d;
     const V shift = hn::Set(d, m);
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -76,6 +80,7 @@ template <class T> struct Softmax {
       V part = hn::Zero(d);
       int64_t i = first;
       for (; i + lanes <= end; i += lanes) {
+        hwy::Prefetch(x + i + ahead);
         const V e = exp(d, hn::Sub(hn::LoadU(d, x + i), shift));
         part = hn::Add(part, e);
         hn::StoreU(e, d, out + i);
@@ -116,7 +121,7 @@ template <class T> struct Softmax {
     constexpr int64_t kBuffer = 2048;
     alignas(64) T buffer[kBuffer];
     T* const between = streamed && n <= kBuffer ? buffer : out;
-    const double sum = powers(between, x, n, largest(x, n));
+    const double sum = powers(between, x, n, largest(x, n), streamed ? kReadAhead / int64_t{sizeof(T)} : 0);
     scale(out, between, n, static_cast<T>(1 / sum), between == buffer);
   }
 
