@@ -18,16 +18,15 @@ struct Interval {
   uint64_t offset = 0;
   std::optional<size_t> room = std::nullopt;
 };
-// Memory that is free for the calls before `until`.
-struct Room {
-  uint64_t bytes;
-  uint32_t until;
-};
-// Places blocks in rooms, or in an arena whose size it returns, so that no two blocks that are in use at the same time
-// overlap. Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does
-// (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020). Of several orders for blocks of
-// one size it takes the one that needs the least. fixed: blocks in rooms, which stay where they are.
-uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<Room>& rooms = {},
+
+// Places blocks in rooms of given sizes, or in an arena whose size it returns, so that no two blocks that are in use at the
+// same time overlap. fixed: blocks in rooms, which stay where they are.
+//
+// Places the largest blocks first, each as low as it fits: what TensorFlow Lite's greedy planner by size does (Pisarchyk and
+// Lee, "Efficient memory management for deep neural net inference", 2020). Then it searches for a better order, by moving a
+// block that ends at the arena's end before one of those that keep it there, as the planners of microcontrollers do (hill
+// climbing). The same blocks always get the same places.
+uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms = {},
                const std::vector<Interval>& fixed = {});
 
 }  // namespace plugrad::capture

@@ -142,7 +142,8 @@ class Replay {
   // Where temporary memory lies: in the arena, or in memories that outlive the step.
   struct Places {
     std::vector<Interval> blocks;
-    std::vector<Room> rooms;
+    std::vector<uint64_t> rooms;   // bytes
+    std::vector<Interval> owned;   // in the rooms: what their owners use
     std::vector<uint32_t> owners;  // of the rooms
   };
   Places place_temporaries(const Uses& uses);

@@ -11,7 +11,7 @@ namespace plugrad::capture {
 namespace {
 constexpr uint64_t kLeastRoom = 64 << 10;  // of a block in which temporary memory lies: to bind it costs time
 constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
-constexpr uint32_t kSeveral = kNever - 1;
+constexpr uint32_t kSeveral = kNever - 1, kLastStep = kNever - 1;
 
 uint64_t alignment_of(const DeviceState& device) { return std::max<uint64_t>(device.info.alignment, 64); }
 
@@ -320,11 +320,12 @@ Replay::Places Replay::place_temporaries(const Uses& uses) {
       placed.push_back(memory);
       figures_.temporaries += m.bytes;
     } else if (m.bytes >= kLeastRoom) {
-      places.rooms.push_back({m.bytes, uses.first[memory]});
+      places.owned.push_back({m.bytes, uses.first[memory], kLastStep, 0, places.rooms.size()});
+      places.rooms.push_back(m.bytes);
       places.owners.push_back(memory);
     }
   }
-  figures_.arena = place(places.blocks, alignment_of(*trace_.device), places.rooms);
+  figures_.arena = place(places.blocks, alignment_of(*trace_.device), places.rooms, places.owned);
   arena_->wanted = std::max(arena_->wanted, figures_.arena);
   lodgers_.resize(trace_.memories.size());
   for (size_t i = 0; i < placed.size(); ++i) {
@@ -348,13 +349,13 @@ void Replay::place_inner(RunningProgram& program, const Uses& uses, const Places
     use(call.workspace);
   }
   const uint32_t step = item_of_call_[program.calls[0]];
-  std::vector<Room> rooms;
-  for (const Room& each : places.rooms) rooms.push_back({step < each.until ? each.bytes : 0, calls});
-  rooms.push_back({figures_.arena, calls});
+  std::vector<uint64_t> rooms = places.rooms;
+  rooms.push_back(figures_.arena);
   std::vector<Interval> blocks, fixed;
-  for (const Interval& each : places.blocks)
-    if (each.first <= step && step <= each.last)
-      fixed.push_back({each.bytes, 0, calls, each.offset, each.room.value_or(places.rooms.size())});
+  for (const std::vector<Interval>* all : {&places.blocks, &places.owned})
+    for (const Interval& each : *all)
+      if (each.first <= step && step <= each.last)
+        fixed.push_back({each.bytes, 0, calls, each.offset, each.room.value_or(places.rooms.size())});
   for (const auto& [memory, interval] : inner) blocks.push_back(interval);
   program.spare = place(blocks, alignment_of(*trace_.device), rooms, fixed);
   size_t at = 0;
