@@ -31,6 +31,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capt
       form_(run.results.form), gradients_(std::move(run.gradients)),
       replay_(make_replay(std::move(run.trace), std::move(arena), programs)) {
   make_placeholders(run.found);
+  find_rows();
   release();
   const std::vector<capture::Memory>& memories = replay_.trace().memories;
   for (uint32_t memory = 0; memory < memories.size(); ++memory) {
@@ -49,7 +50,8 @@ Recording::~Recording() {
 // The memories that get their storages before each replay are those of arguments, gradients and results.
 capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena,
                                        const capture::ProgramChoice& programs) {
-  std::vector<uint32_t> bound;
+  capture::Replay::Outside outside;
+  std::vector<uint32_t>& bound = outside.all;
   const auto add = [&](uint32_t memory) {
     if (memory != capture::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
   };
@@ -58,11 +60,13 @@ capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<cap
   const size_t inputs = bound.size();
   for (const StepView& each : results_)
     if (each.defined() && !trace.memories[each.memory].is_older()) add(each.memory);
+  const size_t results = bound.size();
   for (const GradientPlace& each : gradients_)
     if (each.after.defined() && !trace.memories[each.after.memory].is_older()) add(each.after.memory);
+  outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
   for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return capture::Replay(std::move(trace), bound, std::move(arena), programs);
+  return capture::Replay(std::move(trace), outside, std::move(arena), programs);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -176,6 +180,10 @@ bool Recording::renumber() {
   return true;
 }
 
+void Recording::undo_parts() {
+  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+}
+
 // --- Memory.
 
 void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
@@ -211,11 +219,40 @@ void Recording::bind_gradients(bool drop) {
   }
 }
 
-void Recording::bind_handouts() {
+void Recording::find_rows() {
+  const std::vector<capture::Replay::Room>& rooms = replay_.rooms();
+  for (size_t room = 0; room < rooms.size(); ++room) {
+    Row row{room, {}, {}};
+    for (const uint32_t memory : rooms[room].memories) {
+      const auto handout = std::ranges::find(handouts_, memory, &Handout::memory);
+      row.handouts.push_back(static_cast<size_t>(handout - handouts_.begin()));
+      row.bytes.push_back(handout->bytes);
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+// Returns false if there is no memory for the row.
+bool Recording::take_row(Row& row) {
+  const bool is_first = !std::exchange(row.was_taken, true);
+  std::vector<Ref<Storage>> taken = replay_.trace().device->allocator.take_row(row.bytes, is_first);
+  for (size_t i = 0; i < taken.size(); ++i) handouts_[row.handouts[i]].storage = std::move(taken[i]);
+  return !taken.empty();
+}
+
+// apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
+void Recording::bind_handouts(bool apart) {
+  DeviceState& device = *replay_.trace().device;
+  for (Row& row : rows_) {
+    if (row.handouts.size() == 1) continue;
+    row.is_apart = row.is_apart || (!apart && !take_row(row));
+    if (apart || row.is_apart) row.spare = allocate(device, replay_.rooms()[row.room].bytes, 0);
+  }
   for (Handout& each : handouts_) {
-    each.storage = allocate(*replay_.trace().device, each.bytes, 0);
+    if (!each.storage) each.storage = allocate(device, each.bytes, 0);
     replay_.bind(each.memory, *each.storage, each.storage->offset);
   }
+  for (const Row& row : rows_) replay_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
 }
 
 Tensor Recording::tensor_of(const StepView& view) const {
@@ -249,6 +286,7 @@ void Recording::release() {
   for (GradientPlace& each : gradients_)
     if (each.argument) each.node = {};
   for (Handout& each : handouts_) each.storage = {};
+  for (Row& each : rows_) each.spare = {};
   held_.clear();
 }
 
@@ -273,7 +311,13 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   if (!renumber()) return std::nullopt;
   bind_arguments(arguments);
   bind_gradients(true);
-  bind_handouts();
+  try {
+    bind_handouts(false);
+  } catch (...) {
+    undo_parts();
+    release();
+    throw;
+  }
   replay_.draw();
   run();
   store_gradients();
@@ -302,10 +346,10 @@ Recording::ForwardPass Recording::forward_pass() const {
 std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tensor>& arguments) {
   find_nodes(arguments);
   if (!renumber()) return std::nullopt;
-  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+  undo_parts();
   bind_arguments(arguments);
   bind_gradients(false);
-  bind_handouts();
+  bind_handouts(true);
   std::vector<capture::Snapshot> before;
   for (const uint32_t each : written_) before.emplace_back(*replay_.where(each).storage);
   const GeneratorState drawn = generator_state(Device(replay_.trace().device));

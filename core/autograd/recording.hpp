@@ -51,6 +51,17 @@ class Recording {
     Ref<Storage> storage = {};  // during a replay
   };
 
+  // Those of gradients follow each other in memory, so that temporary memory can lie in several of them. Where the program
+  // still holds some when the next replay needs them all, or memory is too short for that, they lie apart from then on, and
+  // `spare` is the room of temporary memory.
+  struct Row {
+    size_t room;
+    std::vector<size_t> handouts;
+    std::vector<uint64_t> bytes;
+    bool was_taken = false, is_apart = false;
+    Ref<Storage> spare = {};  // during a replay
+  };
+
   // A gradient that an optimiser finds when it only shows its numbers: of its form, without its elements.
   struct Placeholder {
     size_t place;  // in gradients_
@@ -62,6 +73,7 @@ class Recording {
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
+  void undo_parts();
   template <class F> void with_placeholders(size_t part, const F& f);
   void bind_arguments(const std::vector<Tensor>& arguments);
   void find_nodes(const std::vector<Tensor>& arguments);
@@ -70,7 +82,9 @@ class Recording {
   bool is_used(uint32_t memory) const;
   void run();
   void bind_gradients(bool drop);
-  void bind_handouts();
+  void find_rows();
+  bool take_row(Row& row);
+  void bind_handouts(bool apart);
   void store_gradients();
   void raise_versions();
   Tensor tensor_of(const StepView& view) const;
@@ -82,6 +96,7 @@ class Recording {
   std::vector<GradientPlace> gradients_;
   std::vector<std::vector<Placeholder>> placeholders_;
   std::vector<Handout> handouts_;
+  std::vector<Row> rows_;
   std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
   capture::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured

@@ -7,6 +7,7 @@
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/profiling.hpp>
+#include <core/runtime/small_blocks.hpp>
 #include <core/runtime/stream.hpp>
 
 #include <algorithm>
@@ -172,11 +173,15 @@ Storage* Allocator::hand_out(Block& block, uint64_t size) {
   stats_.active += size;
   stats_.peak = std::max(stats_.peak, stats_.active);
   sampled_peak_ = std::max(sampled_peak_, stats_.active);
+  begin_use(block);
+  return &block;
+}
+
+void Allocator::begin_use(Block& block) const {
   block.refs.store(1, std::memory_order_relaxed);
   block.foreign.reset();
   block.owner = block.writer = device_.compute ? device_.compute->id : 0;
   block.written = 0;
-  return &block;
 }
 
 void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
@@ -216,6 +221,32 @@ Storage* Allocator::take_block(uint64_t bytes, uint32_t opcode, bool upload) {
   }
   if (Block* block = find_anywhere(size, upload)) return hand_out(*block, size);
   throw_full(bytes, opcode);
+}
+
+std::vector<Ref<Storage>> Allocator::take_row(std::span<const uint64_t> bytes, bool may_extend) {
+  device_.require_open();
+  if (profiling::is_on()) [[unlikely]] profiling::join();
+  uint64_t size = 0;
+  std::vector<std::unique_ptr<Block>> rests;
+  for (const uint64_t each : bytes) {
+    size += block_bytes(each);
+    rests.push_back(std::make_unique<Block>());
+  }
+  std::vector<Ref<Storage>> row;
+  row.reserve(bytes.size());
+  BlockPool& pool = pool_for(size);
+  const std::lock_guard lock(mutex_);
+  Block* block = find(pool, size, false);
+  if (!block && may_extend) block = extend(pool, size);
+  if (!block) return row;
+  hand_out(*block, size);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    row.emplace_back(block)->size = bytes[i];
+    if (i + 1 == bytes.size()) break;
+    block = &BlockPool::cut(*block, block_bytes(bytes[i]), std::move(rests[i]));
+    begin_use(*block);
+  }
+  return row;
 }
 
 Storage* Allocator::take_chunk(uint64_t bytes, uint32_t opcode) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,10 @@ class Allocator {
   // finished with it. Polls the plugin only if a fitting block may still be in use. Throws Error (out_of_memory), but only
   // after it has waited for work in flight and released unused segments.
   Storage* take(uint64_t bytes, uint32_t opcode, bool upload);
-  // The same for a chunk of small blocks, which is never released.
+  // Returns blocks of these sizes that follow each other in one buffer, each of block_bytes. Returns none if there is no
+  // such memory: among the device's free blocks or, if it may extend, in a new segment.
+  std::vector<Ref<Storage>> take_row(std::span<const uint64_t> bytes, bool may_extend);
+  // The same as take for a chunk of small blocks, which is never released.
   Storage* take_chunk(uint64_t bytes, uint32_t opcode);
   void give(Storage* block) noexcept;
   // Returns all unused segments to the device; returns their bytes.
@@ -50,6 +54,7 @@ class Allocator {
   Block* make_segment(BlockPool& pool, uint64_t bytes);
   Storage* take_block(uint64_t bytes, uint32_t opcode, bool upload);
   Storage* hand_out(Block& block, uint64_t size);
+  void begin_use(Block& block) const;
   uint64_t release(uint64_t bytes, size_t segments = SIZE_MAX);
   std::vector<Block*> unused_segments();
   void give_back(Block& whole) noexcept;

@@ -66,7 +66,10 @@ void BlockPool::add(Segment& segment, Block& whole) noexcept {
 void BlockPool::take(Block& block, uint64_t bytes) {
   std::unique_ptr<Block> rest(block.bytes > bytes ? new Block : nullptr);
   free_.remove(block);
-  if (!rest) return;
+  if (rest) free_.insert(cut(block, bytes, std::move(rest)));
+}
+
+Block& BlockPool::cut(Block& block, uint64_t bytes, std::unique_ptr<Block> rest) noexcept {
   rest->buffer = block.buffer;
   rest->offset = block.offset + bytes;
   rest->device = block.device;
@@ -79,7 +82,7 @@ void BlockPool::take(Block& block, uint64_t bytes) {
   if (block.after) block.after->before = rest.get();
   block.after = rest.get();
   block.bytes = bytes;
-  free_.insert(*rest.release());
+  return *rest.release();
 }
 
 void BlockPool::give(Block& block) noexcept {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace plugrad {
@@ -83,6 +84,8 @@ class BlockPool {
   void remove(Block& whole) noexcept { free_.remove(whole); }
   // Removes a free block and cuts it to `bytes`. Has no effect if it throws std::bad_alloc.
   void take(Block& block, uint64_t bytes);
+  // Cuts a block that is in no list to `bytes`. Returns what is left of it, which `rest` becomes.
+  static Block& cut(Block& block, uint64_t bytes, std::unique_ptr<Block> rest) noexcept;
   void give(Block& block) noexcept;
 
   template <class Usable> Block* best(uint64_t bytes, const Usable& usable) const { return free_.best(bytes, usable); }

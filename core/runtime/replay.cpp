@@ -45,7 +45,14 @@ void Replay::bind(uint32_t memory, Storage& storage, uint64_t base) {
     each->workspace_offset = base;
   }
   for (const uint32_t each : all.items) note_changed(each);
-  for (const Temporary& each : lodgers_[memory]) bind(each.memory, storage, base + each.offset);
+}
+
+void Replay::bind_room(size_t room, Storage& storage) {
+  Room& it = rooms_[room];
+  const Bound now{&storage, storage.buffer, storage.offset};
+  if (it.bound == now) return;
+  it.bound = now;
+  for (const Temporary& each : it.lodgers) bind(each.memory, storage, storage.offset + each.offset);
 }
 
 // --- Running.
@@ -110,9 +117,9 @@ Ref<Storage> Replay::bind_inner(RunningProgram& program) {
   Ref<Storage> spare;
   if (program.spare) spare = allocate(*trace_.device, program.spare, 0);
   for (const Inner& each : program.inner) {
-    const Bound own = each.owner < kArena ? bound_[each.owner] : Bound{};
-    Storage& storage = own.storage ? *own.storage : each.owner == kArena ? *arena_->storage : *spare;
-    bind(each.memory, storage, (own.storage ? own.base : storage.offset) + each.offset);
+    const bool is_in_room = each.room < kArena;
+    Storage& storage = is_in_room ? *rooms_[each.room].bound.storage : each.room == kArena ? *arena_->storage : *spare;
+    bind(each.memory, storage, storage.offset + each.offset);
   }
   return spare;
 }

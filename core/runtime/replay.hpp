@@ -38,11 +38,36 @@ struct Arena {
 
 class Replay {
  public:
-  // bound: memories that bind() gives a storage before the first run.
-  Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena, const ProgramChoice& programs);
+  // Memories that bind() gives a storage before the first run; `row`: those of them that may lie in one room.
+  struct Outside {
+    std::vector<uint32_t> all, row;
+  };
+  Replay(Trace trace, const Outside& outside, std::shared_ptr<Arena> arena, const ProgramChoice& programs);
 
   // From now on the memory is this storage: what lay `offset` bytes behind the recorded `base` lies at base + offset.
   void bind(uint32_t memory, Storage& storage, uint64_t base);
+
+  struct Bound {
+    Storage* storage = nullptr;
+    plugrad_buffer* buffer = nullptr;
+    uint64_t base = 0;
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  struct Temporary {
+    uint32_t memory;
+    uint64_t offset;  // in its block
+  };
+  // What results and gradients occupy. Until the step first uses them, temporary memory may lie there.
+  struct Room {
+    std::vector<uint32_t> memories;  // several follow each other, each as a block of the allocator
+    uint64_t bytes;
+    std::vector<Temporary> lodgers = {};
+    Bound bound = {};
+  };
+  const std::vector<Room>& rooms() const { return rooms_; }
+  // From now on the temporary memory that lies in a room lies in this storage and what follows it: where its memories are
+  // bound, or elsewhere.
+  void bind_room(size_t room, Storage& storage);
   // Runs all calls. Throws Error if one fails; what the calls before it wrote stays written.
   void run();
 
@@ -60,12 +85,6 @@ class Replay {
   // the part is then as it was.
   bool advance(size_t part);
 
-  struct Bound {
-    Storage* storage = nullptr;
-    plugrad_buffer* buffer = nullptr;
-    uint64_t base = 0;
-    friend bool operator==(const Bound&, const Bound&) = default;
-  };
   // Where a memory is now.
   const Bound& where(uint32_t memory) const { return bound_[memory]; }
   const Trace& trace() const { return trace_; }
@@ -88,15 +107,11 @@ class Replay {
     uint32_t overwrites;
     uint32_t program = kNever;
   };
-  struct Temporary {
-    uint32_t memory;
-    uint64_t offset;  // in its block
-  };
-  // Memory that only the calls of a program need, in that of another memory, the arena or the spare memory.
+  // Memory that only the calls of a program need, in a room, the arena or the spare memory.
   struct Inner {
     uint32_t memory;
     uint64_t offset;
-    uint32_t owner;
+    uint32_t room;
   };
   static constexpr uint32_t kArena = kNever - 1, kSpare = kNever;
   struct RunningProgram {
@@ -121,7 +136,7 @@ class Replay {
   using SharedViews = std::unordered_map<std::string, plugrad_view*>;
 
   // Construction: replay_plan.cpp.
-  void find_roles(std::span<const uint32_t> bound);
+  void find_roles(const std::vector<uint32_t>& bound);
   std::vector<bool> find_renumbered() const;
   void find_constants(const std::vector<bool>& renumbered);
   std::vector<bool> find_used() const;
@@ -135,18 +150,18 @@ class Replay {
   void make_program(uint32_t step, SharedViews& shared);
   plugrad_view* view_for(const Call& call, size_t operand, SharedViews& shared);
   void connect(Item& item);
+  // Memory: replay_memory.cpp.
   struct Uses {
     std::vector<uint32_t> first, last;  // steps, by memory; kNever and 0 for an unused one
   };
   Uses find_uses() const;
-  // Where temporary memory lies: in the arena, or in memories that outlive the step.
+  // Where temporary memory lies, in the arena or in rooms, and the memories that the rooms are for.
   struct Places {
-    std::vector<Interval> blocks;
-    std::vector<uint64_t> rooms;   // bytes
-    std::vector<Interval> owned;   // in the rooms: what their owners use
-    std::vector<uint32_t> owners;  // of the rooms
+    std::vector<Interval> temporaries, owners;
+    std::vector<uint64_t> rooms;  // bytes
   };
-  Places place_temporaries(const Uses& uses);
+  Places place_temporaries(const Uses& uses, std::vector<uint32_t> row);
+  void add_room(std::vector<uint32_t> memories, const Uses& uses, Places& places);
   void place_inner(RunningProgram& program, const Uses& uses, const Places& places);
   void place_constants(const Uses& uses);
   void bind_outside();
@@ -210,7 +225,7 @@ class Replay {
   uint32_t reached_ = 0;                   // the item that the last run came to
   std::shared_ptr<Arena> arena_;
   std::vector<Temporary> temporaries_;  // in the arena
-  std::vector<std::vector<Temporary>> lodgers_;  // by memory that outlives the step: those in it before its first use
+  std::vector<Room> rooms_;
   Bound arena_bound_;
   Ref<Storage> constants_;
   const plugrad_together* together_ = nullptr;

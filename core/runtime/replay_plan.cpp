@@ -1,4 +1,4 @@
-// What a replay runs, in which order, and where its memory lies.
+// What a replay runs, and in which order.
 #include <core/runtime/replay.hpp>
 
 #include <core/runtime/op_table.hpp>
@@ -9,11 +9,8 @@
 
 namespace plugrad::capture {
 namespace {
-constexpr uint64_t kLeastRoom = 64 << 10;  // of a block in which temporary memory lies: to bind it costs time
 constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
-constexpr uint32_t kSeveral = kNever - 1, kLastStep = kNever - 1;
-
-uint64_t alignment_of(const DeviceState& device) { return std::max<uint64_t>(device.info.alignment, 64); }
+constexpr uint32_t kSeveral = kNever - 1;
 
 bool is_random(const Call& call) {
   const OpInfo* const op = op_info(call.op.opcode);
@@ -27,11 +24,11 @@ bool may_vanish(const Call& call) {
 }
 }  // namespace
 
-Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Arena> arena, const ProgramChoice& programs)
+Replay::Replay(Trace trace, const Outside& outside, std::shared_ptr<Arena> arena, const ProgramChoice& programs)
     : trace_(std::move(trace)), arena_(std::move(arena)) {
   figures_.calls = trace_.calls.size();
   const std::vector<bool> renumbered = find_renumbered();
-  find_roles(bound);
+  find_roles(outside.all);
   find_constants(renumbered);
   find_steps(find_used(), renumbered, programs);
   roles_.resize(trace_.memories.size());
@@ -39,7 +36,7 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Are
   bound_.resize(trace_.memories.size());
   make_items();
   const Uses uses = find_uses();
-  const Places places = place_temporaries(uses);
+  const Places places = place_temporaries(uses, outside.row);
   for (RunningProgram& each : programs_) place_inner(each, uses, places);
   place_constants(uses);
   bind_outside();
@@ -50,7 +47,7 @@ Replay::Replay(Trace trace, std::span<const uint32_t> bound, std::shared_ptr<Are
 
 // --- What becomes of the calls.
 
-void Replay::find_roles(std::span<const uint32_t> bound) {
+void Replay::find_roles(const std::vector<uint32_t>& bound) {
   roles_.resize(trace_.memories.size());
   for (const uint32_t each : bound) roles_[each] |= kBound;
   for (const Call& call : trace_.calls) {
@@ -277,112 +274,6 @@ void Replay::connect(Item& item) {
   for (uint32_t i = 0; i < call.views.size(); ++i)
     if (call.memories[i] != kNever) followers_[call.memories[i]].storages.push_back(&storages_[item.first + i]);
   if (call.workspace != kNever) followers_[call.workspace].workspaces.push_back(&item.op);
-}
-
-// --- Memory.
-
-Replay::Uses Replay::find_uses() const {
-  Uses uses{std::vector<uint32_t>(trace_.memories.size(), kNever), std::vector<uint32_t>(trace_.memories.size())};
-  const auto use_all = [&](const Call& call, uint32_t step) {
-    const auto use = [&](uint32_t memory) {
-      if (memory == kNever) return;
-      uses.first[memory] = std::min(uses.first[memory], step);
-      uses.last[memory] = std::max(uses.last[memory], step);
-    };
-    for (const uint32_t memory : call.memories) use(memory);
-    use(call.workspace);
-  };
-  for (const uint32_t at : once_calls_) use_all(trace_.calls[at], 0);
-  for (uint32_t step = 0; step < items_.size(); ++step) use_all(call_of(items_[step]), step);
-  // Should a program's calls run singly, they also use what only other steps need of the same memory.
-  for (uint32_t step = 0; step < items_.size(); ++step) {
-    if (items_[step].program == kNever) continue;
-    for (const uint32_t at : programs_[items_[step].program].calls)
-      for (const uint32_t memory : trace_.calls[at].memories) {
-        if (memory == kNever || uses.first[memory] == kNever) continue;
-        uses.first[memory] = std::min(uses.first[memory], step);
-        uses.last[memory] = std::max(uses.last[memory], step);
-      }
-  }
-  return uses;
-}
-
-// Temporary memory is what the step allocates and releases. Results and gradients have large blocks of their own, which are
-// free until their first use.
-Replay::Places Replay::place_temporaries(const Uses& uses) {
-  Places places;
-  std::vector<uint32_t> placed;
-  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
-    const Memory& m = trace_.memories[memory];
-    if (uses.first[memory] == kNever || m.is_older() || roles_[memory] & kConstant) continue;
-    if (!m.outlives() && !(roles_[memory] & kBound)) {
-      places.blocks.push_back({m.bytes, uses.first[memory], uses.last[memory]});
-      placed.push_back(memory);
-      figures_.temporaries += m.bytes;
-    } else if (m.bytes >= kLeastRoom) {
-      places.owned.push_back({m.bytes, uses.first[memory], kLastStep, 0, places.rooms.size()});
-      places.rooms.push_back(m.bytes);
-      places.owners.push_back(memory);
-    }
-  }
-  figures_.arena = place(places.blocks, alignment_of(*trace_.device), places.rooms, places.owned);
-  arena_->wanted = std::max(arena_->wanted, figures_.arena);
-  lodgers_.resize(trace_.memories.size());
-  for (size_t i = 0; i < placed.size(); ++i) {
-    const Interval& each = places.blocks[i];
-    (each.room ? lodgers_[places.owners[*each.room]] : temporaries_).push_back({placed[i], each.offset});
-  }
-  return places;
-}
-
-// Memory that only calls inside of the program need, should they run singly: where the plan leaves room in that step.
-void Replay::place_inner(RunningProgram& program, const Uses& uses, const Places& places) {
-  std::map<uint32_t, Interval> inner;
-  const auto calls = static_cast<uint32_t>(program.calls.size());
-  for (uint32_t i = 0; i < calls; ++i) {
-    const auto use = [&](uint32_t memory) {
-      if (memory == kNever || uses.first[memory] != kNever) return;
-      inner.try_emplace(memory, Interval{trace_.memories[memory].bytes, i, i}).first->second.last = i;
-    };
-    const Call& call = trace_.calls[program.calls[i]];
-    for (const uint32_t memory : call.memories) use(memory);
-    use(call.workspace);
-  }
-  const uint32_t step = item_of_call_[program.calls[0]];
-  std::vector<uint64_t> rooms = places.rooms;
-  rooms.push_back(figures_.arena);
-  std::vector<Interval> blocks, fixed;
-  for (const std::vector<Interval>* all : {&places.blocks, &places.owned})
-    for (const Interval& each : *all)
-      if (each.first <= step && step <= each.last)
-        fixed.push_back({each.bytes, 0, calls, each.offset, each.room.value_or(places.rooms.size())});
-  for (const auto& [memory, interval] : inner) blocks.push_back(interval);
-  program.spare = place(blocks, alignment_of(*trace_.device), rooms, fixed);
-  size_t at = 0;
-  for (const auto& [memory, interval] : inner) {
-    const Interval& block = blocks[at++];
-    const bool is_spare = !block.room, is_in_arena = block.room == places.rooms.size();
-    program.inner.push_back({memory, block.offset, is_spare ? kSpare : is_in_arena ? kArena : places.owners[*block.room]});
-  }
-}
-
-void Replay::place_constants(const Uses& uses) {
-  std::vector<Interval> blocks;
-  std::vector<uint32_t> placed;
-  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
-    if (uses.first[memory] == kNever || !(roles_[memory] & kConstant)) continue;
-    blocks.push_back({trace_.memories[memory].bytes, 0, 0});
-    placed.push_back(memory);
-  }
-  if (const uint64_t size = place(blocks, alignment_of(*trace_.device))) constants_ = allocate(*trace_.device, size, 0);
-  for (size_t i = 0; i < placed.size(); ++i) bind(placed[i], *constants_, constants_->offset + blocks[i].offset);
-}
-
-void Replay::bind_outside() {
-  for (uint32_t memory = 0; memory < trace_.memories.size(); ++memory) {
-    const Memory& m = trace_.memories[memory];
-    if (m.storage && !(roles_[memory] & kBound)) bind(memory, *m.storage, m.base);
-  }
 }
 
 }  // namespace plugrad::capture

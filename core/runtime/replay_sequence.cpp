@@ -29,8 +29,8 @@ void Replay::find_list_uses() {
   constexpr uint32_t kInArena = 1, kLodges = 2;
   std::vector<uint8_t> places(trace_.memories.size());
   for (const Temporary& each : temporaries_) places[each.memory] = kInArena;
-  for (const std::vector<Temporary>& all : lodgers_)
-    for (const Temporary& each : all) places[each.memory] = kLodges;
+  for (const Room& room : rooms_)
+    for (const Temporary& each : room.lodgers) places[each.memory] = kLodges;
   std::vector<uint32_t> last(trace_.memories.size(), kNever);  // the item that writes it last
   std::vector<bool> used(trace_.memories.size());
   std::optional<ListMemory> arena;

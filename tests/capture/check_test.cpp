@@ -65,6 +65,34 @@ TEST_F(Checking, TakesBackWhatARehearsalChanged) {
   for (int i = 0; i < 40; ++i) EXPECT_TRUE(same_bytes({step()}, {expected}));
 }
 
+// What changes lies where several gradients will be.
+TEST_F(Checking, TakesBackWhatARehearsalChangedInARoom) {
+  const Tensor a = rand({128, 64}), b = rand({64, 64}), c = rand({128, 64});
+  Tensors weights;
+  for (int i = 0; i < 4; ++i) weights.push_back(rand({64, 64}).requires_grad_());
+  const auto f = [&] {
+    for (Tensor each : weights) each.clear_grad();
+    Tensor t = matmul(a, b);
+    t.add_(c);
+    Tensor x = relu(t) * 2;
+    t = Tensor();
+    for (const Tensor& each : weights) x = matmul(x, each) * 0.01;
+    sum(x).backward();
+  };
+  const auto gradients = [&] {
+    Tensors all;
+    for (const Tensor& each : weights) all.push_back(each.grad());
+    return all;
+  };
+  f();
+  const Tensors expected = gradients();
+  auto step = compile(f, {.program_elements = 1});
+  for (int i = 0; i < 40; ++i) {
+    step();
+    EXPECT_TRUE(same_bytes(gradients(), expected)) << i;
+  }
+}
+
 TEST_F(Checking, WritesOnce) {
   Tensor count = zeros({1});
   auto step = compile([&] {

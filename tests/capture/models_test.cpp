@@ -91,39 +91,5 @@ TEST(CompiledModels, LearnWithTheSameBits) {
     EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
 }
 
-// A step that releases as it goes: a chain of layers, whose plan needs no more memory than eager's peak. Where programs are
-// compiled in the background, that holds once they are.
-TEST(CompiledModels, NeedNoMoreMemory) {
-  constexpr int64_t kRows = 128, kColumns = 256;
-  const auto peak = [](bool compiled, uint64_t enough) {
-    manual_seed(2);
-    Tensors weights;
-    for (int i = 0; i < 4; ++i)
-      weights.push_back(rand({kColumns, kColumns}, DType::f32, default_device(), -0.1, 0.1).requires_grad_());
-    nn::SGD optimizer(weights, 0.01);
-    const auto train = [&](const Tensor& in) {
-      optimizer.zero_grad();
-      Tensor x = in;
-      for (const Tensor& each : weights) x = tanh(matmul(x, each));
-      Tensor loss = mean(x * x);
-      loss.backward();
-      optimizer.step();
-      return loss;
-    };
-    Twin step(compiled, train, CompileOptions());
-    const Tensor x = rand({kRows, kColumns});
-    for (int i = 0; i < 4; ++i) step(x);
-    const Device device = x.device();
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    do {
-      device.reset_peak();
-      for (int i = 0; i < 4; ++i) step(x);
-    } while (device.memory().peak > enough && std::chrono::steady_clock::now() < until);
-    return device.memory().peak;
-  };
-  const uint64_t eager = peak(false, UINT64_MAX), compiled = peak(true, eager);
-  EXPECT_LE(compiled, eager);
-}
-
 }  // namespace
 }  // namespace plugrad::test

@@ -1,0 +1,102 @@
+// The memory of compiled steps beside that of eager ones.
+#include <tests/capture/twins.hpp>
+
+#include <chrono>
+
+namespace plugrad::test {
+namespace {
+
+constexpr int64_t kColumns = 64;
+constexpr uint64_t kBytes = kColumns * kColumns * sizeof(float);  // of a gradient
+
+// A chain of layers.
+struct Chain {
+  Chain() {
+    manual_seed(2);
+    for (int i = 0; i < 4; ++i)
+      weights.push_back(rand({kColumns, kColumns}, DType::f32, default_device(), -0.1, 0.1).requires_grad_());
+  }
+  Tensor loss(Tensor x) const {
+    for (const Tensor& each : weights) x = tanh(matmul(x, each));
+    return mean(x * x);
+  }
+  Tensors weights;
+};
+
+// A step that releases activations as it makes gradients. Where programs are compiled in the background, its plan holds once
+// they are.
+uint64_t peak_of_training(int64_t rows, bool compiled, bool programs, uint64_t enough) {
+  const Chain chain;
+  nn::SGD optimizer(chain.weights, 0.01);
+  const auto train = [&](const Tensor& in) {
+    optimizer.zero_grad();
+    Tensor loss = chain.loss(in);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  Twin step(compiled, train, {.programs = programs});
+  const Tensor x = rand({rows, kColumns});
+  for (int i = 0; i < 4; ++i) step(x);
+  const Device device = x.device();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  do {
+    device.reset_peak();
+    for (int i = 0; i < 4; ++i) step(x);
+  } while (device.memory().peak > enough && std::chrono::steady_clock::now() < until);
+  return device.memory().peak;
+}
+
+// Small blocks count by the chunks that they are cut from, so a first run makes those of both.
+void expect_no_higher_peak(int64_t rows, bool programs) {
+  peak_of_training(rows, true, programs, UINT64_MAX);
+  const uint64_t eager = peak_of_training(rows, false, programs, UINT64_MAX);
+  EXPECT_LE(peak_of_training(rows, true, programs, eager), eager);
+}
+
+TEST(CompiledMemory, IsNoMoreThanOfEagerSteps) { expect_no_higher_peak(32, true); }
+// An activation has the size of two gradients, so that it needs the room of both.
+TEST(CompiledMemory, LiesInTheRoomOfSeveralGradients) { expect_no_higher_peak(128, false); }
+
+// Gradients lie one behind the other; to hold one of them does not keep the others.
+TEST(CompiledMemory, OfOneGradientMayBeHeld) {
+  constexpr int kSteps = 400;
+  const auto run = [](bool compiled) {
+    const Chain chain;
+    Twin step(compiled, [&](const Tensor& x) {
+      for (Tensor each : chain.weights) each.clear_grad();
+      chain.loss(x).backward();
+    });
+    Tensors held;
+    uint64_t before = 0;
+    for (int i = 0; i < kSteps; ++i) {
+      step(full({8, kColumns}, 0.001 * i));
+      held.push_back(chain.weights[static_cast<size_t>(i) % 4].grad());
+      if (i == 7) before = default_device().memory().reserved;
+    }
+    const uint64_t most = kSteps * kBytes + (2 << 20);  // a segment is not full yet
+    EXPECT_LE(default_device().memory().reserved, before + most) << (compiled ? "compiled" : "eager");
+    for (const Tensor& each : chain.weights) held.push_back(each.grad());
+    return held;
+  };
+  EXPECT_TRUE(same_bytes(run(true), run(false)));
+}
+
+// The memory of all gradients is one piece when they are cleared together, before the step.
+TEST(CompiledMemory, DoesNotGrow) {
+  const Chain chain;
+  Twin step(true, [&](const Tensor& x) { chain.loss(x).backward(); });
+  const auto run = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      for (Tensor each : chain.weights) each.clear_grad();
+      step(full({32, kColumns}, 0.01 * i));
+    }
+    return default_device().memory();
+  };
+  const MemoryStats before = run(10), after = run(40);
+  EXPECT_EQ(after.active, before.active);
+  EXPECT_EQ(after.reserved, before.reserved);
+}
+
+}  // namespace
+}  // namespace plugrad::test
