@@ -28,7 +28,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capt
                      const capture::ProgramChoice& programs)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
       results_(std::move(run.returned)),
-      form_(run.results.form), gradients_(std::move(run.gradients)),
+      form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
       replay_(make_replay(std::move(run.trace), std::move(arena), programs)) {
   make_placeholders(run.found);
   find_rows();
@@ -184,76 +184,7 @@ void Recording::undo_parts() {
   for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
 }
 
-// --- Memory.
-
-void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
-  for (const ArgumentGroup& each : arguments_) {
-    if (each.memory == capture::kNever) continue;
-    const Tensor& first = arguments[each.first];
-    replay_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
-  }
-}
-
-// Whether a memory is a result's or a gradient's after the step.
-bool Recording::outlives(uint32_t memory) const {
-  return std::ranges::any_of(results_, [&](const StepView& each) { return each.memory == memory; }) ||
-         std::ranges::any_of(gradients_, [&](const GradientPlace& each) { return each.after.memory == memory; });
-}
-
-bool Recording::is_used(uint32_t memory) const {
-  return replay_.reads(memory) || replay_.writes(memory) || outlives(memory);
-}
-
-// A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
-void Recording::bind_gradients(bool drop) {
-  for (GradientPlace& each : gradients_) {
-    if (!each.before.defined()) continue;
-    const Tensor& grad = each.node->grad;
-    const uint32_t memory = each.before.memory;
-    if (is_used(memory)) {
-      held_.push_back(grad.impl().storage);
-      replay_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
-    } else if (drop) {
-      each.node->grad = {};
-    }
-  }
-}
-
-void Recording::find_rows() {
-  const std::vector<capture::Replay::Room>& rooms = replay_.rooms();
-  for (size_t room = 0; room < rooms.size(); ++room) {
-    Row row{room, {}, {}};
-    for (const uint32_t memory : rooms[room].memories) {
-      const auto handout = std::ranges::find(handouts_, memory, &Handout::memory);
-      row.handouts.push_back(static_cast<size_t>(handout - handouts_.begin()));
-      row.bytes.push_back(handout->bytes);
-    }
-    rows_.push_back(std::move(row));
-  }
-}
-
-// Returns false if there is no memory for the row.
-bool Recording::take_row(Row& row) {
-  const bool is_first = !std::exchange(row.was_taken, true);
-  std::vector<Ref<Storage>> taken = replay_.trace().device->allocator.take_row(row.bytes, is_first);
-  for (size_t i = 0; i < taken.size(); ++i) handouts_[row.handouts[i]].storage = std::move(taken[i]);
-  return !taken.empty();
-}
-
-// apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
-void Recording::bind_handouts(bool apart) {
-  DeviceState& device = *replay_.trace().device;
-  for (Row& row : rows_) {
-    if (row.handouts.size() == 1) continue;
-    row.is_apart = row.is_apart || (!apart && !take_row(row));
-    if (apart || row.is_apart) row.spare = allocate(device, replay_.rooms()[row.room].bytes, 0);
-  }
-  for (Handout& each : handouts_) {
-    if (!each.storage) each.storage = allocate(device, each.bytes, 0);
-    replay_.bind(each.memory, *each.storage, each.storage->offset);
-  }
-  for (const Row& row : rows_) replay_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
-}
+// --- Results.
 
 Tensor Recording::tensor_of(const StepView& view) const {
   const capture::Replay::Bound& now = replay_.where(view.memory);

@@ -51,14 +51,13 @@ class Recording {
     Ref<Storage> storage = {};  // during a replay
   };
 
-  // Those of gradients follow each other in memory, so that temporary memory can lie in several of them. Where the program
-  // still holds some when the next replay needs them all, or memory is too short for that, they lie apart from then on, and
-  // `spare` is the room of temporary memory.
+  // Those of gradients follow each other in memory, so that temporary memory can lie in several of them. Where that fails,
+  // because the program still holds some or memory is short, they lie apart, and that temporary memory is the spare one.
   struct Row {
     size_t room;
     std::vector<size_t> handouts;
     std::vector<uint64_t> bytes;
-    bool was_taken = false, is_apart = false;
+    int failures = 0;         // in the last replays
     Ref<Storage> spare = {};  // during a replay
   };
 
@@ -97,6 +96,7 @@ class Recording {
   std::vector<std::vector<Placeholder>> placeholders_;
   std::vector<Handout> handouts_;
   std::vector<Row> rows_;
+  std::shared_ptr<capture::Arena> arena_;
   std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
   capture::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured

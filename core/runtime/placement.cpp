@@ -51,7 +51,7 @@ class Placing {
   using Order = std::vector<uint32_t>;  // the indices of all blocks, in the order in which they are placed
 
   Placing(std::vector<Interval>& blocks, const std::vector<uint64_t>& rooms, const std::vector<Interval>& fixed)
-      : blocks_(blocks), rooms_(rooms), fixed_in_(rooms.size()) {
+      : blocks_(blocks), rooms_(rooms), fixed_in_(rooms.size()), fixed_(fixed.size()) {
     for (const Interval& each : fixed) add(fixed_in_[*each.room], each);
     const uint64_t room = std::accumulate(rooms.begin(), rooms.end(), uint64_t{0}), most = most_in_use(blocks, fixed);
     const uint64_t least = most > room ? most - room : 0;
@@ -125,7 +125,7 @@ class Placing {
   }
 
   void climb(Order order) {
-    const size_t comparisons = blocks_.size() * blocks_.size() + 1;
+    const size_t comparisons = blocks_.size() * (blocks_.size() + fixed_) + 1;
     std::minstd_rand random;
     std::vector<Interval> placed = best_;  // as `order` places them
     uint64_t size = least_;
@@ -164,6 +164,7 @@ class Placing {
   std::vector<Interval>& blocks_;
   const std::vector<uint64_t>& rooms_;
   std::vector<std::vector<const Interval*>> fixed_in_;  // by room
+  const size_t fixed_;  // blocks in all of them
   uint64_t enough_;  // a size that ends the search
   std::vector<Interval> best_;  // the blocks as the best order so far places them
   uint64_t least_ = UINT64_MAX;  // the size of the arena that this needs

@@ -6,6 +6,7 @@
 #include <core/runtime/programs.hpp>
 #include <core/runtime/sequence.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,6 +35,8 @@ struct PlanFigures {
 struct Arena {
   Ref<Storage> storage;  // null until a replay needs it
   uint64_t wanted = 0;
+  // How often replays may still ask the device for memory for a row of gradients: the program may hold a part of each.
+  int rows = 4;
 };
 
 class Replay {
@@ -60,9 +63,11 @@ class Replay {
   // What results and gradients occupy. Until the step first uses them, temporary memory may lie there.
   struct Room {
     std::vector<uint32_t> memories;  // several follow each other, each as a block of the allocator
-    uint64_t bytes;
+    uint64_t used = 0;               // the first bytes of the room, in which temporary memory lies
     std::vector<Temporary> lodgers = {};
     Bound bound = {};
+
+    void use(const Interval& block) { used = std::max(used, block.offset + block.bytes); }
   };
   const std::vector<Room>& rooms() const { return rooms_; }
   // From now on the temporary memory that lies in a room lies in this storage and what follows it: where its memories are

@@ -48,7 +48,7 @@ void Replay::add_room(std::vector<uint32_t> memories, const Uses& uses, Places& 
     bytes += size;
   }
   places.rooms.push_back(bytes);
-  rooms_.push_back({std::move(memories), bytes});
+  rooms_.push_back({std::move(memories)});
 }
 
 // Temporary memory is what the step allocates and releases. Results and gradients have blocks of their own, which are free
@@ -81,6 +81,7 @@ Replay::Places Replay::place_temporaries(const Uses& uses, std::vector<uint32_t>
   for (size_t i = 0; i < placed.size(); ++i) {
     const Interval& each = places.temporaries[i];
     (each.room ? rooms_[*each.room].lodgers : temporaries_).push_back({placed[i], each.offset});
+    if (each.room) rooms_[*each.room].use(each);
   }
   return places;
 }
@@ -113,6 +114,7 @@ void Replay::place_inner(RunningProgram& program, const Uses& uses, const Places
     const Interval& block = blocks[at++];
     const uint32_t room = block.room == places.rooms.size() ? kArena : static_cast<uint32_t>(block.room.value_or(kSpare));
     program.inner.push_back({memory, block.offset, room});
+    if (room < kArena) rooms_[room].use(block);
   }
 }
 

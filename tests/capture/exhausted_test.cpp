@@ -4,8 +4,16 @@
 namespace plugrad::test {
 namespace {
 
-constexpr uint64_t kMemory = 8 << 20;
 constexpr int64_t kColumns = 256;
+
+Device device_with_little_memory() {
+  static const bool is_set = [] {
+    set_device_options("sim:1", {{"memory", std::to_string(24 << 20)}});
+    return true;
+  }();
+  EXPECT_TRUE(is_set);
+  return Device("sim:1");
+}
 
 struct Network {
   explicit Network(const Device& device) {
@@ -46,9 +54,33 @@ Tensors train(const Device& device, bool compiled) {
 
 // What an optimiser counts is as if the step had not been called.
 TEST_F(SimDevice, AStepThatFindsNoMemoryHasNotHappened) {
-  set_device_options("sim:1", {{"memory", std::to_string(kMemory)}});
-  const Device device("sim:1");
+  const Device device = device_with_little_memory();
   EXPECT_TRUE(same_bytes(train(device, true), train(device, false)));
+}
+
+// The memory that is left is one piece for each gradient.
+TEST_F(SimDevice, AStepTakesGradientsFromPieces) {
+  const Device device = device_with_little_memory();
+  constexpr int64_t kPiece = 1 << 18;
+  Tensors weights, pieces;
+  for (int i = 0; i < 6; ++i) weights.push_back(ones({kPiece}, DType::f32, device).requires_grad_());
+  auto step = compile([&](const Tensor& x) {
+    for (Tensor each : weights) each.clear_grad();
+    Tensor loss;
+    for (const Tensor& each : weights) loss = loss.defined() ? loss + sum(each * x) : sum(each * x);
+    loss.backward();
+  });
+  try {
+    for (;;) pieces.push_back(zeros({kPiece}, DType::f32, device));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+  }
+  for (size_t i = 0; i < pieces.size(); i += 2) pieces[i] = Tensor();
+  for (int i = 1; i < 5; ++i) {
+    step(full({1}, i, DType::f32, device));
+    for (const Tensor& each : weights) EXPECT_EQ(each.grad().to_vector<float>().back(), static_cast<float>(i));
+  }
+  EXPECT_EQ(step.figures().replayed, 2u) << "gradients that are there make another recording";
 }
 
 }  // namespace

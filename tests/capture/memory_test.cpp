@@ -82,6 +82,44 @@ TEST(CompiledMemory, OfOneGradientMayBeHeld) {
   EXPECT_TRUE(same_bytes(run(true), run(false)));
 }
 
+// A new recording asks the device for a row of its own, but not each one of them.
+TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
+  constexpr int kRecordings = 100;
+  const Chain chain;
+  auto step = compile([&](const Tensor& x) { chain.loss(x).backward(); });
+  Tensors held;
+  MemoryStats before;
+  for (int i = 0; i < 3 * kRecordings; ++i) {
+    for (Tensor each : chain.weights) each.clear_grad();
+    if (i % 3 == 0) step.clear();
+    step(full({8, kColumns}, 0.001 * i));
+    if (i % 3 == 2) held.push_back(chain.weights[1].grad());
+    if (i == 30) before = default_device().memory();
+  }
+  const MemoryStats after = default_device().memory();
+  EXPECT_LE(after.reserved - before.reserved, after.active - before.active + (2 << 20));
+}
+
+// Where gradients lie apart, other memory takes no more than it needs.
+TEST(CompiledMemory, OfHeldGradientsIsThatOfEagerSteps) {
+  const auto peak = [](bool compiled) {
+    const Chain chain;
+    Twin step(compiled, [&](const Tensor& x) {
+      for (Tensor each : chain.weights) each.clear_grad();
+      chain.loss(x).backward();
+    });
+    Tensor held;
+    for (int i = 0; i < 30; ++i) {
+      step(full({1, kColumns}, 0.01 * i));
+      held = chain.weights[1].grad();
+      if (i == 20) default_device().reset_peak();
+    }
+    return default_device().memory().peak;
+  };
+  peak(true);
+  EXPECT_LE(peak(true), peak(false) + kBytes);
+}
+
 // The memory of all gradients is one piece when they are cleared together, before the step.
 TEST(CompiledMemory, DoesNotGrow) {
   const Chain chain;

@@ -1,0 +1,87 @@
+// The memory of a recording that outlives its replays.
+#include <core/autograd/recording.hpp>
+
+#include <core/runtime/small_blocks.hpp>
+
+#include <algorithm>
+
+namespace plugrad {
+namespace {
+constexpr int kMostFailures = 8;  // of a row, one after the other: then its gradients lie apart for ever
+}
+
+void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
+  for (const ArgumentGroup& each : arguments_) {
+    if (each.memory == capture::kNever) continue;
+    const Tensor& first = arguments[each.first];
+    replay_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
+  }
+}
+
+// Whether a memory is a result's or a gradient's after the step.
+bool Recording::outlives(uint32_t memory) const {
+  return std::ranges::any_of(results_, [&](const StepView& each) { return each.memory == memory; }) ||
+         std::ranges::any_of(gradients_, [&](const GradientPlace& each) { return each.after.memory == memory; });
+}
+
+bool Recording::is_used(uint32_t memory) const {
+  return replay_.reads(memory) || replay_.writes(memory) || outlives(memory);
+}
+
+// A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
+void Recording::bind_gradients(bool drop) {
+  for (GradientPlace& each : gradients_) {
+    if (!each.before.defined()) continue;
+    const Tensor& grad = each.node->grad;
+    const uint32_t memory = each.before.memory;
+    if (is_used(memory)) {
+      held_.push_back(grad.impl().storage);
+      replay_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
+    } else if (drop) {
+      each.node->grad = {};
+    }
+  }
+}
+
+void Recording::find_rows() {
+  const std::vector<capture::Replay::Room>& rooms = replay_.rooms();
+  for (size_t room = 0; room < rooms.size(); ++room) {
+    Row row{room, {}, {}};
+    for (const uint32_t memory : rooms[room].memories) {
+      const auto handout = std::ranges::find(handouts_, memory, &Handout::memory);
+      row.handouts.push_back(static_cast<size_t>(handout - handouts_.begin()));
+      row.bytes.push_back(handout->bytes);
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+// Returns false if there is no memory for the row.
+bool Recording::take_row(Row& row) {
+  if (row.failures == kMostFailures) return false;
+  Allocator& allocator = replay_.trace().device->allocator;
+  std::vector<Ref<Storage>> taken = allocator.take_row(row.bytes, false);
+  if (taken.empty() && arena_->rows) {
+    --arena_->rows;
+    taken = allocator.take_row(row.bytes, true);
+  }
+  row.failures = taken.empty() ? row.failures + 1 : 0;
+  for (size_t i = 0; i < taken.size(); ++i) handouts_[row.handouts[i]].storage = std::move(taken[i]);
+  return !taken.empty();
+}
+
+// apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
+void Recording::bind_handouts(bool apart) {
+  DeviceState& device = *replay_.trace().device;
+  for (Row& row : rows_) {
+    if (row.handouts.size() == 1 || (!apart && take_row(row))) continue;
+    if (const uint64_t used = replay_.rooms()[row.room].used) row.spare = allocate(device, used, 0);
+  }
+  for (Handout& each : handouts_) {
+    if (!each.storage) each.storage = allocate(device, each.bytes, 0);
+    replay_.bind(each.memory, *each.storage, each.storage->offset);
+  }
+  for (const Row& row : rows_) replay_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
+}
+
+}  // namespace plugrad
