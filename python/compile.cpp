@@ -3,6 +3,7 @@
 
 #include <plugrad/io/program.hpp>
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,7 +14,12 @@ namespace {
 std::vector<Tensor> tensors_of(const nb::handle& given) {
   std::vector<Tensor> all;
   all.reserve(nb::len(given));
-  for (const nb::handle each : given) all.push_back(each.is_none() ? Tensor() : tensor_in(each.ptr()));
+  for (const nb::handle each : given) {
+    if (!each.is_none() && !is_tensor(each.ptr()))
+      throw nb::type_error(("[compile] tensor " + std::to_string(all.size()) + " is a " +
+                            nb::cast<std::string>(each.type().attr("__name__")) + ": pass a Tensor").c_str());
+    all.push_back(each.is_none() ? Tensor() : tensor_in(each.ptr()));
+  }
   return all;
 }
 
@@ -110,6 +116,7 @@ void bind_compile(nb::module_& m) {
       },
       nb::arg("path"), nb::arg("device").none());
   m.def("_note_training", &note_training, nb::arg("module"));
+  m.def("_note_hook", &note_hook);
 }
 
 }  // namespace plugrad::python

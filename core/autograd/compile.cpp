@@ -17,6 +17,7 @@ namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
 constexpr uint64_t kCheckEvery = 16;
+constexpr uint64_t kManyLost = 16;  // recordings that never paid
 constexpr int kAttempts = 3;  // recordings in a row that cannot be replayed, for the same arguments
 
 enum class Capture { on, check, off };
@@ -123,6 +124,7 @@ StepResults detached(StepResults results) {
 }  // namespace
 
 void note_training(uint64_t module) { capture::flip_training(module); }
+void note_hook() { ++capture::changes; }
 
 struct CompiledStep::State {
   explicit State(CompileOptions given) : options(std::move(given)) {}
@@ -149,6 +151,7 @@ struct CompiledStep::State {
   std::shared_ptr<Recording> find(const std::string& key, const Tensors& arguments);
   bool may_record(const std::string& key);
   void warn(const std::string& why);
+  void note_lost();
   StepResults record(std::string key, const Tensors& arguments, const Function& f);
   std::optional<StepResults> replay(Recording& recording, const Tensors& arguments, const Function& f);
   std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
@@ -156,7 +159,7 @@ struct CompiledStep::State {
   std::string key;  // of the last call
   uint64_t changes = capture::changes;
   const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
-  uint64_t replays = 0;
+  uint64_t replays = 0, lost = 0;  // lost: recordings that no longer fit
   bool warned = false;
   std::string warning;  // not logged yet
 };
@@ -172,6 +175,14 @@ void CompiledStep::State::warn(const std::string& why) {
   warning = "[compile] '" + options.name + "' runs op by op: " + why;
 }
 
+void CompiledStep::State::note_lost() {
+  if (std::exchange(warned, true)) return;
+  warning = "[compile] '" + options.name + "' was recorded " + std::to_string(figures.recorded) + " times, and replayed " +
+            std::to_string(figures.replayed) +
+            ": between its calls something changes that no recording outlives, such as requires_grad, a hook, the memory "
+            "of a parameter, or an optimiser that the function makes. A recording takes longer than the function";
+}
+
 bool CompiledStep::State::may_record(const std::string& key) {
   if (const auto flaw = flaws.find(key); flaw != flaws.end() && flaw->second.attempts >= kAttempts) {
     warn(flaw->second.why);
@@ -179,7 +190,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
   }
   if (recordings.size() < options.entries) return true;
   const size_t before = recordings.size();
-  std::erase_if(recordings, [](const auto& each) { return !each->has_captured(); });
+  lost += std::erase_if(recordings, [](const auto& each) { return !each->has_captured(); });
   if (recordings.size() < before) return true;
   warn("it was called with more than " + std::to_string(options.entries) +
        " kinds of arguments: pass fewer, or raise CompileOptions::entries");
@@ -190,6 +201,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   arena->storage = {};  // the function's own run needs as much
   FunctionRun run = observe(arguments, f, false);
   ++figures.recorded;
+  if (lost >= kManyLost && lost > figures.replayed) note_lost();
   StepResults results = run.results;
   if (!run.flaw.empty()) {
     Flaw& flaw = flaws[key];
@@ -231,7 +243,10 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     ~Handed() { to.swap(from); }
     std::string &from, &to;
   } const handed{warning, logged};
-  if (std::exchange(changes, capture::changes.load()) != capture::changes) recordings.clear();
+  if (std::exchange(changes, capture::changes.load()) != capture::changes) {
+    lost += recordings.size();
+    recordings.clear();
+  }
   write_key(key, arguments, constants);
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
@@ -241,7 +256,7 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
       return std::nullopt;
     }
     if (std::optional<StepResults> results = replay(*found, arguments, f)) return results;
-    std::erase(recordings, found);
+    lost += std::erase(recordings, found);
     key = found->key;  // the function may have called this step
   }
   if (may_record(key)) return record(key, arguments, f);

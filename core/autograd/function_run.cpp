@@ -5,6 +5,8 @@
 #include <core/runtime/import.hpp>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace plugrad {
@@ -193,6 +195,24 @@ std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& re
   return {};
 }
 
+// A result whose memory something else holds as well, beside the step's own gradients: a replay would not reach that.
+std::string kept_result_of(const FunctionRun& run) {
+  std::map<Storage*, std::set<const Impl*>> holders;
+  const auto hold = [&](const Tensor& x) {
+    if (x.defined()) holders[storage_of(x)].insert(&x.impl());
+  };
+  for (const Tensor& each : run.results.tensors) hold(each);
+  for (const GradientPlace& each : run.gradients) hold(each.node->grad);
+  for (const StepView& each : run.returned) {
+    if (!each.defined()) continue;
+    const capture::Memory& memory = run.trace.memories[each.memory];
+    if (memory.is_older() || !memory.storage) continue;
+    if (memory.storage->refs.load() > holders[memory.storage.get()].size() + 1)
+      return "it keeps " + name_of(run.trace, each.memory) + ", and returns it: keep what the step returns";
+  }
+  return {};
+}
+
 // Inside a step, autocast converts parameters anew: a conversion from before would be frozen in the recording.
 class NoConversions {
  public:
@@ -228,8 +248,9 @@ FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, b
   run.trace = recorder.finish();
   run.found = std::move(recorder.found);
   run.digests = std::move(recorder.digests);
-  run.flaw = inside.are_kept ? "it keeps an argument, or a view of one: keep a clone()"
+  run.flaw = inside.are_kept ? "it keeps an argument, a view of one, or a result with its graph: keep a detached clone"
                              : flaw_of(run.trace, run.returned, run.gradients);
+  if (run.flaw.empty()) run.flaw = kept_result_of(run);
   for (ArgumentGroup& each : inside.groups) each.inside = each.outside = {};
   run.arguments = std::move(inside.groups);
   run.given = std::move(inside.given);

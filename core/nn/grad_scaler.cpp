@@ -1,5 +1,6 @@
 #include <plugrad/nn/grad_scaler.hpp>
 
+#include <core/runtime/capture.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -45,6 +46,8 @@ GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(op
 
 Tensor GradScaler::scale(const Tensor& loss) const {
   if (!options_.enabled) return loss;
+  capture::refuse("scales a loss by the changing factor of a GradScaler",
+                  "compile the forward pass alone, or train in bf16, which needs no GradScaler");
   return mul(cast(loss, promote_types(loss.dtype(), DType::f32)), scale_);
 }
 

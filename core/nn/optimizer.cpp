@@ -188,7 +188,10 @@ bool Optimizer::count(int) { return false; }
 Tensor& Optimizer::slot(size_t slot, const Update& update) {
   Tensor& tensor = slots_[slot].tensors[update.at];
   if (!tensor.defined()) tensor = zeros_like(update.parameter);
-  if (tensor.device() != update.parameter.device()) tensor.move_to_(update.parameter.device());
+  if (tensor.device() != update.parameter.device()) {
+    const capture::DoneOnce moved;
+    tensor.move_to_(update.parameter.device());
+  }
   if (tensor.dtype() != update.parameter.dtype()) tensor.convert_(update.parameter.dtype());
   return tensor;
 }

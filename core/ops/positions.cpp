@@ -1,6 +1,7 @@
 #include <core/ops/positions.hpp>
 
 #include <core/ops/run.hpp>
+#include <core/runtime/local.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -29,10 +30,11 @@ DType position_dtype(const Tensor& on, int64_t end) {
 }
 
 namespace {
-// To look whether an index is negative costs less than to wrap all of them, unless the host would wait for the answer.
+// To look whether an index is negative costs less than to wrap all of them, unless the host would wait for the answer. A
+// compiled step must do the same for all indices.
 bool none_is_negative(const Tensor& index) {
   const DeviceState& device = device_of(index);
-  return device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count() &&
+  return !local().recorder && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count() &&
          min(index).item<int64_t>() >= 0;
 }
 }  // namespace

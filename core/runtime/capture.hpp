@@ -157,10 +157,21 @@ class ConstantUploads {
   static inline constinit thread_local int depth = 0;
 };
 
+// What the host reads and copies, in the lifetime of this, is no error: the recording fails anyway, and the next one will
+// find it done.
+class DoneOnce {
+ public:
+  DoneOnce() { ++depth; }
+  ~DoneOnce() { --depth; }
+  DoneOnce(const DoneOnce&) = delete;
+  DoneOnce& operator=(const DoneOnce&) = delete;
+  static inline constinit thread_local int depth = 0;
+};
+
 [[noreturn]] void throw_refused(const char* what, const char* instead);
 // Throws Error (invalid) if this thread records, since a replay could not do it.
 inline void refuse(const char* what, const char* instead) {
-  if (local().recorder) [[unlikely]] throw_refused(what, instead);
+  if (local().recorder && !DoneOnce::depth) [[unlikely]] throw_refused(what, instead);
 }
 
 // Runs a part once: advances it and calls its ops. A recorder notes it.

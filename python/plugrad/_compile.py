@@ -1,7 +1,9 @@
 """Functions that are recorded once and then replayed: training steps and forward passes."""
 
+import copy
 import functools
 import os
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
@@ -61,7 +63,7 @@ class Compiled(_plugrad._CompiledStep):
     def __init__(self, function: Callable[..., Any], name: str, entries: int, programs: bool) -> None:
         super().__init__(name, entries, programs)
         functools.update_wrapper(self, function)
-        self._function, self._name = function, name
+        self._function, self._name, self._options = function, name, (name, entries, programs)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
@@ -83,9 +85,18 @@ class Compiled(_plugrad._CompiledStep):
 
         def run(*given: Tensor) -> tuple[list[Tensor], int]:
             positional, keywords = _put_together(form, given)
-            return self._run(*positional, **keywords)
+            made = self._run(*positional, **keywords)
+            self._require_unchanged((positional, keywords), form, given)
+            return made
 
         return self._results(*self._replayed(tensors, self._text(form), run))
+
+    def _require_unchanged(self, arguments: Any, form: Any, given: tuple[Tensor, ...]) -> None:
+        found: list[Tensor] = []
+        if (self._text(_taken_apart(arguments, found, lambda value: value)) != self._text(form)
+                or any(one is not other for one, other in zip(found, given, strict=True))):
+            raise ValueError(f"[compile] '{self._name}' changes a list or a dict that is an argument, which a replay could "
+                             "not do: return what it adds")
 
     def _results(self, tensors: list[Tensor | None], number: int) -> Any:
         return _put_together(self._forms[number], tensors)
@@ -95,7 +106,10 @@ class Compiled(_plugrad._CompiledStep):
         return self
 
     def __deepcopy__(self, memo: Any) -> "Compiled":
-        return self
+        """Itself, or the same method of the copy if it is a method of an object that is copied."""
+        if not isinstance(self._function, types.MethodType):
+            return self
+        return Compiled(copy.deepcopy(self._function, memo), *self._options)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -209,7 +223,11 @@ class SavedProgram:
         return list(self._program.outputs())
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices."""
+        """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices,
+        and TypeError for what is no tensor."""
+        for at, each in enumerate(inputs):
+            if not isinstance(each, Tensor):
+                raise TypeError(f"[program] input {at} is a {type(each).__name__}: pass a Tensor")
         made: list[Tensor] = self._program.call(list(inputs))
         return made[0] if len(made) == 1 else tuple(made)
 

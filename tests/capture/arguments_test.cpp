@@ -114,5 +114,20 @@ TEST(Compile, GivesResultsWithoutGraph) {
   }
 }
 
+// Eager ops look whether an index is negative; a recording may not depend on it.
+TEST(Compile, TakesIndicesOfAnySign) {
+  const Tensor x = rand({5, 3});
+  const auto f = [&](const Tensor& rows) {
+    return Tensors{index_select(x, 0, rows), index(x, {rows})};
+  };
+  auto step = compile(f);
+  const std::vector<std::vector<double>> all = {{0, 4}, {1, 2}, {-1, 3}, {-5, -2}};
+  for (const std::vector<double>& each : all) {
+    const Tensor rows = of(DType::i64, each, {2});
+    EXPECT_TRUE(same_bytes(step(rows), f(rows)));
+  }
+  EXPECT_EQ(step.figures().replayed, 3u) << step.explain();
+}
+
 }  // namespace
 }  // namespace plugrad::test

@@ -74,6 +74,41 @@ TEST(Compile, CallsAFunctionThatKeepsAnArgument) {
   EXPECT_EQ(warnings.lines.size(), 1u);
 }
 
+TEST(Compile, CallsAFunctionThatKeepsAResult) {
+  const Warnings warnings;
+  Tensors kept;
+  auto step = compile([&](const Tensor& x) {
+    const Tensor made = x + 1;
+    kept.push_back(made.detach());
+    return made;
+  });
+  for (int i = 0; i < 6; ++i) {
+    const Tensor returned = step(f32({1.0 * i}));
+    ASSERT_EQ(kept.size(), static_cast<size_t>(i) + 1);
+    EXPECT_TRUE(same_bytes({returned}, {kept.back()}));
+  }
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(warnings.lines[0].find("which add made, and returns it"), std::string::npos) << warnings.lines[0];
+}
+
+TEST(Compile, SaysThatItRecordsTooOften) {
+  const Warnings warnings;
+  Tensor w = ones({2});
+  auto step = compile([&](const Tensor& x) { return x * w; });
+  for (int i = 0; i < 40; ++i) {
+    w.requires_grad_(i % 2 == 0);
+    step(ones({2}));
+  }
+  ASSERT_EQ(warnings.lines.size(), 1u);
+  EXPECT_NE(warnings.lines[0].find("something changes that no recording outlives"), std::string::npos) << warnings.lines[0];
+}
+
+TEST(Compile, RefusesAGradScaler) {
+  const nn::GradScaler scaler;
+  auto step = compile([&](const Tensor& x) { return scaler.scale(x); });
+  EXPECT_TRUE(throws(Code::invalid, {"[compile]", "GradScaler", "forward pass"}, [&] { step(one(1)); }));
+}
+
 TEST(Compile, KeepsALimitedNumberOfRecordings) {
   const Warnings warnings;
   int calls = 0;

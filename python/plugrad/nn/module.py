@@ -32,7 +32,8 @@ class HookHandle:
 
     def remove(self) -> None:
         """Later calls no longer call the hook. Does nothing if it was removed before."""
-        self._hooks.pop(self._id, None)
+        if self._hooks.pop(self._id, None) is not None:
+            _plugrad._note_hook()
 
 
 _FLOATING = "f64", "f32", "f16", "bf16"
@@ -81,6 +82,7 @@ class Module:
         arguments: a tuple, or one argument."""
         hooks = self._hooks()[0]
         hooks[max(hooks, default=0) + 1] = hook
+        _plugrad._note_hook()
         return HookHandle(hooks)
 
     def register_forward_hook(self, hook: Callable[["Module", tuple[Any, ...], Any], Any]) -> HookHandle:
@@ -88,6 +90,7 @@ class Module:
         result."""
         hooks = self._hooks()[1]
         hooks[max(hooks, default=0) + 1] = hook
+        _plugrad._note_hook()
         return HookHandle(hooks)
 
     def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:

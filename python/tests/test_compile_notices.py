@@ -1,0 +1,70 @@
+"""What compiled functions notice of the objects that they use."""
+
+import copy
+
+import pytest
+
+import plugrad
+from plugrad import nn, optim
+
+
+def test_a_copied_object_gets_its_own_methods():
+    class Model(nn.Module):
+        def __init__(self):
+            self.linear = nn.Linear(3, 3)
+            self.run = plugrad.compile(self.sum_of)
+
+        def sum_of(self, x):
+            return self.linear(x).sum()
+
+    one = Model()
+    one.run(plugrad.ones(1, 3))
+    other = copy.deepcopy(one)
+    with plugrad.no_grad():
+        for each in other.parameters():
+            each.zero_()
+    for _ in range(3):
+        assert other.run(plugrad.ones(1, 3)).item() == 0
+        assert one.run(plugrad.ones(1, 3)).item() != 0
+
+
+def test_hooks_of_modules_are_noticed():
+    model = nn.Linear(2, 2)
+    x = plugrad.ones(1, 2)
+    step = plugrad.compile(lambda x: model(x).sum())
+    alone = [step(x).item() for _ in range(3)][-1]
+    for register in (model.register_forward_hook, model.register_forward_pre_hook):
+        handle = register(lambda module, arguments, *made: (made or arguments)[0] * 0)
+        for _ in range(3):
+            assert step(x).item() != alone
+        handle.remove()
+        assert step(x).item() == alone
+
+
+def test_a_changed_list_is_an_error():
+    def step(x, made):
+        made.append(x * 2)
+        return x
+
+    with pytest.raises(ValueError, match="'step' changes a list or a dict that is an argument"):
+        plugrad.compile(step)(plugrad.ones(2), [])
+
+
+def test_a_model_that_moved_records_anew():
+    model = nn.Linear(2, 2)
+    optimizer = optim.Adam(model.parameters())
+
+    @plugrad.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        step(plugrad.ones(3, 2))
+    model.to("reference")
+    losses = [step(plugrad.ones(3, 2, device="reference")).item() for _ in range(5)]
+    assert losses == sorted(losses, reverse=True) and len(set(losses)) == 5
+    assert step.figures().replayed >= 3
