@@ -17,7 +17,7 @@ namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
 constexpr uint64_t kCheckEvery = 16;
-constexpr uint64_t kManyLost = 16;  // recordings that never paid
+constexpr uint64_t kManyLost = 16;  // recordings that no longer fit, and more than replays
 constexpr int kAttempts = 3;  // recordings in a row that cannot be replayed, for the same arguments
 
 enum class Capture { on, check, off };
@@ -124,7 +124,9 @@ StepResults detached(StepResults results) {
 }  // namespace
 
 void note_training(uint64_t module) { capture::flip_training(module); }
-void note_hook() { ++capture::changes; }
+void note_hook() {
+  if (!local().recorder) ++capture::changes;
+}
 
 struct CompiledStep::State {
   explicit State(CompileOptions given) : options(std::move(given)) {}
@@ -160,7 +162,7 @@ struct CompiledStep::State {
   uint64_t changes = capture::changes;
   const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
   uint64_t replays = 0, lost = 0;  // lost: recordings that no longer fit
-  bool warned = false;
+  bool warned = false, noted_lost = false;
   std::string warning;  // not logged yet
 };
 
@@ -176,7 +178,7 @@ void CompiledStep::State::warn(const std::string& why) {
 }
 
 void CompiledStep::State::note_lost() {
-  if (std::exchange(warned, true)) return;
+  if (std::exchange(noted_lost, true)) return;
   warning = "[compile] '" + options.name + "' was recorded " + std::to_string(figures.recorded) + " times, and replayed " +
             std::to_string(figures.replayed) +
             ": between its calls something changes that no recording outlives, such as requires_grad, a hook, the memory "
@@ -193,7 +195,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
   lost += std::erase_if(recordings, [](const auto& each) { return !each->has_captured(); });
   if (recordings.size() < before) return true;
   warn("it was called with more than " + std::to_string(options.entries) +
-       " kinds of arguments: pass fewer, or raise CompileOptions::entries");
+       " kinds of arguments: pass fewer, or raise the option entries");
   return false;
 }
 
@@ -250,8 +252,8 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
   write_key(key, arguments, constants);
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
-      warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch "
-           "CompileOptions::programs off");
+      warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
+           "option programs off");
       ++figures.called;
       return std::nullopt;
     }

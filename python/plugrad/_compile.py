@@ -3,7 +3,6 @@
 import copy
 import functools
 import os
-import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
@@ -86,17 +85,19 @@ class Compiled(_plugrad._CompiledStep):
         def run(*given: Tensor) -> tuple[list[Tensor], int]:
             positional, keywords = _put_together(form, given)
             made = self._run(*positional, **keywords)
-            self._require_unchanged((positional, keywords), form, given)
+            self._require_none_added((positional, keywords), given)
             return made
 
         return self._results(*self._replayed(tensors, self._text(form), run))
 
-    def _require_unchanged(self, arguments: Any, form: Any, given: tuple[Tensor, ...]) -> None:
+    def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
+        """The function got copies of the lists and dicts among its arguments, and so do replays not fill them."""
         found: list[Tensor] = []
-        if (self._text(_taken_apart(arguments, found, lambda value: value)) != self._text(form)
-                or any(one is not other for one, other in zip(found, given, strict=True))):
-            raise ValueError(f"[compile] '{self._name}' changes a list or a dict that is an argument, which a replay could "
-                             "not do: return what it adds")
+        _taken_apart(arguments, found, lambda value: value)
+        known = {id(each) for each in given}
+        if any(id(each) not in known for each in found):
+            raise ValueError(f"[compile] '{self._name}' puts a tensor into a list or a dict that is an argument, which a "
+                             "replay could not do: return that tensor")
 
     def _results(self, tensors: list[Tensor | None], number: int) -> Any:
         return _put_together(self._forms[number], tensors)
@@ -106,10 +107,9 @@ class Compiled(_plugrad._CompiledStep):
         return self
 
     def __deepcopy__(self, memo: Any) -> "Compiled":
-        """Itself, or the same method of the copy if it is a method of an object that is copied."""
-        if not isinstance(self._function, types.MethodType):
-            return self
-        return Compiled(copy.deepcopy(self._function, memo), *self._options)
+        """Itself, as of a function; of a method or a module that is copied, another one."""
+        function = copy.deepcopy(self._function, memo)
+        return self if function is self._function else Compiled(function, *self._options)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -13,6 +13,7 @@ def test_a_copied_object_gets_its_own_methods():
         def __init__(self):
             self.linear = nn.Linear(3, 3)
             self.run = plugrad.compile(self.sum_of)
+            self.direct = plugrad.compile(self.linear)
 
         def sum_of(self, x):
             return self.linear(x).sum()
@@ -25,6 +26,7 @@ def test_a_copied_object_gets_its_own_methods():
             each.zero_()
     for _ in range(3):
         assert other.run(plugrad.ones(1, 3)).item() == 0
+        assert other.direct(plugrad.ones(1, 3)).sum().item() == 0
         assert one.run(plugrad.ones(1, 3)).item() != 0
 
 
@@ -41,13 +43,40 @@ def test_hooks_of_modules_are_noticed():
         assert step(x).item() == alone
 
 
-def test_a_changed_list_is_an_error():
+def test_a_list_that_gets_a_tensor_is_an_error():
     def step(x, made):
         made.append(x * 2)
         return x
 
-    with pytest.raises(ValueError, match="'step' changes a list or a dict that is an argument"):
+    with pytest.raises(ValueError, match="'step' puts a tensor into a list or a dict that is an argument"):
         plugrad.compile(step)(plugrad.ones(2), [])
+
+
+def test_a_dict_may_lose_a_tensor():
+    def step(batch):
+        y = batch.pop("y")
+        return batch["x"] * y
+
+    compiled = plugrad.compile(step)
+    for i in range(4):
+        given = {"x": plugrad.ones(2) * i, "y": plugrad.ones(2) * 3}
+        assert compiled(given).tolist() == [3.0 * i] * 2
+    assert compiled.figures().replayed == 3
+
+
+def test_a_hook_that_the_function_removes_changes_nothing():
+    model = nn.Linear(2, 2)
+
+    @plugrad.compile
+    def step(x):
+        handle = model.register_forward_hook(lambda module, arguments, made: made * 2)
+        result = model(x)
+        handle.remove()
+        return result
+
+    for _ in range(4):
+        assert (step(plugrad.ones(1, 2)) == model(plugrad.ones(1, 2)) * 2).all().item()
+    assert step.figures().replayed == 3
 
 
 def test_a_model_that_moved_records_anew():

@@ -84,7 +84,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeld) {
 
 // A new recording asks the device for a row of its own, but not each one of them.
 TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
-  constexpr int kRecordings = 100;
+  constexpr int kRecordings = 300;
   const Chain chain;
   auto step = compile([&](const Tensor& x) { chain.loss(x).backward(); });
   Tensors held;
@@ -97,7 +97,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
     if (i == 30) before = default_device().memory();
   }
   const MemoryStats after = default_device().memory();
-  EXPECT_LE(after.reserved - before.reserved, after.active - before.active + (2 << 20));
+  EXPECT_LE(after.reserved - before.reserved, after.active - before.active + (4 << 20));
 }
 
 // Where gradients lie apart, other memory takes no more than it needs.

@@ -86,7 +86,8 @@ template <class Result> Result from_list(std::vector<Tensor>&& list) {
 // For language bindings with modules of their own: a module changed between training and evaluation, on which the ops of a
 // step depend. module: a number that only this module has.
 PLUGRAD_API void note_training(uint64_t module);
-// Said by a module that keeps hooks of its own: one came or went, so that all compiled steps record anew.
+// Said by a module that keeps hooks of its own: one came or went, so that all compiled steps record anew. One that comes and
+// goes inside of a step is part of it.
 PLUGRAD_API void note_hook();
 
 // A function of tensors that returns nothing, a tensor, a std::vector of them, or a std::array, pair or tuple of them.
