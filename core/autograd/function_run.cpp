@@ -176,8 +176,13 @@ std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& re
                     const std::vector<GradientPlace>& gradients) {
   if (!trace.flaw.empty()) return trace.flaw;
   std::vector<bool> is_before(trace.memories.size()), is_after(trace.memories.size());
-  for (const StepView& each : results)
+  for (const StepView& each : results) {
     if (each.defined()) is_after[each.memory] = true;
+    if (!each.empty.defined()) continue;
+    const auto is_its = [&](const capture::Memory& m) { return m.storage.get() == storage_of(each.empty); };
+    const auto found = std::ranges::find_if(trace.memories, is_its);
+    if (found != trace.memories.end()) is_after[static_cast<size_t>(found - trace.memories.begin())] = true;
+  }
   for (const GradientPlace& each : gradients) {
     if (each.before.defined()) is_before[each.before.memory] = true;
     if (each.after.defined()) is_after[each.after.memory] = true;

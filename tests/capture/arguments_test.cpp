@@ -114,6 +114,19 @@ TEST(Compile, GivesResultsWithoutGraph) {
   }
 }
 
+TEST(Compile, ReturnsTensorsWithoutElements) {
+  const Warnings warnings;
+  auto step = compile([](const Tensor& x, const Tensor& y) { return Tensors{x * 2, y + 1, slice(y * 3, 0, 1, 1)}; });
+  for (int i = 0; i < 4; ++i) {
+    const Tensors made = step(zeros({0, 3}), f32({1.0 * i}));
+    EXPECT_EQ(made[0].shape(), Shape({0, 3}));
+    EXPECT_TRUE(close(elements(made[1]), {i + 1.0}, 0));
+    EXPECT_EQ(made[2].shape(), Shape({0}));
+  }
+  EXPECT_EQ(step.figures().replayed, 3u) << step.explain();
+  EXPECT_TRUE(warnings.lines.empty());
+}
+
 // Eager ops look whether an index is negative; a recording may not depend on it.
 TEST(Compile, TakesIndicesOfAnySign) {
   const Tensor x = rand({5, 3});
