@@ -14,12 +14,7 @@ namespace {
 std::vector<Tensor> tensors_of(const nb::handle& given) {
   std::vector<Tensor> all;
   all.reserve(nb::len(given));
-  for (const nb::handle each : given) {
-    if (!each.is_none() && !is_tensor(each.ptr()))
-      throw nb::type_error(("[compile] tensor " + std::to_string(all.size()) + " is a " +
-                            nb::cast<std::string>(each.type().attr("__name__")) + ": pass a Tensor").c_str());
-    all.push_back(each.is_none() ? Tensor() : tensor_in(each.ptr()));
-  }
+  for (const nb::handle each : given) all.push_back(each.is_none() ? Tensor() : tensor_in(each.ptr()));
   return all;
 }
 
@@ -69,6 +64,11 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
 }
 
 nb::list run_saved(const SavedProgram& program, const nb::list& inputs) {
+  for (size_t i = 0; i < nb::len(inputs); ++i) {
+    if (is_tensor(inputs[i].ptr())) continue;
+    const std::string kind = nb::cast<std::string>(nb::handle(inputs[i]).type().attr("__name__"));
+    throw nb::type_error(("[program] input " + std::to_string(i) + " is a " + kind + ": pass a Tensor").c_str());
+  }
   const std::vector<Tensor> given = tensors_of(inputs);
   return list_of(unlocked([&] { return program(given); }));
 }

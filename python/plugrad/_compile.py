@@ -91,7 +91,8 @@ class Compiled(_plugrad._CompiledStep):
         return self._results(*self._replayed(tensors, self._text(form), run))
 
     def _require_none_added(self, arguments: Any, given: tuple[Tensor, ...]) -> None:
-        """The function got copies of the lists and dicts among its arguments, and so do replays not fill them."""
+        """The function gets copies of the lists and dicts among its arguments, and replays put nothing into those of the
+        caller. Raises ValueError if the function put a tensor into one."""
         found: list[Tensor] = []
         _taken_apart(arguments, found, lambda value: value)
         known = {id(each) for each in given}
@@ -225,9 +226,6 @@ class SavedProgram:
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices,
         and TypeError for what is no tensor."""
-        for at, each in enumerate(inputs):
-            if not isinstance(each, Tensor):
-                raise TypeError(f"[program] input {at} is a {type(each).__name__}: pass a Tensor")
         made: list[Tensor] = self._program.call(list(inputs))
         return made[0] if len(made) == 1 else tuple(made)
 

@@ -315,7 +315,7 @@ def test_a_saved_program_computes_the_same(tmp_path):
         noisy = plugrad.compile(lambda a: a + plugrad.rand(5, 4))
         noisy(x)
         noisy.save(path)
-    for wrong in (np.zeros((5, 4), "f"), 3, [x], "x"):
+    for wrong in (np.zeros((5, 4), "f"), 3, [x], "x", None):
         with pytest.raises(TypeError, match="input 0 is a"):
             program(wrong)
     path.write_bytes(b"no program")

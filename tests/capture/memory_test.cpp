@@ -20,6 +20,11 @@ struct Chain {
     for (const Tensor& each : weights) x = tanh(matmul(x, each));
     return mean(x * x);
   }
+  // Replaces the gradients by those of the loss.
+  void differentiate(const Tensor& x) const {
+    for (Tensor each : weights) each.clear_grad();
+    loss(x).backward();
+  }
   Tensors weights;
 };
 
@@ -63,10 +68,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeld) {
   constexpr int kSteps = 400;
   const auto run = [](bool compiled) {
     const Chain chain;
-    Twin step(compiled, [&](const Tensor& x) {
-      for (Tensor each : chain.weights) each.clear_grad();
-      chain.loss(x).backward();
-    });
+    Twin step(compiled, [&](const Tensor& x) { chain.differentiate(x); });
     Tensors held;
     uint64_t before = 0;
     for (int i = 0; i < kSteps; ++i) {
@@ -104,10 +106,7 @@ TEST(CompiledMemory, OfOneGradientMayBeHeldForEachRecording) {
 TEST(CompiledMemory, OfHeldGradientsIsThatOfEagerSteps) {
   const auto peak = [](bool compiled) {
     const Chain chain;
-    Twin step(compiled, [&](const Tensor& x) {
-      for (Tensor each : chain.weights) each.clear_grad();
-      chain.loss(x).backward();
-    });
+    Twin step(compiled, [&](const Tensor& x) { chain.differentiate(x); });
     Tensor held;
     for (int i = 0; i < 30; ++i) {
       step(full({1, kColumns}, 0.01 * i));
