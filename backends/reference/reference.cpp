@@ -5,7 +5,7 @@
 #include <backends/reference/kernels.hpp>
 #include <backends/reference/program.hpp>
 
-#include <plugrad/sdk/loops.hpp>
+#include <plugrad/sdk/loop_rows.hpp>
 
 namespace plugrad::reference {
 namespace {
@@ -14,7 +14,7 @@ class Reference final : public Backend, public Programs {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
-    for (const Rows rows : {Rows(loops::kRows), rowwise_kernels(), normalization_kernels(), attention_kernels(),
+    for (const Rows rows : {loops::rows(), rowwise_kernels(), normalization_kernels(), attention_kernels(),
                             window_kernels(), update_kernels()})
       rows_.insert(rows_.end(), rows.begin(), rows.end());
   }

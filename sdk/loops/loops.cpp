@@ -1,4 +1,5 @@
-// The kernels of loops.hpp behind functions of C.
+// The kernels of loops.hpp as rows, and behind functions of C.
+#include <plugrad/sdk/loop_rows.hpp>
 #include <plugrad/sdk/loops.h>
 #include <plugrad/sdk/loops.hpp>
 
@@ -15,6 +16,8 @@ class Loops final : public plugrad::Backend {
 constexpr plugrad_backend kTable = plugrad::backend_table<Loops>("loops", "0");
 
 }  // namespace
+
+plugrad::Rows plugrad::loops::rows() { return kRows; }
 
 plugrad_status plugrad_loops_open(const plugrad_host* host, const plugrad_options* options, plugrad_device** loops,
                                   plugrad_device_info* info) {

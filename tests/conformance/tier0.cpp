@@ -1,5 +1,5 @@
 // A plugin with the kernels of tier 0 and no other: it proves that they suffice for training.
-#include <plugrad/sdk/loops.hpp>
+#include <plugrad/sdk/loop_rows.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -25,7 +25,7 @@ bool is_asked_for(const KernelRow& row) {
 const std::vector<KernelRow>& rows() {
   static const std::vector<KernelRow> chosen = [] {
     std::vector<KernelRow> list;
-    for (const KernelRow& row : loops::kRows)
+    for (const KernelRow& row : loops::rows())
       if (is_asked_for(row)) list.push_back(row);
     return list;
   }();

@@ -1,6 +1,6 @@
 // A plugrad backend for @NAME@. From the start it has every kernel that training needs: plain loops in host memory, which
 // come with the SDK. Replace them by your device's, op by op; plugrad-conform tells whether each computes what it should.
-#include <plugrad/sdk/loops.hpp>
+#include <plugrad/sdk/loop_rows.hpp>
 
 namespace {
 
@@ -13,9 +13,7 @@ void add(const Call& call) {
   for (int64_t i = 0; i < call.out().count; ++i) out[i] = a[i] + b[i];
 }
 
-// Of several rows that serve a call, the first wins.
-constexpr auto kRows = plugrad::join(std::array{plugrad::kernel<add>(PLUGRAD_OP_ADD, PLUGRAD_F32, 0)},
-                                     plugrad::loops::kRows);
+constexpr std::array kRows{plugrad::kernel<add>(PLUGRAD_OP_ADD, PLUGRAD_F32, 0)};
 
 // One object for each opened device.
 class @CLASS@ final : public plugrad::Backend {
@@ -30,7 +28,11 @@ class @CLASS@ final : public plugrad::Backend {
   // Memory that the host can read and write, and allocates. Otherwise override alloc, free and copy, and leave out HOST_MEM.
   plugrad_device_info info() const override { return host_info("@NAME@"); }
 
-  plugrad::Rows kernels() const override { return kRows; }
+  plugrad::Rows kernels() const override { return rows_; }
+
+ private:
+  // Of several rows that serve a call, the first wins.
+  const std::vector<plugrad::KernelRow> rows_ = plugrad::loops::rows_after(kRows);
 };
 
 }  // namespace
