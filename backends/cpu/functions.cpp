@@ -376,14 +376,14 @@ inline constexpr Elementwise kNarrowBinary{
      narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<true>, 2, 1>}};
 
 template <class F, class T, bool is_narrow, int inputs> struct RunOf;
-template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false, 1> : VectorUnary<Vectors<opcode>, T> {};
-template <uint32_t opcode, class T> struct RunOf<Function<opcode>, T, false, 2> : VectorBinary<Vectors<opcode>, T> {};
-template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, false, 2> : Power<T> {};
+template <uint32_t opcode, class T> struct RunOf<OpFunction<opcode>, T, false, 1> : VectorUnary<Vectors<opcode>, T> {};
+template <uint32_t opcode, class T> struct RunOf<OpFunction<opcode>, T, false, 2> : VectorBinary<Vectors<opcode>, T> {};
+template <class T> struct RunOf<OpFunction<PLUGRAD_OP_POW>, T, false, 2> : Power<T> {};
 template <uint32_t opcode, class T>
-struct RunOf<Function<opcode>, T, true, 1> : Rowwise<kNarrowUnary<Vectors<opcode>, T>> {};
+struct RunOf<OpFunction<opcode>, T, true, 1> : Rowwise<kNarrowUnary<Vectors<opcode>, T>> {};
 template <uint32_t opcode, class T>
-struct RunOf<Function<opcode>, T, true, 2> : Rowwise<kNarrowBinary<Vectors<opcode>, T>> {};
-template <class T> struct RunOf<Function<PLUGRAD_OP_POW>, T, true, 2> : Rowwise<kNarrowPower<Pow<ComputeType<T>>, T>> {};
+struct RunOf<OpFunction<opcode>, T, true, 2> : Rowwise<kNarrowBinary<Vectors<opcode>, T>> {};
+template <class T> struct RunOf<OpFunction<PLUGRAD_OP_POW>, T, true, 2> : Rowwise<kNarrowPower<Pow<ComputeType<T>>, T>> {};
 
 struct Maker {
   static constexpr bool makes(const OpInfo& op) { return is_approximated(op); }

@@ -219,7 +219,7 @@ template <class T> void gather(const Call& call) {
 // else. `fresh`: the targets are 0 before.
 
 template <class T> void add_to(char* to, const char* from) {
-  const T sum = Function<PLUGRAD_OP_ADD>()(load<T>(to), load<T>(from));
+  const T sum = OpFunction<PLUGRAD_OP_ADD>()(load<T>(to), load<T>(from));
   std::memcpy(to, &sum, sizeof sum);
 }
 
@@ -227,7 +227,7 @@ template <class T> void add_row(char* __restrict to, const char* __restrict from
   T* out = reinterpret_cast<T*>(to);
   const T* in = reinterpret_cast<const T*>(from);
 #pragma omp simd
-  for (int64_t c = 0; c < n; ++c) out[c] = Function<PLUGRAD_OP_ADD>()(out[c], in[c]);
+  for (int64_t c = 0; c < n; ++c) out[c] = OpFunction<PLUGRAD_OP_ADD>()(out[c], in[c]);
 }
 
 template <class T> void clear(char* to, int64_t stride, int64_t n) {

@@ -9,8 +9,8 @@ namespace {
 
 // ptxas for sm_90 spills registers where a thread computes two of them.
 template <class F, class Out>
-inline constexpr bool kOneByOne = std::is_same_v<Out, double> && (std::is_same_v<F, Function<PLUGRAD_OP_ATAN>> ||
-                                                                  std::is_same_v<F, Function<PLUGRAD_OP_GELU_BACKWARD>>);
+inline constexpr bool kOneByOne = std::is_same_v<Out, double> && (std::is_same_v<F, OpFunction<PLUGRAD_OP_ATAN>> ||
+                                                                  std::is_same_v<F, OpFunction<PLUGRAD_OP_GELU_BACKWARD>>);
 
 struct Maker {
   static constexpr bool makes(const OpInfo& op) { return is_approximated(op); }

@@ -16,9 +16,9 @@ inline constexpr T kBottom = std::is_floating_point_v<T> ? -std::numeric_limits<
 
 template <class T> __device__ __forceinline__ bool is_nan(T x) { return x != x; }
 
-using Add = Function<PLUGRAD_OP_ADD>;
-using Multiply = Function<PLUGRAD_OP_MUL>;
-using Maximum = Function<PLUGRAD_OP_MAXIMUM>;
-using Minimum = Function<PLUGRAD_OP_MINIMUM>;
+using Add = OpFunction<PLUGRAD_OP_ADD>;
+using Multiply = OpFunction<PLUGRAD_OP_MUL>;
+using Maximum = OpFunction<PLUGRAD_OP_MAXIMUM>;
+using Minimum = OpFunction<PLUGRAD_OP_MINIMUM>;
 
 }  // namespace plugrad::cuda

@@ -185,7 +185,7 @@ class Writer {
       case PLUGRAD_OP_COPY: return name_of(program().arguments_of(instruction)[0]);
       case PLUGRAD_OP_CAST: return "static_cast<" + type + ">(Conversion<" + type + ">()(" + arguments + "))";
       default:
-        return "static_cast<" + type + ">(Function<" + std::to_string(instruction.opcode) + ">()(" + arguments + "))";
+        return "static_cast<" + type + ">(OpFunction<" + std::to_string(instruction.opcode) + ">()(" + arguments + "))";
     }
   }
 

@@ -154,15 +154,15 @@ template <class T> void attention_backward(const Call& call) {
   }
 }
 
-template <class... T> constexpr auto rows(Types<T...>) {
+template <class... T> constexpr auto attention_rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   return join(std::array{kernel<attention<T>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemory)...},
               std::array{kernel<attention_backward<T>>(PLUGRAD_OP_ATTENTION_BACKWARD, element_dtype<T>, kMemory)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kAttentionRows = attention_rows(kFloating);
 
 }  // namespace
 
-Rows attention_kernels() { return kRows; }
+Rows attention_kernels() { return kAttentionRows; }
 
 }  // namespace plugrad::reference

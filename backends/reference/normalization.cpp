@@ -112,7 +112,7 @@ template <class T> void batch_norm_backward(const Call& call) {
   }
 }
 
-template <class... T> constexpr auto rows(Types<T...>) {
+template <class... T> constexpr auto normalization_rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   return join(std::array{kernel<row_norm<T, true>>(PLUGRAD_OP_LAYER_NORM, element_dtype<T>, kMemory)...},
               std::array{kernel<row_norm<T, false>>(PLUGRAD_OP_RMS_NORM, element_dtype<T>, kMemory)...},
@@ -121,10 +121,10 @@ template <class... T> constexpr auto rows(Types<T...>) {
               std::array{kernel<batch_norm<T>>(PLUGRAD_OP_BATCH_NORM, element_dtype<T>, kMemory)...},
               std::array{kernel<batch_norm_backward<T>>(PLUGRAD_OP_BATCH_NORM_BACKWARD, element_dtype<T>, kMemory)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kNormalizationRows = normalization_rows(kFloating);
 
 }  // namespace
 
-Rows normalization_kernels() { return kRows; }
+Rows normalization_kernels() { return kNormalizationRows; }
 
 }  // namespace plugrad::reference

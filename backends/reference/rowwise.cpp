@@ -167,7 +167,7 @@ template <uint32_t opcode, class... T> constexpr std::array<KernelRow, sizeof...
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> scans(Types<T...>) {
   return {kernel<cumsum<T>>(PLUGRAD_OP_CUMSUM, element_dtype<T>)...};
 }
-template <class... T> constexpr auto rows(Types<T...>) {
+template <class... T> constexpr auto rowwise_rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;  // a number has no classes to choose from
   return join(std::array{kernel<log_softmax<T>>(PLUGRAD_OP_LOG_SOFTMAX, element_dtype<T>)...},
               std::array{kernel<softmax<T>>(PLUGRAD_OP_SOFTMAX, element_dtype<T>)...},
@@ -176,10 +176,11 @@ template <class... T> constexpr auto rows(Types<T...>) {
               std::array{kernel<log_softmax_backward<T>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, element_dtype<T>)...},
               std::array{kernel<cross_entropy_backward<T>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
 }
-constexpr auto kRows = join(rows(kFloating), scans(kAny), orders<PLUGRAD_OP_ARGSORT>(kAny), orders<PLUGRAD_OP_TOPK>(kAny));
+constexpr auto kRowwiseRows = join(rowwise_rows(kFloating), scans(kAny),
+                                   orders<PLUGRAD_OP_ARGSORT>(kAny), orders<PLUGRAD_OP_TOPK>(kAny));
 
 }  // namespace
 
-Rows rowwise_kernels() { return kRows; }
+Rows rowwise_kernels() { return kRowwiseRows; }
 
 }  // namespace plugrad::reference

@@ -45,15 +45,15 @@ template <class T> void adam_step(const Call& call) {
       Elements<T>(call.in(1)), Elements<T>(call.in(2)), Elements<T>(call.in(3)));
 }
 
-template <class... T> constexpr auto rows(Types<T...>) {
+template <class... T> constexpr auto update_rows(Types<T...>) {
   return join(std::array{kernel<descent_step<T>>(PLUGRAD_OP_DESCENT_STEP, element_dtype<T>)...},
               std::array{kernel<sgd_step<T>>(PLUGRAD_OP_SGD_STEP, element_dtype<T>)...},
               std::array{kernel<adam_step<T>>(PLUGRAD_OP_ADAM_STEP, element_dtype<T>)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kUpdateRows = update_rows(kFloating);
 
 }  // namespace
 
-Rows update_kernels() { return kRows; }
+Rows update_kernels() { return kUpdateRows; }
 
 }  // namespace plugrad::reference

@@ -182,7 +182,7 @@ template <class T> void max_pool_backward(const Call& call) {
   store(sums, out);
 }
 
-template <class... T> constexpr auto rows(Types<T...>) {
+template <class... T> constexpr auto windows_rows(Types<T...>) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   return join(
       std::array{kernel<convolution<T>>(PLUGRAD_OP_CONVOLUTION, element_dtype<T>, kMemory)...},
@@ -192,10 +192,10 @@ template <class... T> constexpr auto rows(Types<T...>) {
       std::array{kernel<max_pool<T>>(PLUGRAD_OP_MAX_POOL, element_dtype<T>, kMemory)...},
       std::array{kernel<max_pool_backward<T>>(PLUGRAD_OP_MAX_POOL_BACKWARD, element_dtype<T>, kMemory)...});
 }
-constexpr auto kRows = rows(kFloating);
+constexpr auto kWindowsRows = windows_rows(kFloating);
 
 }  // namespace
 
-Rows window_kernels() { return kRows; }
+Rows window_kernels() { return kWindowsRows; }
 
 }  // namespace plugrad::reference

@@ -18,7 +18,7 @@ bool has_nan(const Tensor& x) {
   return std::isnan(largest.item<double>());
 }
 
-Shape shape_of(const Node& node) { return Shape(std::span<const int64_t>(node.shape, node.rank)); }
+Shape shape_at(const Node& node) { return Shape(std::span<const int64_t>(node.shape, node.rank)); }
 
 // "operands (2, 3), (3,)", as far as they are known.
 std::string operands_text(const Node& node) {
@@ -26,7 +26,7 @@ std::string operands_text(const Node& node) {
   const auto edges = node.edges();
   for (size_t i = 0; i < edges.size(); ++i) {
     const Tensor saved = i < node.operands ? node.saved[i] : Tensor();
-    all += (i ? ", " : " ") + (edges[i] ? shape_of(*edges[i]).text() : saved.defined() ? saved.shape().text() : "(?)");
+    all += (i ? ", " : " ") + (edges[i] ? shape_at(*edges[i]).text() : saved.defined() ? saved.shape().text() : "(?)");
   }
   return all;
 }
@@ -39,7 +39,7 @@ std::string operands_text(std::span<const Tensor* const> operands) {
 
 std::string call_text(const Node& node) {
   const bool noted = node.more && !node.more->origin.empty();
-  return "result " + shape_of(node).text() + " of " + (noted ? node.more->origin : operands_text(node));
+  return "result " + shape_at(node).text() + " of " + (noted ? node.more->origin : operands_text(node));
 }
 }  // namespace
 
@@ -69,7 +69,7 @@ void require_no_nan(const Node& node, const Tensor& sum) {
   if (!has_nan(sum)) return;
   throw Error(Code::invalid, "[detect_anomaly] the gradients that reach " +
                                  (node.rule ? std::string("the result of ") + node.rule->name + ", " + call_text(node)
-                                            : "a leaf of shape " + shape_of(node).text()) +
+                                            : "a leaf of shape " + shape_at(node).text()) +
                                  " add up to NaN, or a seed or a hook brought it");
 }
 

@@ -10,7 +10,7 @@
 namespace plugrad {
 
 // A result of a call in a pass: its node, if the pass came to it, and the gradients that arrived there.
-struct Part {
+struct CallPart {
   Node* node = nullptr;
   Tensor sum;
 };
@@ -20,7 +20,7 @@ size_t part_index(const Node& part);
 size_t part_count(const Node& call);
 // Calls the function's backward. Returns a gradient for each edge; undefined ones mean 0. Throws Error (invalid), which
 // names the function, for gradients that do not fit.
-std::vector<Tensor> gradients_of_call(Node& call, const std::vector<Part>& parts);
+std::vector<Tensor> gradients_of_call(Node& call, const std::vector<CallPart>& parts);
 
 // What the function saved: its values and versions, for checkpoints.
 Kept saved_of_call(const Node& call);

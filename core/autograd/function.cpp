@@ -41,14 +41,14 @@ struct FunctionState {
   bool materialize = true, used = false;
   // While backward runs.
   Node* call = nullptr;
-  const std::vector<Part>* parts = nullptr;
+  const std::vector<CallPart>* parts = nullptr;
 
   void begin(const Function& function, const std::vector<Tensor>& given);
   std::vector<Tensor> record(const std::shared_ptr<Function>& function, const std::vector<Tensor>& given,
                              const std::vector<Tensor>& made);
   void keep_saved(const std::vector<Tensor>& given, const std::vector<Tensor>& made);
   [[noreturn]] void refuse(const std::string& why) const { throw Error(Code::invalid, "[" + name + "] " + why); }
-  std::vector<Tensor> run_backward(Node& node, const std::vector<Part>& all, const std::vector<Tensor>& grads);
+  std::vector<Tensor> run_backward(Node& node, const std::vector<CallPart>& all, const std::vector<Tensor>& grads);
   Tensor unpacked(const SavedTensor& saved) const;
   Tensor fitted(const Tensor& gradient, size_t input) const;
   static FunctionState& of(const Node& call);
@@ -199,7 +199,7 @@ Tensor FunctionState::fitted(const Tensor& gradient, size_t input) const {
   return converted(gradient, form.view.dtype);
 }
 
-std::vector<Tensor> FunctionState::run_backward(Node& node, const std::vector<Part>& all,
+std::vector<Tensor> FunctionState::run_backward(Node& node, const std::vector<CallPart>& all,
                                                 const std::vector<Tensor>& grads) {
   struct Scope {
     ~Scope() { state.call = nullptr; }
@@ -213,7 +213,7 @@ std::vector<Tensor> FunctionState::run_backward(Node& node, const std::vector<Pa
 size_t part_index(const Node& part) { return static_cast<const PayloadOf<size_t>&>(*part.payload).value; }
 size_t part_count(const Node& call) { return FunctionState::of(call).results.size(); }
 
-std::vector<Tensor> gradients_of_call(Node& call, const std::vector<Part>& parts) {
+std::vector<Tensor> gradients_of_call(Node& call, const std::vector<CallPart>& parts) {
   FunctionState& state = FunctionState::of(call);
   std::vector<Tensor> grads;
   for (size_t i = 0; i < parts.size(); ++i) {

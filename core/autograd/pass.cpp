@@ -211,7 +211,7 @@ void Pass::propagate_watched(Node& node, Tensor grad) {
 // Collects the gradient of one result of a call.
 void Pass::pass_to_call(Node& part, Tensor grad) {
   Node& call = *part.next[0];
-  std::vector<Part>& parts = rare().parts[&call];
+  std::vector<CallPart>& parts = rare().parts[&call];
   parts.resize(part_count(call));
   auto& [node, sum] = parts[part_index(part)];
   node = &part;
@@ -222,9 +222,9 @@ void Pass::pass_to_call(Node& part, Tensor grad) {
 
 // The gradients of a call's operands. All are undefined if no gradient arrived.
 std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
-  std::vector<Part> parts =
-      part_count(call) == 1 ? std::vector<Part>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
-  if (std::ranges::none_of(parts, [](const Part& each) { return each.sum.defined(); }))
+  std::vector<CallPart> parts =
+      part_count(call) == 1 ? std::vector<CallPart>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
+  if (std::ranges::none_of(parts, [](const CallPart& each) { return each.sum.defined(); }))
     return std::vector<Tensor>(call.edges().size());
   if (call.flags & Node::kStripped) restore(call);
   std::vector<Tensor> gradients = gradients_of_call(call, parts);

@@ -43,7 +43,7 @@ class Pass {
   struct Rare {
     std::unordered_map<const Node*, uint32_t> shared_leaves;   // leaves that another pass has claimed
     std::unordered_map<const Node*, Tensor> captured;
-    std::unordered_map<const Node*, std::vector<Part>> parts;  // gradients for calls of several results
+    std::unordered_map<const Node*, std::vector<CallPart>> parts;  // gradients for calls of several results
     std::unordered_set<const Node*> reached;                   // captured recorded nodes that the pass came to
   };
 

@@ -1,6 +1,6 @@
 #include <plugrad/io/byte_pairs.hpp>
 
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/token_finder.hpp>
 #include <core/io/unicode.hpp>
 #include <core/io/words.hpp>
@@ -102,7 +102,7 @@ class Word {
   std::priority_queue<Candidate> candidates_;
 };
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(Code::invalid, "[BytePairTokenizer] " + what); }
+[[noreturn]] void refuse_bpe(const std::string& what) { throw Error(Code::invalid, "[BytePairTokenizer] " + what); }
 
 // How a model that calls itself by this name splits words.
 bool single_digits_of(const GgufFile& file) {
@@ -113,21 +113,21 @@ bool single_digits_of(const GgufFile& file) {
   for (const char* name : {"gpt-2", "phi-2", "mpt", "olmo"}) {
     if (pre == name) return false;
   }
-  refuse("tokenizer.ggml.pre is " + quoted(pre) +
+  refuse_bpe("tokenizer.ggml.pre is " + quote(pre) +
          ", a way to split words that is not implemented; it can be smollm, starcoder, " +
          "refact, command-r, codeshell, gpt-2, phi-2, mpt or olmo");
 }
 
 BytePairVocabulary vocabulary_of(const GgufFile& file) {
   if (file.text("tokenizer.ggml.model") != "gpt2") {
-    refuse("tokenizer.ggml.model is " + quoted(file.text("tokenizer.ggml.model")) + ", expected gpt2, byte-level BPE");
+    refuse_bpe("tokenizer.ggml.model is " + quote(file.text("tokenizer.ggml.model")) + ", expected gpt2, byte-level BPE");
   }
   BytePairVocabulary vocabulary = {
       file.texts("tokenizer.ggml.tokens"), file.texts("tokenizer.ggml.merges"), {}, single_digits_of(file)};
   if (!file.has("tokenizer.ggml.token_type")) return vocabulary;
   const auto* types = std::get_if<std::vector<int64_t>>(&file.value("tokenizer.ggml.token_type").value);
   if (!types || types->size() != vocabulary.tokens.size())
-    refuse("tokenizer.ggml.token_type is not one number for each token");
+    refuse_bpe("tokenizer.ggml.token_type is not one number for each token");
   constexpr int64_t kControl = 3, kUserDefined = 4;
   for (size_t i = 0; i < types->size(); ++i) {
     const int64_t type = (*types)[i];
@@ -140,7 +140,7 @@ BytePairVocabulary vocabulary_of(const GgufFile& file) {
 
 struct BytePairTokenizer::State {
   explicit State(const BytePairVocabulary& given) : single_digits(given.single_digits), special(given.tokens.size()) {
-    if (given.tokens.size() > std::numeric_limits<int32_t>::max()) refuse("there are 2^31 tokens or more");
+    if (given.tokens.size() > std::numeric_limits<int32_t>::max()) refuse_bpe("there are 2^31 tokens or more");
     add_tokens(given);
     add_merges(given.merges);
     single.fill(-1);
@@ -155,7 +155,7 @@ struct BytePairTokenizer::State {
     std::vector<std::pair<std::string, int64_t>> wholes;
     for (const int64_t id : given.special) {
       if (id < 0 || id >= static_cast<int64_t>(given.tokens.size()))
-        refuse("the special token " + std::to_string(id) + " does not exist");
+        refuse_bpe("the special token " + std::to_string(id) + " does not exist");
       special[static_cast<size_t>(id)] = true;
       wholes.emplace_back(given.tokens[static_cast<size_t>(id)], id);
     }
@@ -164,7 +164,7 @@ struct BytePairTokenizer::State {
       // Tokens with characters outside GPT-2's 256 may have the same bytes as others: the first one counts.
       const auto [found, added] = ids.try_emplace(bytes.back(), static_cast<int64_t>(bytes.size()) - 1);
       if (!added && given.tokens[static_cast<size_t>(found->second)] == token)
-        refuse("the token " + quoted(token) + " occurs twice");
+        refuse_bpe("the token " + quote(token) + " occurs twice");
     }
     finder = TokenFinder(wholes);
   }
@@ -179,7 +179,7 @@ struct BytePairTokenizer::State {
       const int64_t left = blank == std::string::npos ? -1 : part(text.substr(0, blank));
       const int64_t right = left < 0 ? -1 : part(text.substr(blank + 1));
       const int64_t joined = right < 0 ? -1 : part(text.substr(0, blank) + text.substr(blank + 1));
-      if (joined < 0) refuse("the merge " + quoted(text) + " is not of two tokens that give a third one");
+      if (joined < 0) refuse_bpe("the merge " + quote(text) + " is not of two tokens that give a third one");
       merges.try_emplace(pair_of(left, right), Merge{static_cast<uint32_t>(merges.size()), static_cast<uint32_t>(joined)});
     }
   }

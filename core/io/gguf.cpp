@@ -1,6 +1,6 @@
 #include <core/io/ggml_types.hpp>
 #include <core/io/gguf_format.hpp>
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/row_range.hpp>
 #include <plugrad/runtime/error.hpp>
 
@@ -11,18 +11,18 @@ struct GgufFile::State {
 
   template <class T> const T& entry(const std::string& key, const char* kind) const {
     const T* found = std::get_if<T>(&value(key).value);
-    if (!found) file.fail("has metadata of the key " + quoted(key) + " that are not " + kind);
+    if (!found) file.fail("has metadata of the key " + quote(key) + " that are not " + kind);
     return *found;
   }
   const GgufValue& value(const std::string& key) const {
     const auto found = header.metadata.find(key);
-    if (found == header.metadata.end()) file.fail("has no metadata of the key " + quoted(key));
+    if (found == header.metadata.end()) file.fail("has no metadata of the key " + quote(key));
     return found->second;
   }
   const GgufTensor& info(const std::string& name) const {
     const auto found = header.tensors.find(name);
     if (found != header.tensors.end()) return found->second;
-    throw Error(Code::invalid, "[" + file.path() + "] has no tensor " + quoted(name) + ": keys() lists its " +
+    throw Error(Code::invalid, "[" + file.path() + "] has no tensor " + quote(name) + ": keys() lists its " +
                                    std::to_string(header.tensors.size()) + " names");
   }
   std::vector<uint8_t> bytes(const GgufTensor& tensor, uint64_t skipped, int64_t count) const {
@@ -34,7 +34,7 @@ struct GgufFile::State {
   Tensor read(const std::string& name, const GgufTensor& tensor, uint64_t skipped, const Shape& shape, Device device) const {
     const GgmlType& type = ggml_type(tensor.type);
     if (!type.readable()) {
-      throw Error(Code::unsupported, "[" + file.path() + "] tensor " + quoted(name) + " has the type " + type.name +
+      throw Error(Code::unsupported, "[" + file.path() + "] tensor " + quote(name) + " has the type " + type.name +
                                          "; these can be read: " + readable_ggml_types() + "; raw() returns its bytes");
     }
     const size_t count = static_cast<size_t>(shape.count());
@@ -65,7 +65,7 @@ const GgufValue& GgufFile::value(const std::string& key) const { return state_->
 
 int64_t GgufFile::integer(const std::string& key) const {
   if (const uint64_t* number = std::get_if<uint64_t>(&value(key).value)) {
-    if (*number > INT64_MAX) state_->file.fail("has a number of 2^63 or more as the key " + quoted(key));
+    if (*number > INT64_MAX) state_->file.fail("has a number of 2^63 or more as the key " + quote(key));
     return static_cast<int64_t>(*number);
   }
   return state_->entry<int64_t>(key, "a whole number");
@@ -91,7 +91,7 @@ Tensor GgufFile::rows(const std::string& name, int64_t first, int64_t last, Devi
   const GgufTensor& tensor = info(name);
   const Shape shape = shape_of_rows(state_->file.path(), name, tensor.shape, first, last);
   if (tensor.shape.rank() == 1 && (first % tensor.block != 0 || last % tensor.block != 0)) {
-    throw Error(Code::index_error, "[" + state_->file.path() + "] tensor " + quoted(name) +
+    throw Error(Code::index_error, "[" + state_->file.path() + "] tensor " + quote(name) +
                                        " has one row of blocks: " + std::to_string(first) + " .. " + std::to_string(last) +
                                        " are not whole blocks of " + std::to_string(tensor.block));
   }

@@ -2,7 +2,7 @@
 
 #include <core/io/cursor.hpp>
 #include <core/io/ggml_types.hpp>
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -34,7 +34,7 @@ class HeaderParser {
  private:
   [[noreturn]] void fail(const std::string& what) const { cursor_.file().fail("is not a valid GGUF file: " + what); }
   [[noreturn]] void fail(const std::string& name, const std::string& what) const {
-    fail("tensor " + quoted(name) + " " + what);
+    fail("tensor " + quote(name) + " " + what);
   }
 
   void read_version() {
@@ -66,14 +66,14 @@ class HeaderParser {
   void read_entry() {
     std::string key = read_text();
     constexpr size_t kMostBytes = 65535;
-    if (key.size() > kMostBytes) fail("the key " + quoted(key) + " is longer than 65535 bytes");
+    if (key.size() > kMostBytes) fail("the key " + quote(key) + " is longer than 65535 bytes");
     GgufValue value = read_value(key, cursor_.number<uint32_t>());
-    if (!header_.metadata.emplace(key, std::move(value)).second) fail("it has the key " + quoted(key) + " twice");
+    if (!header_.metadata.emplace(key, std::move(value)).second) fail("it has the key " + quote(key) + " twice");
   }
 
   bool read_bool(const std::string& key) {
     const uint8_t byte = cursor_.number<uint8_t>();
-    if (byte > 1) fail("the bool of the key " + quoted(key) + " is " + std::to_string(byte) + ", neither 0 nor 1");
+    if (byte > 1) fail("the bool of the key " + quote(key) + " is " + std::to_string(byte) + ", neither 0 nor 1");
     return byte == 1;
   }
 
@@ -93,11 +93,11 @@ class HeaderParser {
       case ValueType::text: return {read_text()};
       case ValueType::array: return read_array(key, 1);
     }
-    fail("the key " + quoted(key) + " has the type " + std::to_string(type) + "; the format has the types 0 .. 12");
+    fail("the key " + quote(key) + " has the type " + std::to_string(type) + "; the format has the types 0 .. 12");
   }
 
   template <class Stored, class Read> GgufValue list(const std::string& key, uint64_t least_bytes, Read read) {
-    const uint64_t count = read_count(least_bytes, "values of the key " + quoted(key));
+    const uint64_t count = read_count(least_bytes, "values of the key " + quote(key));
     std::vector<Stored> values;
     values.reserve(static_cast<size_t>(count));
     for (uint64_t i = 0; i < count; ++i) values.push_back(read());
@@ -109,7 +109,7 @@ class HeaderParser {
 
   GgufValue read_array(const std::string& key, int depth) {
     constexpr int kDepth = 4;
-    if (depth > kDepth) fail("the arrays of the key " + quoted(key) + " are nested more than 4 deep");
+    if (depth > kDepth) fail("the arrays of the key " + quote(key) + " are nested more than 4 deep");
     const uint32_t type = cursor_.number<uint32_t>();
     switch (static_cast<ValueType>(type)) {
       case ValueType::u8: return numbers<int64_t, uint8_t>(key);
@@ -126,7 +126,7 @@ class HeaderParser {
       case ValueType::text: return list<std::string>(key, sizeof(uint64_t), [&] { return read_text(); });
       case ValueType::array: return list<GgufValue>(key, 12, [&] { return read_array(key, depth + 1); });
     }
-    fail("the array of the key " + quoted(key) + " has values of the type " + std::to_string(type) +
+    fail("the array of the key " + quote(key) + " has values of the type " + std::to_string(type) +
          "; the format has the types 0 .. 12");
   }
 
@@ -157,7 +157,7 @@ class HeaderParser {
     std::ranges::reverse(tensor.shape);
     tensor.bytes = bytes_of(name, tensor);
     header_.names.push_back(name);
-    if (!header_.tensors.emplace(name, std::move(tensor)).second) fail("it has the tensor " + quoted(name) + " twice");
+    if (!header_.tensors.emplace(name, std::move(tensor)).second) fail("it has the tensor " + quote(name) + " twice");
   }
 
   std::vector<uint64_t> read_extents(const std::string& name) {

@@ -126,7 +126,7 @@ struct ElementType {
   const char* name;
   DType dtype;
 };
-constexpr ElementType kTypes[] = {{"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16},
+constexpr ElementType kNpyTypes[] = {{"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16},
                                   {"i4", DType::i32},     {"i8", DType::i64}, {"u1", DType::u8},
                                   {"f2", DType::f16},     {"f4", DType::f32}, {"f8", DType::f64}};
 
@@ -142,7 +142,7 @@ std::string advice(const std::string& type) {
 
 DType dtype_of(const std::string& descr, const Fail& fail) {
   const std::string type = descr.size() > 1 && std::strchr("<>|=", descr[0]) ? descr.substr(1) : descr;
-  for (const ElementType& each : kTypes) {
+  for (const ElementType& each : kNpyTypes) {
     if (type == each.name) return each.dtype;
   }
   std::string shown = type.substr(0, 40);
@@ -221,8 +221,8 @@ Tensor tensor_of_npy(std::vector<uint8_t>& file, const Fail& fail, Device device
 std::vector<uint8_t> npy_of_tensor(const Tensor& tensor, const std::string& path, const std::string& name) {
   const std::string who = "[" + path + "] " + (name.empty() ? "the tensor" : "tensor " + name);
   if (!tensor.defined()) throw Error(Code::invalid, who + " is undefined");
-  const auto type = std::ranges::find(kTypes, tensor.dtype(), &ElementType::dtype);
-  if (type == std::end(kTypes)) {
+  const auto type = std::ranges::find(kNpyTypes, tensor.dtype(), &ElementType::dtype);
+  if (type == std::end(kNpyTypes)) {
     throw Error(Code::invalid, who + " is " + dtype_name(tensor.dtype()) +
                                    ", which NumPy does not have: convert it to f32, or save it as safetensors");
   }

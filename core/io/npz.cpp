@@ -1,7 +1,7 @@
 #include <plugrad/io/npy.hpp>
 
 #include <core/io/npy_format.hpp>
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/unicode.hpp>
 #include <core/io/zip.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -20,7 +20,7 @@ void check_name(const std::string& path, const std::string& name) {
   }
   if (!valid)
     throw Error(Code::invalid,
-                "[" + path + "] " + quoted(name) + " cannot be the name of an array: 1 .. 65531 bytes of UTF-8 expected");
+                "[" + path + "] " + quote(name) + " cannot be the name of an array: 1 .. 65531 bytes of UTF-8 expected");
 }
 
 }  // namespace
@@ -47,12 +47,12 @@ Tensor NpzFile::get(const std::string& name, Device device) const {
   const ZipReader& zip = state_->zip;
   const std::string member = name + std::string(kEnding);
   if (!zip.members().contains(member)) {
-    throw Error(Code::invalid, "[" + zip.file().path() + "] has no array " + quoted(name) + ": keys() lists its " +
+    throw Error(Code::invalid, "[" + zip.file().path() + "] has no array " + quote(name) + ": keys() lists its " +
                                    std::to_string(keys().size()) + " names");
   }
   std::vector<uint8_t> bytes = zip.read(member);
   return tensor_of_npy(
-      bytes, [&](const std::string& what) { zip.file().fail("its member " + quoted(member) + " " + what); }, device);
+      bytes, [&](const std::string& what) { zip.file().fail("its member " + quote(member) + " " + what); }, device);
 }
 
 std::map<std::string, Tensor> read_npz(const std::string& path, Device device) {
@@ -65,7 +65,7 @@ std::map<std::string, Tensor> read_npz(const std::string& path, Device device) {
 void write_npz(const std::string& path, const std::map<std::string, Tensor>& tensors, bool compress) {
   for (const auto& [name, tensor] : tensors) check_name(path, name);
   ZipWriter zip(path, compress);
-  for (const auto& [name, tensor] : tensors) zip.add(name + std::string(kEnding), npy_of_tensor(tensor, path, quoted(name)));
+  for (const auto& [name, tensor] : tensors) zip.add(name + std::string(kEnding), npy_of_tensor(tensor, path, quote(name)));
   zip.commit();
 }
 

@@ -28,7 +28,7 @@ namespace plugrad::io {
 namespace {
 
 // An op with its operands.
-struct Node {
+struct Applied {
   const ProgramOp& op;
   const std::vector<ProgramMemory>& memories;
   const std::vector<Tensor>& inputs;  // undefined for numbers
@@ -62,18 +62,18 @@ struct Node {
   }
 };
 
-using Function = Tensor (*)(const Node&);
+using Function = Tensor (*)(const Applied&);
 using Unary = Tensor (*)(const Tensor&);
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 using BinaryNumber = Tensor (*)(const Tensor&, Number);
 
-template <Unary f> Tensor unary(const Node& n) { return f(n.in(0)); }
-template <Binary f> Tensor binary(const Node& n) { return f(n.in(0), n.in(1)); }
+template <Unary f> Tensor unary(const Applied& n) { return f(n.in(0)); }
+template <Binary f> Tensor binary(const Applied& n) { return f(n.in(0), n.in(1)); }
 // With a number on the right as a number, with which kernels are faster.
-template <Binary f, BinaryNumber g> Tensor with_number(const Node& n) {
+template <Binary f, BinaryNumber g> Tensor with_number(const Applied& n) {
   return n.is_number(1) && !n.is_number(0) ? g(n.in(0), n.op.inputs[1].number) : f(n.in(0), n.in(1));
 }
-template <Tensor (*f)(const Tensor&, const Shape&, bool)> Tensor reduced(const Node& n) {
+template <Tensor (*f)(const Tensor&, const Shape&, bool)> Tensor reduced(const Applied& n) {
   Shape axes;
   const Tensor& x = n.inputs[0];
   if (x.rank() != n.shape().rank()) throw Error(Code::invalid, "a reduction changes the rank");
@@ -83,8 +83,8 @@ template <Tensor (*f)(const Tensor&, const Shape&, bool)> Tensor reduced(const N
   return f(x, axes, true);
 }
 
-Tensor filled(const Node& n) { return full(n.shape(), n.op.inputs[0].number, n.dtype(), n.device); }
-Tensor counted(const Node& n) {
+Tensor filled(const Applied& n) { return full(n.shape(), n.op.inputs[0].number, n.dtype(), n.device); }
+Tensor counted(const Applied& n) {
   if (!n.is_number(0) || !n.is_number(1)) throw Error(Code::invalid, "iota needs numbers");
   const Tensor out = empty(n.shape(), n.dtype(), n.device);
   const auto dtype = static_cast<uint8_t>(n.dtype());
@@ -94,16 +94,16 @@ Tensor counted(const Node& n) {
   plugrad::run(Op::IOTA, {out}, {start, step});
   return out;
 }
-Tensor converted(const Node& n) {
+Tensor converted(const Applied& n) {
   return n.inputs[0].dtype() == n.dtype() ? clone(n.inputs[0]) : cast(n.inputs[0], n.dtype());
 }
-Tensor chosen(const Node& n) { return where(n.in(0), n.in(1), n.in(2)); }
-Tensor quotient(const Node& n) { return div(n.in(0), n.in(1), RoundingMode::trunc); }
-Tensor product_plus(const Node& n) { return affine(n.in(0), transpose(n.in(1)), n.in(2)); }
-Tensor gelu_exact(const Node& n) { return gelu(n.in(0)); }
-Tensor gelu_tanh(const Node& n) { return gelu(n.in(0), Approximation::tanh); }
+Tensor chosen(const Applied& n) { return where(n.in(0), n.in(1), n.in(2)); }
+Tensor quotient(const Applied& n) { return div(n.in(0), n.in(1), RoundingMode::trunc); }
+Tensor product_plus(const Applied& n) { return affine(n.in(0), transpose(n.in(1)), n.in(2)); }
+Tensor gelu_exact(const Applied& n) { return gelu(n.in(0)); }
+Tensor gelu_tanh(const Applied& n) { return gelu(n.in(0), Approximation::tanh); }
 // The functions that make a causal attention have no mask then: it is one zero.
-Tensor attention(const Node& n) {
+Tensor attention(const Applied& n) {
   const bool causal = n.flag("causal");
   const Shape& mask = n.op.inputs[3].view ? n.op.inputs[3].view->strides : n.shape();
   if (causal && std::ranges::any_of(mask, [](int64_t stride) { return stride != 0; }))
@@ -111,29 +111,29 @@ Tensor attention(const Node& n) {
   return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), causal ? Tensor() : n.in(3), 0, causal,
                                       n.number("scale"));
 }
-Tensor gathered(const Node& n) { return gather(n.in(0), n.axis(), n.in(1)); }
-Tensor scattered(const Node& n) { return scatter_add(n.before, n.axis(), n.in(0), n.in(1)); }
-Tensor scattered_on_zeros(const Node& n) {
+Tensor gathered(const Applied& n) { return gather(n.in(0), n.axis(), n.in(1)); }
+Tensor scattered(const Applied& n) { return scatter_add(n.before, n.axis(), n.in(0), n.in(1)); }
+Tensor scattered_on_zeros(const Applied& n) {
   return scatter_add(zeros(n.shape(), n.dtype(), n.device), n.axis(), n.in(0), n.in(1));
 }
-Tensor log_softmax_of(const Node& n) { return log_softmax(n.in(0), n.axis()); }
-Tensor softmax_of(const Node& n) { return softmax(n.in(0), n.axis()); }
-Tensor sorted(const Node& n) { return argsort(n.in(0), n.axis(), n.flag("descending"), true); }
-Tensor first_sorted(const Node& n) {
+Tensor log_softmax_of(const Applied& n) { return log_softmax(n.in(0), n.axis()); }
+Tensor softmax_of(const Applied& n) { return softmax(n.in(0), n.axis()); }
+Tensor sorted(const Applied& n) { return argsort(n.in(0), n.axis(), n.flag("descending"), true); }
+Tensor first_sorted(const Applied& n) {
   const int axis = n.axis();
   if (axis >= n.shape().rank()) throw Error(Code::invalid, "topk has no axis " + std::to_string(axis));
   return topk(n.in(0), n.shape()[axis], axis, n.flag("descending")).indices;
 }
-Tensor layer_normed(const Node& n) {
+Tensor layer_normed(const Applied& n) {
   return layer_norm(n.in(0), {n.inputs[0].size(-1)}, n.in(1), n.in(2), n.number("epsilon"));
 }
-Tensor rms_normed(const Node& n) { return rms_norm(n.in(0), {n.inputs[0].size(-1)}, n.in(1), n.number("epsilon")); }
-Tensor summed_up(const Node& n) {
+Tensor rms_normed(const Applied& n) { return rms_norm(n.in(0), {n.inputs[0].size(-1)}, n.in(1), n.number("epsilon")); }
+Tensor summed_up(const Applied& n) {
   if (!n.flag("reverse")) return cumsum(n.in(0), n.axis());
   return flip(cumsum(flip(n.in(0), {n.axis()}), n.axis()), {n.axis()});
 }
 
-Tensor convolved(const Node& n) {
+Tensor convolved(const Applied& n) {
   const Tensor bias = n.inputs.size() > 2 ? n.in(2) : Tensor();
   const Tensor x = n.in(0);
   const Shape stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
@@ -144,7 +144,7 @@ Tensor convolved(const Node& n) {
   if (x.rank() == 4) return conv2d(x, n.in(1), bias, stride, padding, dilation, groups);
   return conv3d(x, n.in(1), bias, stride, padding, dilation, groups);
 }
-ValuesIndices pooled(const Node& n) {
+ValuesIndices pooled(const Applied& n) {
   const Tensor x = n.in(0);
   const Shape size = n.list("size"), stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
   if (x.rank() == 3) return max_pool1d_with_indices(x, size, stride, padding, dilation);
@@ -236,7 +236,7 @@ bool is_saved_op(uint32_t opcode) { return opcode == PLUGRAD_OP_MAX_POOL || func
 
 std::vector<Tensor> run_op(const ProgramOp& op, const std::vector<ProgramMemory>& memories,
                            const std::vector<Tensor>& inputs, const Tensor& before, Device device) {
-  const Node node{op, memories, inputs, before, device};
+  const Applied node{op, memories, inputs, before, device};
   if (op.opcode == PLUGRAD_OP_MAX_POOL) {
     const ValuesIndices made = pooled(node);
     return {made.values, made.indices};

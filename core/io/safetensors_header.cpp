@@ -1,4 +1,4 @@
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/safetensors_format.hpp>
 #include <core/io/strict_json.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-class HeaderParser {
+class SafetensorsParser {
  public:
-  HeaderParser(std::string path, uint64_t file_bytes) : path_(std::move(path)), file_bytes_(file_bytes) {}
+  SafetensorsParser(std::string path, uint64_t file_bytes) : path_(std::move(path)), file_bytes_(file_bytes) {}
 
   SafetensorsHeader parse(const std::string& text) {
     header_.data = kLengthBytes + text.size();
@@ -38,13 +38,13 @@ class HeaderParser {
     throw Error(Code::io_error, "[" + path_ + "] is not a valid safetensors file: " + what);
   }
   [[noreturn]] void fail(const std::string& name, const std::string& what) const {
-    fail("tensor " + quoted(name) + " " + what);
+    fail("tensor " + quote(name) + " " + what);
   }
 
   void read_metadata(const Json& value) {
     if (!value.is_object()) fail("its __metadata__ is not a map");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail("its metadata " + quoted(key) + " is not text");
+      if (!text.is_string()) fail("its metadata " + quote(key) + " is not text");
       header_.metadata[key] = text.get<std::string>();
     }
   }
@@ -74,7 +74,7 @@ class HeaderParser {
       if (value.get_ref<const std::string&>() == info.name) return static_cast<DType>(info.dtype);
       known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
-    fail(name, "has the dtype " + quoted(value.get<std::string>()) + "; expected one of " + known);
+    fail(name, "has the dtype " + quote(value.get<std::string>()) + "; expected one of " + known);
   }
 
   Shape read_shape(const std::string& name, const Json& value) const {
@@ -150,7 +150,7 @@ SafetensorsHeader read_header(const OpenedFile& file) {
   }
   std::string text(length, '\0');
   file.read(kLengthBytes, text.data(), length);
-  return HeaderParser(file.path(), file.size()).parse(text);
+  return SafetensorsParser(file.path(), file.size()).parse(text);
 }
 
 SafetensorsHeader read_safetensors_header(const std::string& path) { return read_header(OpenedFile(path)); }

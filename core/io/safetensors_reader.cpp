@@ -1,4 +1,4 @@
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/row_range.hpp>
 #include <core/io/safetensors_format.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -20,7 +20,7 @@ struct SafetensorsFile::State {
   const TensorEntry& info(const std::string& name) const {
     const auto found = header.tensors.find(name);
     if (found != header.tensors.end()) return found->second;
-    throw Error(Code::invalid, "[" + file.path() + "] has no tensor " + quoted(name) + ": keys() lists its " +
+    throw Error(Code::invalid, "[" + file.path() + "] has no tensor " + quote(name) + ": keys() lists its " +
                                    std::to_string(header.tensors.size()) + " names");
   }
   // Reads a tensor of that shape, which begins `skipped` bytes into the entry.
@@ -28,7 +28,7 @@ struct SafetensorsFile::State {
     std::vector<uint8_t> bytes(static_cast<size_t>(shape.count() * item_size(entry.dtype)));
     file.read(header.data + entry.begin + skipped, bytes.data(), bytes.size());
     if (entry.dtype == DType::boolean && std::ranges::any_of(bytes, [](uint8_t byte) { return byte > 1; })) {
-      file.fail("is not a valid safetensors file: tensor " + quoted(name) +
+      file.fail("is not a valid safetensors file: tensor " + quote(name) +
                 " is BOOL, but holds a byte that is neither 0 nor 1");
     }
     return Tensor::from_host(bytes.data(), static_cast<size_t>(shape.count()), entry.dtype, shape, device);

@@ -19,7 +19,7 @@ target_sources(plugrad PRIVATE
   io/program_ops.cpp
   io/program_reader.cpp
   io/program_writer.cpp
-  io/quoted.cpp
+  io/quote.cpp
   io/row_range.cpp
   io/safetensors_header.cpp
   io/safetensors_reader.cpp

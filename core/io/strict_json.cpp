@@ -1,6 +1,6 @@
 #include <core/io/strict_json.hpp>
 
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 
 #include <set>
 #include <vector>
@@ -29,7 +29,7 @@ class Checker final : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (!keys_.back().insert(name).second) fail_("has the key " + io::quoted(name) + " twice");
+    if (!keys_.back().insert(name).second) fail_("has the key " + io::quote(name) + " twice");
     return value();
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {

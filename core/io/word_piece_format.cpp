@@ -1,7 +1,7 @@
 #include <core/io/word_piece_format.hpp>
 
 #include <core/io/opened_file.hpp>
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/strict_json.hpp>
 
 namespace plugrad::io {
@@ -21,7 +21,7 @@ class JsonReader {
     const Json root = parse_strictly(text, kDepth, [&](const std::string& what) { fail(what); });
     const Json& model = part(root, "model");
     if (text_of(model, "type", "WordPiece") != "WordPiece") {
-      fail("holds a model of type " + quoted(text_of(model, "type", "")) + ", expected WordPiece");
+      fail("holds a model of type " + quote(text_of(model, "type", "")) + ", expected WordPiece");
     }
     WordPieceModel found;
     read_options(root, model, found.options);
@@ -62,14 +62,14 @@ class JsonReader {
     return member(object, key, otherwise, whole, "a whole number below 2^30");
   }
   int64_t id_of(const std::string& token, const Json& id) const {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= (1u << 30)) fail("gives the token " + quoted(token) + " no id");
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= (1u << 30)) fail("gives the token " + quote(token) + " no id");
     return id.get<int64_t>();
   }
 
   void read_options(const Json& root, const Json& model, WordPieceOptions& options) const {
     const Json& normalizer = part(root, "normalizer");
     if (text_of(normalizer, "type", "") != "BertNormalizer") {
-      fail("normalises texts by " + quoted(text_of(normalizer, "type", "")) + ", expected BertNormalizer");
+      fail("normalises texts by " + quote(text_of(normalizer, "type", "")) + ", expected BertNormalizer");
     }
     options.lowercase = flag(normalizer, "lowercase", true);
     options.strip_accents = flag(normalizer, "strip_accents", options.lowercase);

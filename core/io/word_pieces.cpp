@@ -1,4 +1,4 @@
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 #include <core/io/token_finder.hpp>
 #include <core/io/unicode.hpp>
 #include <core/io/word_piece_format.hpp>
@@ -10,7 +10,7 @@
 namespace plugrad::io {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(Code::invalid, "[WordPieceTokenizer] " + what); }
+[[noreturn]] void refuse_wordpiece(const std::string& what) { throw Error(Code::invalid, "[WordPieceTokenizer] " + what); }
 
 // BERT's normalisation of one character.
 void append_normal(char32_t code, const WordPieceOptions& options, std::u32string& out) {
@@ -50,7 +50,7 @@ struct WordPieceTokenizer::State {
   explicit State(WordPieceModel model) : options(std::move(model.options)), tokens(std::move(model.tokens)) {
     for (const std::string& token : tokens) {
       if (!ids.emplace(token, static_cast<int64_t>(ids.size())).second)
-        refuse("the token " + quoted(token) + " occurs twice");
+        refuse_wordpiece("the token " + quote(token) + " occurs twice");
       longest = std::max(longest, token.size());
     }
     unknown = special_id(options.unknown);
@@ -67,7 +67,8 @@ struct WordPieceTokenizer::State {
 
   int64_t special_id(const std::string& token) const {
     const auto found = ids.find(token);
-    if (found == ids.end()) refuse("the vocabulary of " + std::to_string(tokens.size()) + " tokens has no " + quoted(token));
+    if (found == ids.end())
+      refuse_wordpiece("the vocabulary of " + std::to_string(tokens.size()) + " tokens has no " + quote(token));
     return found->second;
   }
 
@@ -140,7 +141,7 @@ const WordPieceOptions& WordPieceTokenizer::options() const { return state_->opt
 std::vector<int64_t> WordPieceTokenizer::encode(std::string_view text, std::optional<int64_t> max_length) const {
   if (!max_length) max_length = state_->options.max_length;
   if (max_length && *max_length < 2) {
-    refuse("max_length " + std::to_string(*max_length) + " has no room for " + state_->options.first + " and " +
+    refuse_wordpiece("max_length " + std::to_string(*max_length) + " has no room for " + state_->options.first + " and " +
            state_->options.last + ": 2 or more expected");
   }
   std::vector<int64_t> ids = {state_->first};

@@ -1,6 +1,6 @@
 #include <core/io/zip.hpp>
 
-#include <core/io/quoted.hpp>
+#include <core/io/quote.hpp>
 
 #include <zlib.h>
 
@@ -91,12 +91,12 @@ size_t ZipReader::read_member(const std::vector<uint8_t>& bytes, size_t at) {
   ZipMember member = {method == 8, load<uint32_t>(bytes, at + 16), load<uint32_t>(bytes, at + 20),
                       load<uint32_t>(bytes, at + 24), load<uint32_t>(bytes, at + 42)};
   widen(bytes, at + kMemberBytes + name_bytes, extra, member);
-  if (flags & 1) fail("its member " + quoted(name) + " is encrypted; save it without a password");
+  if (flags & 1) fail("its member " + quote(name) + " is encrypted; save it without a password");
   if (method != 0 && method != 8) {
-    fail("its member " + quoted(name) + " is packed by method " + std::to_string(method) + "; save it stored or deflated");
+    fail("its member " + quote(name) + " is packed by method " + std::to_string(method) + "; save it stored or deflated");
   }
-  if (!member.deflated && member.packed != member.size) fail("its member " + quoted(name) + " is stored, but has two sizes");
-  if (!members_.emplace(name, member).second) fail("it has the member " + quoted(name) + " twice");
+  if (!member.deflated && member.packed != member.size) fail("its member " + quote(name) + " is stored, but has two sizes");
+  if (!members_.emplace(name, member).second) fail("it has the member " + quote(name) + " twice");
   return next;
 }
 
@@ -127,11 +127,11 @@ void ZipReader::check_places(uint64_t directory) const {
     const auto& [name, member] = *order[i].second;
     const uint64_t end = i + 1 < order.size() ? order[i + 1].first : directory;
     if (member.offset > end || end - member.offset < kLocalBytes || member.packed > end - member.offset - kLocalBytes) {
-      fail("its member " + quoted(name) + " overlaps what follows it, or lies outside the file");
+      fail("its member " + quote(name) + " overlaps what follows it, or lies outside the file");
     }
     constexpr uint64_t kMostRatio = 1032;  // of deflate
     if (member.deflated && member.size / kMostRatio > member.packed) {
-      fail("its member " + quoted(name) + " claims " + std::to_string(member.size) + " bytes, more than its " +
+      fail("its member " + quote(name) + " claims " + std::to_string(member.size) + " bytes, more than its " +
            std::to_string(member.packed) + " packed bytes can hold");
     }
   }
@@ -142,12 +142,12 @@ std::vector<uint8_t> ZipReader::read(const std::string& name) const {
   const std::vector<uint8_t> local = read_bytes(file_, member.offset, kLocalBytes);
   const uint64_t start = member.offset + kLocalBytes + load<uint16_t>(local, 26) + load<uint16_t>(local, 28);
   if (load<uint32_t>(local, 0) != kLocal || start > file_.size() || member.packed > file_.size() - start) {
-    fail("its member " + quoted(name) + " is damaged");
+    fail("its member " + quote(name) + " is damaged");
   }
   std::vector<uint8_t> bytes = read_bytes(file_, start, static_cast<size_t>(member.packed));
   if (member.deflated) bytes = inflate(name, member, bytes);
   const uLong checksum = crc32_z(0, bytes.data(), bytes.size());
-  if (checksum != member.checksum) fail("its member " + quoted(name) + " is damaged: its checksum is wrong");
+  if (checksum != member.checksum) fail("its member " + quote(name) + " is damaged: its checksum is wrong");
   return bytes;
 }
 
@@ -173,7 +173,7 @@ std::vector<uint8_t> ZipReader::inflate(const std::string& name, const ZipMember
     bytes.resize(bytes.size() - stream.avail_out);
   }
   if (status != Z_STREAM_END || bytes.size() != size || used != packed.size()) {
-    fail("its member " + quoted(name) + " is damaged: it does not unpack to the " + std::to_string(size) +
+    fail("its member " + quote(name) + " is damaged: it does not unpack to the " + std::to_string(size) +
          " bytes that it claims");
   }
   return bytes;

@@ -9,21 +9,21 @@
 namespace plugrad::io {
 namespace {
 
-constexpr uint64_t kWide = 0xffffffff;  // from here on numbers are in fields of zip64
+constexpr uint64_t kFar = 0xffffffff;  // from here on numbers are in fields of zip64
 
 std::string number(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
   return text;
 }
-std::string narrow(uint64_t value) { return number(std::min(value, kWide), 4); }
+std::string narrow(uint64_t value) { return number(std::min(value, kFar), 4); }
 
-bool is_wide(const ZipMember& member) { return member.size >= kWide || member.packed >= kWide || member.offset >= kWide; }
+bool is_wide(const ZipMember& member) { return member.size >= kFar || member.packed >= kFar || member.offset >= kFar; }
 
 // What local headers and the directory say alike: version, flags (names are UTF-8), method, the time that NumPy writes, too
 // (so that equal contents give equal files), checksum and sizes.
 std::string description(const ZipMember& member) {
-  const uint64_t packed = is_wide(member) ? kWide : member.packed, size = is_wide(member) ? kWide : member.size;
+  const uint64_t packed = is_wide(member) ? kFar : member.packed, size = is_wide(member) ? kFar : member.size;
   return number(is_wide(member) ? 45 : 20, 2) + number(0x800, 2) + number(member.deflated ? 8 : 0, 2) + number(0, 2) +
          number(0x21, 2) + number(member.checksum, 4) + narrow(packed) + narrow(size);
 }
@@ -81,17 +81,17 @@ void ZipWriter::commit() {
              : "";
     write(number(0x02014b50, 4) + number(wide ? 45 : 20, 2) + description(member) + number(name.size(), 2) +
           number(extra.size(), 2) + number(0, 2) + number(0, 2) + number(0, 2) + number(0, 4) +
-          narrow(wide ? kWide : member.offset) + name + extra);
+          narrow(wide ? kFar : member.offset) + name + extra);
   }
   const uint64_t bytes = offset_ - start, count = members_.size(), end = offset_;
-  const bool wide = start >= kWide || bytes >= kWide || count >= 0xffff;
+  const bool wide = start >= kFar || bytes >= kFar || count >= 0xffff;
   if (wide) {
     write(number(0x06064b50, 4) + number(44, 8) + number(45, 2) + number(45, 2) + number(0, 4) + number(0, 4) +
           number(count, 8) + number(count, 8) + number(bytes, 8) + number(start, 8));
     write(number(0x07064b50, 4) + number(0, 4) + number(end, 8) + number(1, 4));
   }
   const std::string members = number(std::min<uint64_t>(count, 0xffff), 2);
-  write(number(0x06054b50, 4) + number(0, 4) + members + members + narrow(bytes) + narrow(wide ? kWide : start) +
+  write(number(0x06054b50, 4) + number(0, 4) + members + members + narrow(bytes) + narrow(wide ? kFar : start) +
         number(0, 2));
   file_.commit();
 }

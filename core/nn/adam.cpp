@@ -6,7 +6,7 @@
 
 namespace plugrad::nn {
 namespace {
-enum { kRate, kBeta1, kBeta2, kEpsilon, kWeightDecay };
+enum { kAdamRate, kAdamBeta1, kAdamBeta2, kAdamEpsilon, kAdamWeightDecay };
 }
 
 // At a beta of 1 the bias corrections divide by zero.
@@ -33,8 +33,8 @@ AdamW::AdamW(std::vector<Tensor> parameters, double lr, AdamOptions options)
 void Adam::resized() { taken_.resize(all_parameters().size()); }
 
 void Adam::update(const Update& u, Updates& together) {
-  const AdamStep step{u.options[kRate],        u.options[kBeta1], u.options[kBeta2], u.options[kEpsilon],
-                      u.options[kWeightDecay], decoupled_,        taken_[u.at]};
+  const AdamStep step{u.options[kAdamRate],        u.options[kAdamBeta1], u.options[kAdamBeta2], u.options[kAdamEpsilon],
+                      u.options[kAdamWeightDecay], decoupled_,        taken_[u.at]};
   together.adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
 }
 

@@ -19,7 +19,7 @@ namespace plugrad::nn {
 namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(Code::invalid, "[multihead_attention] " + why); }
+[[noreturn]] void refuse_heads(const std::string& why) { throw Error(Code::invalid, "[multihead_attention] " + why); }
 
 Tensor projection(int64_t out, int64_t in, const MultiheadAttentionOptions& options) {
   return init::xavier_uniform_(zeros({out, in}, options.dtype, options.device)).requires_grad_();
@@ -90,9 +90,9 @@ Attention weighted(const Projections& heads, const Tensor& mask, const Attention
 }
 
 void require_ranks(const Tensor& query, const Tensor& key, const Tensor& value) {
-  if (!query.defined() || !key.defined() || !value.defined()) refuse("a tensor is undefined");
+  if (!query.defined() || !key.defined() || !value.defined()) refuse_heads("a tensor is undefined");
   if (query.rank() < 2 || query.rank() > 3 || key.rank() != query.rank() || value.rank() != query.rank())
-    refuse("query is " + query.shape().text() + ", key " + key.shape().text() + " and value " + value.shape().text() +
+    refuse_heads("query is " + query.shape().text() + ", key " + key.shape().text() + " and value " + value.shape().text() +
            ": expected rank 3, or 2 without a batch");
 }
 }  // namespace
@@ -123,7 +123,7 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads, con
       num_heads_(num_heads),
       options_(options) {
   if (num_heads < 1 || embed_dim % num_heads)
-    refuse(std::to_string(num_heads) + " heads do not divide embed_dim " + std::to_string(embed_dim));
+    refuse_heads(std::to_string(num_heads) + " heads do not divide embed_dim " + std::to_string(embed_dim));
   const int64_t kdim = options.kdim ? options.kdim : embed_dim, vdim = options.vdim ? options.vdim : embed_dim;
   if (kdim == embed_dim && vdim == embed_dim) {
     in_proj_weight = projection(3 * embed_dim, embed_dim, options);

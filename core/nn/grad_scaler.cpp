@@ -13,11 +13,11 @@
 
 namespace plugrad::nn {
 namespace {
-[[noreturn]] void refuse(const std::string& why) { throw Error(Code::invalid, "[GradScaler] " + why); }
+[[noreturn]] void refuse_scale(const std::string& why) { throw Error(Code::invalid, "[GradScaler] " + why); }
 
 void require_factor(double scale) {
   if (!(scale > 0) || !std::isfinite(scale))
-    refuse("the factor is " + number_text(scale) + ": expected a positive, finite number");
+    refuse_scale("the factor is " + number_text(scale) + ": expected a positive, finite number");
 }
 
 // 0 if all elements are finite, else NaN.
@@ -26,7 +26,7 @@ Tensor trace_of_infinities(const Tensor& x) { return sum(mul(x, 0)); }
 // Divides a gradient by the factor and adds its trace.
 void unscale(Tensor grad, double scale, Tensor& traces) {
   if (grad.dtype() == DType::f16)
-    refuse("a gradient of shape " + grad.shape().text() +
+    refuse_scale("a gradient of shape " + grad.shape().text() +
            " is f16: keep its parameter in f32, and let an Autocast convert it");
   grad.mul_(1 / scale);
   const Tensor trace = cast(trace_of_infinities(grad), DType::f64);
@@ -37,11 +37,11 @@ void unscale(Tensor grad, double scale, Tensor& traces) {
 GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(options.init_scale) {
   require_factor(scale_);
   if (!(options_.growth_factor > 1) || !std::isfinite(options_.growth_factor))
-    refuse("growth_factor is " + number_text(options_.growth_factor) + ": expected more than 1");
+    refuse_scale("growth_factor is " + number_text(options_.growth_factor) + ": expected more than 1");
   if (!(options_.backoff_factor > 0 && options_.backoff_factor < 1))
-    refuse("backoff_factor is " + number_text(options_.backoff_factor) + ": expected a number between 0 and 1");
+    refuse_scale("backoff_factor is " + number_text(options_.backoff_factor) + ": expected a number between 0 and 1");
   if (options_.growth_interval < 1)
-    refuse("growth_interval is " + std::to_string(options_.growth_interval) + ": expected at least 1");
+    refuse_scale("growth_interval is " + std::to_string(options_.growth_interval) + ": expected at least 1");
 }
 
 Tensor GradScaler::scale(const Tensor& loss) const {
@@ -58,7 +58,7 @@ GradScaler::Seen* GradScaler::seen(const Optimizer& optimizer) {
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   if (!options_.enabled) return;
-  if (seen(optimizer)) refuse("unscale_ was called for this optimiser already: call update() after its step");
+  if (seen(optimizer)) refuse_scale("unscale_ was called for this optimiser already: call update() after its step");
   const NoGrad unrecorded;
   Tensor traces;
   for (size_t group = 0; group < optimizer.groups(); ++group)
@@ -74,7 +74,7 @@ bool GradScaler::step(Optimizer& optimizer) {
   }
   if (!seen(optimizer)) unscale_(optimizer);
   Seen& state = *seen(optimizer);
-  if (state.stepped) refuse("step was called for this optimiser already: call update() after its step");
+  if (state.stepped) refuse_scale("step was called for this optimiser already: call update() after its step");
   state.stepped = true;
   if (state.finite) optimizer.step();
   return state.finite;
@@ -82,7 +82,7 @@ bool GradScaler::step(Optimizer& optimizer) {
 
 void GradScaler::update() {
   if (!options_.enabled) return;
-  if (seen_.empty()) refuse("update was called without a step before it: call step(optimizer) first");
+  if (seen_.empty()) refuse_scale("update was called without a step before it: call step(optimizer) first");
   const bool finite = std::ranges::all_of(seen_, &Seen::finite);
   seen_.clear();
   if (!finite) {
@@ -96,7 +96,7 @@ void GradScaler::update() {
 
 void GradScaler::load_state(double scale, int64_t growth_tracker) {
   require_factor(scale);
-  if (growth_tracker < 0) refuse("the number of steps is " + std::to_string(growth_tracker) + ": expected 0 or more");
+  if (growth_tracker < 0) refuse_scale("the number of steps is " + std::to_string(growth_tracker) + ": expected 0 or more");
   scale_ = scale;
   growth_tracker_ = growth_tracker;
 }

@@ -5,7 +5,7 @@
 
 namespace plugrad::nn {
 namespace {
-enum { kRate, kBeta1, kBeta2, kWeightDecay };
+enum { kLionRate, kLionBeta1, kLionBeta2, kLionWeightDecay };
 }
 
 Lion::Lion(std::vector<ParameterGroup> groups, double lr, LionOptions options)
@@ -20,10 +20,10 @@ Lion::Lion(std::vector<Tensor> parameters, double lr, LionOptions options)
 
 void Lion::update(const Update& u, Updates&) {
   Tensor& mean = slot(0, u);
-  const double beta1 = u.options[kBeta1], beta2 = u.options[kBeta2];
+  const double beta1 = u.options[kLionBeta1], beta2 = u.options[kLionBeta2];
   const Tensor direction = sign(add(mul(mean, beta1), mul(u.grad, 1 - beta1)));
-  if (u.options[kWeightDecay] != 0) u.parameter.mul_(1 - u.options[kRate] * u.options[kWeightDecay]);
-  u.parameter.add_(direction, -u.options[kRate]);
+  if (u.options[kLionWeightDecay] != 0) u.parameter.mul_(1 - u.options[kLionRate] * u.options[kLionWeightDecay]);
+  u.parameter.add_(direction, -u.options[kLionRate]);
   mean.mul_(beta2);
   mean.add_(u.grad, 1 - beta2);
 }

@@ -153,7 +153,7 @@ std::vector<NamedTensor> Module::state_dict() const {
 }
 
 namespace {
-std::string joined(const std::vector<std::string>& names) {
+std::string names_or_none(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none" : text;
@@ -182,8 +182,8 @@ LoadResult Module::load_state_dict(const std::vector<NamedTensor>& state, bool s
   }
   for (const auto& [name, tensor] : given) result.unexpected_keys.push_back(name);
   if (strict && !(result.missing_keys.empty() && result.unexpected_keys.empty()))
-    throw Error(Code::invalid, "[load_state_dict] missing: " + joined(result.missing_keys) +
-                                   "; unexpected: " + joined(result.unexpected_keys));
+    throw Error(Code::invalid, "[load_state_dict] missing: " + names_or_none(result.missing_keys) +
+                                   "; unexpected: " + names_or_none(result.unexpected_keys));
   const NoGrad unrecorded;
   for (auto& [own, value] : copies) own.copy_(value);
   return result;

@@ -13,7 +13,7 @@
 
 namespace plugrad::nn {
 namespace {
-[[noreturn]] void refuse(const std::string& why) { throw Error(Code::invalid, "[recurrent] " + why); }
+[[noreturn]] void refuse_rnn(const std::string& why) { throw Error(Code::invalid, "[recurrent] " + why); }
 
 struct State {
   Tensor h, c;
@@ -63,7 +63,7 @@ std::vector<State> first_states(RecurrentKind kind, const Tensor& x, const Tenso
   const Shape expected{count, x.size(1), hidden};
   for (const Tensor* each : {&h, &c})
     if (each->defined() && each->shape() != expected)
-      refuse("a state has shape " + each->shape().text() + ": expected " + expected.text());
+      refuse_rnn("a state has shape " + each->shape().text() + ": expected " + expected.text());
   const Tensor nothing = zeros({x.size(1), hidden}, x.dtype(), x.device());
   std::vector<State> states;
   for (int64_t i = 0; i < count; ++i) {
@@ -74,10 +74,10 @@ std::vector<State> first_states(RecurrentKind kind, const Tensor& x, const Tenso
 }
 
 void require_fitting(const Tensor& x, const std::vector<RecurrentWeights>& weights, size_t directions) {
-  if (weights.empty() || weights.size() % directions) refuse("there are no weights, or not the same for each direction");
+  if (weights.empty() || weights.size() % directions) refuse_rnn("there are no weights, or not the same for each direction");
   const int64_t in = weights[0].weight_ih.size(-1);
   if (!x.defined() || x.rank() < 2 || x.rank() > 3 || x.size(-1) != in)
-    refuse("x has shape " + (x.defined() ? x.shape().text() : std::string("of nothing")) + ": expected rank 3, or 2 " +
+    refuse_rnn("x has shape " + (x.defined() ? x.shape().text() : std::string("of nothing")) + ": expected rank 3, or 2 " +
            "without a batch, and a last extent of " + std::to_string(in));
 }
 
@@ -100,7 +100,7 @@ Recurrence recurrent(RecurrentKind kind, const Tensor& x, const std::vector<Recu
   require_fitting(x, weights, options.bidirectional ? 2 : 1);
   const bool batched = x.rank() == 3, swapped = batched && options.batch_first;
   const Tensor in = !batched ? unsqueeze(x, 1) : swapped ? transpose(x, 0, 1) : x;
-  if (!in.size(0)) refuse("x has no steps: its shape is " + x.shape().text());
+  if (!in.size(0)) refuse_rnn("x has no steps: its shape is " + x.shape().text());
   const auto with_batch = [&](const Tensor& state) { return state.defined() && !batched ? unsqueeze(state, 1) : state; };
   std::vector<State> states = first_states(kind, in, with_batch(h), with_batch(c), static_cast<int64_t>(weights.size()),
                                            weights[0].weight_hh.size(-1));
@@ -125,9 +125,9 @@ int64_t gates_of(RecurrentKind kind) { return kind == RecurrentKind::lstm ? 4 : 
 RecurrentBase::RecurrentBase(RecurrentKind kind, int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
     : kind_(kind), input_size_(input_size), hidden_size_(hidden_size), options_(options) {
   if (input_size < 1 || hidden_size < 1 || options.num_layers < 1)
-    refuse("sizes and num_layers must be at least 1, got " + std::to_string(input_size) + ", " +
+    refuse_rnn("sizes and num_layers must be at least 1, got " + std::to_string(input_size) + ", " +
            std::to_string(hidden_size) + " and " + std::to_string(options.num_layers));
-  if (!(options.dropout >= 0 && options.dropout <= 1)) refuse("dropout must lie in [0, 1]");
+  if (!(options.dropout >= 0 && options.dropout <= 1)) refuse_rnn("dropout must lie in [0, 1]");
   const int64_t rows = gates_of(kind) * hidden_size, directions = options.bidirectional ? 2 : 1;
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
   for (int64_t i = 0; i < options.num_layers * directions; ++i) {

@@ -5,8 +5,8 @@
 
 namespace plugrad::nn {
 namespace {
-enum { kRate, kAlpha, kEpsilon, kWeightDecay, kMomentum, kCentered };
-enum { kSquares, kVelocity, kMean };
+enum { kRmsRate, kRmsAlpha, kRmsEpsilon, kRmsWeightDecay, kRmsMomentum, kRmsCentered };
+enum { kRmsSquares, kRmsVelocity, kRmsMean };
 }  // namespace
 
 RMSprop::RMSprop(std::vector<ParameterGroup> groups, double lr, RMSpropOptions options)
@@ -24,28 +24,28 @@ RMSprop::RMSprop(std::vector<Tensor> parameters, double lr, RMSpropOptions optio
     : RMSprop(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
 
 bool RMSprop::has_slot(size_t slot, std::span<const double> options) const {
-  return slot == kSquares || (slot == kVelocity ? options[kMomentum] != 0 : options[kCentered] != 0);
+  return slot == kRmsSquares || (slot == kRmsVelocity ? options[kRmsMomentum] != 0 : options[kRmsCentered] != 0);
 }
 
 void RMSprop::update(const Update& u, Updates&) {
-  const double alpha = u.options[kAlpha];
-  const Tensor grad = u.options[kWeightDecay] != 0 ? add(u.grad, mul(u.parameter, u.options[kWeightDecay])) : u.grad;
-  Tensor& squares = slot(kSquares, u);
+  const double alpha = u.options[kRmsAlpha];
+  const Tensor grad = u.options[kRmsWeightDecay] != 0 ? add(u.grad, mul(u.parameter, u.options[kRmsWeightDecay])) : u.grad;
+  Tensor& squares = slot(kRmsSquares, u);
   squares.mul_(alpha);
   squares.add_(mul(grad, grad), 1 - alpha);
   Tensor variance = squares;
-  if (u.options[kCentered] != 0) {
-    Tensor& mean = slot(kMean, u);
+  if (u.options[kRmsCentered] != 0) {
+    Tensor& mean = slot(kRmsMean, u);
     mean.mul_(alpha);
     mean.add_(grad, 1 - alpha);
     variance = sub(squares, mul(mean, mean));
   }
-  const Tensor move = div(grad, add(sqrt(variance), u.options[kEpsilon]));
-  if (u.options[kMomentum] == 0) return u.parameter.add_(move, -u.options[kRate]);
-  Tensor& velocity = slot(kVelocity, u);
-  velocity.mul_(u.options[kMomentum]);
+  const Tensor move = div(grad, add(sqrt(variance), u.options[kRmsEpsilon]));
+  if (u.options[kRmsMomentum] == 0) return u.parameter.add_(move, -u.options[kRmsRate]);
+  Tensor& velocity = slot(kRmsVelocity, u);
+  velocity.mul_(u.options[kRmsMomentum]);
   velocity.add_(move);
-  u.parameter.add_(velocity, -u.options[kRate]);
+  u.parameter.add_(velocity, -u.options[kRmsRate]);
 }
 
 }  // namespace plugrad::nn

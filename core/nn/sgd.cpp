@@ -6,7 +6,7 @@
 
 namespace plugrad::nn {
 namespace {
-enum { kRate, kMomentum, kWeightDecay, kNesterov };
+enum { kSgdRate, kSgdMomentum, kSgdWeightDecay, kSgdNesterov };
 }
 
 SGD::SGD(std::vector<ParameterGroup> groups, double lr, SGDOptions options)
@@ -22,14 +22,14 @@ SGD::SGD(std::vector<Tensor> parameters, double lr, SGDOptions options)
     : SGD(std::vector<ParameterGroup>{{std::move(parameters)}}, lr, options) {}
 
 void SGD::check(std::span<const double> options) const {
-  if (options[kNesterov] != 0 && options[kMomentum] == 0)
+  if (options[kSgdNesterov] != 0 && options[kSgdMomentum] == 0)
     throw Error(Code::invalid, "[sgd] nesterov needs a momentum above 0");
 }
 
-bool SGD::has_slot(size_t, std::span<const double> options) const { return options[kMomentum] != 0; }
+bool SGD::has_slot(size_t, std::span<const double> options) const { return options[kSgdMomentum] != 0; }
 
 void SGD::update(const Update& u, Updates& together) {
-  const SgdStep step{u.options[kRate], u.options[kMomentum], u.options[kWeightDecay], u.options[kNesterov] != 0};
+  const SgdStep step{u.options[kSgdRate], u.options[kSgdMomentum], u.options[kSgdWeightDecay], u.options[kSgdNesterov] != 0};
   Tensor none;
   together.sgd_step(u.parameter, step.momentum != 0 ? slot(0, u) : none, u.grad, step);
 }

@@ -124,7 +124,7 @@ struct BasicPart {
 // --- Indexed axes.
 
 // The indexed axes of a view side by side, and the positions that the key chooses along them.
-struct Plan {
+struct IndexPlan {
   Tensor view;
   Shape order;       // of the choice's axes in this view; empty: unchanged
   int axis, axes;    // the indexed ones of this view
@@ -197,7 +197,7 @@ Tensor combined(const Choice& choice, const std::vector<Tensor>& indices, const 
   return cast(sums, DType::i64);
 }
 
-Plan planned(const Choice& choice) {
+IndexPlan planned(const Choice& choice) {
   std::vector<Tensor> indices;
   for (const Pick& pick : choice.picks)
     indices.push_back(positions_of(pick, extent_of(choice.view, pick.axis, pick.axes)));
@@ -211,7 +211,7 @@ Plan planned(const Choice& choice) {
 }
 
 // The view with its indexed axes as one.
-Tensor merged(const Plan& plan) {
+Tensor merged(const IndexPlan& plan) {
   if (plan.axes == 1) return plan.view;
   return reshape(plan.view, with_extents(plan.view, plan.axis, plan.axes, {extent_of(plan.view, plan.axis, plan.axes)}));
 }
@@ -239,14 +239,14 @@ Tensor broadcast_value(const Tensor& value, const Tensor& x, const Shape& shape)
   }
 }
 
-Tensor added(const Tensor& into, const Plan& plan, const Tensor& value) {
+Tensor added(const Tensor& into, const IndexPlan& plan, const Tensor& value) {
   if (is_mask(into))
     return cast(added(cast(into, DType::i64), plan, cast(value, DType::i64)), DType::boolean);
   const Tensor index = spread(into, plan.axis, plan.positions);
   return scatter_add(into, plan.axis, index, reshape(value, index.shape()));
 }
 
-Tensor overwritten(const Tensor& into, const Plan& plan, const Tensor& value) {
+Tensor overwritten(const Tensor& into, const IndexPlan& plan, const Tensor& value) {
   const Writers writers = last_writers(plan.positions, 0, into.size(plan.axis));
   const Tensor written = spread(into, plan.axis, writers.written);
   if (!value.rank()) return where(written, value, into);
@@ -255,7 +255,7 @@ Tensor overwritten(const Tensor& into, const Plan& plan, const Tensor& value) {
 }
 
 // The plan's view with the value written where the key chooses.
-Tensor written(const Plan& plan, const Tensor& value, bool accumulate) {
+Tensor written(const IndexPlan& plan, const Tensor& value, bool accumulate) {
   const Shape shape = with_extents(plan.view, plan.axis, plan.axes, plan.shape);
   Tensor fits = broadcast_value(value, plan.view, shape);
   const bool adds = accumulate || !shape.count();  // adding nothing needs no elements to read
@@ -296,7 +296,7 @@ Write write_of(const Tensor& x, const std::vector<Index>& items, const Tensor& v
   const Choice choice = chosen(x, key);
   if (choice.picks.empty()) return {written(choice.view, value, accumulate), {key, {}}};
   if (is_masked_fill(choice, value, accumulate)) return {filled_where(choice, value), {key, {}}};
-  const Plan plan = planned(choice);
+  const IndexPlan plan = planned(choice);
   return {written(plan, value, accumulate), {key, plan.order}};
 }
 }  // namespace
@@ -304,7 +304,7 @@ Write write_of(const Tensor& x, const std::vector<Index>& items, const Tensor& v
 Tensor index(const Tensor& x, const std::vector<Index>& items) {
   const Choice choice = chosen(x, resolved(x, items));
   if (choice.picks.empty()) return choice.view;
-  const Plan plan = planned(choice);
+  const IndexPlan plan = planned(choice);
   const Tensor from = merged(plan);
   const Tensor picked = gather(from, plan.axis, spread(from, plan.axis, plan.positions));
   return reshape(picked, with_extents(plan.view, plan.axis, plan.axes, plan.shape));

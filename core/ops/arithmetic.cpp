@@ -1,6 +1,7 @@
 #include <plugrad/ops/arithmetic.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -12,13 +13,10 @@
 #include <plugrad/ops/special_values.hpp>
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 DType floating_dtype(const char* name, const Tensor& a, const Tensor& b) {
   require_defined(a, name);
   require_defined(b, name);

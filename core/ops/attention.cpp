@@ -20,24 +20,24 @@
 
 namespace plugrad {
 namespace {
-constexpr const char* kName = "scaled_dot_product_attention";
+constexpr const char* kSdpa = "scaled_dot_product_attention";
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 void require_fitting(const Tensor& query, const Tensor& key, const Tensor& value) {
-  require_floating(kName, query);
+  require_floating(kSdpa, query);
   for (const Tensor* each : {&key, &value}) {
-    require_defined(*each, kName);
-    require_together(kName, query, *each);
+    require_defined(*each, kSdpa);
+    require_together(kSdpa, query, *each);
   }
   if (query.rank() < 2 || key.rank() < 2 || value.rank() < 2 || query.size(-1) != key.size(-1) ||
       key.size(-2) != value.size(-2))
-    refuse(kName, "query is " + query.shape().text() + ", key " + key.shape().text() + " and value " + value.shape().text() +
+    refuse(kSdpa, "query is " + query.shape().text() + ", key " + key.shape().text() + " and value " + value.shape().text() +
                       ": expected (.., l, e), (.., s, e) and (.., s, v)");
 }
 
 void require_shared_heads(const Tensor& x, const Tensor& query) {
   if (x.rank() < 3 || query.rank() < 3 || !x.size(-3) || query.size(-3) % x.size(-3))
-    refuse(kName, "query is " + query.shape().text() + ", and a key or value " + x.shape().text() +
+    refuse(kSdpa, "query is " + query.shape().text() + ", and a key or value " + x.shape().text() +
                       ": with enable_gqa their heads (axis -3) must divide query's");
 }
 
@@ -69,9 +69,9 @@ Tensor causal_weights(const Tensor& scores) {
 // Of one dtype with the scores, or bool, and defined if it has to be.
 void require_mask(const Tensor& query, const Tensor& mask, bool causal) {
   if (!mask.defined()) return;
-  if (causal) refuse(kName, "is_causal excludes attn_mask: put the triangle into the mask");
+  if (causal) refuse(kSdpa, "is_causal excludes attn_mask: put the triangle into the mask");
   if (mask.dtype() != DType::boolean && mask.dtype() != query.dtype())
-    refuse(kName, std::string("attn_mask is ") + dtype_name(mask.dtype()) + ": expected bool or query's dtype, " +
+    refuse(kSdpa, std::string("attn_mask is ") + dtype_name(mask.dtype()) + ": expected bool or query's dtype, " +
                       dtype_name(query.dtype()));
 }
 }  // namespace

@@ -102,7 +102,7 @@ Tensor cut_means(const Tensor& x, int axis, int64_t count) {
   return div(sum(parts, {axis + 1}), constant(counts, along, x));
 }
 
-Tensor adaptive(const char* name, const Tensor& x, int axes, const Shape& output_size) {
+Tensor adaptive_means(const char* name, const Tensor& x, int axes, const Shape& output_size) {
   const Shape out = adaptive_size(name, x, axes, output_size);
   Tensor means = at_least_f32(x);
   for (int i = axes; i-- > 0;) means = cut_means(means, x.rank() - axes + i, out[static_cast<size_t>(i)]);
@@ -136,13 +136,13 @@ Tensor lp_pool3d(const Tensor& x, double norm_type, const Shape& kernel_size, co
 }
 
 Tensor adaptive_avg_pool1d(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_avg_pool1d", x, 1, output_size);
+  return adaptive_means("adaptive_avg_pool1d", x, 1, output_size);
 }
 Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_avg_pool2d", x, 2, output_size);
+  return adaptive_means("adaptive_avg_pool2d", x, 2, output_size);
 }
 Tensor adaptive_avg_pool3d(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_avg_pool3d", x, 3, output_size);
+  return adaptive_means("adaptive_avg_pool3d", x, 3, output_size);
 }
 
 }  // namespace plugrad

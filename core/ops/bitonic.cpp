@@ -2,6 +2,7 @@
 // a few elementwise ops on views.
 #include <core/ops/bitonic.hpp>
 
+#include <core/ops/infinity.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -14,8 +15,6 @@
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Both have shape (lines, n), where n is a power of two. Pairs are ordered by key, then by place; no two places of a line
 // are equal, so the order is total, and the network is as good as a stable sort.
 struct Pairs {

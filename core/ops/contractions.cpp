@@ -123,7 +123,7 @@ Tensor mm(const Tensor& x, const Tensor& mat2) { return product_of_ranks("mm", x
 Tensor bmm(const Tensor& x, const Tensor& mat2) { return product_of_ranks("bmm", x, 3, mat2, 3); }
 
 namespace {
-Tensor times(const Tensor& x, Number factor) { return factor.real() == 1 ? x : mul(x, factor); }
+Tensor scaled_by(const Tensor& x, Number factor) { return factor.real() == 1 ? x : mul(x, factor); }
 
 bool broadcasts_to(const Shape& from, const Shape& to) {
   bool fits = from.size() <= to.size();
@@ -138,8 +138,8 @@ Tensor added(const char* name, const Tensor& x, const Tensor& product, Number be
   if (!broadcasts_to(x.shape(), product.shape()))
     refuse(name, "x has shape " + x.shape().text() + ", which does not broadcast to " + product.shape().text() +
                      ", the product's: give another shape");
-  const Tensor term = times(product, alpha);
-  return beta.real() == 0 ? term : add(times(x, beta), term);
+  const Tensor term = scaled_by(product, alpha);
+  return beta.real() == 0 ? term : add(scaled_by(x, beta), term);
 }
 }  // namespace
 
@@ -171,7 +171,7 @@ Tensor with_term(const char* name, const Tensor& x, const Tensor& tensor1, const
                  Tensor (*f)(const Tensor&, const Tensor&)) {
   for (const Tensor* each : {&x, &tensor1, &tensor2}) require_defined(*each, name);
   const DType dtype = promote_types(x.dtype(), promote_types(tensor1.dtype(), tensor2.dtype()));
-  const Tensor out = add(at_least_f32(x), times(f(at_least_f32(tensor1), at_least_f32(tensor2)), value));
+  const Tensor out = add(at_least_f32(x), scaled_by(f(at_least_f32(tensor1), at_least_f32(tensor2)), value));
   return is_floating(dtype) ? cast(out, dtype) : out;
 }
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace plugrad {
 namespace {
-constexpr const char* kName = "einsum";
+constexpr const char* kEinsum = "einsum";
 
 // One label per axis: a letter, or, for the axes that "..." names, a number from kDots on, counted from the last of them.
 using Labels = std::vector<int>;
@@ -26,10 +26,10 @@ struct Term {
 };
 
 bool contains(const Labels& labels, int label) { return std::ranges::find(labels, label) != labels.end(); }
-int axis_of(const Term& term, int label) {
+int axis_labelled(const Term& term, int label) {
   return static_cast<int>(std::ranges::find(term.labels, label) - term.labels.begin());
 }
-int64_t extent_of(const Term& term, int label) { return term.x.size(axis_of(term, label)); }
+int64_t extent_of(const Term& term, int label) { return term.x.size(axis_labelled(term, label)); }
 
 // --- The equation.
 
@@ -66,18 +66,18 @@ Labels labels_of(const std::string& subscripts, int dots) {
       i += 2;
       for (int axis = dots; axis-- > 0;) labels.push_back(kDots + axis);
     } else {
-      refuse(kName, "'" + subscripts + "' is not made of letters and at most one '...': write one letter for each axis");
+      refuse(kEinsum, "'" + subscripts + "' is not made of letters and at most one '...': write one letter for each axis");
     }
   }
   return labels;
 }
 
 Term term_of(const std::string& subscripts, const Tensor& x) {
-  require_defined(x, kName);
+  require_defined(x, kEinsum);
   const int letters = static_cast<int>(labels_of(subscripts, 0).size());
   const bool has_dots = subscripts.find('.') != std::string::npos;
   if (has_dots ? letters > x.rank() : letters != x.rank())
-    refuse(kName, "'" + subscripts + "' has " + std::to_string(letters) + " letters, but the operand has shape " +
+    refuse(kEinsum, "'" + subscripts + "' has " + std::to_string(letters) + " letters, but the operand has shape " +
                       x.shape().text() + ": write one for each axis, or '...'");
   return {x, labels_of(subscripts, x.rank() - letters)};
 }
@@ -107,7 +107,7 @@ Labels output_of(const Equation& equation, const std::vector<Term>& terms) {
   for (size_t i = 0; i < labels.size(); ++i) {
     const bool known = std::ranges::any_of(terms, [&](const Term& term) { return contains(term.labels, labels[i]); });
     if (!known || std::count(labels.begin(), labels.end(), labels[i]) > 1)
-      refuse(kName, std::string("the result's '") + static_cast<char>(labels[i]) + "' " +
+      refuse(kEinsum, std::string("the result's '") + static_cast<char>(labels[i]) + "' " +
                         (known ? "appears twice" : "is in no operand") + ": name each of its axes once");
   }
   return labels;
@@ -120,7 +120,7 @@ void require_extents(const std::vector<Term>& terms) {
       int64_t& known = extents.try_emplace(label, 1).first->second;
       const int64_t extent = extent_of(term, label);
       if (known != 1 && extent != 1 && extent != known)
-        refuse(kName, (label < kDots ? std::string("'") + static_cast<char>(label) + "'" : "an axis of '...'") +
+        refuse(kEinsum, (label < kDots ? std::string("'") + static_cast<char>(label) + "'" : "an axis of '...'") +
                           " has extents " + std::to_string(known) + " and " + std::to_string(extent) +
                           ": they must be equal, or one of them 1");
       if (extent != 1) known = extent;
@@ -133,7 +133,7 @@ void require_extents(const std::vector<Term>& terms) {
 Term with_diagonal(const Term& term, size_t i, size_t j) {
   const int64_t n = term.x.size(static_cast<int>(i));
   if (n != term.x.size(static_cast<int>(j)))
-    refuse(kName, std::string("'") + static_cast<char>(term.labels[i]) + "' appears twice for an operand of shape " +
+    refuse(kEinsum, std::string("'") + static_cast<char>(term.labels[i]) + "' appears twice for an operand of shape " +
                       term.x.shape().text() + ", in which these axes differ: only equal axes have a diagonal");
   const Tensor last = movedim(term.x, {static_cast<int64_t>(i), static_cast<int64_t>(j)}, {-2, -1});
   Shape flat(std::span(last.shape().begin(), static_cast<size_t>(last.rank() - 2)));
@@ -160,7 +160,7 @@ Term summed(const Term& term, const std::set<int>& kept) {
     if (kept.contains(label))
       labels.push_back(label);
     else
-      axes.push_back(axis_of(term, label));
+      axes.push_back(axis_labelled(term, label));
   }
   return axes.empty() ? term : Term{sum(term.x, axes), labels};
 }
@@ -171,7 +171,7 @@ Term without_stretched(const Term& term, const Term& other) {
   Labels labels;
   for (const int label : term.labels) {
     if (extent_of(term, label) == 1 && contains(other.labels, label) && extent_of(other, label) != 1)
-      axes.push_back(axis_of(term, label));
+      axes.push_back(axis_labelled(term, label));
     else
       labels.push_back(label);
   }
@@ -204,7 +204,7 @@ Tensor grouped(const Term& term, const std::vector<Labels>& groups) {
   for (const Labels& group : groups) {
     int64_t count = 1;
     for (const int label : group) {
-      order.push_back(axis_of(term, label));
+      order.push_back(axis_labelled(term, label));
       count *= extent_of(term, label);
     }
     extents.push_back(count);
@@ -251,7 +251,7 @@ std::set<int> kept_labels(const Labels& output, const std::vector<Term>& terms, 
 Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   const Equation equation = parsed(text);
   if (operands.empty() || equation.inputs.size() != operands.size())
-    refuse(kName, "'" + text + "' has " + std::to_string(equation.inputs.size()) + " operands, but " +
+    refuse(kEinsum, "'" + text + "' has " + std::to_string(equation.inputs.size()) + " operands, but " +
                       std::to_string(operands.size()) + " were given: give one for each");
   std::vector<Term> terms;
   for (size_t i = 0; i < operands.size(); ++i) terms.push_back(term_of(equation.inputs[i], operands[i]));
@@ -262,7 +262,7 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   for (size_t i = 1; i < terms.size(); ++i) result = product(result, terms[i], kept_labels(output, terms, i + 1));
   result = summed(result, kept_labels(output, {}, 0));
   Shape order;
-  for (const int label : output) order.push_back(axis_of(result, label));
+  for (const int label : output) order.push_back(axis_labelled(result, label));
   return permute(result.x, order);
 }
 

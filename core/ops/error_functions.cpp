@@ -1,4 +1,5 @@
 // The error function's complement and reverse, and the normal distribution.
+#include <core/ops/infinity.hpp>
 #include <core/ops/native_or.hpp>
 #include <core/ops/wide.hpp>
 #include <plugrad/ops/logic.hpp>
@@ -11,7 +12,6 @@
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kInverseRootPi = std::numbers::inv_sqrtpi;
 
 // (1 + 2 x) e^(x^2) erfc(x) as a Chebyshev series of (x - 3.75) / (x + 3.75), the variable of M. Shepherd and
@@ -41,7 +41,7 @@ Tensor complement(const Tensor& x) {
   return where(lt(size, 0.5), sub(1, erf(x)), where(lt(x, 0), sub(2, tail), tail));
 }
 
-Tensor scaled(const Tensor& x) {
+Tensor scaled_complement_of_any(const Tensor& x) {
   const Tensor positive = scaled_complement(abs(x));
   return where(lt(x, 0), sub(mul(exp(mul(x, x)), 2), positive), positive);
 }
@@ -96,7 +96,7 @@ Tensor erfcx(const Tensor& x) {
       rule("erfcx", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
              return mul(grad, sub(mul(mul(x, y), 2), 2 * kInverseRootPi));
            }));
-  return differentiable(kRule, in_wide("erfcx", x, scaled), x);
+  return differentiable(kRule, in_wide("erfcx", x, scaled_complement_of_any), x);
 }
 
 Tensor erfinv(const Tensor& x) {

@@ -86,8 +86,8 @@ double epsilon(DType dtype) {
 }
 
 Factors::Factors(const char* name, const Tensor& operand)
-    : name_(name), home_(operand.device()), device_(&linear::device_for(home_.state(), name)),
-      table_(linear::find(device_.state())), event_(EventKind::op, name, &home_.state()) {
+    : name_(name), home_(operand.device()), device_(&linear_algebra::device_for(home_.state(), name)),
+      table_(linear_algebra::find(device_.state())), event_(EventKind::op, name, &home_.state()) {
   if (device_ != home_) event_.set_how(How::host);
 }
 

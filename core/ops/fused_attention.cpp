@@ -16,7 +16,7 @@
 namespace plugrad {
 namespace {
 
-Shape batch_of(const Tensor& x) {
+Shape heads_of(const Tensor& x) {
   const Shape all = x.shape();
   Shape batch;
   for (int i = 0; i + 2 < all.rank(); ++i) batch.push_back(all[i]);
@@ -62,8 +62,8 @@ bool align(AttentionOperands& o) {
     if (o.value.size(-3) != o.key.size(-3) || !fits) return false;
     group_heads(o);
   }
-  const Shape keys = broadcast_shapes(batch_of(o.key), batch_of(o.value));
-  const Shape batch = broadcast_shapes(batch_of(o.query), keys), scores = with(batch, o.query.size(-2), o.key.size(-2));
+  const Shape keys = broadcast_shapes(heads_of(o.key), heads_of(o.value));
+  const Shape batch = broadcast_shapes(heads_of(o.query), keys), scores = with(batch, o.query.size(-2), o.key.size(-2));
   if (scores.rank() > PLUGRAD_MAX_RANK || broadcast_shapes(o.mask.shape(), scores) != scores) return false;
   o.query = expand(o.query, with(batch, o.query.size(-2), o.query.size(-1)));
   o.key = of_rank(expand(o.key, with(keys, o.key.size(-2), o.key.size(-1))), scores.rank());
@@ -159,10 +159,10 @@ Tensor fused_attention(const AttentionOperands& operands) {
   if (is_recorded(o) && is_half(dtype_of(o.query))) return attention_in_f32(o);
   const bool grouped = o.shares_heads && o.key.size(-3) != o.query.size(-3);
   if (!align(o)) return {};
-  const Shape shape = with(batch_of(o.query), o.query.size(-2), o.value.size(-1));
+  const Shape shape = with(heads_of(o.query), o.query.size(-2), o.value.size(-1));
   Tensor out = empty_in_order_of(o.query, shape);
   const Tensor lse =
-      empty(Op::ATTENTION, device_of(o.query), with(batch_of(o.query), o.query.size(-2), 1), dtype_of(o.query));
+      empty(Op::ATTENTION, device_of(o.query), with(heads_of(o.query), o.query.size(-2), 1), dtype_of(o.query));
   const plugrad_attention attributes = attributes_of(o);
   if (!try_run(Op::ATTENTION, {out, lse}, {o.query, o.key, o.value, o.mask}, attributes)) return {};
   if (is_recorded(o)) {

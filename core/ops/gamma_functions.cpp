@@ -1,4 +1,5 @@
 // The gamma function's logarithm and its derivatives.
+#include <core/ops/infinity.hpp>
 #include <core/ops/native_or.hpp>
 #include <core/ops/wide.hpp>
 #include <plugrad/ops/logic.hpp>
@@ -14,7 +15,6 @@
 namespace plugrad {
 namespace {
 using std::numbers::pi;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int kShift = 8;  // the series converge from here on
 

@@ -11,7 +11,7 @@
 
 namespace plugrad {
 namespace {
-constexpr auto kPass = gradient([](const Tensor& grad) { return grad; });
+constexpr auto kUnchanged = gradient([](const Tensor& grad) { return grad; });
 
 // x = op(x, operand)
 void write(Tensor& x, Op op, const Operand& operand) {
@@ -36,7 +36,7 @@ void require_unshared(const Tensor& x, const char* what, uint32_t handles) {
 }
 
 void Tensor::copy_(const Tensor& source) {
-  static constexpr auto kRule = rule("copy_", kPass, kNoGradient);
+  static constexpr auto kRule = rule("copy_", kUnchanged, kNoGradient);
   require_writable(*this, "copy_");
   require_defined(source, "copy_");
   if (source.is_same(*this)) return;
@@ -62,7 +62,7 @@ void Tensor::fill_(Number value) {
 }
 
 void Tensor::add_(const Tensor& other, Number scale) {
-  static constexpr auto kRule = rule("+", kPass, kPass);
+  static constexpr auto kRule = rule("+", kUnchanged, kUnchanged);
   require_writable(*this, "add_");
   require(Op::ADD, other);
   if (&device_of(*this) != &device_of(other)) throw_not_together("add_", *this, other);

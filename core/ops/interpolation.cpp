@@ -14,45 +14,44 @@
 
 namespace plugrad {
 namespace {
-constexpr const char* kName = "interpolate";
-using Mode = Resampling;
+constexpr const char* kResize = "interpolate";
 
 // The number of spatial axes that a mode is for; 0 for all.
-int axes_of(Mode mode) {
+int axes_of(Resampling mode) {
   switch (mode) {
-    case Mode::linear: return 1;
-    case Mode::bilinear:
-    case Mode::bicubic: return 2;
-    case Mode::trilinear: return 3;
+    case Resampling::linear: return 1;
+    case Resampling::bilinear:
+    case Resampling::bicubic: return 2;
+    case Resampling::trilinear: return 3;
     default: return 0;
   }
 }
-bool is_nearest(Mode mode) { return mode == Mode::nearest || mode == Mode::nearest_exact; }
+bool is_nearest(Resampling mode) { return mode == Resampling::nearest || mode == Resampling::nearest_exact; }
 
-void require_mode(const Tensor& x, Mode mode, bool aligns, bool antialias) {
-  require_defined(x, kName);
-  if (!is_nearest(mode)) require_floating(kName, x);
+void require_mode(const Tensor& x, Resampling mode, bool aligns, bool antialias) {
+  require_defined(x, kResize);
+  if (!is_nearest(mode)) require_floating(kResize, x);
   const int axes = x.rank() - 2;
   if (axes < 1 || axes > 3 || (axes_of(mode) && axes != axes_of(mode)))
-    refuse(kName, "x has shape " + x.shape().text() + ": expected (n, c, l) for linear, (n, c, h, w) for bilinear and " +
+    refuse(kResize, "x has shape " + x.shape().text() + ": expected (n, c, l) for linear, (n, c, h, w) for bilinear and " +
                       "bicubic, (n, c, d, h, w) for trilinear, and any of them for the other modes");
-  if (aligns && !axes_of(mode)) refuse(kName, "align_corners is given: it has a meaning for lines and cubes only");
-  if (antialias && axes_of(mode) != 2) refuse(kName, "antialias is given: only bilinear and bicubic have it");
+  if (aligns && !axes_of(mode)) refuse(kResize, "align_corners is given: it has a meaning for lines and cubes only");
+  if (antialias && axes_of(mode) != 2) refuse(kResize, "antialias is given: only bilinear and bicubic have it");
 }
 
 // The extents that size or the factors give.
 Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>& factors) {
   const int axes = x.rank() - 2;
-  if (size.empty() == factors.empty()) refuse(kName, "size and scale_factor: give one of them");
+  if (size.empty() == factors.empty()) refuse(kResize, "size and scale_factor: give one of them");
   Shape extents;
   for (int i = 0; i < axes && size.empty(); ++i) {
     const double factor = factors[factors.size() == 1 ? 0 : static_cast<size_t>(i)];
     extents.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x.size(i + 2)) * factor)));
   }
-  if (!size.empty()) extents = per_axis(kName, "size", size, axes, 0);
+  if (!size.empty()) extents = per_axis(kResize, "size", size, axes, 0);
   for (int i = 0; i < axes; ++i)
     if (x.size(i + 2) < 1 || extents[static_cast<size_t>(i)] < 1)
-      refuse(kName, "x has shape " + x.shape().text() + " and the result would have the extents " + extents.text() +
+      refuse(kResize, "x has shape " + x.shape().text() + " and the result would have the extents " + extents.text() +
                         ": expected 1 or more");
   return extents;
 }
@@ -61,21 +60,21 @@ Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>&
 std::vector<double> all_factors(const std::vector<double>& factors, int axes) {
   for (const double each : factors)
     if (!(each > 0) || !std::isfinite(each))
-      refuse(kName, "a scale_factor is " + number_text(each) + ": give a number above 0");
+      refuse(kResize, "a scale_factor is " + number_text(each) + ": give a number above 0");
   if (factors.size() > 1 && factors.size() != static_cast<size_t>(axes))
-    refuse(kName, "there are " + std::to_string(factors.size()) + " scale factors and " + std::to_string(axes) +
+    refuse(kResize, "there are " + std::to_string(factors.size()) + " scale factors and " + std::to_string(axes) +
                       " axes: give one for each");
   return factors.size() == 1 ? std::vector<double>(static_cast<size_t>(axes), factors[0]) : factors;
 }
 
-Taps taps_of(const Resizing& axis, Mode mode, bool antialias) {
-  if (is_nearest(mode)) return nearest_taps(axis, mode == Mode::nearest_exact);
-  if (antialias) return smooth_taps(axis, mode == Mode::bicubic ? 2 : 1);
-  return mode == Mode::bicubic ? cubic_taps(axis) : linear_taps(axis);
+Taps taps_of(const Resizing& axis, Resampling mode, bool antialias) {
+  if (is_nearest(mode)) return nearest_taps(axis, mode == Resampling::nearest_exact);
+  if (antialias) return smooth_taps(axis, mode == Resampling::bicubic ? 2 : 1);
+  return mode == Resampling::bicubic ? cubic_taps(axis) : linear_taps(axis);
 }
 
-bool is_copy(const Resizing& axis, Mode mode, bool antialias) {
-  const bool moves = axis.factor && !antialias && (is_nearest(mode) || mode == Mode::bicubic);
+bool is_copy(const Resizing& axis, Resampling mode, bool antialias) {
+  const bool moves = axis.factor && !antialias && (is_nearest(mode) || mode == Resampling::bicubic);
   return axis.from == axis.to && !moves;
 }
 
@@ -103,8 +102,8 @@ Tensor interpolate(const Tensor& x, const Shape& size, const std::vector<double>
   const std::vector<double> factors = all_factors(scale_factor, axes);
   const Shape extents = new_extents(x, size, factors);
   const bool recomputes = recompute_scale_factor.value_or(false);
-  if (recomputes && factors.empty()) refuse(kName, "recompute_scale_factor is given without scale_factor: leave it out");
-  if (mode == Mode::area) return area(x, extents);
+  if (recomputes && factors.empty()) refuse(kResize, "recompute_scale_factor is given without scale_factor: leave it out");
+  if (mode == Resampling::area) return area(x, extents);
   Tensor out = is_nearest(mode) ? x : at_least_f32(x);
   for (int i = axes; i-- > 0;) {
     const size_t at = static_cast<size_t>(i);

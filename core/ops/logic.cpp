@@ -1,16 +1,13 @@
 #include <plugrad/ops/logic.hpp>
 
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
 
-#include <limits>
-
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 Tensor truth(const char* name, const Tensor& x) {
   require_defined(x, name);
   return cast(x.detach(), DType::boolean);

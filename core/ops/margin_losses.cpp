@@ -15,7 +15,7 @@
 
 namespace plugrad {
 namespace {
-void require_alike(const char* name, const Tensor& x, const Tensor& target) {
+void require_same_shape(const char* name, const Tensor& x, const Tensor& target) {
   require_floating(name, x);
   require_defined(target, name);
   if (x.shape() != target.shape())
@@ -25,7 +25,7 @@ void require_alike(const char* name, const Tensor& x, const Tensor& target) {
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(hinge_embedding_loss, x, target, margin, reduction);
-  require_alike("hinge_embedding_loss", x, target);
+  require_same_shape("hinge_embedding_loss", x, target);
   const Tensor apart = where(ne(target, 1), relu(sub(margin, x)), 0), near = where(ne(target, -1), x, 0);
   return reduced(add(apart, near), reduction);
 }
@@ -45,7 +45,7 @@ Tensor product_of_last(const Tensor& a, const Tensor& b) { return sum(mul(a, b),
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(cosine_embedding_loss, x1, x2, target, margin, reduction);
   constexpr const char* kName = "cosine_embedding_loss";
-  require_alike(kName, x1, x2);
+  require_same_shape(kName, x1, x2);
   require_defined(target, kName);
   if (x1.rank() < 1 || x1.rank() > 2 || target.rank() != x1.rank() - 1 || (target.rank() && target.size(0) != x1.size(0)))
     refuse(kName, "x1 is " + x1.shape().text() + " and target " + target.shape().text() + ": expected (n, d) and (n,)");
@@ -102,7 +102,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(multilabel_margin_loss, x, target, reduction);
   constexpr const char* kName = "multilabel_margin_loss";
-  require_alike(kName, x, target);
+  require_same_shape(kName, x, target);
   require_integer(kName, target, "target");
   const Tensor rows = rows_of(kName, x), lists = cast(reshape(target, rows.shape()), DType::i64);
   // 1 for the targets before the first -1.
@@ -119,14 +119,14 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(soft_margin_loss, x, target, reduction);
-  require_alike("soft_margin_loss", x, target);
+  require_same_shape("soft_margin_loss", x, target);
   return reduced(neg(logsigmoid(mul(x, target))), reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(multilabel_soft_margin_loss, x, target, weight, reduction);
   constexpr const char* kName = "multilabel_soft_margin_loss";
-  require_alike(kName, x, target);
+  require_same_shape(kName, x, target);
   if (!x.rank()) refuse(kName, "x has rank 0: expected an axis of classes");
   Tensor losses = neg(add(mul(target, logsigmoid(x)), mul(sub(1, target), logsigmoid(neg(x)))));
   if (weight.defined()) losses = mul(losses, weight);

@@ -11,7 +11,7 @@
 
 namespace plugrad {
 namespace {
-[[noreturn]] void refuse(const Tensor& a, const Tensor& b, const char* why) {
+[[noreturn]] void refuse_product(const Tensor& a, const Tensor& b, const char* why) {
   throw Error(Code::invalid, std::string("[matmul] ") + why + ": " + a.shape().text() + " x " + b.shape().text());
 }
 
@@ -40,19 +40,19 @@ Tensor integer_product(const Tensor& a, const Tensor& b) {
 }
 
 // What a and b make: the view of a dense product, and the operands with the batch extents of both.
-struct Plan {
+struct Product {
   plugrad_view out, left, right;
 };
-Plan plan_of(const Tensor& a, const Tensor& b) {
+Product product_of(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
-  if (x.shape[x.rank - 1] != y.shape[y.rank - 2]) refuse(a, b, "inner sizes differ");
+  if (x.shape[x.rank - 1] != y.shape[y.rank - 2]) refuse_product(a, b, "inner sizes differ");
   const uint64_t alignment = device_of(a).info.alignment;
   Shape batch;
   if (x.rank > 2 || y.rank > 2) {
     try {
       batch = broadcast_shapes(batch_of(x), batch_of(y));
     } catch (const Error&) {
-      refuse(a, b, "batch extents do not broadcast");
+      refuse_product(a, b, "batch extents do not broadcast");
     }
   }
   Shape shape = batch;
@@ -69,7 +69,7 @@ bool are_matrices_of_reals(const Tensor& a, const Tensor& b) {
 // The usual case, whose operands need no other views.
 Tensor product_of_matrices(const Tensor& a, const Tensor& b) {
   const plugrad_view &x = view_of(a), &y = view_of(b);
-  if (x.shape[1] != y.shape[0]) refuse(a, b, "inner sizes differ");
+  if (x.shape[1] != y.shape[0]) refuse_product(a, b, "inner sizes differ");
   DeviceState& device = device_of(a);
   plugrad_view shape = x;
   shape.offset = 0;
@@ -83,12 +83,12 @@ Tensor product_of_matrices(const Tensor& a, const Tensor& b) {
 
 Tensor product(const Tensor& a, const Tensor& b) {
   if (are_matrices_of_reals(a, b)) [[likely]] return product_of_matrices(a, b);
-  const Plan plan = plan_of(a, b);
+  const Product planned = product_of(a, b);
   DeviceState& device = device_of(a);
-  if (!a.size(-1)) return filled(device, plan.out, dtype_of(a), 0);
-  if (!is_floating(dtype_of(a)) && plan.out.count) return integer_product(a, b);
-  Tensor out = empty_like(Op::MATMUL, device, plan.out, dtype_of(a));
-  if (plan.out.count) run(Op::MATMUL, {out}, {operand(a, plan.left), operand(b, plan.right)});
+  if (!a.size(-1)) return filled(device, planned.out, dtype_of(a), 0);
+  if (!is_floating(dtype_of(a)) && planned.out.count) return integer_product(a, b);
+  Tensor out = empty_like(Op::MATMUL, device, planned.out, dtype_of(a));
+  if (planned.out.count) run(Op::MATMUL, {out}, {operand(a, planned.left), operand(b, planned.right)});
   return out;
 }
 
@@ -116,12 +116,12 @@ Tensor matrices(const Tensor& a, const Tensor& b) {
 
 // a b + c, unrecorded; c broadcasts to the product.
 Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c) {
-  const Plan plan = plan_of(a, b);
-  if (plan.out.count && a.size(-1)) {
+  const Product planned = product_of(a, b);
+  if (planned.out.count && a.size(-1)) {
     DeviceState& device = device_of(a);
-    const Tensor out = empty_like(Op::MATMUL_ADD, device, plan.out, dtype_of(a));
-    const plugrad_view added = broadcast_to(view_of(c), plan.out, device.info.alignment);
-    if (try_run(Op::MATMUL_ADD, {out}, {operand(a, plan.left), operand(b, plan.right), operand(c, added)})) return out;
+    const Tensor out = empty_like(Op::MATMUL_ADD, device, planned.out, dtype_of(a));
+    const plugrad_view added = broadcast_to(view_of(c), planned.out, device.info.alignment);
+    if (try_run(Op::MATMUL_ADD, {out}, {operand(a, planned.left), operand(b, planned.right), operand(c, added)})) return out;
     count_decomposition(a);
   }
   return add(product(a, b), c);
@@ -154,10 +154,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
   if (!is_together(a, b)) [[unlikely]] return promoted("matmul", a, b, matmul);
   const int rank_a = view_of(a).rank, rank_b = view_of(b).rank;
-  if (!rank_a || !rank_b) refuse(a, b, "an operand has rank 0");
+  if (!rank_a || !rank_b) refuse_product(a, b, "an operand has rank 0");
   const bool row = rank_a == 1, column = rank_b == 1;
   if (!row && !column) return matrices(a, b);
-  if (a.size(-1) != b.size(column ? 0 : -2)) refuse(a, b, "inner sizes differ");
+  if (a.size(-1) != b.size(column ? 0 : -2)) refuse_product(a, b, "inner sizes differ");
   Tensor out = matrices(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
   if (column) out = squeeze(out, {-1});
   return row ? squeeze(out, {column ? -1 : -2}) : out;

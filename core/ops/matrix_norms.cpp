@@ -1,6 +1,7 @@
 // Norms and condition numbers of matrices, and functions of matrices that are composed of ops.
 #include <core/ops/argument.hpp>
 #include <core/ops/factors.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -20,8 +21,6 @@
 
 namespace plugrad::linalg {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // x with the two axes last.
 Tensor with_last(const Tensor& x, const Shape& axes, const char* name) {
   require_defined(x, name);

@@ -15,7 +15,7 @@
 namespace plugrad {
 namespace {
 // Checks that x's last extents are these. Returns their axes.
-Shape last_axes(const char* name, const Tensor& x, const Shape& extents) {
+Shape axes_of_extents(const char* name, const Tensor& x, const Shape& extents) {
   Shape axes;
   bool fits = !extents.empty() && extents.rank() <= x.rank();
   for (int i = 0; fits && i < extents.rank(); ++i) {
@@ -82,7 +82,7 @@ bool is_alike(const Tensor& x, const Tensor& parameter) {
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   if (autocasting()) [[unlikely]] return in_f32(layer_norm, x, normalized_shape, weight, bias, eps);
   require_floating("layer_norm", x);
-  const Shape axes = last_axes("layer_norm", x, normalized_shape);
+  const Shape axes = axes_of_extents("layer_norm", x, normalized_shape);
   require_shape("layer_norm", "weight", weight, normalized_shape);
   require_shape("layer_norm", "bias", bias, normalized_shape);
   if (x.count() && is_alike(x, weight) && is_alike(x, bias)) {
@@ -97,7 +97,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps) {
   if (autocasting()) [[unlikely]] return in_f32(rms_norm, x, normalized_shape, weight, eps);
   require_floating("rms_norm", x);
-  const Shape axes = last_axes("rms_norm", x, normalized_shape);
+  const Shape axes = axes_of_extents("rms_norm", x, normalized_shape);
   require_shape("rms_norm", "weight", weight, normalized_shape);
   const double spacing = std::ldexp(1.0, 1 - dtype_info(static_cast<uint8_t>(x.dtype()))->digits);
   if (x.count() && is_alike(x, weight)) {

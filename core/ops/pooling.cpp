@@ -1,5 +1,6 @@
 #include <plugrad/ops/pooling.hpp>
 
+#include <core/ops/infinity.hpp>
 #include <core/ops/pooled.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -11,13 +12,11 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
 namespace plugrad {
 namespace {
-constexpr double kLeast = -std::numeric_limits<double>::infinity();
 
 // The numbers of elements in the flattened spatial axes, in the shape of these.
 Tensor numbered(const Shape& extents, Device device) {
@@ -69,7 +68,7 @@ std::vector<int64_t> pads_of(const Pooled& pool) {
 
 ValuesIndices composed_max_pool(const Tensor& x, const Pooled& pool) {
   const int axes = pool.axes();
-  const Tensor padded = padded_for(x, pool, kLeast);
+  const Tensor padded = padded_for(x, pool, -kInfinity);
   const Tensor within = argmax(windows_for(padded.detach(), pool), last_axes(axes));
   // A window of nothing but -inf names its first element; where that is padding, the element of x beside it.
   const Tensor numbers = numbered(pool.extents, x.device());
@@ -148,10 +147,10 @@ Tensor cut_windows(Tensor x, const Shape& counts, Number value) {
   return permute(x, order);
 }
 
-ValuesIndices adaptive(const char* name, const Tensor& x, int axes, const Shape& output_size) {
+ValuesIndices adaptive_maxima(const char* name, const Tensor& x, int axes, const Shape& output_size) {
   const Shape counts = adaptive_size(name, x, axes, output_size), shape = with_extents(x, counts);
   if (!shape.count()) return nothing(x, shape);
-  const Tensor within = argmax(cut_windows(x.detach(), counts, kLeast), last_axes(axes));
+  const Tensor within = argmax(cut_windows(x.detach(), counts, -kInfinity), last_axes(axes));
   const Tensor grid = cut_windows(numbered(spatial_extents(x, axes), x.device()), counts, 0);
   const Tensor indices = flat_positions(within, grid, axes);
   return {at_positions(x, indices, axes), indices};
@@ -184,13 +183,13 @@ Tensor max_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride
 }
 
 ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_max_pool1d", x, 1, output_size);
+  return adaptive_maxima("adaptive_max_pool1d", x, 1, output_size);
 }
 ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_max_pool2d", x, 2, output_size);
+  return adaptive_maxima("adaptive_max_pool2d", x, 2, output_size);
 }
 ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive("adaptive_max_pool3d", x, 3, output_size);
+  return adaptive_maxima("adaptive_max_pool3d", x, 3, output_size);
 }
 Tensor adaptive_max_pool1d(const Tensor& x, const Shape& output_size) {
   return adaptive_max_pool1d_with_indices(x, output_size).values;

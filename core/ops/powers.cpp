@@ -1,17 +1,15 @@
 #include <plugrad/ops/powers.hpp>
 
 #include <core/ops/autocast.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 
-#include <limits>
 #include <numbers>
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // W. Kahan's formulas, as in the HP-15C Advanced Functions Handbook (1982): the errors of u = 1 + x, or of e^x, in the
 // numerator and in the denominator cancel.
 Tensor accurate_log1p(const Tensor& x) {

@@ -9,7 +9,7 @@
 
 namespace plugrad {
 namespace {
-constexpr auto kRule = rule("round", gradient([](const Tensor& grad) { return mul(grad, 0); }));
+constexpr auto kFlat = rule("round", gradient([](const Tensor& grad) { return mul(grad, 0); }));
 
 // From here on all numbers of the dtype are whole.
 double whole_from(const Tensor& x) { return std::ldexp(1, dtype_info(dtype_of(x))->digits - 1); }
@@ -25,7 +25,7 @@ template <class Rounded> Tensor rounded(const char* name, const Tensor& x, Round
     const Tensor signed_zero = mul(x, 0);
     out = where(lt(abs(x), whole_from(x)), where(eq(whole, 0), signed_zero, whole), x);
   }
-  return differentiable(kRule, std::move(out), x);
+  return differentiable(kFlat, std::move(out), x);
 }
 
 Tensor towards_zero(const Tensor& x) { return cast(cast(x, DType::i64), x.dtype()); }

@@ -16,7 +16,7 @@
 
 namespace plugrad {
 namespace {
-constexpr const char* kName = "grid_sample";
+constexpr const char* kGridSample = "grid_sample";
 
 // --- Places along one axis, as elements of x count: element i is at i.
 
@@ -116,17 +116,17 @@ Tap joined(const Tap& a, const Tap& b, int64_t extent) {
 // --- All axes.
 
 void require_fitting(const Tensor& x, const Tensor& grid, Resampling mode) {
-  require_floating(kName, x);
-  require_floating(kName, grid);
-  require_together(kName, x, grid);
+  require_floating(kGridSample, x);
+  require_floating(kGridSample, grid);
+  require_together(kGridSample, x, grid);
   const int axes = x.rank() - 2;
   bool fits = (axes == 2 || axes == 3) && grid.rank() == x.rank() && grid.size(0) == x.size(0) && grid.size(-1) == axes;
   for (int i = 0; fits && i < axes; ++i) fits = x.size(i + 2) > 0;
   if (!fits)
-    refuse(kName, "x has shape " + x.shape().text() + " and grid " + grid.shape().text() +
+    refuse(kGridSample, "x has shape " + x.shape().text() + " and grid " + grid.shape().text() +
                       ": expected (n, c, h, w) and (n, h', w', 2), or (n, c, d, h, w) and (n, d', h', w', 3)");
   if (mode != Resampling::bilinear && mode != Resampling::nearest && mode != Resampling::bicubic)
-    refuse(kName, "grid_sample does not have this mode: give bilinear, nearest or bicubic");
+    refuse(kGridSample, "grid_sample does not have this mode: give bilinear, nearest or bicubic");
 }
 
 // The taps of all axes, the last of which is the grid's first coordinate, with positions in x's flattened spatial axes.

@@ -11,9 +11,9 @@
 
 namespace plugrad {
 namespace {
-using Key = std::vector<Index>;
+using Indices = std::vector<Index>;
 
-Tensor flat(const Tensor& x) { return reshape(x, {x.count()}); }
+Tensor raveled(const Tensor& x) { return reshape(x, {x.count()}); }
 
 void require_index(const char* name, const Tensor& x, const Tensor& index) {
   require_defined(x, name);
@@ -22,8 +22,8 @@ void require_index(const char* name, const Tensor& x, const Tensor& index) {
 }
 
 // The same as a key along one axis.
-Key key_along(int axis, const Tensor& index) {
-  Key key(static_cast<size_t>(axis), Slice{});
+Indices key_along(int axis, const Tensor& index) {
+  Indices key(static_cast<size_t>(axis), Slice{});
   key.push_back(index);
   return key;
 }
@@ -39,7 +39,7 @@ Listed listed(const char* name, const Tensor& x, int axis, const Tensor& index) 
   require_index(name, x, index);
   if (index.rank() > 1) refuse(name, "index has shape " + index.shape().text() + ": expected rank 1 or 0");
   const Tensor whole = x.rank() ? x : reshape(x, {1});
-  return {whole, normal_axis(axis, whole.rank(), name), flat(index)};
+  return {whole, normal_axis(axis, whole.rank(), name), raveled(index)};
 }
 
 // source in the shape of what the list chooses.
@@ -76,18 +76,18 @@ Shape common_extents(const char* name, const Tensor& a, const Tensor& b, int axi
 
 Tensor take(const Tensor& x, const Tensor& index, std::optional<int64_t> axis) {
   require_index("take", x, index);
-  const Tensor whole = axis && x.rank() ? x : flat(x);
+  const Tensor whole = axis && x.rank() ? x : raveled(x);
   const int at = axis ? normal_axis(*axis, whole.rank(), "take") : 0;
   Shape shape;
   for (int i = 0; i < at; ++i) shape.push_back(whole.size(i));
   for (const int64_t extent : index.shape()) shape.push_back(extent);
   for (int i = at + 1; i < whole.rank(); ++i) shape.push_back(whole.size(i));
-  return reshape(plugrad::index(whole, key_along(at, flat(index))), shape);
+  return reshape(plugrad::index(whole, key_along(at, raveled(index))), shape);
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> axis) {
   require_index("take_along_dim", x, indices);
-  if (!axis) return take_along_dim(flat(x), flat(indices), 0);
+  if (!axis) return take_along_dim(raveled(x), raveled(indices), 0);
   const int at = normal_axis(*axis, x.rank(), "take_along_dim");
   const Shape whole = common_extents("take_along_dim", x, indices, at, x.size(at)),
               shape = common_extents("take_along_dim", x, indices, at, indices.size(at));
@@ -102,7 +102,7 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
   if (index.count() != source.count())
     refuse("put", "index has " + std::to_string(index.count()) + " elements and source " + std::to_string(source.count()) +
                       ": they must be equal");
-  return reshape(index_put(flat(x), {flat(index)}, flat(source), accumulate), x.shape());
+  return reshape(index_put(raveled(x), {raveled(index)}, raveled(source), accumulate), x.shape());
 }
 
 Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& values, int axis) {

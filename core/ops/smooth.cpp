@@ -1,6 +1,7 @@
 #include <plugrad/ops/smooth.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/infinity.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -12,12 +13,10 @@
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/numbers.hpp>
 
-#include <limits>
 #include <string>
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }
 
 Tensor mish(const Tensor& x) {

@@ -23,7 +23,7 @@ int line_axis(const char* name, const Tensor& x, int axis) {
   require_defined(x, name);
   return normal_axis(axis, std::max(1, x.rank()), name);
 }
-Tensor as_line(const Tensor& x) { return x.rank() ? x : reshape(x, {1}); }
+Tensor as_lines(const Tensor& x) { return x.rank() ? x : reshape(x, {1}); }
 
 void require_elements(const char* name, const Tensor& x, int axis) {
   if (!x.size(axis))
@@ -82,7 +82,7 @@ Tensor msort(const Tensor& x) { return sort(x, 0).values; }
 
 ValuesIndices topk(const Tensor& x, int64_t k, int axis, bool largest, bool) {
   const int at = line_axis("topk", x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   if (k < 0 || k > line.size(at))
     refuse("topk", "k is " + std::to_string(k) + ", but axis " + std::to_string(at) + " of " + x.shape().text() + " has " +
                        std::to_string(line.size(at)) + " elements: give a k from 0 to that");
@@ -94,7 +94,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, int axis, bool largest, bool) {
 
 ValuesIndices kthvalue(const Tensor& x, int64_t k, int axis, bool keepdim) {
   const int at = line_axis("kthvalue", x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   if (k < 1 || k > line.size(at))
     refuse("kthvalue", "k is " + std::to_string(k) + ", but axis " + std::to_string(at) + " of " + x.shape().text() +
                            " has " + std::to_string(line.size(at)) + " elements: give a k from 1 to that");
@@ -105,14 +105,14 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int axis, bool keepdim) {
 
 ValuesIndices max_with_indices(const Tensor& x, int axis, bool keepdim) {
   const int at = line_axis("max", x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   require_elements("max", line, at);
   return chosen(line, at, argmax(line, {at}, true), x, keepdim);
 }
 
 ValuesIndices min_with_indices(const Tensor& x, int axis, bool keepdim) {
   const int at = line_axis("min", x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   require_elements("min", line, at);
   const Tensor numbers = line.dtype() == DType::boolean ? cast(line, DType::i64) : line;
   return chosen(line, at, argmin(numbers, {at}, true), x, keepdim);
@@ -137,7 +137,7 @@ Tensor median_index(const Tensor& x, int axis, bool ignores_nan) {
 
 ValuesIndices median_along(const char* name, const Tensor& x, int axis, bool keepdim, bool ignores_nan) {
   const int at = line_axis(name, x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   require_elements(name, line, at);
   return chosen(line, at, median_index(line, at, ignores_nan), x, keepdim);
 }
@@ -176,7 +176,7 @@ ValuesIndices nanmedian(const Tensor& x, int axis, bool keepdim) {
 
 ValuesIndices mode(const Tensor& x, int axis, bool keepdim) {
   const int at = line_axis("mode", x, axis);
-  const Tensor line = as_line(x);
+  const Tensor line = as_lines(x);
   require_elements("mode", line, at);
   Tensor index;
   {

@@ -1,6 +1,7 @@
 #include <plugrad/ops/special_values.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -14,8 +15,6 @@
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double largest_of(DType dtype) {
   const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(dtype));
   const int exponent = (1 << (info.exponent_bits - 1)) - 1;

@@ -2,6 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/autocast.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -11,12 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace plugrad {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // x^exponent, with derivative 0 where x is 0.
 Tensor power_but_zero(const Tensor& x, double exponent) {
   const Tensor zero = eq(x, 0), base = where(zero, 1, x);

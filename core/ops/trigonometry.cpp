@@ -62,7 +62,7 @@ Tensor composed_atan(const Tensor& x) {
 
 // --- Formulas. Their intermediate results are not rounded to halves.
 
-Tensor in_accumulator(const Tensor& x, Tensor (*formula)(const Tensor&)) {
+Tensor widely(const Tensor& x, Tensor (*formula)(const Tensor&)) {
   const NoGrad unrecorded;
   const Tensor floating = promoted_to_floating(x);
   return cast(formula(cast(floating, accumulator_of(floating.dtype()))), floating.dtype());
@@ -102,7 +102,7 @@ Tensor formula_of_atanh(const Tensor& x) {
   const Tensor size = abs(x), inverse = mul(log1p(div(mul(size, 2), sub(1, size))), 0.5);
   return where(eq(x, 0), x, mul(sign(x), inverse));
 }
-Tensor complement(const Tensor& x) { return mul(sub(1, x), add(x, 1)); }  // 1 - x^2, exact near 1
+Tensor one_less_square(const Tensor& x) { return mul(sub(1, x), add(x, 1)); }  // 1 - x^2, exact near 1
 }  // namespace
 
 // --- Functions of angles.
@@ -128,24 +128,24 @@ Tensor tan(const Tensor& x) {
     return mul(grad, add(mul(y, y), 1));
   }));
   require_defined(x, "tan");
-  return differentiable(kRule, in_accumulator(x, [](const Tensor& in) { return div(sin(in), cos(in)); }), x);
+  return differentiable(kRule, widely(x, [](const Tensor& in) { return div(sin(in), cos(in)); }), x);
 }
 
 Tensor asin(const Tensor& x) {
   static constexpr auto kRule = rule("asin", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, sqrt(complement(x)));
+    return div(grad, sqrt(one_less_square(x)));
   }));
   require_defined(x, "asin");
-  return differentiable(kRule, in_accumulator(x, [](const Tensor& in) { return atan(div(in, sqrt(complement(in)))); }), x);
+  return differentiable(kRule, widely(x, [](const Tensor& in) { return atan(div(in, sqrt(one_less_square(in)))); }), x);
 }
 
 Tensor acos(const Tensor& x) {
   static constexpr auto kRule = rule("acos", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return neg(div(grad, sqrt(complement(x))));
+    return neg(div(grad, sqrt(one_less_square(x))));
   }));
   require_defined(x, "acos");
   const auto formula = [](const Tensor& in) { return mul(atan(sqrt(div(sub(1, in), add(in, 1)))), 2); };
-  return differentiable(kRule, in_accumulator(x, formula), x);
+  return differentiable(kRule, widely(x, formula), x);
 }
 
 Tensor atan(const Tensor& x) {
@@ -192,14 +192,14 @@ Tensor sinh(const Tensor& x) {
   static constexpr auto kRule =
       rule("sinh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, cosh(x)); }));
   require_defined(x, "sinh");
-  return differentiable(kRule, in_accumulator(x, formula_of_sinh), x);
+  return differentiable(kRule, widely(x, formula_of_sinh), x);
 }
 
 Tensor cosh(const Tensor& x) {
   static constexpr auto kRule =
       rule("cosh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sinh(x)); }));
   require_defined(x, "cosh");
-  return differentiable(kRule, in_accumulator(x, formula_of_cosh), x);
+  return differentiable(kRule, widely(x, formula_of_cosh), x);
 }
 
 Tensor asinh(const Tensor& x) {
@@ -207,7 +207,7 @@ Tensor asinh(const Tensor& x) {
     return div(grad, sqrt(add(mul(x, x), 1)));
   }));
   require_defined(x, "asinh");
-  return differentiable(kRule, in_accumulator(x, formula_of_asinh), x);
+  return differentiable(kRule, widely(x, formula_of_asinh), x);
 }
 
 Tensor acosh(const Tensor& x) {
@@ -215,14 +215,14 @@ Tensor acosh(const Tensor& x) {
     return div(grad, sqrt(mul(sub(x, 1), add(x, 1))));
   }));
   require_defined(x, "acosh");
-  return differentiable(kRule, in_accumulator(x, formula_of_acosh), x);
+  return differentiable(kRule, widely(x, formula_of_acosh), x);
 }
 
 Tensor atanh(const Tensor& x) {
   static constexpr auto kRule =
-      rule("atanh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, complement(x)); }));
+      rule("atanh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, one_less_square(x)); }));
   require_defined(x, "atanh");
-  return differentiable(kRule, in_accumulator(x, formula_of_atanh), x);
+  return differentiable(kRule, widely(x, formula_of_atanh), x);
 }
 
 }  // namespace plugrad

@@ -1,6 +1,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <core/autograd/sum.hpp>
+#include <core/ops/argument.hpp>
 #include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -18,10 +19,6 @@ constexpr auto kReshaped = gradient<kShape>([](const Tensor& grad, const Shape& 
 Tensor viewed(const Tensor& x, plugrad_view v) {
   set_layout(v, device_of(x).info.alignment);
   return with_view(x, v);
-}
-
-[[noreturn]] void refuse(const char* what, const std::string& why) {
-  throw Error(Code::invalid, std::string("[") + what + "] " + why);
 }
 
 // --- reshape

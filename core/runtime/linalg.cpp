@@ -6,7 +6,7 @@
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
 
-namespace plugrad::linear {
+namespace plugrad::linear_algebra {
 namespace {
 
 [[noreturn]] void throw_unsupported(const DeviceState& device, const std::string& what) {
@@ -44,4 +44,4 @@ DeviceState& device_for(DeviceState& device, const std::string& what) {
   return *host;
 }
 
-}  // namespace plugrad::linear
+}  // namespace plugrad::linear_algebra

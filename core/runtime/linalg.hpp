@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace plugrad::linear {
+namespace plugrad::linear_algebra {
 
 // Returns the extension, or null if the plugin lacks it, or the device has streams or no host memory. Throws Error (invalid)
 // if the extension breaks the contract.
@@ -15,4 +15,4 @@ const plugrad_linalg* find(const DeviceState& device);
 // PLUGRAD_FALLBACK allows that. what: the function's name. Throws Error (unsupported).
 DeviceState& device_for(DeviceState& device, const std::string& what);
 
-}  // namespace plugrad::linear
+}  // namespace plugrad::linear_algebra

@@ -28,7 +28,7 @@ size_t character(std::string_view text) {
 }
 
 // A JSON string. Bytes that are not UTF-8 become question marks.
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -87,8 +87,8 @@ std::string arguments(const ProfileEvent& event) {
   const auto add = [&](const char* name, const std::string& value) {
     text += (text.empty() ? "\"" : ",\"") + std::string(name) + "\":" + value;
   };
-  if (event.kind == EventKind::op) add("how", quoted(how_name(event.how)));
-  if (!event.gradient.empty()) add("gradient of", quoted(event.gradient));
+  if (event.kind == EventKind::op) add("how", json_text(how_name(event.how)));
+  if (!event.gradient.empty()) add("gradient of", json_text(event.gradient));
   if (event.bytes) add("bytes", std::to_string(event.bytes));
   if (!event.operands.empty()) {
     add("outputs", operands_text(event, true));
@@ -115,14 +115,14 @@ std::string name_of(const ProfileEvent& event) {
 // An op that the core decomposed takes no time: it is an instant of its thread.
 std::string line_of(const ProfileEvent& event) {
   const bool instant = event.how == How::decomposed;
-  return "{\"name\":" + quoted(name_of(event)) + ",\"cat\":\"" + category(event) + "\"," +
+  return "{\"name\":" + json_text(name_of(event)) + ",\"cat\":\"" + category(event) + "\"," +
          place(event, event.begin, instant ? "i" : "X") +
          (instant ? ",\"s\":\"t\"" : ",\"dur\":" + microseconds(event.duration)) + ",\"args\":" + arguments(event) + "}";
 }
 
 std::string metadata(const char* what, uint32_t process, uint32_t thread, const std::string& name) {
   return std::string("{\"name\":\"") + what + "\",\"ph\":\"M\",\"pid\":" + std::to_string(process) +
-         ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":" + quoted(name) + "}}";
+         ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":" + json_text(name) + "}}";
 }
 
 void write_names(std::ostream& out, const std::vector<ProfileEvent>& events) {

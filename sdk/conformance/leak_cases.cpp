@@ -91,7 +91,7 @@ void check_reuse(Session& session, Tally& tally) {
 }
 
 // While a large block is held, less is free, and the device has as much as before.
-void check_memory_info(Session& session, Tally& tally) {
+void check_held_memory(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   if (!table.memory_info || !table.alloc || session.device.host_memory())
     return tally.skip("the device's memory is the host's, or the plugin has no memory_info");
@@ -119,7 +119,7 @@ void check_memory_info(Session& session, Tally& tally) {
 }  // namespace
 
 std::vector<Case> leak_cases() {
-  return {{"memory.leaks", check_leaks}, {"memory.reuse", check_reuse}, {"memory.held", check_memory_info}};
+  return {{"memory.leaks", check_leaks}, {"memory.reuse", check_reuse}, {"memory.held", check_held_memory}};
 }
 
 }  // namespace plugrad::conformance

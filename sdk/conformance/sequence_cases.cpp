@@ -9,7 +9,7 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr int64_t kCount = 5000;
+constexpr int64_t kElements = 5000;
 
 const plugrad_sequences* extension(const Session& session) {
   const plugrad_backend& table = *session.plugin.table;
@@ -18,7 +18,7 @@ const plugrad_sequences* extension(const Session& session) {
 
 bool whole(const plugrad_sequences& all) { return all.struct_size >= sizeof all && all.make && all.run && all.drop; }
 
-plugrad_view vector_at(const Block& block, int64_t count = kCount, uint8_t dtype = PLUGRAD_F32) {
+plugrad_view vector_at(const Block& block, int64_t count = kElements, uint8_t dtype = PLUGRAD_F32) {
   return vector_view(block.buffer(), count, dtype);
 }
 
@@ -109,7 +109,7 @@ bool runnable(Session& session, Tally& tally) {
     if (!resolve(*session.plugin.table, session.device.handle(), question_for(opcode, PLUGRAD_F32), layout))
       return skip(std::string("the plugin has no ") + op_info(opcode)->name + " of f32");
   Queue queue = session.device.make_queue();
-  const Block some(session.device, kCount * sizeof(float));
+  const Block some(session.device, kElements * sizeof(float));
   Calls plain(session, queue);
   plain.add(PLUGRAD_OP_FILL, {vector_at(some), number_view(0)});
   if (plain.make().status == PLUGRAD_UNSUPPORTED) return skip("make declines even a FILL");
@@ -140,14 +140,14 @@ void add_chain(Calls& calls, const Block& a, const Block& b, const Block& c, con
   calls.add(PLUGRAD_OP_ADD, {vector_at(c), vector_at(a), vector_at(b)});
   calls.add(PLUGRAD_OP_SUM, {vector_at(out, 1), vector_at(c)});
 }
-float result_of_chain(int start) { return static_cast<float>(kCount * ((start + 4) + (start + 4) * (start + 4))); }
+float result_of_chain(int start) { return static_cast<float>(kElements * ((start + 4) + (start + 4) * (start + 4))); }
 
 // Runs follow each other while earlier ones are in flight, with other numbers and another place for the result.
 void check_changes(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   constexpr int kRuns = 40;
   Queue queue = session.device.make_queue();
-  const uint64_t bytes = kCount * sizeof(float), slot = session.device.info().alignment;
+  const uint64_t bytes = kElements * sizeof(float), slot = session.device.info().alignment;
   const Block a(session.device, bytes), b(session.device, bytes), c(session.device, bytes);
   const Block out(session.device, slot * kRuns), other(session.device, bytes);
   Calls calls(session, queue);
@@ -174,7 +174,7 @@ void check_long(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   constexpr uint32_t kCalls = 200, kChanged = 130;
   Queue queue = session.device.make_queue();
-  const Block a(session.device, kCount * sizeof(float));
+  const Block a(session.device, kElements * sizeof(float));
   Calls calls(session, queue);
   for (uint32_t i = 0; i < kCalls; ++i) calls.add(PLUGRAD_OP_ADD, {vector_at(a), vector_at(a), number_view(1)});
   Calls first(session, queue);
@@ -189,11 +189,11 @@ void check_long(Session& session, Tally& tally) {
 }
 
 // Single calls before and after, and another stream that waits.
-void check_order(Session& session, Tally& tally) {
+void check_order_in_sequence(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Device& device = session.device;
   Queue queue = device.make_queue(), other = device.make_queue(PLUGRAD_COPY_STREAM);
-  const uint64_t bytes = kCount * sizeof(float);
+  const uint64_t bytes = kElements * sizeof(float);
   const Block a(device, bytes), b(device, bytes), c(device, bytes), out(device, 64), copied(device, 64);
   Calls calls(session, queue), alone(session, queue);
   add_chain(calls, a, b, c, out);
@@ -220,8 +220,8 @@ void check_failure(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Device& device = session.device;
   Queue queue = device.make_queue();
-  const Block a(device, kCount * sizeof(float)), index(device, 64), out(device, 64);
-  const int64_t bad = kCount, good = 3;
+  const Block a(device, kElements * sizeof(float)), index(device, 64), out(device, 64);
+  const int64_t bad = kElements, good = 3;
   device.upload(queue, index.buffer(), 0, &bad, sizeof bad);
   Calls calls(session, queue);
   calls.add(PLUGRAD_OP_FILL, {vector_at(a), number_view(5)});
@@ -252,7 +252,7 @@ void check_failure(Session& session, Tally& tally) {
 void check_drop(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Queue queue = session.device.make_queue();
-  const uint64_t bytes = kCount * sizeof(float);
+  const uint64_t bytes = kElements * sizeof(float);
   const Block a(session.device, bytes), b(session.device, bytes), c(session.device, bytes), out(session.device, 64);
   for (int i = 0; i < 30; ++i) {
     auto calls = std::make_unique<Calls>(session, queue);
@@ -270,7 +270,7 @@ void check_drop(Session& session, Tally& tally) {
 
 std::vector<Case> sequence_cases() {
   return {{"sequence.table", check_table}, {"sequence.changes", check_changes}, {"sequence.long", check_long},
-          {"sequence.order", check_order}, {"sequence.failure", check_failure}, {"sequence.drop", check_drop}};
+          {"sequence.order", check_order_in_sequence}, {"sequence.failure", check_failure}, {"sequence.drop", check_drop}};
 }
 
 }  // namespace plugrad::conformance

@@ -7,14 +7,14 @@
 namespace plugrad::conformance {
 namespace {
 
-struct Case {
+struct WindowCase {
   Shape x, window;  // spatial extents
   int64_t stride, padding, dilation;
 };
 
 // Those of convolutions have images, channels and results of each group besides.
 struct Convolution {
-  Case of;
+  WindowCase of;
   int64_t images, groups, channels, results;
 };
 
@@ -35,7 +35,7 @@ const std::vector<Convolution>& convolutions() {
 }
 
 struct Pooling {
-  Case of;
+  WindowCase of;
   int64_t images, channels;
 };
 const std::vector<Pooling>& poolings() {
@@ -47,7 +47,7 @@ const std::vector<Pooling>& poolings() {
   return list;
 }
 
-int64_t positions_of(const Case& c, size_t axis) {
+int64_t positions_of(const WindowCase& c, size_t axis) {
   return (c.x[axis] + 2 * c.padding - c.dilation * (c.window[axis] - 1) - 1) / c.stride + 1;
 }
 Shape with(int64_t first, int64_t second, const Shape& rest) {
@@ -55,12 +55,12 @@ Shape with(int64_t first, int64_t second, const Shape& rest) {
   shape.insert(shape.end(), rest.begin(), rest.end());
   return shape;
 }
-Shape results_of(const Case& c) {
+Shape results_of(const WindowCase& c) {
   Shape shape;
   for (size_t i = 0; i < c.x.size(); ++i) shape.push_back(positions_of(c, i));
   return shape;
 }
-template <class A> void set_windows(A& attributes, const Case& c) {
+template <class A> void set_windows(A& attributes, const WindowCase& c) {
   for (size_t i = 0; i < c.x.size(); ++i) {
     attributes.stride[i] = c.stride;
     attributes.padding[i] = c.padding;

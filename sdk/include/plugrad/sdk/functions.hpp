@@ -19,9 +19,9 @@ template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> str
 template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<decltype(T() + 0)>; };
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
-// Function<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
+// OpFunction<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
 // elements of storage-only types first, and rounds the result.
-template <uint32_t opcode> struct Function;
+template <uint32_t opcode> struct OpFunction;
 
 // Minimax fits of erf in double: erf(x) / x - 1 as a polynomial in x^2 on [0, 1], and -ln(1 - erf(x)) as one in x on
 // [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
@@ -41,7 +41,7 @@ inline constexpr double kErfEnd = 5.95;
 inline constexpr double kRootHalf = 0.70710678118654752440, kRootTwoPi = 0.39894228040143267794;
 inline constexpr double kGeluScale = 0.79788456080286535588, kGeluCubic = 0.044715, kGeluEnd = 64;
 
-template <> struct Function<PLUGRAD_OP_NEG> {
+template <> struct OpFunction<PLUGRAD_OP_NEG> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
 #ifdef __CUDA_ARCH__
     // In min(min(x, -y), z) of int32, ptxas 13.0 drops the sign of y for sm_90, unless it sees no negation.
@@ -54,48 +54,48 @@ template <> struct Function<PLUGRAD_OP_NEG> {
     return static_cast<T>(-static_cast<Wrapping<T>>(x));
   }
 };
-template <> struct Function<PLUGRAD_OP_ABS> {
+template <> struct OpFunction<PLUGRAD_OP_ABS> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
     else return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
   }
 };
-template <> struct Function<PLUGRAD_OP_SIGN> {
+template <> struct OpFunction<PLUGRAD_OP_SIGN> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
     const T positive = x > 0 ? T(1) : x;
     return x < 0 ? T(-1) : positive;
   }
 };
-template <> struct Function<PLUGRAD_OP_SQRT> {
+template <> struct OpFunction<PLUGRAD_OP_SQRT> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::sqrt(x); }
 };
-template <> struct Function<PLUGRAD_OP_EXP> {
+template <> struct OpFunction<PLUGRAD_OP_EXP> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::exp(x); }
 };
-template <> struct Function<PLUGRAD_OP_LOG> {
+template <> struct OpFunction<PLUGRAD_OP_LOG> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::log(x); }
 };
-template <> struct Function<PLUGRAD_OP_TANH> {
+template <> struct OpFunction<PLUGRAD_OP_TANH> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::tanh(x); }
 };
-template <> struct Function<PLUGRAD_OP_RELU> {
+template <> struct OpFunction<PLUGRAD_OP_RELU> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x < 0 ? T(0) : x; }
 };
-template <> struct Function<PLUGRAD_OP_SIGMOID> {
+template <> struct OpFunction<PLUGRAD_OP_SIGMOID> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
     const T e = std::exp(-std::fabs(x));  // e^-x would overflow long before the result is 0
     return (x < 0 ? e : T(1)) / (1 + e);
   }
 };
-template <> struct Function<PLUGRAD_OP_ERF> {
+template <> struct OpFunction<PLUGRAD_OP_ERF> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::erf(x); }
 };
-template <> struct Function<PLUGRAD_OP_GELU> {
+template <> struct OpFunction<PLUGRAD_OP_GELU> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return x * below<T>(x); }
   // The normal distribution function.
   template <class T> PLUGRAD_FUNCTION static T below(T x) { return T(0.5) * std::erfc(x * static_cast<T>(-kRootHalf)); }
 };
-template <> struct Function<PLUGRAD_OP_GELU_TANH> {
+template <> struct OpFunction<PLUGRAD_OP_GELU_TANH> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
     const T e = std::exp(-std::fabs(twice_u<T>(x)));
     return (x < 0 ? x * e : x) / (1 + e);
@@ -104,51 +104,51 @@ template <> struct Function<PLUGRAD_OP_GELU_TANH> {
     return static_cast<T>(2 * kGeluScale) * (x * (1 + static_cast<T>(kGeluCubic) * x * x));
   }
 };
-template <> struct Function<PLUGRAD_OP_SILU> {
+template <> struct OpFunction<PLUGRAD_OP_SILU> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const {
     const T e = std::exp(-std::fabs(x));
     return (x < 0 ? x * e : x) / (1 + e);
   }
 };
 
-template <> struct Function<PLUGRAD_OP_SIN> {
+template <> struct OpFunction<PLUGRAD_OP_SIN> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::sin(x); }
 };
-template <> struct Function<PLUGRAD_OP_COS> {
+template <> struct OpFunction<PLUGRAD_OP_COS> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::cos(x); }
 };
-template <> struct Function<PLUGRAD_OP_ATAN> {
+template <> struct OpFunction<PLUGRAD_OP_ATAN> {
   template <class T> PLUGRAD_FUNCTION T operator()(T x) const { return std::atan(x); }
 };
 
-template <> struct Function<PLUGRAD_OP_ADD> {
+template <> struct OpFunction<PLUGRAD_OP_ADD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
   }
 };
-template <> struct Function<PLUGRAD_OP_SUB> {
+template <> struct OpFunction<PLUGRAD_OP_SUB> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
   }
 };
-template <> struct Function<PLUGRAD_OP_MUL> {
+template <> struct OpFunction<PLUGRAD_OP_MUL> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
   }
 };
-template <> struct Function<PLUGRAD_OP_DIV> {
+template <> struct OpFunction<PLUGRAD_OP_DIV> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return a / b; }
 };
-template <> struct Function<PLUGRAD_OP_POW> {
+template <> struct OpFunction<PLUGRAD_OP_POW> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return std::pow(a, b); }
 };
-template <> struct Function<PLUGRAD_OP_MAXIMUM> {
+template <> struct OpFunction<PLUGRAD_OP_MAXIMUM> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     const T larger = a > b ? a : b;  // b where a is NaN
     return b != b ? b : (a != a ? a : larger);
   }
 };
-template <> struct Function<PLUGRAD_OP_MINIMUM> {
+template <> struct OpFunction<PLUGRAD_OP_MINIMUM> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     const T smaller = a < b ? a : b;
     return b != b ? b : (a != a ? a : smaller);
@@ -156,13 +156,13 @@ template <> struct Function<PLUGRAD_OP_MINIMUM> {
 };
 
 // The smallest integer divided by -1 traps on some processors, so a divisor of -1 never reaches a division.
-template <> struct Function<PLUGRAD_OP_FMOD> {
+template <> struct OpFunction<PLUGRAD_OP_FMOD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
     else return b == T(0) || (std::is_signed_v<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
   }
 };
-template <> struct Function<PLUGRAD_OP_QUOTIENT> {
+template <> struct OpFunction<PLUGRAD_OP_QUOTIENT> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     if (b == T(0)) return T(0);
     if constexpr (std::is_signed_v<T>)
@@ -170,59 +170,59 @@ template <> struct Function<PLUGRAD_OP_QUOTIENT> {
     return static_cast<T>(a / b);
   }
 };
-template <> struct Function<PLUGRAD_OP_BITWISE_AND> {
+template <> struct OpFunction<PLUGRAD_OP_BITWISE_AND> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a & b); }
 };
-template <> struct Function<PLUGRAD_OP_BITWISE_OR> {
+template <> struct OpFunction<PLUGRAD_OP_BITWISE_OR> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a | b); }
 };
-template <> struct Function<PLUGRAD_OP_BITWISE_XOR> {
+template <> struct OpFunction<PLUGRAD_OP_BITWISE_XOR> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
 };
 // Whether a shift by this many bits leaves some.
 template <class T> inline constexpr int kBitsOf = static_cast<int>(8 * sizeof(T));
 template <class T> PLUGRAD_FUNCTION bool is_part(T bits) { return bits >= T(0) && bits < static_cast<T>(kBitsOf<T>); }
-template <> struct Function<PLUGRAD_OP_BITWISE_LEFT_SHIFT> {
+template <> struct OpFunction<PLUGRAD_OP_BITWISE_LEFT_SHIFT> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     return is_part<T>(b) ? static_cast<T>(static_cast<Wrapping<T>>(a) << b) : T(0);
   }
 };
-template <> struct Function<PLUGRAD_OP_BITWISE_RIGHT_SHIFT> {
+template <> struct OpFunction<PLUGRAD_OP_BITWISE_RIGHT_SHIFT> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const {
     if constexpr (std::is_unsigned_v<T>) return is_part<T>(b) ? static_cast<T>(a >> b) : T(0);
     else return static_cast<T>(a >> (is_part<T>(b) ? b : static_cast<T>(kBitsOf<T> - 1)));
   }
 };
 
-template <> struct Function<PLUGRAD_OP_EQ> {
+template <> struct OpFunction<PLUGRAD_OP_EQ> {
   template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a == b; }
 };
-template <> struct Function<PLUGRAD_OP_NE> {
+template <> struct OpFunction<PLUGRAD_OP_NE> {
   template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a != b; }
 };
-template <> struct Function<PLUGRAD_OP_LT> {
+template <> struct OpFunction<PLUGRAD_OP_LT> {
   template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a < b; }
 };
-template <> struct Function<PLUGRAD_OP_LE> {
+template <> struct OpFunction<PLUGRAD_OP_LE> {
   template <class T> PLUGRAD_FUNCTION bool operator()(T a, T b) const { return a <= b; }
 };
-template <> struct Function<PLUGRAD_OP_WHERE> {
+template <> struct OpFunction<PLUGRAD_OP_WHERE> {
   template <class T> PLUGRAD_FUNCTION T operator()(bool condition, T a, T b) const { return condition ? a : b; }
 };
 
-template <> struct Function<PLUGRAD_OP_RELU_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_RELU_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const { return x <= 0 ? T(0) : grad; }
 };
-template <> struct Function<PLUGRAD_OP_SIGMOID_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_SIGMOID_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (y * (1 - y)); }
 };
-template <> struct Function<PLUGRAD_OP_TANH_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_TANH_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T y) const { return grad * (1 - y * y); }
 };
-template <> struct Function<PLUGRAD_OP_GELU_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_GELU_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const {
     const T density = static_cast<T>(kRootTwoPi) * std::exp(T(-0.5) * x * x);
-    return grad * (Function<PLUGRAD_OP_GELU>::below<T>(x) + x * density);
+    return grad * (OpFunction<PLUGRAD_OP_GELU>::below<T>(x) + x * density);
   }
 };
 // The derivative of x s(v(x)) with a logistic function s is s + x s (1 - s) v'.
@@ -230,15 +230,15 @@ template <class T> PLUGRAD_FUNCTION T gated_slope(T x, T v, T slope) {
   const T e = std::exp(-std::fabs(v)), r = 1 / (1 + e);
   return (x < 0 ? e : T(1)) * r + x * (e * r) * r * slope;
 }
-template <> struct Function<PLUGRAD_OP_GELU_TANH_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_GELU_TANH_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const {
     constexpr T kEnd = static_cast<T>(kGeluEnd);  // a larger square may overflow, and e is 0
     const T bounded = x > kEnd ? kEnd : x < -kEnd ? -kEnd : x;
     const T slope = static_cast<T>(2 * kGeluScale) * (1 + static_cast<T>(3 * kGeluCubic) * bounded * bounded);
-    return grad * gated_slope<T>(x, Function<PLUGRAD_OP_GELU_TANH>::twice_u<T>(bounded), slope);
+    return grad * gated_slope<T>(x, OpFunction<PLUGRAD_OP_GELU_TANH>::twice_u<T>(bounded), slope);
   }
 };
-template <> struct Function<PLUGRAD_OP_SILU_BACKWARD> {
+template <> struct OpFunction<PLUGRAD_OP_SILU_BACKWARD> {
   template <class T> PLUGRAD_FUNCTION T operator()(T grad, T x) const { return grad * gated_slope<T>(x, x, T(1)); }
 };
 

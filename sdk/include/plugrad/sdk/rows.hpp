@@ -71,7 +71,7 @@ namespace detail {
 template <class Maker, uint32_t opcode, class T, size_t... i>
 constexpr KernelRow elementwise_row(std::index_sequence<i...>) {
   constexpr const OpInfo& op = *op_info(opcode);
-  return Maker::template row<Function<opcode>, OperandType<opcode, i, T>...>(op, element_dtype<T>);
+  return Maker::template row<OpFunction<opcode>, OperandType<opcode, i, T>...>(op, element_dtype<T>);
 }
 
 template <class Maker, uint32_t opcode, class T> constexpr auto elementwise_row_if() {
@@ -89,7 +89,7 @@ template <class Maker, size_t place, class... T> constexpr auto elementwise_rows
 }
 }  // namespace detail
 
-// Returns a row, made by Maker::row<Function<opcode>, Out, In...>(op, dtype), for each elementwise op for which
+// Returns a row, made by Maker::row<OpFunction<opcode>, Out, In...>(op, dtype), for each elementwise op for which
 // Maker::makes(const OpInfo&) is true and each of the types that the op allows.
 template <class Maker, class... T> constexpr auto elementwise_rows(Types<T...> types) {
   return [types]<size_t... place>(std::index_sequence<place...>) {

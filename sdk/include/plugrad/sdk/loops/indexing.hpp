@@ -41,7 +41,7 @@ template <class T> void scatter_add(const Call& call) {
       [&](T& line, const int64_t& chosen, const T& term) {
         check("scatter_add", chosen, extent);
         T& target = (&line)[chosen * stride];
-        target = Function<PLUGRAD_OP_ADD>()(target, term);
+        target = OpFunction<PLUGRAD_OP_ADD>()(target, term);
       },
       out, index, source);
 }
