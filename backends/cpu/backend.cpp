@@ -6,6 +6,7 @@
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/program.hpp>
 #include <backends/cpu/rows.hpp>
+#include <backends/cpu/supported_sets.hpp>
 
 #include <plugrad/sdk/backend.hpp>
 
@@ -61,19 +62,15 @@ struct InstructionSet {
 template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets;
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+  const SupportedSets supported = supported_sets();
   if constexpr (targets & HWY_AVX3) {
-    const bool pairs = avx512 && multiplies_bf16_pairs();
+    const bool pairs = supported.avx512 && multiplies_bf16_pairs();
     sets.push_back({"amx", 64, pairs && multiplies_bf16_tiles(), append_all_and_tiles});
     sets.push_back({"avx512_bf16", 64, pairs, append_all_and_pairs});
   }
-  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", 64, avx512, append_all<HWY_AVX3>});
-  if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", 32, avx2, append_all<HWY_AVX2>});
-  if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", 0, sse4, append_all<HWY_SSE4>});
+  if constexpr (targets & HWY_AVX3) sets.push_back({"avx512", 64, supported.avx512, append_all<HWY_AVX3>});
+  if constexpr (targets & HWY_AVX2) sets.push_back({"avx2", 32, supported.avx2, append_all<HWY_AVX2>});
+  if constexpr (targets & HWY_SSE4) sets.push_back({"sse4", 0, supported.sse4, append_all<HWY_SSE4>});
 #endif
   constexpr int64_t kNamed = HWY_AVX3 | HWY_AVX2 | HWY_SSE4;
   if constexpr (!(HWY_STATIC_TARGET & kNamed)) sets.push_back({"baseline", 0, true, append_all<HWY_STATIC_TARGET>});
@@ -88,6 +85,9 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
     if (!wanted || std::string_view(wanted) == set.name) return set;
     names += std::string(" ") + set.name;
   }
+  if (names.empty())
+    throw BackendError(PLUGRAD_UNSUPPORTED, std::string("this plugin was built for processors with ") + sets.back().name +
+                                                ", which this one lacks: build it with -DPLUGRAD_CPU_SIMD=all");
   throw BackendError(PLUGRAD_INVALID,
                      std::string("option simd='") + (wanted ? wanted : "") + "' is not one of" + names);
 }

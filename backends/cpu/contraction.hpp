@@ -10,7 +10,6 @@
 
 namespace plugrad::cpu {
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.

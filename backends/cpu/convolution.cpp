@@ -13,7 +13,6 @@ constexpr int64_t kMergedPositions = 256;  // small images share planes up to th
 constexpr int64_t kTasks = 8;              // as many that several threads find work
 constexpr int64_t kTaskWork = 1 << 20;     // how many multiplications are worth a task
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
 

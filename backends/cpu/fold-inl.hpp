@@ -102,7 +102,7 @@ template <class F> struct Folding {
     return lanes[0];
   }
 #else
-  template <class Whole> static HWY_INLINE T fold_halves(Whole whole, hn::Vec<Whole> v) {
+  template <class Whole> static HWY_INLINE T fold_halves(Whole, hn::Vec<Whole> v) {
     if constexpr (hn::MaxLanes(Whole()) == 1) return hn::GetLane(v);
     else {
       const hn::Half<Whole> half;

@@ -376,13 +376,13 @@ template <class... T> constexpr std::array<KernelRow, sizeof...(T)> gathers(Type
 template <uint32_t opcode, bool fresh, class... T> constexpr std::array<KernelRow, sizeof...(T)> scatters(Types<T...>) {
   return {with_workspace<scatter_workspace>(kernel<scatter<T, fresh>>(opcode, element_dtype<T>))...};
 }
-constexpr auto kRows = join(gathers(kStored), scatters<PLUGRAD_OP_SCATTER_ADD, false>(kNumbers),
+constexpr auto kIndexingRows = join(gathers(kStored), scatters<PLUGRAD_OP_SCATTER_ADD, false>(kNumbers),
                             scatters<PLUGRAD_OP_SCATTER_SUM, true>(kNumbers));
 
 }  // namespace
 
 void append_indexing(RowList& rows) {
-  append(rows, kRows);
+  append(rows, kIndexingRows);
 }
 
 }  // namespace plugrad::cpu

@@ -8,6 +8,8 @@
 
 namespace plugrad::cpu {
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 using Bool = uint8_t;  // 0 or 1 in memory; with C++'s bool any other byte would be undefined behaviour
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
 // An unsigned integer of an element's size, to move elements with their NaN payloads.

@@ -2,6 +2,7 @@
 // constant distance from the window's position. An axis that windows cross in steps becomes one plane per remainder of the
 // step.
 #pragma once
+#include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
 
 #include <algorithm>
@@ -106,7 +107,6 @@ class Planes {
   }
 
  private:
-  static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   void measure(int i) {
     const PlaneAxis& axis = axes_[i];

@@ -1,5 +1,6 @@
 #include <backends/cpu/program_frame.hpp>
 
+#include <backends/cpu/operand.hpp>
 #include <backends/cpu/streaming.hpp>
 
 #include <algorithm>
@@ -15,7 +16,6 @@ constexpr int64_t kTaskElements = 32768;
 constexpr int64_t kShortFold = 16;        // shorter rows are folded side by side, by another kernel
 constexpr int64_t kNarrow = 32;           // and narrower matrices several rows at once
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 int64_t power_below(int64_t n) { return int64_t{1} << (63 - __builtin_clzll(static_cast<uint64_t>(n))); }
 }  // namespace

@@ -84,7 +84,6 @@ constexpr int64_t kMaxChunks = 32;     // of the rows under one panel of columns
 constexpr int64_t kShortFold = 16;     // shorter rows are folded side by side
 constexpr int64_t kBuffer = 2048;      // elements that are made contiguous at once
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Fold {
  public:

@@ -51,10 +51,10 @@ template <class T> void argsort(const Call& call) {
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
   return {with_workspace<workspace<Stored<T>>>(kernel<argsort<Stored<T>>>(PLUGRAD_OP_ARGSORT, element_dtype<T>))...};
 }
-constexpr auto kRows = rows(kAny);
+constexpr auto kSortingRows = rows(kAny);
 
 }  // namespace
 
-void append_sorting(RowList& rows) { append(rows, kRows); }
+void append_sorting(RowList& rows) { append(rows, kSortingRows); }
 
 }  // namespace plugrad::cpu

@@ -1,0 +1,3 @@
+#include <backends/cpu/factors-inl.hpp>
+
+template struct plugrad::cpu::Factors<float>;
