@@ -1,6 +1,6 @@
 # The component static: the core and the backends as archives, for programs that need no file of plugrad when they run. The
 # archives have the objects of the shared libraries, so they cost no compilation.
-if(NOT TARGET plugrad OR SKBUILD OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+if(NOT TARGET plugrad OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   return()
 endif()
 find_package(Threads REQUIRED)

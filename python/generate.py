@@ -2,7 +2,7 @@
 the package and, where its first parameter is the tensor that it works on, a method. The docstring joins the comment at the
 declaration and the definition in sdk's ops.def. A declaration that this script cannot translate is an error.
 
-generate.py ROOT OUT   writes C++
+generate.py ROOT OUT ...   writes C++ into as many files, of about equal length, which compile side by side
 """
 import re
 import sys
@@ -278,35 +278,58 @@ def other_names(functions):
     return lines
 
 
+def bindings(function, functions, defined):
+    """All definitions of a function, and of its methods."""
+    doc = docstring(function, defined)
+    code = [binding("m", function, overload, doc if i == 0 else "", False)
+            for i, overload in enumerate(function.functions())]
+    code += [other_function("m", function, False), variadic(function)]
+    code.append(with_indices(function, functions.get(f"{function.name}_with_indices")))
+    methods = function.methods()
+    if methods and function.name not in OWN_METHODS:
+        for i, overload in enumerate(methods):
+            code += [binding("tensor", function, overload, doc if i == 0 else "", True), in_place(function, overload)]
+        code.append(other_function("tensor", function, True))
+    return "".join(code)
+
+
+def parts_of(texts, count):
+    """The texts in their order, in `count` lists of about equal length."""
+    total, seen, parts = sum(map(len, texts)), 0, [[] for _ in range(count)]
+    for text in texts:
+        parts[min(count - 1, seen * count // total)].append(text)
+        seen += len(text)
+    return parts
+
+
+SIGNATURE = "(nb::module_& m, nb::class_<Tensor>& tensor)"
+
+
+def written_parts(texts, count, last):
+    """The texts of the files. The first has the functions that the module calls; names given a second time come last."""
+    files = []
+    for number, part in enumerate(parts_of(texts, count)):
+        files.append(f"void bind_functions_{number}{SIGNATURE} {{\n{''.join(part)}}}\n")
+    calls = "".join(f"  bind_functions_{number}(m, tensor);\n" for number in range(count))
+    declared = "".join(f"void bind_functions_{number}{SIGNATURE};\n" for number in range(1, count))
+    files[0] = (f"{declared}\n{files[0]}\nvoid bind_functions{SIGNATURE} {{\n{calls}}}\n\n"
+                f"void bind_other_names{SIGNATURE} {{\n{''.join(last)}}}\n")
+    return [f"#include <python/bound.hpp>\n\nnamespace plugrad::python {{\n\n{text}\n}}  // namespace plugrad::python\n"
+            for text in files]
+
+
 def main(arguments):
-    root, out = map(Path, arguments)
+    root, *outs = map(Path, arguments)
     headers = root / "core/include/plugrad/ops"
     found = {path.stem for path in headers.glob("*.hpp")}
     functions = {}
     for stem in HEADERS + sorted(found - set(HEADERS) - set(LEFT_OUT)):
         read_header(headers / f"{stem}.hpp", functions)
     defined = definitions(root / "sdk/include/plugrad/sdk/ops.def")
-    code = ["#include <python/bound.hpp>\n\nnamespace plugrad::python {\n\n"
-            "void bind_functions(nb::module_& m, nb::class_<Tensor>& tensor) {\n"]
-    for function in functions.values():
-        doc = docstring(function, defined)
-        for i, overload in enumerate(function.functions()):
-            code.append(binding("m", function, overload, doc if i == 0 else "", False))
-        code.append(other_function("m", function, False))
-        code.append(variadic(function))
-        code.append(with_indices(function, functions.get(f"{function.name}_with_indices")))
-        methods = function.methods()
-        if methods and function.name not in OWN_METHODS:
-            for i, overload in enumerate(methods):
-                code.append(binding("tensor", function, overload, doc if i == 0 else "", True))
-                code.append(in_place(function, overload))
-            code.append(other_function("tensor", function, True))
-    code.append("}\n\nvoid bind_other_names(nb::module_& m, nb::class_<Tensor>& tensor) {\n")
-    code.extend(other_names(functions.values()))
-    code.append("}\n\n}  // namespace plugrad::python\n")
-    text = "".join(code)
-    if not out.exists() or out.read_text(encoding="utf-8") != text:
-        out.write_text(text, encoding="utf-8")
+    texts = [bindings(function, functions, defined) for function in functions.values()]
+    for out, text in zip(outs, written_parts(texts, len(outs), other_names(functions.values()))):
+        if not out.exists() or out.read_text(encoding="utf-8") != text:
+            out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
