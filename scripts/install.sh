@@ -1,14 +1,14 @@
 #!/bin/bash
 # Installs the missing packages that plugrad needs for building and testing. Needs Debian 12 or later, and root or sudo.
-# install.sh [GROUP ...], groups: build test data python bench cross; all but cross by default.
+# install.sh [GROUP ...], groups: build gpu test data python bench cross; all but cross by default.
 # Prints nothing if no package is missing, and never removes one.
 set -euo pipefail
 
 # a|b: either suffices; the first is installed if both are missing. Debian's two versions of Boost conflict.
 declare -A packages=(
   [build]="g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libhwy-dev libeigen3-dev libxbyak-dev
-    libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev
-    libvulkan-dev glslc"
+    libboost-dev|libboost1.81-dev libboost-program-options-dev|libboost-program-options1.81-dev"
+  [gpu]="libvulkan-dev glslc"
   [test]="libgtest-dev pkg-config python3 mesa-vulkan-drivers vulkan-validationlayers"
   [data]="dataset-fashion-mnist"
   [python]="python3-dev python3-venv python3-pip ca-certificates ccache graphviz"
@@ -21,10 +21,10 @@ is_installed() {
 }
 
 wanted=()
-for group in "${@:-build test data python bench}"; do
+for group in "${@:-build gpu test data python bench}"; do
   for name in $group; do
     if [ -z "${packages[$name]:-}" ]; then
-      echo "install.sh: there is no group '$name'; the groups are: build test data python bench cross" >&2
+      echo "install.sh: there is no group '$name'; the groups are: build gpu test data python bench cross" >&2
       exit 2
     fi
     # shellcheck disable=SC2206  # the list is split at blanks on purpose

@@ -26,6 +26,14 @@ verdict=
 # CMake would otherwise use make, which may not be installed.
 export CMAKE_GENERATOR=Ninja
 
+times=()
+timed() {  # timed PART COMMAND ...: runs it, and notes how long it took
+  local part=$1 started=$SECONDS
+  shift
+  "$@"
+  times+=("$(printf '%5d s  %s' $((SECONDS - started)) "$part")")
+}
+
 build() {  # build PRESET DIRECTORY [CMAKE-ARGUMENT ...]
   local preset=$1 log=$2/configure.log
   mkdir -p "$2"
@@ -67,16 +75,19 @@ run_tests() {  # run_tests PRESET DIRECTORY [PREFIX ...] -- CTEST-ARGUMENT ...
   fi
 }
 
-# Installs the Python package from its wheel in build/venv and runs its tests. pip compiles the core once more; a compiler
-# cache saves most of that time. The plugins of sim and cuda-emu come from the release build.
-test_python() {
-  local venv=build/venv python=${PYTHON:-/usr/bin/python3} log=build/python.log
+# Installs the Python package from its wheel in build/venv. Core and plugins come from the release build.
+venv=build/venv
+build_python() {
+  local python=${PYTHON:-/usr/bin/python3} log=build/python.log
   if [ ! -x "$venv/bin/python" ]; then "$python" -m venv "$venv"; fi
   if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[test]' >"$log" 2>&1; then
     cat "$log"
     echo "python: the package could not be built"
     return 1
   fi
+}
+
+test_python() {
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
   local -x PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE
   for PLUGRAD_TEST_DEVICE in reference sim cuda-emu; do
@@ -86,23 +97,19 @@ test_python() {
   done
 }
 
-scripts/install.sh build test data python bench
-if command -v ccache >/dev/null; then
-  export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
-         CMAKE_CUDA_COMPILER_LAUNCHER=ccache
-fi
-# Both builds must name the compilers in the same way, or the cache takes them for different ones. pip sets its own names.
-export CC=${CC:-cc} CXX=${CXX:-c++}
-# quick compiles the CUDA plugin for two architectures, the other levels for all that nvcc knows.
-if [ "$level" = quick ]; then build release build "-DPLUGRAD_CUDA_ARCHITECTURES=75;90"
-else build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
-run_tests release build -- --label-regex "$labels"
-test_python
+timed 'packages' scripts/install.sh build gpu test data python bench
+. scripts/ccache.sh
+# quick compiles the CUDA plugin to PTX alone, the other levels for all architectures that nvcc knows.
+if [ "$level" = quick ]; then timed 'release: build' build release build -DPLUGRAD_CUDA_ARCHITECTURES=75-virtual
+else timed 'release: build' build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
+timed 'release: tests' run_tests release build -- --label-regex "$labels"
+timed 'Python: build' build_python
+timed 'Python: tests' test_python
 
 if [ "$level" != quick ]; then
-  build asan build-asan
-  run_tests asan build-asan -- --label-regex '^(quick|full)$'
-  build tsan build-tsan
+  timed 'asan: build' build asan build-asan
+  timed 'asan: tests' run_tests asan build-asan -- --label-regex '^(quick|full)$'
+  timed 'tsan: build' build tsan build-tsan
   # The thread sanitizer of gcc 12 cannot map its shadow memory if the kernel randomises more than 28 bits of addresses.
   fixed_addresses=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_addresses=(setarch "$(uname -m)" -R); fi
@@ -110,10 +117,12 @@ if [ "$level" != quick ]; then
   one_thread='^(reference|c11|contract|house)\.|^conform\.c11$'
   # The emulator runs kernels on one thread at a time, so its own tests and those of memory and threads on it suffice.
   one_thread+='|^Conformance\.(reference|cuda_emu)|^cuda-emu\.(core|large|tiles|safetensors|training|Faults|Neighbours)'
-  one_thread+='|^cuda-emu\.(cuda|demo|nn|loops|compile)_[a-z_]*$|^nvrtc\.(ProgramSource|programs)|^fuzz\.'
+  one_thread+='|^cuda-emu\.(cuda|demo|nn|loops|compile)_|^nvrtc\.(ProgramSource|programs)|^fuzz\.'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
-  run_tests tsan build-tsan "${fixed_addresses[@]}" -- --label-regex '^(quick|full)$' --exclude-regex "$one_thread"
+  timed 'tsan: tests' run_tests tsan build-tsan "${fixed_addresses[@]}" -- \
+    --label-regex '^(quick|full)$' --exclude-regex "$one_thread"
 else
   echo "left out: sanitizers and slower tests (scripts/test.sh full)"
 fi
+printf '%s\n' 'how long each part took:' "${times[@]}"
 echo "$verdict"
