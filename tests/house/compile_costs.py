@@ -1,0 +1,81 @@
+"""What compiling and testing cost, counted instead of timed: lines that headers bring, sizes of objects, processes of quick.
+
+compile_costs.py ROOT BUILD   with the compiler in CXX and ctest in CTEST
+
+A change that needs a higher bound says in its message why it is worth the time of everybody who builds.
+"""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# Lines that are not empty after preprocessing, in units that include only this header. Nearly all are the standard
+# library's: a header that starts to include <regex>, <iostream> or JSON shows up here.
+HEADER_LINES = {
+    "plugrad/plugrad.hpp": 70_000,
+    "plugrad/ops/elementwise.hpp": 60_000,
+    "plugrad/sdk/backend.hpp": 50_000,
+    "core/ops/run.hpp": 70_000,
+    "core/autograd/rule.hpp": 70_000,
+    "core/runtime/dispatch.hpp": 70_000,
+    "sdk/conformance/session.hpp": 75_000,
+    "tools/train/trainer.hpp": 70_000,
+    "tools/plugrad/commands.hpp": 110_000,
+}
+OBJECT_BYTES = 3_000_000
+QUICK_PROCESSES = 1_500
+INCLUDES = (".", "core/include", "sdk/include")
+
+
+def count_lines(preprocessed):
+    """The lines that are neither empty nor a marker of the preprocessor."""
+    return sum(1 for line in preprocessed.splitlines() if line.strip() and not line.startswith("#"))
+
+
+def header_lines(root, header):
+    folders = [f"-I{root / each}" for each in INCLUDES]
+    command = [os.environ.get("CXX", "c++"), "-std=c++20", *folders, "-E", "-x", "c++", "-"]
+    ran = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=True)
+    return count_lines(ran.stdout)
+
+
+def objects(build):
+    """The sizes of the product's objects by their names."""
+    folders = ("core", "backends", "plugins", "sdk", "tools", "process")
+    return {str(path.relative_to(build)): path.stat().st_size
+            for folder in folders for path in (build / folder).rglob("*.o")}
+
+
+def quick_processes(build):
+    command = [os.environ.get("CTEST", "ctest"), "--test-dir", str(build), "--show-only", "--label-regex", "^quick$"]
+    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+    return int(last.removeprefix("Total Tests: "))
+
+
+def faults(counts, bounds, unit):
+    """One line for each count above its bound."""
+    return [f"{name}: {counts[name]} {unit}, at most {bounds[name]}" for name in counts if counts[name] > bounds[name]]
+
+
+def main():
+    root, build = Path(sys.argv[1]), Path(sys.argv[2])
+    lines = {header: header_lines(root, header) for header in HEADER_LINES}
+    found = faults(lines, HEADER_LINES, "preprocessed lines")
+    sizes = objects(build)
+    found += faults(sizes, dict.fromkeys(sizes, OBJECT_BYTES), "bytes")
+    processes = {"quick": quick_processes(build)}
+    found += faults(processes, {"quick": QUICK_PROCESSES}, "processes")
+    for name, count in lines.items():
+        print(f"{count:7} lines  {name}")
+    for name, size in sorted(sizes.items(), key=lambda each: -each[1])[:8]:
+        print(f"{size:9} bytes  {name}")
+    print(f"{processes['quick']} processes in quick")
+    if not sizes:
+        found.append(f"{build} has no objects: build it first")
+    for fault in found:
+        print("too costly:", fault)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
