@@ -34,12 +34,10 @@ make_sysroot() {
 
 mkdir -p "$folder"
 if [ ! -d "$sysroot" ]; then make_sysroot; fi
+. scripts/ccache.sh
 # The toolchain file names the compilers.
 unset CC CXX
 export CMAKE_GENERATOR=Ninja
-if command -v ccache >/dev/null; then
-  export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
 cmake --preset aarch64
 cmake --build --preset aarch64 --parallel "$(nproc)"
 

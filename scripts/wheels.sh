@@ -9,9 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=build-wheels
 export CMAKE_GENERATOR=Ninja
-if command -v ccache >/dev/null; then
-  export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
+. scripts/ccache.sh
 
 pythons=("$@")
 if [ ${#pythons[@]} -eq 0 ]; then

@@ -1,6 +1,6 @@
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
-target_sources(plugrad PRIVATE
+target_sources(plugrad_io PRIVATE
   io/byte_pairs.cpp
   io/byte_source.cpp
   io/characters.cpp
@@ -33,4 +33,4 @@ target_sources(plugrad PRIVATE
   io/words.cpp
   io/zip_reader.cpp
   io/zip_writer.cpp)
-target_link_libraries(plugrad PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
+target_link_libraries(plugrad_io PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)

@@ -1,4 +1,4 @@
-target_sources(plugrad PRIVATE
+target_sources(plugrad_io PRIVATE
   training/batch_source.cpp
   training/data_loader.cpp
   training/dataset.cpp
