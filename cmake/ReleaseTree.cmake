@@ -1,8 +1,9 @@
 # A wheel takes the core and its plugins from a release tree, so that they compile once for the tree, for each wheel and for
 # each version of Python: from build/ if that is a release by the same compiler for all processors, else from build-wheel/,
 # which this file configures. Defines plugrad::core, and the target plugrad_release, which brings the tree up to date.
-set(needed CMAKE_BUILD_TYPE=Release PLUGRAD_CPU_SIMD=all PLUGRAD_CPU=ON CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
-    CMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS} CMAKE_HOME_DIRECTORY=${PROJECT_SOURCE_DIR})
+set(needed CMAKE_BUILD_TYPE=Release PLUGRAD_CPU_SIMD=all PLUGRAD_CPU_LINALG=ON PLUGRAD_CPU=ON
+    CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} CMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS}
+    CMAKE_HOME_DIRECTORY=${PROJECT_SOURCE_DIR})
 
 # plugrad_tree_serves(RESULT TREE): whether the tree's settings are those of `needed`.
 function(plugrad_tree_serves result tree)

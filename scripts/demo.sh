@@ -15,7 +15,7 @@ options=(-DCMAKE_BUILD_TYPE=Release)
 # tree keeps its settings.
 if [ ! -e build/CMakeCache.txt ]; then
   options+=(-DPLUGRAD_TESTS=OFF -DPLUGRAD_BENCH=OFF -DPLUGRAD_CUDA=OFF -DPLUGRAD_VULKAN=OFF -DPLUGRAD_AUTHOR_TOOLS=OFF
-            -DPLUGRAD_CPU_SIMD=native)
+            -DPLUGRAD_CPU_SIMD=native -DPLUGRAD_CPU_LINALG=OFF)
 fi
 echo "building into build/ (the log: $log)"
 started=$SECONDS
@@ -28,7 +28,8 @@ if ! cmake -G Ninja -B build -S . "${options[@]}" >"$log" 2>&1 ||
 fi
 echo "built in $((SECONDS - started)) s"
 if grep -q '^PLUGRAD_CPU_SIMD:.*=native$' build/CMakeCache.txt; then
-  echo "the CPU plugin has kernels for this machine's instructions alone; cmake --preset release configures a full build"
+  echo "the CPU plugin has kernels for this machine's instructions alone, and no linear algebra;" \
+       "cmake --preset release configures a full build"
 fi
 
 build/bin/plugrad backends

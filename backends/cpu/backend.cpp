@@ -112,7 +112,7 @@ class CpuBackend final : public Backend, public Programs {
     constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
     constexpr uint64_t kLeast = 4096, kLongestRow = 16384;
     if (name == PLUGRAD_PROGRAMS) return &kPrograms<CpuBackend, kContents, kLeast, kLongestRow>;
-    return name == PLUGRAD_LINALG ? &linear_algebra() : nullptr;
+    return name == PLUGRAD_LINALG ? linear_algebra() : nullptr;
   }
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
     const bool flushes = !flushed_.empty();

@@ -93,10 +93,10 @@ plugrad_status svd(plugrad_device* device, uint32_t dtype, const plugrad_matrice
 
 }  // namespace
 
-const plugrad_linalg& linear_algebra() {
+const plugrad_linalg* linear_algebra() {
   static constexpr plugrad_linalg kTable = {
       sizeof(plugrad_linalg), 0, lu, swap_rows, solve_triangular, cholesky, qr, eigh, svd};
-  return kTable;
+  return &kTable;
 }
 
 }  // namespace plugrad::cpu

@@ -4,6 +4,7 @@
 
 namespace plugrad::cpu {
 
-const plugrad_linalg& linear_algebra();
+// Null in a build without PLUGRAD_CPU_LINALG.
+const plugrad_linalg* linear_algebra();
 
 }  // namespace plugrad::cpu

@@ -41,7 +41,7 @@ def header_lines(root, header):
 
 def objects(build):
     """The sizes of the product's objects by their names."""
-    folders = ("core", "backends", "plugins", "sdk", "tools", "process")
+    folders = ("core", "backends", "plugins", "sdk/conformance", "sdk/loops", "tools", "process")
     return {str(path.relative_to(build)): path.stat().st_size
             for folder in folders for path in (build / folder).rglob("*.o")}
 
