@@ -28,7 +28,9 @@ if ! cmake -G Ninja -B build -S . "${options[@]}" >"$log" 2>&1 ||
 fi
 echo "built in $((SECONDS - started)) s"
 if grep -q '^PLUGRAD_CPU_SIMD:.*=native$' build/CMakeCache.txt; then
-  echo "the CPU plugin has kernels for this machine's instructions alone, and no linear algebra;" \
+  lacks=
+  if grep -q '^PLUGRAD_CPU_LINALG:.*=OFF$' build/CMakeCache.txt; then lacks=", and no linear algebra"; fi
+  echo "the CPU plugin has kernels for this machine's instructions alone$lacks;" \
        "cmake --preset release configures a full build"
 fi
 

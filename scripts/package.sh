@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes Debian packages, one for each component.
 #   package.sh [BUILD]   builds in BUILD (build-deb) for the prefix /usr, and writes the packages to BUILD/packages
-# Needs what scripts/install.sh build installs, and dpkg-dev. Without nvcc there is no package for CUDA, and without
+# Needs what scripts/install.sh build gpu installs, and dpkg-dev. Without nvcc there is no package for CUDA, and without
 # /usr/bin/python3 with its headers and venv none for Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
