@@ -1,6 +1,7 @@
 // The main of tests that run on any device: PLUGRAD_TEST_DEVICE names it, the CPU by default. Its status is 77 where the
 // plugin finds no such device on this machine.
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +14,7 @@ int main(int argc, char** argv) {
   if (::testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
   const char* named = std::getenv("PLUGRAD_TEST_DEVICE");
   const std::string device = named ? named : "cpu";
-  const std::string file = std::string(PLUGRAD_TEST_PLUGINS) + "/libplugrad-backend-" + device + ".so";
+  const std::string file = plugrad::test::test_plugin_path("libplugrad-backend-" + device + ".so");
   if (!plugrad::has_device(device) && std::filesystem::exists(file)) plugrad::load_plugin(file);
   if (!plugrad::has_device(device))
     for (const plugrad::PluginRecord& record : plugrad::plugins())

@@ -3,13 +3,14 @@
 #include <tests/capture/twins.hpp>
 
 #include <plugrad/sim.hpp>
+#include <tests/paths.hpp>
 
 namespace plugrad::test {
 
 class SimDevice : public ::testing::Test {
  protected:
   SimDevice() {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
     set_default_device(Device("sim"));
     sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));
   }

@@ -5,6 +5,7 @@
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/sdk/ops.hpp>
 #include <plugrad/sdk/together.hpp>
+#include <tests/paths.hpp>
 
 #include <dlfcn.h>
 
@@ -178,7 +179,7 @@ const void* extension(const char* name) { return std::string_view(name) == PLUGR
 }  // namespace declining
 
 TEST_F(UpdatesTogether, AreComposedWhereTheirKernelsDecline) {
-  void* const library = dlopen(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so", RTLD_NOW);
+  void* const library = dlopen(test::test_plugin_path("libplugrad-backend-sim.so").c_str(), RTLD_NOW);
   declining::sim = reinterpret_cast<plugrad_backend_entry>(dlsym(library, "plugrad_backend_v0"))(host());
   static plugrad_backend table = *declining::sim;
   table.name = "declining";

@@ -2,6 +2,7 @@
 #include <tests/core/expect.hpp>
 
 #include <plugrad/sim.hpp>
+#include <tests/paths.hpp>
 
 namespace plugrad::test {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 class Counters : public ::testing::Test {
  protected:
   Counters() {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
     device = Device("sim");
     set_default_device(device);
     sim = static_cast<const plugrad_sim*>(backend_extension("sim", "sim/0"));

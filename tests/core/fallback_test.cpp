@@ -4,6 +4,7 @@
 
 #include <plugrad/sdk/ops.hpp>
 #include <plugrad/sim.hpp>
+#include <tests/paths.hpp>
 
 #include <cmath>
 
@@ -14,7 +15,7 @@ class Lacking : public ::testing::Test {
  protected:
   // sim, opened with these options; "reference" computes the expected results.
   void open(const OptionList& options) {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
     set_device_options("sim", options);
     device = Device("sim");
     set_default_device(device);

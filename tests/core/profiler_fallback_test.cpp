@@ -3,6 +3,7 @@
 
 #include <plugrad/autograd/memory.hpp>
 #include <plugrad/runtime/profiler.hpp>
+#include <tests/paths.hpp>
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ namespace {
 class Profiled : public ::testing::Test {
  protected:
   void open(const OptionList& options) {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+    load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
     set_device_options("sim", options);
     device = Device("sim");
     set_default_device(device);

@@ -8,6 +8,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cmath>
@@ -53,7 +54,7 @@ std::vector<double> losses_on(Device device, const Make& make) {
 class C11 : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_device("c11")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-c11.so");
+    if (!has_device("c11")) load_plugin(test::test_plugin_path("libplugrad-backend-c11.so"));
   }
   void expect_equal_losses(const Make& make) {
     const Device c11("c11"), reference("reference");

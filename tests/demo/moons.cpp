@@ -1,4 +1,5 @@
 #include <tests/demo/moons.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cmath>
@@ -11,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 json read(const std::string& name) {
-  std::ifstream file(PLUGRAD_FIXTURES "/" + name);
+  std::ifstream file(test::fixture_path(name));
   if (!file) throw std::runtime_error("fixture " + name + " is missing");
   return json::parse(file);
 }

@@ -8,6 +8,7 @@
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/generator.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cmath>
@@ -152,7 +153,7 @@ TEST(Optimizers, FollowTheFormulasOfPyTorch) {
 
 // A sim device without the fused steps: the composition gives the same result.
 Device without_fused_steps() {
-  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   static const bool once = (set_device_options("sim:1", {{"without_ops", "DESCENT_STEP,SGD_STEP,ADAM_STEP"}}), true);
   (void)once;
   return Device("sim:1");

@@ -1,5 +1,6 @@
 // Plugins that break the contract are refused with a reason; those that keep it work.
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 
@@ -70,7 +71,7 @@ class RefusedAtOpen : public ::testing::TestWithParam<AtOpen> {};
 TEST_P(RefusedAtOpen, IsAnErrorEachTimeAndTheProcessGoesOn) {
   const Prefix prefix;
   add_plugin(variant(GetParam().variant), prefix.plugins(), "odd");
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const Outcome outcome = prefix.probe({"device", "tiny", "device", "tiny", "compute", "reference"});
   const auto errors = outcome.all("error");
   ASSERT_EQ(errors.size(), 2u);

@@ -6,6 +6,7 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -117,7 +118,7 @@ TEST(Fork, AChildOpensDevicesAndLoadsPluginsOfItsOwn) {
   if (!kMayFork) GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
   const Crowd crowd({Device("reference")});
   const int status = status_of_child([] {
-    load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-c11.so");
+    load_plugin(test::test_plugin_path("libplugrad-backend-c11.so"));
     return add(full({3}, 1, DType::f32, Device("c11")), 1).to_vector<float>()[2] == 2 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
@@ -125,7 +126,7 @@ TEST(Fork, AChildOpensDevicesAndLoadsPluginsOfItsOwn) {
 
 TEST(Fork, AChildOfAProcessWithAnAsynchronousDeviceGetsAClearErrorAndEndsCleanly) {
   if (!kMayFork) GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
-  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   const Device sim("sim");
   Tensor small = full({3}, 1, DType::f32, sim), large = full({100000}, 1, DType::f32, sim);
   const Tensor leaf = full({3}, 1, DType::f32, sim).requires_grad_();

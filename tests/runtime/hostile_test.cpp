@@ -2,6 +2,7 @@
 // says why, and uses the healthy plugin beside them.
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -28,7 +29,7 @@ class Tree {
  public:
   Tree() {
     add_plugin(variant("hostile"), prefix_.plugins(), "a");
-    add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix_.plugins(), "reference");
+    add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix_.plugins(), "reference");
   }
   Outcome run(const std::string& what, std::vector<std::string> commands, Environment environment = {}) const {
     commands.insert(commands.end(), {"compute", "reference", "log", "warning"});

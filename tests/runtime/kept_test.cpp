@@ -3,6 +3,7 @@
 #include <tests/runtime/prefix.hpp>
 
 #include <plugrad/sdk/abi.h>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ TEST(Kept, PluginsComputeOrAreRefusedForTheirLayout) {
     const bool agrees = file.filename().string().find("-" + today + "-") != std::string::npos;
     agreed += agrees;
     const Prefix prefix;
-    add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+    add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
     const fs::path copy = add_plugin(file, prefix.plugins(), name);
     const Outcome outcome = prefix.probe({"records", "-", "compute", "reference", "compute", name});
     EXPECT_EQ(outcome.all("value").size(), agrees ? 2u : 1u);

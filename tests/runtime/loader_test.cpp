@@ -1,5 +1,6 @@
 // The search for plugins: the directories it searches, the files it finds, and its record of each file.
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -154,7 +155,7 @@ TEST(Search, NamesTheDevicesThereAreBesideAnUnknownOne) {
 TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   const Prefix prefix;
   add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // backend "tiny", found before the other
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const Outcome outcome = prefix.probe(
       {"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
@@ -169,11 +170,11 @@ TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
 }
 
 TEST(Search, TheDefaultIsThePluginThatOffersItself) {
-  const std::filesystem::path cpu = PLUGRAD_PLUGINS "/libplugrad-backend-cpu.so";
+  const std::filesystem::path cpu = test::plugin_path("libplugrad-backend-cpu.so");
   if (!std::filesystem::exists(cpu)) GTEST_SKIP() << "the plugin cpu is not built";
   const Prefix prefix;
   add_plugin(variant("count_aborts"), prefix.plugins(), "a");
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "b");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "b");
   add_plugin(cpu, prefix.plugins(), "c");
   EXPECT_EQ(prefix.probe({"default", "-"}).field("device", 1), "cpu:0");
 }
@@ -181,7 +182,7 @@ TEST(Search, TheDefaultIsThePluginThatOffersItself) {
 TEST(Search, ThereIsNoDefaultWhereNoPluginOffersItself) {
   const Prefix prefix;
   add_plugin(variant("tiny"), prefix.plugins(), "tiny");
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const std::string message = prefix.probe({"default", "-"}).field("error", 2);
   for (const std::string& part : {std::string("no default device"), prefix.plugins().string(), std::string("tiny:0"),
                                   std::string("reference:0"), std::string("set_default_device")})
@@ -191,7 +192,7 @@ TEST(Search, ThereIsNoDefaultWhereNoPluginOffersItself) {
 TEST(Search, SearchesBeforeItCallsADeviceOfALoadedPluginUnknown) {
   const Prefix prefix;
   const fs::path elsewhere = add_plugin(variant("tiny"), prefix.directory("elsewhere"), "tiny");
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const Outcome outcome = prefix.probe({"load", elsewhere, "device", "tiny:5"});
   EXPECT_CONTAINS(outcome.field("error", 2), "tiny:0");
   EXPECT_CONTAINS(outcome.field("error", 2), "reference:0");

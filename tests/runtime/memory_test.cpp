@@ -2,6 +2,7 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <atomic>
@@ -156,7 +157,7 @@ TEST_F(Memory, WritesOfOneTensorDoNotReachAnother) {
 
 // A device with memory for two blocks and a high latency: dropped blocks are still in flight when memory is needed.
 TEST(MemoryInFlight, IsWaitedForBeforeThereIsAnError) {
-  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   set_device_options("sim:1", {{"memory", std::to_string(8 * kMega)}, {"latency", "3000"}});
   const Device device("sim:1");
   for (int round = 0; round < 8; ++round)

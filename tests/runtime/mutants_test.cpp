@@ -3,6 +3,7 @@
 #include <sdk/conformance/sanitizer.hpp>
 #include <tests/runtime/mutated.hpp>
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -18,7 +19,7 @@ TEST(Mutants, HarmNobody) {
   const int count = wanted ? std::atoi(wanted) : 300;
   const std::string originals[] = {read_file(variant("tiny")), read_file(variant("hostile"))};
   const Prefix prefix;
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const std::filesystem::path file = prefix.plugins() / "libplugrad-backend-a.so";
   std::mt19937_64 random(20261123);
   int loaded = 0, faults = 0;

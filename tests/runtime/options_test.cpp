@@ -1,5 +1,6 @@
 // Options of devices, and settings from environment variables.
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 
@@ -68,7 +69,7 @@ TEST_F(Settings, AMemoryLimitIsANumberOfBytes) {
 }
 
 TEST_F(Settings, TheCpuTakesOptionsFromItsVariable) {
-  const std::filesystem::path cpu = PLUGRAD_PLUGINS "/libplugrad-backend-cpu.so";
+  const std::filesystem::path cpu = test::plugin_path("libplugrad-backend-cpu.so");
   if (!std::filesystem::exists(cpu)) GTEST_SKIP() << "the plugin cpu is not built";
   add_plugin(cpu, prefix_.plugins(), "cpu");
   EXPECT_EQ(prefix_.probe({"compute", "cpu"}, {{"PLUGRAD_CPU_OPTIONS", "threads=1,"}}).field("value", 1), "3.500000");

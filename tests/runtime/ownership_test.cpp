@@ -1,5 +1,6 @@
 // Paths and permissions of what a search finds: the wrong ones are left out with the reason, and the right ones are loaded.
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -314,7 +315,7 @@ TEST_P(Paths, AreSearchedOrLeftOutWithTheReason) {
   if (p.needs_root && geteuid() != 0) GTEST_SKIP() << "only root can give a file to somebody else";
   const Prefix prefix;
   const std::string list = p.make(prefix.directory("p"));
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
   const Outcome outcome =
       prefix.probe({"records", "-", "has", "tiny", "compute", "reference"}, {{"PLUGRAD_PLUGIN_PATH", list}});
   EXPECT_EQ(outcome.status, 0) << outcome.errors;

@@ -1,5 +1,6 @@
 // A file is tried in a process of its own once; one that did harm is not tried again until somebody says so.
 #include <tests/runtime/prefix.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <chrono>
@@ -45,7 +46,7 @@ TEST_F(Probing, HappensAgainWhenTheFileChanges) {
 
 TEST_F(Probing, CountsDevicesOnlyWhenAProgramAsks) {
   add_plugin(variant("count_aborts"), prefix_.plugins(), "first");
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix_.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix_.plugins(), "reference");
   EXPECT_EQ(prefix_.probe({"compute", "reference"}).field("value", 1), "3.500000");
   EXPECT_TRUE(prefix_.probe({"quarantine", "-"}).all("quarantined").empty());
   const Outcome outcome = prefix_.probe({"names", "-", "quarantine", "-"});
@@ -163,7 +164,7 @@ TEST_F(Probing, ForgetsPluginsThatAreGoneOnceThereAreMany) {
     write_file(cache() / (std::to_string(i) + ".verdict"),
                gone.replace(gone.find(name), name.size(), "/gone/" + std::to_string(i)));
   }
-  add_plugin(PLUGRAD_PLUGINS "/libplugrad-backend-reference.so", prefix_.plugins(), "reference");
+  add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix_.plugins(), "reference");
   EXPECT_EQ(prefix_.probe({"compute", "tiny"}).field("value", 1), "3.500000");
   EXPECT_EQ(verdicts().size(), 2u);
 }

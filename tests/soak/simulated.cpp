@@ -2,11 +2,12 @@
 
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tests/paths.hpp>
 
 namespace plugrad::test::simulated {
 
 Device open(uint32_t index) {
-  if (!has_device("sim")) load_plugin(PLUGRAD_TEST_PLUGINS "/libplugrad-backend-sim.so");
+  if (!has_device("sim")) load_plugin(test::test_plugin_path("libplugrad-backend-sim.so"));
   return Device("sim:" + std::to_string(index));
 }
 

@@ -1,6 +1,7 @@
 // The demo's network has the same losses on several devices: 50 steps with batches of 32.
 #include <plugrad/runtime/runtime.hpp>
 #include <tools/train/trainer.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ TEST_F(FashionMnistOn, ReferenceHasTheLossesOfTheCpu) { expect_close(losses_on("
 
 // sim uses the kernels of reference, so it gives the same bits with different memory, streams and copies.
 TEST_F(FashionMnistOn, SimHasTheLossesOfReference) {
-  const std::string file = std::string(PLUGRAD_TEST_PLUGINS) + "/libplugrad-backend-sim.so";
+  const std::string file = test::test_plugin_path("libplugrad-backend-sim.so");
   if (!has_device("sim")) load_plugin(file);
   expect_close(losses_on("reference"), losses_on("sim"), 0);
 }

@@ -1,4 +1,5 @@
 #include <tests/tools/process.hpp>
+#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kFile = std::string(PLUGRAD_PLUGINS) + "/libplugrad-backend-reference.so";
+const std::string kFile = test::plugin_path("libplugrad-backend-reference.so");
 
 TEST(Backends, EachViewNamesThePluginAndItsFile) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"backends"}, {"backends", "--verbose"}}) {
@@ -22,12 +23,12 @@ TEST(Backends, EachViewNamesThePluginAndItsFile) {
   const std::string verbose = plugrad_run({"backends", "--verbose"}).out;
   expect_mentions(verbose, "stage    ready");
   expect_mentions(verbose, "searched in this order:\n");
-  expect_mentions(verbose, std::string("  ") + PLUGRAD_PLUGINS + "\n");
+  expect_mentions(verbose, std::string("  ") + test::plugin_path() + "\n");
 }
 
 TEST(Backends, JsonHasEveryRecordAndDirectory) {
   const Json json = Json::parse(plugrad_run({"backends", "--json"}).out);
-  EXPECT_NE(std::ranges::find(json.at("directories"), Json(PLUGRAD_PLUGINS)), json.at("directories").end());
+  EXPECT_NE(std::ranges::find(json.at("directories"), Json(test::plugin_path())), json.at("directories").end());
   const auto found = std::ranges::find_if(json.at("plugins"), [](const Json& record) { return record.at("path") == kFile; });
   ASSERT_NE(found, json.at("plugins").end());
   EXPECT_EQ(found->at("stage"), "ready");
@@ -59,7 +60,7 @@ TEST(Devices, AskingForAGpuThatIsNotThereSaysWhyAndWhatThereIs) {
   expect_mentions(asked.err, ". Devices: ");
   expect_mentions(asked.err, "reference:0");
   if (cuda == json.at("plugins").end()) {
-    expect_mentions(asked.err, std::string("no plugin has that name in ") + PLUGRAD_PLUGINS);
+    expect_mentions(asked.err, std::string("no plugin has that name in ") + test::plugin_path());
     return;
   }
   EXPECT_EQ(cuda->at("stage"), "ready");

@@ -2,6 +2,7 @@
 #include <plugrad/io/shuffle.hpp>
 #include <plugrad/training/data_loader.hpp>
 #include <tests/core/expect.hpp>
+#include <tests/paths.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -61,7 +62,7 @@ TEST(DataLoader, LeavesOutASmallLastBatchIfAsked) {
 
 // Python's tests read the same file.
 TEST(DataLoader, HasTheRecordedOrders) {
-  const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(PLUGRAD_FIXTURES "/training.json"));
+  const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(test::fixture_path("training.json")));
   ASSERT_GE(fixture["orders"].size(), 4u);
   for (const nlohmann::json& each : fixture["orders"]) {
     const Squares squares{each["count"].get<int64_t>()};

@@ -2,6 +2,7 @@
 #include <plugrad/io/moons.hpp>
 #include <plugrad/plugrad.hpp>
 #include <tests/core/expect.hpp>
+#include <tests/paths.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -38,7 +39,7 @@ struct Started {
 
 // Python's tests read the same file.
 TEST(Fit, HasTheRecordedLosses) {
-  const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(PLUGRAD_FIXTURES "/training.json"))["fit"];
+  const nlohmann::json fixture = nlohmann::json::parse(std::ifstream(test::fixture_path("training.json")))["fit"];
   const Points points = points_of(60);
   Started net;
   nn::CosineAnnealingLR schedule(*net.optimizer, 12);
