@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <array>
+#include <tuple>
 #include <type_traits>
 
 namespace plugrad::python {

@@ -8,6 +8,9 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <map>
+#include <memory>
+
 namespace plugrad::python {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <cstring>
+#include <memory>
 
 namespace plugrad::python {
 namespace {

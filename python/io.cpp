@@ -12,6 +12,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <map>
 
 namespace plugrad::python {
 namespace {

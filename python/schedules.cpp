@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/function.h>
 
+#include <functional>
+#include <memory>
+
 namespace plugrad::python {
 namespace {
 

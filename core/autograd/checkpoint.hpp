@@ -8,6 +8,7 @@
 #include <core/autograd/node.hpp>
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>

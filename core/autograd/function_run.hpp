@@ -1,7 +1,7 @@
 // One run of a compiled function, as a recorder sees it.
 #pragma once
 #include <core/autograd/node.hpp>
-#include <core/runtime/capture.hpp>
+#include <core/runtime/trace.hpp>
 #include <plugrad/autograd/compile.hpp>
 
 #include <cstdint>

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <memory>
 
 namespace plugrad {
 namespace {
@@ -41,16 +43,16 @@ void require_like(const Tensor& replacement, const Tensor& grad) {
 }
 }  // namespace
 
-HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  return add(*this, "register_hook", {0, std::move(hook), {}});
+HookHandle detail::add_hook(const Tensor& x, std::function<Tensor(const Tensor&)> hook) {
+  return add(x, "register_hook", {0, std::move(hook), {}});
 }
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook) const {
+HookHandle detail::add_accumulate_hook(const Tensor& x, std::function<void(Tensor&)> hook) {
   constexpr const char* kWhat = "register_post_accumulate_grad_hook";
-  if (!is_leaf())
-    throw Error(Code::invalid, std::string("[") + kWhat + "] this tensor is the result of " + op_name() +
+  if (!x.is_leaf())
+    throw Error(Code::invalid, std::string("[") + kWhat + "] this tensor is the result of " + x.op_name() +
                                    ", and only leaves accumulate gradients: use register_hook");
-  return add(*this, kWhat, {0, {}, std::move(hook)});
+  return add(x, kWhat, {0, {}, std::move(hook)});
 }
 
 void HookHandle::remove() {

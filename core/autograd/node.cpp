@@ -90,6 +90,10 @@ void observe_all(Node& node, const Tensor& out, const std::vector<Tensor>& opera
 }
 }  // namespace
 
+bool any_requires_grad(const std::vector<Tensor>& operands) {
+  return std::ranges::any_of(operands, [](const Tensor& x) { return x.requires_grad(); });
+}
+
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands) {
   Ref<Node> node = new_node(view_of(out));
   node->rule = &rule;

@@ -114,7 +114,7 @@ struct Node : Counted {
     if (!more) more = std::make_unique<More>();
     return *more;
   }
-  const Vjp& vjp(size_t i) const { return rule->vjps[std::min<size_t>(i, kOperands - 1)]; }
+  const Vjp& vjp(size_t i) const { return rule->vjps[i < kOperands ? i : kOperands - 1]; }
 };
 static_assert(sizeof(Node) <= kObjectBytes);
 

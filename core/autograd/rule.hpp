@@ -10,7 +10,6 @@
 #pragma once
 #include <core/autograd/node.hpp>
 
-#include <algorithm>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -114,9 +113,10 @@ template <class Kept, unsigned kUses, class... Operands>
 }
 
 // For ops of any number of operands.
+bool any_requires_grad(const std::vector<Tensor>& operands);
 template <class Kept, unsigned kUses>
 void record_many(const RuleOf<Kept, kUses>& rule, const Tensor& out, const std::vector<Tensor>& operands, Kept payload) {
-  if (!recording() || std::ranges::none_of(operands, [](const Tensor& x) { return x.requires_grad(); })) return;
+  if (!recording() || !any_requires_grad(operands)) return;
   record_all(rule, out, operands).payload = make_payload(std::move(payload));
 }
 

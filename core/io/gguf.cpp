@@ -4,6 +4,9 @@
 #include <core/io/row_range.hpp>
 #include <plugrad/runtime/error.hpp>
 
+#include <map>
+#include <memory>
+
 namespace plugrad::io {
 
 struct GgufFile::State {

@@ -3,6 +3,8 @@
 #include <core/io/opened_file.hpp>
 #include <plugrad/io/gguf.hpp>
 
+#include <map>
+
 namespace plugrad::io {
 
 struct GgufHeader {

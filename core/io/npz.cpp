@@ -6,6 +6,9 @@
 #include <core/io/zip.hpp>
 #include <plugrad/runtime/error.hpp>
 
+#include <map>
+#include <memory>
+
 namespace plugrad::io {
 namespace {
 

@@ -3,7 +3,9 @@
 #include <core/io/strict_json.hpp>
 #include <core/runtime/op_table.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace plugrad::io {

@@ -4,6 +4,8 @@
 #include <core/io/quote.hpp>
 #include <core/io/strict_json.hpp>
 
+#include <algorithm>
+
 namespace plugrad::io {
 namespace {
 

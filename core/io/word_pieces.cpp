@@ -5,6 +5,7 @@
 #include <plugrad/runtime/error.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 namespace plugrad::io {

@@ -1,6 +1,6 @@
 #include <plugrad/nn/grad_scaler.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/trace.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace plugrad::nn {
 namespace {

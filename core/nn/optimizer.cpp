@@ -1,6 +1,6 @@
 #include <plugrad/nn/optimizer.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/trace.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/update.hpp>

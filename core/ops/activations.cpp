@@ -13,6 +13,7 @@
 #include <plugrad/runtime/numbers.hpp>
 #include <plugrad/sdk/functions.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace plugrad {

@@ -2,7 +2,6 @@
 #pragma once
 #include <core/tensor/impl.hpp>
 
-#include <algorithm>
 #include <string>
 
 namespace plugrad {
@@ -36,7 +35,7 @@ inline Shape normal_axes(const Shape& axes, int rank, const char* name) {
   unsigned seen = 0;
   for (int i = 0; axes.empty() && i < rank; ++i) all.push_back(i);
   for (const int64_t axis : axes) {
-    const int at = normal_axis(axis, std::max(1, rank), name);
+    const int at = normal_axis(axis, rank ? rank : 1, name);
     if (seen >> at & 1) refuse(name, "axis " + std::to_string(at) + " appears twice in " + axes.text() + ": name it once");
     seen |= 1u << at;
     if (rank) all.push_back(at);

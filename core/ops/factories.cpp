@@ -7,7 +7,9 @@
 #include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace plugrad {
 

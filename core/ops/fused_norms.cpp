@@ -9,6 +9,9 @@
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+#include <memory>
+
 namespace plugrad {
 namespace {
 plugrad_norm attributes_of(double eps) { return {sizeof(plugrad_norm), 0, eps}; }

@@ -9,6 +9,7 @@
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/numbers.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 namespace plugrad {

@@ -9,6 +9,8 @@
 #include <plugrad/ops/transform.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <functional>
+
 namespace plugrad {
 namespace {
 constexpr auto kUnchanged = gradient([](const Tensor& grad) { return grad; });

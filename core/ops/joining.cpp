@@ -6,6 +6,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace plugrad {
 

@@ -9,6 +9,8 @@
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 namespace plugrad {
 namespace {
 constexpr auto log_softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) {

@@ -17,10 +17,11 @@ class Packing {
   }
 
   static Tensor pack(const std::vector<Tensor>& parts, const Shape& batch) {
+    const int64_t count = batch.count();
     std::vector<Tensor> flat;
     for (const Tensor& part : parts) {
       Shape shape = batch;
-      shape.push_back(part.count() / std::max<int64_t>(batch.count(), 1));
+      shape.push_back(part.count() / (count ? count : 1));
       flat.push_back(reshape(part, shape));
     }
     return cat(flat, -1);

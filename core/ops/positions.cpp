@@ -10,6 +10,7 @@
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <bit>
 
 namespace plugrad {

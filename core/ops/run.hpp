@@ -4,7 +4,6 @@
 #include <core/runtime/dispatch.hpp>
 #include <core/tensor/impl.hpp>
 
-#include <cmath>
 #include <string>
 
 namespace plugrad {

@@ -11,6 +11,7 @@
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,8 @@
 #include <plugrad/ops/scatter.hpp>
 #include <plugrad/ops/views.hpp>
 
+#include <algorithm>
+
 namespace plugrad {
 namespace {
 using Indices = std::vector<Index>;

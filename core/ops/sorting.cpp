@@ -15,6 +15,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace plugrad {
 namespace {

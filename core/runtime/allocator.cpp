@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 namespace plugrad {
@@ -44,9 +45,9 @@ void Allocator::require_usable(const plugrad_buffer* made, uint64_t size) const 
   if (from % device_.info.alignment)
     throw_breach(device_.name,
                  "alloc returned a buffer that is not aligned to " + std::to_string(device_.info.alignment) + " bytes");
-  const auto next = buffers_.lower_bound(from);
-  const bool before = next != buffers_.begin() && std::prev(next)->first + std::prev(next)->second > from;
-  if (before || (next != buffers_.end() && next->first - from < size))
+  const auto next = std::ranges::lower_bound(buffers_, from, {}, &HostRange::address);
+  const bool before = next != buffers_.begin() && std::prev(next)->address + std::prev(next)->bytes > from;
+  if (before || (next != buffers_.end() && next->address - from < size))
     throw_breach(device_.name, "alloc returned memory that overlaps a buffer in use");
 }
 
@@ -66,6 +67,10 @@ plugrad_buffer* Allocator::buffer(uint64_t size) {
   return static_cast<plugrad_buffer*>(pages);
 }
 
+void Allocator::remember(uintptr_t address, uint64_t bytes) {
+  buffers_.insert(std::ranges::upper_bound(buffers_, address, {}, &HostRange::address), {address, bytes});
+}
+
 Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
   if (bytes > limit_ || stats_.reserved > limit_ - bytes) return nullptr;
   auto segment = std::make_unique<Segment>();
@@ -75,7 +80,7 @@ Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
   block->bytes = segment->bytes = bytes;
   block->device = &device_;
   block->large = true;
-  if (device_.host_memory() && !own_memory()) buffers_[reinterpret_cast<uintptr_t>(block->buffer)] = bytes;
+  if (device_.host_memory() && !own_memory()) remember(reinterpret_cast<uintptr_t>(block->buffer), bytes);
   pool.add(*segment.release(), *block);
   stats_.reserved += bytes;
   ++stats_.segments;
@@ -87,7 +92,7 @@ void Allocator::give_back(Block& whole) noexcept {
   const std::unique_ptr<Segment> segment(block->segment);
   const profiling::Scope releasing(EventKind::allocation, "release", &device_, segment->bytes);
   segment->pool->remove(whole);
-  buffers_.erase(reinterpret_cast<uintptr_t>(whole.buffer));
+  std::erase_if(buffers_, [&](const HostRange& each) { return each.address == reinterpret_cast<uintptr_t>(whole.buffer); });
   if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
   if (!own_memory())
     contained_quietly(device_.name, "free", device_.table.free, device_.handle, block->buffer);

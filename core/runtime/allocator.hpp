@@ -7,13 +7,17 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace plugrad {
+
+struct HostRange {
+  uintptr_t address;
+  uint64_t bytes;
+};
 
 // [any] throughout. Allocates blocks above 4 KB, and the chunks that are cut into smaller ones. blocks.hpp cuts segments.
 //
@@ -61,11 +65,12 @@ class Allocator {
   void poll() const;
   bool own_memory() const;  // the core allocates this device's host memory
   plugrad_buffer* buffer(uint64_t size);
+  void remember(uintptr_t address, uint64_t bytes);
   void require_usable(const plugrad_buffer* made, uint64_t size) const;
   [[noreturn]] void throw_full(uint64_t bytes, uint32_t opcode) const;
 
   DeviceState& device_;
-  std::map<uintptr_t, uint64_t> buffers_;  // the plugin's, by address, where the host can read addresses
+  std::vector<HostRange> buffers_;  // the plugin's, in the order of their addresses, where the host can read addresses
   std::mutex mutex_;  // makes the plugin's alloc and free [device-serial]
   std::array<BlockPool, 2> pools_{BlockPool(2 << 20, (1 << 20) - 1), BlockPool(20 << 20, ~0ull)};
   std::vector<Storage*> chunks_;  // keeps them reachable for leak checkers

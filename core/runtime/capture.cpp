@@ -1,4 +1,4 @@
-#include <core/runtime/capture.hpp>
+#include <core/runtime/trace.hpp>
 
 #include <core/runtime/fork.hpp>
 #include <core/runtime/op_table.hpp>

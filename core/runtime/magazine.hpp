@@ -4,7 +4,6 @@
 #pragma once
 #include <core/runtime/fork.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <utility>
@@ -37,8 +36,9 @@ template <class T> class Depot {
     const std::lock_guard lock(depot_mutex());
     loose_.push_back(object);
     if (loose_.size() < capacity) return;
-    full_.push_back(new T*[capacity]);
-    std::copy(loose_.begin(), loose_.end(), full_.back());
+    T** const stack = new T*[capacity];
+    for (size_t i = 0; i < loose_.size(); ++i) stack[i] = loose_[i];
+    full_.push_back(stack);
     loose_.clear();
   }
   uint64_t count(uint32_t capacity) const {

@@ -3,7 +3,6 @@
 #include <core/runtime/storage.hpp>
 #include <plugrad/sdk/dtypes.hpp>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -25,7 +24,7 @@ inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
   v.dtype = dtype;
   v.rank = 0;
   v.layout = PLUGRAD_IMMEDIATE;
-  std::fill_n(v.reserved, sizeof v.reserved, uint8_t{0});
+  for (uint8_t& each : v.reserved) each = 0;
   return made;
 }
 

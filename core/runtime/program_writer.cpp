@@ -5,6 +5,7 @@
 #include <plugrad/sdk/program_block.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace plugrad::capture {
 namespace {

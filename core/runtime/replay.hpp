@@ -1,6 +1,6 @@
 // Runs the calls of a trace again: a flat list, whose temporary memory was placed in one block beforehand.
 #pragma once
-#include <core/runtime/capture.hpp>
+#include <core/runtime/trace.hpp>
 #include <core/runtime/kept_ops.hpp>
 #include <core/runtime/placement.hpp>
 #include <core/runtime/programs.hpp>
@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace plugrad::capture {

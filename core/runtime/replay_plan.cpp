@@ -6,6 +6,8 @@
 #include <core/runtime/small_blocks.hpp>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 
 namespace plugrad::capture {
 namespace {

@@ -4,6 +4,7 @@
 #include <plugrad/sdk/threads.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/ops.hpp>
 #include <tools/advise/trace.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 #include <tools/trial/models.hpp>
 #include <tools/trial/target.hpp>
 

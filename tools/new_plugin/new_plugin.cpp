@@ -2,7 +2,7 @@
 #include <plugrad/io/file.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <tools/new_plugin/templates.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,31 @@
 // The commands of the program. Each takes the words after its name and returns the exit status.
 #pragma once
-#include <tools/plugrad/options.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace plugrad::tool {
+
+// A mistake in the command line, described in one line. The program ends with status 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Arguments = std::vector<std::string>;
+
+// What --help prints for a command.
+struct Usage {
+  std::string line;  // "plugrad devices [--json]"
+  std::string summary;
+  std::string examples;  // indented lines
+};
+
+// "; did you mean '--device'?" where one of the names is close to the word, else "".
+std::string suggestion(std::string_view word, const std::vector<std::string>& names);
+// A text on one line: line breaks become "; ".
+std::string one_line(std::string_view text);
 
 int backends_command(const Arguments& arguments);
 int devices_command(const Arguments& arguments);

@@ -1,6 +1,6 @@
 // plugrad eval.
 #include <plugrad/runtime/error.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 #include <tools/plugrad/train_options.hpp>
 
 #include <nlohmann/json.hpp>

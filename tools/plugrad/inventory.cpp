@@ -1,7 +1,7 @@
 // plugrad backends, plugrad devices.
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // plugrad train.
 #include <plugrad/io/file.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 #include <tools/plugrad/interrupt.hpp>
 #include <tools/plugrad/progress.hpp>
 #include <tools/plugrad/report.hpp>

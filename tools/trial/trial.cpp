@@ -4,7 +4,7 @@
 #include <plugrad/runtime/numbers.hpp>
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
-#include <tools/plugrad/commands.hpp>
+#include <tools/plugrad/options.hpp>
 #include <tools/trial/models.hpp>
 #include <tools/trial/target.hpp>
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace plugrad {
 
@@ -22,5 +23,17 @@ class PLUGRAD_API HookHandle {
   std::weak_ptr<Hooks> hooks_;
   uint64_t id_ = 0;
 };
+
+namespace detail {
+PLUGRAD_API HookHandle add_hook(const Tensor& x, std::function<Tensor(const Tensor& grad)> hook);
+PLUGRAD_API HookHandle add_accumulate_hook(const Tensor& x, std::function<void(Tensor& leaf)> hook);
+}  // namespace detail
+
+template <class F> HookHandle Tensor::register_hook(F hook) const {
+  return detail::add_hook(*this, std::move(hook));
+}
+template <class F> HookHandle Tensor::register_post_accumulate_grad_hook(F hook) const {
+  return detail::add_accumulate_hook(*this, std::move(hook));
+}
 
 }  // namespace plugrad

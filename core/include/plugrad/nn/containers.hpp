@@ -3,6 +3,7 @@
 #include <plugrad/nn/module.hpp>
 
 #include <concepts>
+#include <memory>
 
 namespace plugrad::nn {
 

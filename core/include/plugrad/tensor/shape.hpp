@@ -3,7 +3,6 @@
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/sdk/abi.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -38,10 +37,10 @@ class PLUGRAD_API Shape {
   // "(2, 3)"
   std::string text() const;
 
-  friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
+  friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
-  std::array<int64_t, PLUGRAD_MAX_RANK> extents_{};
+  std::array<int64_t, PLUGRAD_MAX_RANK> extents_{};  // 0 beyond the rank
   uint8_t rank_ = 0;
 };
 

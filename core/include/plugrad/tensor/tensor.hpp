@@ -7,7 +7,6 @@
 #include <plugrad/tensor/shape.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <iosfwd>
 #include <span>
 #include <vector>
@@ -76,15 +75,17 @@ class PLUGRAD_API Tensor {
   void clear_grad();
   // Makes backward keep the gradient of this result of an op.
   void retain_grad();
-  // Makes later passes of backward() and grad() call `hook` with this tensor's gradient, once all of it has arrived: for a
-  // leaf, what one pass adds to grad(). A tensor that the hook returns replaces the gradient, an undefined one does not.
-  // Several hooks run in the order of their registration, for results before retain_grad() keeps the gradient. A hook that
-  // throws ends the pass, which then changes no gradient. Throws Error (invalid) for a tensor that requires no gradient; the
-  // pass throws it for a replacement of another shape, dtype or device.
-  HookHandle register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
-  // Makes later backward() calls call `hook` with this leaf after they stored all gradients. A hook that throws ends the
-  // call, but the gradients are stored. Throws Error (invalid) unless this is a leaf that requires a gradient.
-  HookHandle register_post_accumulate_grad_hook(std::function<void(Tensor& leaf)> hook) const;
+  // Makes later passes of backward() and grad() call the hook, a Tensor(const Tensor& grad), with this tensor's gradient,
+  // once all of it has arrived: for a leaf, what one pass adds to grad(). A tensor that the hook returns replaces the
+  // gradient, an undefined one does not. Several hooks run in the order of their registration, for results before
+  // retain_grad() keeps the gradient. A hook that throws ends the pass, which then changes no gradient. Throws Error
+  // (invalid) for a tensor that requires no gradient; the pass throws it for a replacement of another shape, dtype or
+  // device.
+  template <class F> HookHandle register_hook(F hook) const;
+  // Makes later backward() calls call the hook, a void(Tensor& leaf), with this leaf after they stored all gradients. A hook
+  // that throws ends the call, but the gradients are stored. Throws Error (invalid) unless this is a leaf that requires a
+  // gradient.
+  template <class F> HookHandle register_post_accumulate_grad_hook(F hook) const;
   // Adds this tensor's gradient with respect to each leaf to that leaf's grad(). seed has this tensor's shape; for one
   // element the default is 1. Throws Error (invalid) without a graph or if it was freed. A failure changes no gradient.
   void backward(const Tensor& seed = {}, BackwardOptions options = {}) const;
