@@ -12,10 +12,13 @@
 
 namespace plugrad::python {
 namespace {
+constexpr const char *kOutput = "[autograd] an element of outputs", *kInput = "[autograd] an element of inputs";
 
-std::vector<Tensor> tensors_of(const nb::object& given) {
+std::vector<Tensor> tensors_of(const nb::object& given, const char* role) {
   if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
-  return nb::cast<std::vector<Tensor>>(nb::list(given));
+  std::vector<Tensor> all;
+  for (const nb::handle each : given) all.push_back(taken<Tensor>(each, role, "a Tensor, or a sequence of them"));
+  return all;
 }
 
 // None means ones.
@@ -23,13 +26,15 @@ std::vector<Tensor> seeds_of(const nb::object& given) {
   if (given.is_none()) return {};
   if (nb::isinstance<Tensor>(given)) return {nb::cast<Tensor>(given)};
   std::vector<Tensor> seeds;
-  for (const nb::handle each : given) seeds.push_back(each.is_none() ? Tensor() : nb::cast<Tensor>(each));
+  constexpr const char* kSeed = "[autograd] an element of grad_outputs";
+  for (const nb::handle each : given)
+    seeds.push_back(each.is_none() ? Tensor() : taken<Tensor>(each, kSeed, "a Tensor or None"));
   return seeds;
 }
 
 nb::object gradients(const nb::object& outputs, const nb::object& inputs, const nb::object& seeds, bool retain_graph,
                      bool create_graph, bool allow_unused) {
-  const std::vector<Tensor> roots = tensors_of(outputs), leaves = tensors_of(inputs);
+  const std::vector<Tensor> roots = tensors_of(outputs, kOutput), leaves = tensors_of(inputs, kInput);
   const GradOptions options{seeds_of(seeds), retain_graph, create_graph, allow_unused};
   std::vector<Tensor> found = unlocked([&] { return grad(roots, leaves, options); });
   nb::list all;
@@ -52,7 +57,7 @@ void bind_autograd(nb::module_& m) {
   m.def(
       "backward",
       [](const nb::object& outputs, const nb::object& seeds, bool retain_graph, bool create_graph) {
-        const std::vector<Tensor> roots = tensors_of(outputs), starts = seeds_of(seeds);
+        const std::vector<Tensor> roots = tensors_of(outputs, kOutput), starts = seeds_of(seeds);
         unlocked([&] { backward(roots, starts, {retain_graph, create_graph}); });
       },
       nb::arg("outputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = false,

@@ -35,6 +35,13 @@ template <class Result, class Body> Result guarded(Result failed, Body&& body) n
   }
 }
 
+// An object inside of an argument, as T. Throws TypeError, which says what the object is part of and what it should be.
+template <class T> T taken(nb::handle given, const std::string& role, const char* expected) {
+  T value;
+  if (nb::try_cast<T>(given, value)) return value;
+  throw nb::type_error((role + " is of type " + type_name_of(given.ptr()) + ": expected " + expected).c_str());
+}
+
 // --- The GIL.
 
 // An op on fewer elements takes less time than another thread needs to acquire the lock.
@@ -131,6 +138,8 @@ struct ReductionLike {
 
 // A path: str, bytes or os.PathLike.
 std::string path_of(const nb::object& path);
+// str(x) in UTF-8; what has no such form, a lone surrogate, becomes "\\ud800".
+std::string utf8_of(nb::handle x);
 
 // --- Tensors.
 

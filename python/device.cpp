@@ -110,7 +110,7 @@ bool is_cuda_available() {
 // A device equals its names, with and without ":0".
 bool equals(const Device& a, nb::handle b) {
   if (nb::isinstance<nb::str>(b))
-    return short_name(a) == nb::cast<std::string>(b) || a.name() == nb::cast<std::string>(b);
+    return short_name(a) == utf8_of(b) || a.name() == utf8_of(b);
   return nb::isinstance<Device>(b) && nb::cast<Device>(b) == a;
 }
 
@@ -267,7 +267,13 @@ void bind_generators(nb::module_& m) {
   m.def(
       "set_generator_state",
       [](const nb::tuple& state, const DeviceLike& device) {
-        set_generator_state(device.get(), {nb::cast<uint64_t>(state[0]), nb::cast<uint64_t>(state[1])});
+        if (state.size() != 2)
+          throw nb::value_error("[set_generator_state] the state must be a pair (seed, offset), as generator_state returns");
+        const auto number = [&](size_t i, const char* role) {
+          return taken<uint64_t>(state[i], role, "a whole number from 0 to 2^64 - 1");
+        };
+        set_generator_state(device.get(), {number(0, "[set_generator_state] the seed"),
+                                           number(1, "[set_generator_state] the offset")});
       },
       nb::arg("state"), nb::arg("device") = nb::none(), "Sets what generator_state returned.");
 }
@@ -303,7 +309,7 @@ Device DeviceLike::get() const {
     }
   }
   if (nb::isinstance<Device>(given)) return nb::cast<Device>(given);
-  return named_device(nb::cast<std::string>(given));
+  return named_device(utf8_of(given));
 }
 
 void bind_devices(nb::module_& m) {

@@ -1,9 +1,14 @@
 #include <python/binding.hpp>
 
 #include <new>
+#include <typeinfo>
 
 namespace plugrad::python {
 namespace {
+
+// For objects inside of arguments, such as the elements of a list, whose type no signature tells.
+constexpr const char* kWrongType =
+    "[call] an argument holds an object of another type, or a number of another size, than its docstring says";
 
 PyObject* type_for(Code code) {
   switch (code) {
@@ -30,6 +35,8 @@ void set_core_error(const std::exception_ptr& error, void*) {
     std::rethrow_exception(error);
   } catch (const Error& e) {
     set_text(e);
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, kWrongType);
   }
 }
 }  // namespace
@@ -45,6 +52,8 @@ void set_error(const std::exception_ptr& error) noexcept {
     PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, kWrongType);
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {

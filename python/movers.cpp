@@ -22,8 +22,8 @@ struct Target {
       dtype = like.dtype();
     } else if (nb::isinstance<Device>(given)) {
       device = nb::cast<Device>(given);
-    } else if (nb::isinstance<nb::str>(given) && !names_dtype(nb::cast<std::string>(given))) {
-      device = named_device(nb::cast<std::string>(given));
+    } else if (nb::isinstance<nb::str>(given) && !names_dtype(utf8_of(given))) {
+      device = named_device(utf8_of(given));
     } else {
       dtype = DTypeLike{nb::borrow(given)}.get();
     }

@@ -41,11 +41,12 @@ std::vector<std::string> names_of(const nn::Optimizer& optimizer) {
 
 // Writes an option as Python gives it to `write(name, number)`.
 template <class Write> void write_option(const std::string& name, nb::handle value, Write write) {
-  if (name != "betas") return write(name, nb::cast<double>(nb::float_(value)));
+  const auto number = [&](nb::handle given) { return taken<double>(nb::float_(given), "[optimizer] " + name, "a number"); };
+  if (name != "betas") return write(name, number(value));
   const nb::tuple betas = nb::tuple(nb::borrow(value));
   if (betas.size() != 2) throw nb::value_error("[optimizer] betas must be two numbers");
-  write("beta1", nb::cast<double>(nb::float_(betas[0])));
-  write("beta2", nb::cast<double>(nb::float_(betas[1])));
+  write("beta1", number(betas[0]));
+  write("beta2", number(betas[1]));
 }
 
 std::vector<Tensor> tensors_in(const nb::object& given) {
@@ -67,7 +68,7 @@ nn::ParameterGroup group_of(const nb::dict& given) {
   if (!given.contains("params")) throw nb::value_error("[optimizer] a group has no \"params\"");
   nn::ParameterGroup group{tensors_in(given["params"]), {}};
   for (const auto& [key, value] : given) {
-    const std::string name = nb::cast<std::string>(key);
+    const std::string name = taken<std::string>(key, "[optimizer] a key of a group", "the name of an option");
     if (name != "params")
       write_option(name, value, [&](const std::string& option, double number) { group.options[option] = number; });
   }
@@ -128,7 +129,10 @@ void add_group(nb::handle self, const nb::dict& given) {
 
 std::pair<double, double> two(const nb::tuple& betas, const char* name) {
   if (betas.size() != 2) throw nb::value_error((std::string("[") + name + "] betas must be two numbers").c_str());
-  return {nb::cast<double>(betas[0]), nb::cast<double>(betas[1])};
+  const auto number = [&](size_t i) {
+    return taken<double>(betas[i], std::string("[") + name + "] an element of betas", "a number");
+  };
+  return {number(0), number(1)};
 }
 
 template <class T>
@@ -146,7 +150,9 @@ nb::dict state_of(const nn::Optimizer& optimizer) {
 
 void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) {
   std::vector<nn::NamedTensor> all;
-  for (const auto& [name, tensor] : state) all.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(tensor)});
+  for (const auto& [name, tensor] : state)
+    all.push_back({taken<std::string>(name, "[optimizer] a key of the state", "the name of a tensor"),
+                   taken<Tensor>(tensor, "[optimizer] a value of the state", "a Tensor")});
   optimizer.load_state(all, steps);
 }
 

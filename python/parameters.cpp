@@ -62,13 +62,13 @@ std::string known_dtypes() {
 // The name of what was given: a string is its own name; NumPy's dtypes and classes have one; "torch.float32" loses its
 // module.
 std::string name_of(nb::handle given) {
-  if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
+  if (nb::isinstance<nb::str>(given)) return utf8_of(given);
   for (const char* attribute : {"__name__", "name"})
     if (nb::hasattr(given, attribute)) {
       const nb::object name = given.attr(attribute);
-      if (nb::isinstance<nb::str>(name)) return nb::cast<std::string>(name);
+      if (nb::isinstance<nb::str>(name)) return utf8_of(name);
     }
-  const std::string text = nb::str(given).c_str();
+  const std::string text = utf8_of(given);
   return text.substr(text.rfind('.') + 1);
 }
 
@@ -118,7 +118,17 @@ bool number_of(PyObject* x, Number& number) noexcept {
 
 std::string path_of(const nb::object& path) {
   const nb::bytes bytes(nb::module_::import_("os").attr("fsencode")(path));
-  return std::string(bytes.c_str(), bytes.size());
+  const std::string all(bytes.c_str(), bytes.size());
+  if (all.find('\0') != std::string::npos)  // the system would take what precedes it for the whole path
+    throw nb::value_error("[path] a path holds the character '\\0': files have no such names");
+  return all;
+}
+
+std::string utf8_of(nb::handle text) {
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(nb::object(nb::str(text)).ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return std::string(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
 }
 
 std::optional<DType> DTypeLike::get() const {
@@ -175,7 +185,7 @@ void bind_dtypes(nb::module_& m) {
           [](D d, nb::handle other) {
             if (nb::isinstance<D>(other)) return nb::cast<D>(other).value == d.value;
             if (!nb::isinstance<nb::str>(other)) return false;
-            const std::string name = nb::cast<std::string>(other);
+            const std::string name = utf8_of(other);
             for (const Name& each : kNames)
               if (each.name == name) return each.dtype == d.value;
             return false;

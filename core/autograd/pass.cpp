@@ -60,6 +60,7 @@ void Pass::capture(Node& node) {
 }
 
 void Pass::claim(Node& node) {
+  if (claimed_ == stack_.capacity()) stack_.reserve(2 * claimed_ + 16);  // for release_claims, which cannot fail
   uint32_t none = 0;
   if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
     throw Error(Code::invalid,
@@ -69,6 +70,7 @@ void Pass::claim(Node& node) {
     throw Error(Code::invalid, std::string("[backward] an earlier backward freed part of the graph, at ") +
                                    node.rule->name + ": set retain_graph there");
   }
+  ++claimed_;
   stack_.push_back(&node);
 }
 
@@ -77,9 +79,9 @@ void Pass::reach_leaf(Node& leaf) {
   leaf_hooks_ |= static_cast<bool>(leaf.flags & Node::kHooked);
   uint32_t none = 0;
   const uint32_t place = static_cast<uint32_t>(leaves_.size());
+  leaves_.push_back({&leaf, {}});  // before the claim: it may fail
   if (leaf.pass.compare_exchange_strong(none, id_, std::memory_order_acquire)) leaf.pending = place;
   else rare().shared_leaves.emplace(&leaf, place);
-  leaves_.push_back({&leaf, {}});
 }
 
 void Pass::reach(Node& node) {
@@ -294,17 +296,19 @@ void Pass::release_claims() noexcept {
   finished_ = true;
   for (NodeSum& each : leaves_)
     if (mine(*each.node)) each.node->pass.store(0, std::memory_order_release);
-  std::vector<Node*> starts = std::exchange(stack_, {});
-  if (current_) starts.push_back(current_);
-  for (auto& [root, seed] : roots_) starts.push_back(root);
-  const auto release = [this](Node& node) {
-    if (!node.rule || !mine(node)) return;
+  const auto give_up = [](Node& node) {
     node.sum = {};
     node.pending = 0;
     node.pass.store(0, std::memory_order_release);
-    stack_.push_back(&node);
   };
-  for (Node* each : starts) release(*each);
+  const auto release = [&](Node& node) {
+    if (!node.rule || !mine(node)) return;
+    give_up(node);
+    stack_.push_back(&node);  // allocates nothing: claim made room for each node
+  };
+  for (Node* ready : stack_) give_up(*ready);
+  if (current_) release(*current_);
+  for (auto& [root, seed] : roots_) release(*root);
   while (!stack_.empty()) {
     const Node& node = *stack_.back();
     stack_.pop_back();

@@ -77,6 +77,7 @@ class Pass {
   Node* current_ = nullptr;  // being propagated
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;
+  size_t claimed_ = 0;  // recorded nodes, also those that are finished
   std::vector<NodeSum> leaves_;
   std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
   std::unique_ptr<Rare> rare_;

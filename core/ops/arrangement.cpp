@@ -17,10 +17,20 @@ namespace plugrad {
 
 // --- Parts.
 
+namespace {
+// The number of parts that a caller asks for. Throws Error (invalid) for more than a list can sensibly hold.
+size_t parts_of(const char* name, int64_t count) {
+  constexpr int64_t kMost = 1 << 24;
+  if (count > kMost)
+    refuse(name, std::to_string(count) + " parts: expected " + std::to_string(kMost) + " at most, for each is a tensor");
+  return static_cast<size_t>(count);
+}
+}  // namespace
+
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& split_size, int axis) {
   require_defined(x, "split");
   const int at = normal_axis(axis, x.rank(), "split");
-  int64_t total = 0;
+  Extent total = 0;
   for (const int64_t size : split_size) {
     if (size < 0) refuse("split", "a part of " + std::to_string(size) + " elements: give none below 0");
     total += size;
@@ -51,8 +61,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis) {
   require_defined(x, "chunk");
   if (chunks < 1) refuse("chunk", std::to_string(chunks) + " chunks: expected 1 or more");
   const int64_t extent = x.size(normal_axis(axis, x.rank(), "chunk"));
-  if (!extent) return split(x, std::vector<int64_t>(static_cast<size_t>(chunks), 0), axis);
-  return split(x, (extent + chunks - 1) / chunks, axis);
+  if (!extent) return split(x, std::vector<int64_t>(parts_of("chunk", chunks), 0), axis);
+  return split(x, (extent - 1) / chunks + 1, axis);
 }
 
 std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int axis) {
@@ -68,7 +78,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int axis) {
   require_defined(x, "tensor_split");
   const int64_t extent = x.size(normal_axis(axis, x.rank(), "tensor_split"));
   if (sections < 1) refuse("tensor_split", std::to_string(sections) + " sections: expected 1 or more");
-  std::vector<int64_t> sizes(static_cast<size_t>(sections), extent / sections);
+  std::vector<int64_t> sizes(parts_of("tensor_split", sections), extent / sections);
   for (int64_t i = 0; i < extent % sections; ++i) ++sizes[static_cast<size_t>(i)];
   return split(x, sizes, axis);
 }
@@ -184,7 +194,7 @@ Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
 
 namespace {
 int64_t extents(const Shape& shape, int from, int to) {
-  int64_t count = 1;
+  Extent count = 1;
   for (int i = from; i < to; ++i) count *= shape[static_cast<size_t>(i)];
   return count;
 }
@@ -195,7 +205,7 @@ Tensor repeated(const Tensor& x, int axis, int inner, int64_t repeats, const cha
   if (repeats == 1) return x;
   Shape shape = x.shape();
   const int64_t outer = extents(shape, 0, inner), block = extents(shape, inner, x.rank());
-  shape[static_cast<size_t>(axis)] *= repeats;
+  shape[static_cast<size_t>(axis)] = Extent(repeats) * shape[static_cast<size_t>(axis)];
   return reshape(expand(reshape(x, {outer, 1, block}), {outer, repeats, block}), shape);
 }
 }  // namespace
@@ -265,10 +275,12 @@ Tensor windows_of(const Tensor& x, const Windows& windows) {
              return add_windows(grad, shape[static_cast<size_t>(taken.axis)], taken);
            }));
   plugrad_view v = view_of(x);
+  const int64_t count = windows.count(v.shape[windows.axis]);
+  const Windows used = windows.used(count);
   v.shape[v.rank] = windows.size;
-  v.strides[v.rank++] = v.strides[windows.axis] * windows.dilation;
-  v.shape[windows.axis] = windows.count(v.shape[windows.axis]);
-  v.strides[windows.axis] *= windows.step;
+  v.strides[v.rank++] = v.strides[windows.axis] * used.dilation;
+  v.shape[windows.axis] = count;
+  v.strides[windows.axis] *= used.step;
   set_layout(v, device_of(x).info.alignment);
   return differentiable(kRule, windows, with_view(x, v), x);
 }
@@ -282,8 +294,9 @@ Tensor add_windows(const Tensor& x, int64_t extent, const Windows& windows) {
   Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), 0);
   const Tensor plain = x.detach(), sums = out.detach();
   const int64_t count = x.size(windows.axis);
+  const Windows used = windows.used(count);
   for (int64_t j = 0; j < windows.size && x.count(); ++j) {
-    const Tensor target = strided_part(sums, {windows.axis, j * windows.dilation, count, windows.step});
+    const Tensor target = strided_part(sums, {windows.axis, j * used.dilation, count, used.step});
     run(Op::ADD, {target}, {target, select(plain, -1, j)});
   }
   return differentiable(kRule, windows, std::move(out), x);

@@ -24,7 +24,8 @@ void require_fitting(const char* name, const Tensor& x, const Tensor& weight, in
   const bool ranks = (x.rank() == axes + 2 || x.rank() == axes + 1) && weight.rank() == axes + 2;
   const auto fits = [&] {
     const int64_t channels = x.size(-1 - axes), first = weight.size(0);
-    return first % groups == 0 && channels == (transposed ? first : weight.size(1) * groups) && weight.count();
+    const int64_t wanted = transposed ? first : int64_t{Extent(groups) * weight.size(1)};
+    return first % groups == 0 && channels == wanted && weight.count();
   };
   if (!ranks || groups < 1 || !fits())
     refuse(name, "x is " + x.shape().text() + " and weight " + weight.shape().text() + ", groups " + std::to_string(groups) +
@@ -39,7 +40,7 @@ void require_bias(const char* name, const Tensor& bias, int64_t channels) {
 // Checks that windows fit, and returns the shape of the result.
 Shape convolved_shape(const char* name, const Tensor& x, const Tensor& weight, const Settings& how) {
   Shape padded = x.shape(), shape{x.size(0), weight.size(0)};
-  for (size_t i = 0; i < how.stride.size(); ++i) padded[i + 2] += 2 * how.padding[i];
+  for (size_t i = 0; i < how.stride.size(); ++i) padded[i + 2] = 2 * Extent(how.padding[i]) + padded[i + 2];
   for (int i = 0; i < how.stride.rank(); ++i) {
     const Windows along = how.windows(weight, i);
     require_window(name, padded, along);
@@ -60,7 +61,8 @@ Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, cons
   require_bias(name, bias, weight.size(0));
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
-  const Tensor out = convolve(images, weight, bias, convolved_shape(name, images, weight, how), how);
+  const Shape shape = convolved_shape(name, images, weight, how);
+  const Tensor out = convolve(images, weight, bias, shape, how.used(weight, shape));
   return batched ? out : squeeze(out, {0});
 }
 }  // namespace
@@ -88,7 +90,7 @@ Tensor padded_to_keep(const char* name, const Tensor& x, const Tensor& weight, i
   for (size_t i = how.stride.size(); i-- > 0;) {
     if (how.stride[i] != 1)
       refuse(name, "padding is 'same' and stride " + how.stride.text() + ": 'same' needs stride 1, so give numbers instead");
-    const int64_t total = (weight.size(static_cast<int>(i) + 2) - 1) * how.dilation[i];
+    const int64_t total = Extent(weight.size(static_cast<int>(i) + 2) - 1) * how.dilation[i];
     pads.insert(pads.end(), {total / 2, total - total / 2});
   }
   return pad(x, pads);
@@ -119,12 +121,12 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 namespace {
 Shape transposed_shape(const char* name, const Tensor& x, const Tensor& weight, const Settings& how,
                        const Shape& output_padding) {
-  Shape shape{x.size(0), weight.size(1) * how.groups};
+  Shape shape{x.size(0), Extent(how.groups) * weight.size(1)};
   for (int i = 0; i < how.stride.rank(); ++i) {
     const size_t at = static_cast<size_t>(i);
     const Windows along = how.windows(weight, i);
-    const int64_t extent = x.size(i + 2) ? (x.size(i + 2) - 1) * along.step + along.span() : 0;
-    shape.push_back(extent + output_padding[at] - 2 * how.padding[at]);
+    const Extent extent = x.size(i + 2) ? (x.size(i + 2) - 1) * along.step + along.span() : Extent(0);
+    shape.push_back(extent + output_padding[at] - 2 * Extent(how.padding[at]));
     if (shape[at + 2] < 1)
       refuse(name,
              "x is " + x.shape().text() + " and padding " + how.padding.text() + ": they leave no elements, so pad less");
@@ -146,7 +148,8 @@ Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& w
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
   const Shape shape = transposed_shape(name, images, weight, how, extra);
-  const Tensor out = with_bias(convolution_input_gradient(images, weight, shape, how), bias);
+  const Settings used = how.used(weight, images.shape());
+  const Tensor out = with_bias(convolution_input_gradient(images, weight, shape, used), bias);
   return batched ? out : squeeze(out, {0});
 }
 }  // namespace

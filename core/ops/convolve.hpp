@@ -16,6 +16,17 @@ struct ConvolutionSettings {
     const size_t at = static_cast<size_t>(axis);
     return {axis + 2, weight.size(axis + 2), stride[at], dilation[at]};
   }
+  // The same windows without numbers that no window uses: see Windows::used. counts: (n, c, ..) with the numbers of windows.
+  ConvolutionSettings used(const Tensor& weight, const Shape& counts) const {
+    ConvolutionSettings all = *this;
+    for (int i = 0; i < stride.rank(); ++i) {
+      const size_t at = static_cast<size_t>(i);
+      const Windows along = windows(weight, i).used(counts[at + 2]);
+      all.stride[at] = along.step;
+      all.dilation[at] = along.dilation;
+    }
+    return all;
+  }
 };
 
 // x (n, c, ..), weight (o, c / groups, ..), bias (o) or undefined -> `shape` (n, o, ..). The caller checks that they fit.

@@ -1,5 +1,6 @@
 #include <plugrad/ops/factories.hpp>
 
+#include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
 #include <core/tensor/checked.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -78,7 +79,9 @@ Tensor evenly_spaced(double start, double end, int64_t steps, DType dtype, Devic
 // (start (steps - 1) + i (end - start)) / (steps - 1), rounded towards zero.
 Tensor evenly_spaced_integers(int64_t start, int64_t end, int64_t steps, DType dtype, Device device) {
   const int64_t intervals = steps - 1;
-  const Tensor numerators = add(mul(arange(0, steps, 1, DType::i64, device), end - start), start * intervals);
+  const int64_t length = Extent(end) - start;
+  static_cast<void>(Extent(length) * intervals);  // the last product
+  const Tensor numerators = add(mul(arange(0, steps, 1, DType::i64, device), length), int64_t{Extent(start) * intervals});
   return cast(mul(sign(numerators), floor_divide(abs(numerators), intervals)), dtype);
 }
 }  // namespace

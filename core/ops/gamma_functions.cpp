@@ -116,17 +116,21 @@ Tensor polygamma(int64_t n, const Tensor& x) {
       "polygamma", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, int64_t n) {
         return mul(grad, polygamma(n + 1, x));
       }));
-  if (n < 0) refuse("polygamma", "n is " + std::to_string(n) + ": give 0 or more");
+  constexpr int64_t kMost = 169;  // the derivative needs n + 1, and 170! is the largest factorial of an f64
+  if (n < 0 || n > kMost + 1)
+    refuse("polygamma", "n is " + std::to_string(n) + ": give 0 to " + std::to_string(kMost));
   if (n == 0) return digamma(x);
   return differentiable(kRule, n, in_wide("polygamma", x, [n](const Tensor& wide) { return polygamma_of(wide, n); }), x);
 }
 
 Tensor mvlgamma(const Tensor& x, int64_t p) {
   require_defined(x, "mvlgamma");
-  if (p < 1) refuse("mvlgamma", "p is " + std::to_string(p) + ": give 1 or more");
+  constexpr int64_t kMost = 1 << 16;
+  if (p < 1 || p > kMost) refuse("mvlgamma", "p is " + std::to_string(p) + ": give 1 to " + std::to_string(kMost));
   const Tensor wide = at_least_f32(promoted_to_floating(x));
-  Tensor sum = lgamma(wide);
-  for (int64_t i = 1; i < p; ++i) sum = add(sum, lgamma(sub(wide, 0.5 * static_cast<double>(i))));
+  const Tensor halves = mul(arange(0, p, 1, wide.dtype(), wide.device()), 0.5);
+  const Tensor terms = lgamma(sub(reshape(wide, {wide.count(), 1}), halves));
+  const Tensor sum = reshape(plugrad::sum(terms, {1}), wide.shape());
   const double constant = 0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(pi);
   return cast(add(sum, constant), floating_type(x.dtype()));
 }

@@ -1,6 +1,7 @@
 #include <plugrad/ops/grids.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/extent.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -59,18 +60,22 @@ Tensor true_positions(const Tensor& mask, int64_t count) {
   return slice(scatter_add(none, 0, target, arange(0, mask.count(), 1, DType::i64, mask.device())), 0, 0, count);
 }
 
+// The elements on and below the diagonal. offset: from -rows to columns.
 int64_t count_of_triangle(int64_t rows, int64_t columns, int64_t offset) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < rows; ++i) count += std::clamp<int64_t>(i + offset + 1, 0, columns);
-  return count;
+  const int64_t first = std::clamp<int64_t>(-offset, 0, rows);                  // before it, rows are empty
+  const int64_t full = std::clamp<int64_t>(columns - offset - 1, first, rows);  // from it on, rows are full
+  const Extent ends = Extent(first) + full + 2 * Extent(offset) + 1;
+  return (full - first) * ends / 2 + Extent(rows - full) * columns;
 }
 
 // lower: on and below the diagonal, else above it.
 Tensor triangle(const char* name, int64_t rows, int64_t columns, int64_t offset, bool lower, DType dtype, Device device) {
   if (rows < 0 || columns < 0)
     refuse(name, "the extents are " + std::to_string(rows) + " and " + std::to_string(columns) + ": give none below 0");
-  const int64_t below = count_of_triangle(rows, columns, offset), count = lower ? below : rows * columns - below;
-  const Tensor all = arange(0, rows * columns, 1, DType::i64, device);
+  offset = std::clamp(offset, -rows, columns);
+  const int64_t total = Extent(rows) * columns, below = count_of_triangle(rows, columns, offset);
+  const int64_t count = lower ? below : total - below;
+  const Tensor all = arange(0, total, 1, DType::i64, device);
   if (!count) return zeros({2, 0}, dtype, device);
   const Tensor diagonal = sub(remainder(all, columns), floor_divide(all, columns));
   const Tensor at = true_positions(lower ? le(diagonal, offset) : gt(diagonal, offset), count);
@@ -82,16 +87,16 @@ Tensor tril_indices(int64_t row, int64_t col, int64_t offset, DType dtype, Devic
   return triangle("tril_indices", row, col, offset, true, dtype, device);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, DType dtype, Device device) {
-  return triangle("triu_indices", row, col, offset - 1, false, dtype, device);
+  return triangle("triu_indices", row, col, std::max(offset, -INT64_MAX) - 1, false, dtype, device);
 }
 
 // --- Choices.
 
 namespace {
-// n choose r.
+// n choose r, for small r.
 int64_t count_of_choices(int64_t n, int64_t r) {
   if (r > n) return 0;
-  int64_t count = 1;
+  Extent count = 1;
   for (int64_t i = 1; i <= r; ++i) count = count * (n - r + i) / i;
   return count;
 }
@@ -108,11 +113,14 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   require_defined(x, "combinations");
   if (x.rank() != 1) refuse("combinations", "x has shape " + x.shape().text() + ": expected rank 1");
   if (r < 0) refuse("combinations", "r is " + std::to_string(r) + ": expected 0 or more");
-  const int64_t n = x.count(), count = count_of_choices(with_replacement && r ? n + r - 1 : n, r);
+  const int64_t n = x.count();
   if (r == 0) return slice(x, 0, 0, 0);
-  if (!count || !n) return reshape(slice(x, 0, 0, 0), {0, r});
-  int64_t all = 1;
-  for (int64_t i = 0; i < r; ++i) all *= n;
+  if (!n || (!with_replacement && r > n)) return reshape(slice(x, 0, 0, 0), {0, r});
+  if (n == 1) return expand(x, {1, r});
+  Extent power = 1;
+  for (int64_t i = 0; i < r; ++i) power *= n;
+  const int64_t all = power;
+  const int64_t count = count_of_choices(with_replacement ? n + r - 1 : n, r);
   const std::vector<Tensor> digits = digits_of(arange(0, all, 1, DType::i64, x.device()), n, r);
   Tensor ascends = ones({all}, DType::boolean, x.device());
   for (size_t i = 1; i < digits.size(); ++i)

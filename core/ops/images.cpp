@@ -25,14 +25,14 @@ Shape image_shape(const Tensor& x, int64_t channels, int64_t height, int64_t wid
 }
 
 int64_t leading_count(const Tensor& x) {
-  int64_t count = 1;
+  Extent count = 1;
   for (int i = 0; i < x.rank() - 3; ++i) count *= x.size(i);
   return count;
 }
 }  // namespace
 
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
-  const int64_t f = upscale_factor;
+  const Extent f = upscale_factor;
   require_image("pixel_shuffle", x, f);
   const int64_t channels = x.size(-3), height = x.size(-2), width = x.size(-1);
   if (channels % (f * f))
@@ -43,7 +43,7 @@ Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
 }
 
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
-  const int64_t f = downscale_factor;
+  const Extent f = downscale_factor;
   require_image("pixel_unshuffle", x, f);
   const int64_t channels = x.size(-3), height = x.size(-2), width = x.size(-1);
   if (height % f || width % f)
@@ -58,7 +58,7 @@ Tensor channel_shuffle(const Tensor& x, int64_t groups) {
   if (x.rank() < 3 || groups < 1 || x.size(1) % groups)
     refuse("channel_shuffle", "x has shape " + x.shape().text() + ": expected (n, c, ..) with channels that " +
                                   std::to_string(groups) + " groups divide");
-  int64_t inner = 1;
+  Extent inner = 1;
   for (int i = 2; i < x.rank(); ++i) inner *= x.size(i);
   const Tensor rows = reshape(x, {x.size(0), groups, x.size(1) / groups, inner});
   return reshape(transpose(rows, 1, 2), x.shape());
@@ -106,7 +106,7 @@ Shape counts_of(const Columns& how, const Shape& output_size) {
   Shape counts;
   for (int i = 0; i < kAxes; ++i) {
     const size_t at = static_cast<size_t>(i);
-    counts.push_back(how.along(i).count(output_size[at] + 2 * how.padding[at]));
+    counts.push_back(how.along(i).count(output_size[at] + 2 * Extent(how.padding[at])));
   }
   return counts;
 }
@@ -127,7 +127,7 @@ Tensor fold(const Tensor& x, const Shape& output_size, const Shape& kernel_size,
   Tensor out = permute(columns, {0, 1, 4, 5, 2, 3});
   for (int i = kAxes; i-- > 0;) {
     const size_t at = static_cast<size_t>(i);
-    out = add_windows(out, size[at] + 2 * how.padding[at], how.along(i));
+    out = add_windows(out, size[at] + 2 * Extent(how.padding[at]), how.along(i));
   }
   const Tensor images = pad(out, {-how.padding[1], -how.padding[1], -how.padding[0], -how.padding[0]});
   return x.rank() == 3 ? images : squeeze(images, {0});

@@ -46,7 +46,8 @@ Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>&
   Shape extents;
   for (int i = 0; i < axes && size.empty(); ++i) {
     const double factor = factors[factors.size() == 1 ? 0 : static_cast<size_t>(i)];
-    extents.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x.size(i + 2)) * factor)));
+    const double extent = std::floor(static_cast<double>(x.size(i + 2)) * factor);
+    extents.push_back(extent < 0x1p62 ? static_cast<int64_t>(extent) : int64_t{1} << 62);
   }
   if (!size.empty()) extents = per_axis(kResize, "size", size, axes, 0);
   for (int i = 0; i < axes; ++i)
@@ -68,8 +69,10 @@ std::vector<double> all_factors(const std::vector<double>& factors, int axes) {
 }
 
 Taps taps_of(const Resizing& axis, Resampling mode, bool antialias) {
+  const int reach = mode == Resampling::bicubic ? 2 : 1;
+  require_table(kResize, antialias ? smooth_count(axis, reach) : is_nearest(mode) ? 1 : 2 * reach, axis.to);
   if (is_nearest(mode)) return nearest_taps(axis, mode == Resampling::nearest_exact);
-  if (antialias) return smooth_taps(axis, mode == Resampling::bicubic ? 2 : 1);
+  if (antialias) return smooth_taps(axis, reach);
   return mode == Resampling::bicubic ? cubic_taps(axis) : linear_taps(axis);
 }
 

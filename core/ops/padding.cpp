@@ -1,6 +1,7 @@
 #include <plugrad/ops/arrangement.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/extent.hpp>
 #include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/views.hpp>
@@ -24,7 +25,7 @@ Borders borders_of(const Tensor& x, const Pads& pads) {
     const bool given = from_end < pads.size();
     borders.before.push_back(given ? pads[from_end] : 0);
     borders.after.push_back(given ? pads[from_end + 1] : 0);
-    if (x.size(i) + borders.before.back() + borders.after.back() < 0)
+    if (Extent(x.size(i)) + borders.before.back() + borders.after.back() < 0)
       refuse("pad", "negative pads remove more elements than axis " + std::to_string(i) + " of " + x.shape().text() +
                         " has: remove fewer");
   }
@@ -34,8 +35,8 @@ Borders borders_of(const Tensor& x, const Pads& pads) {
 // x without the elements that negative borders remove.
 Tensor cropped(Tensor x, const Borders& borders) {
   for (int i = 0; i < x.rank(); ++i) {
-    const int64_t first = std::max<int64_t>(-borders.before[static_cast<size_t>(i)], 0);
-    const int64_t last = std::max<int64_t>(-borders.after[static_cast<size_t>(i)], 0);
+    const int64_t first = std::max<int64_t>(-Extent(borders.before[static_cast<size_t>(i)]), 0);
+    const int64_t last = std::max<int64_t>(-Extent(borders.after[static_cast<size_t>(i)]), 0);
     const int64_t start = std::min(first, x.size(i)), count = std::max<int64_t>(x.size(i) - start - last, 0);
     if (first || last) x = strided_part(x, {i, start, count, 1});
   }
@@ -58,7 +59,7 @@ Tensor padded(const Tensor& x, const Borders& borders, Number value) {
              return inner(grad, before, shape);
            }));
   Shape shape = x.shape();
-  for (size_t i = 0; i < shape.size(); ++i) shape[i] += borders.before[i] + borders.after[i];
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] = Extent(shape[i]) + borders.before[i] + borders.after[i];
   DeviceState& device = device_of(x);
   Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), value);
   if (x.count()) run(Op::COPY, {inner(out, borders.before, x.shape())}, {x});
@@ -72,10 +73,10 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, Number value) {
   const Tensor kept = cropped(x, borders);
   for (size_t i = 0; i < borders.before.size(); ++i) {
     // Beyond an end that is removed as a whole, the other border shrinks.
-    const int64_t target = x.size(static_cast<int>(i)) + borders.before[i] + borders.after[i];
+    const Extent target = Extent(x.size(static_cast<int>(i))) + borders.before[i] + borders.after[i];
     borders.before[i] = std::max<int64_t>(borders.before[i], 0);
     borders.after[i] = std::max<int64_t>(borders.after[i], 0);
-    const int64_t surplus = kept.size(static_cast<int>(i)) + borders.before[i] + borders.after[i] - target;
+    const Extent surplus = Extent(kept.size(static_cast<int>(i))) + borders.before[i] + borders.after[i] - target;
     (borders.before[i] ? borders.before[i] : borders.after[i]) -= surplus;
   }
   return padded(kept, borders, value);

@@ -31,13 +31,13 @@ void require_spatial(const char* name, const Tensor& x, int axes) {
 
 // The number of windows along axis i.
 int64_t count_of(const Pooled& pool, size_t i, bool ceil_mode) {
-  const int64_t n = pool.extents[i], stride = pool.stride[i], before = pool.padding[i];
-  const int64_t span = (pool.size[i] - 1) * pool.dilation[i] + 1;
-  const int64_t room = n + 2 * before - span + (ceil_mode ? stride - 1 : 0);
+  const Extent n = pool.extents[i], stride = pool.stride[i], before = pool.padding[i];
+  const Extent span = (Extent(pool.size[i]) - 1) * pool.dilation[i] + 1;
+  const Extent room = n + 2 * before - span;
   if (room < 0)
     refuse(pool.name, "a window spans " + std::to_string(span) + " elements, but the padded x has " +
                           std::to_string(n + 2 * before) + " along an axis: give smaller windows or more padding");
-  const int64_t count = room / stride + 1;
+  const Extent count = (ceil_mode && room > 0 ? (room - 1) / stride + 1 : room / stride) + 1;
   return ceil_mode && (count - 1) * stride >= n + before ? count - 1 : count;
 }
 }  // namespace
@@ -60,10 +60,14 @@ Pooled pool_of(const char* name, const Tensor& x, int axes, const PoolArguments&
             {},
             {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (2 * pool.padding[i] > sizes[i])
+    if (sizes[i] > pool.extents[i]) require_table(name, 1, sizes[i]);  // most of the window is padding
+    if (pool.padding[i] > sizes[i] / 2)
       refuse(name, "padding is " + padding.text() + " and kernel_size " + size.text() + ": pad by half of it at most");
     pool.counts.push_back(count_of(pool, i, ceil_mode));
-    const int64_t span = (sizes[i] - 1) * pool.dilation[i] + 1, end = (pool.counts[i] - 1) * pool.stride[i] + span;
+    const Windows used = Windows{0, sizes[i], pool.stride[i], pool.dilation[i]}.used(pool.counts[i]);
+    pool.stride[i] = used.step;
+    pool.dilation[i] = used.dilation;
+    const Extent end = (pool.counts[i] - 1) * used.step + used.span();
     pool.beyond.push_back(std::max<int64_t>(end - pool.extents[i] - pool.padding[i], 0));
   }
   return pool;
@@ -97,7 +101,10 @@ int64_t Cuts::longest() const {
 
 Shape adaptive_size(const char* name, const Tensor& x, int axes, const Shape& output_size) {
   require_spatial(name, x, axes);
-  return per_axis(name, "output_size", output_size, axes, 0);
+  const Shape all = per_axis(name, "output_size", output_size, axes, 0);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i] != spatial_extents(x, axes)[i]) require_table(name, 1, all[i]);
+  return all;
 }
 
 Tensor cut(const Tensor& x, int axis, const Cuts& cuts, Number value) {

@@ -125,6 +125,7 @@ Tensor diff(const Tensor& x, int64_t n, int axis, const Tensor& prepend, const T
   for (const Tensor& each : {prepend, x, append})
     if (each.defined()) parts.push_back(each);
   Tensor out = parts.size() == 1 ? x : cat(parts, at);
+  n = std::min(n, out.size(at) + 1);  // nothing is left then
   for (int64_t i = 0; i < n; ++i) {
     const int64_t size = out.size(at);
     const Tensor after = slice(out, at, 1, size), before = slice(out, at, 0, std::max<int64_t>(size - 1, 0));

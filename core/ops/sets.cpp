@@ -1,6 +1,7 @@
 #include <plugrad/ops/sets.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>
@@ -250,7 +251,7 @@ Histogram histogram(const Tensor& x, int64_t bins, const std::vector<double>& ra
   const Ends ends = x.count() || !range.empty()
                         ? ends_of("histogram", x.detach(), range.empty() ? 0 : range[0], range.empty() ? 0 : range[1], 0.5)
                         : Ends{0, 1};
-  return histogram(x, linspace(ends.low, ends.high, bins + 1, x.dtype(), x.device()), weight, density);
+  return histogram(x, linspace(ends.low, ends.high, Extent(bins) + 1, x.dtype(), x.device()), weight, density);
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
@@ -266,7 +267,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
     const Tensor lowest = plugrad::min(index);
     if (const int64_t low = lowest.item<int64_t>(); low < 0)
       refuse("bincount", "an element of x is " + std::to_string(low) + ": give none below 0");
-    length = std::max(length, plugrad::max(index).item<int64_t>() + 1);
+    length = std::max<int64_t>(length, Extent(plugrad::max(index).item<int64_t>()) + 1);
   }
   const Tensor terms = !weights.defined() ? ones_like(index)
                                           : is_floating(weights.dtype()) ? weights : cast(weights, DType::f64);

@@ -34,6 +34,14 @@ inline Tensor padded_axes(const Tensor& x, const Shape& padding, Number value) {
   return any ? pad(x, pads, value) : x;
 }
 
+// Throws Error (invalid) for an axis of more numbers, `each` for each of `count`, than are computed one by one in a second.
+inline void require_table(const char* name, int64_t each, int64_t count) {
+  constexpr int64_t kMost = 1 << 26;
+  if (Extent(each) * count > kMost)
+    refuse(name, "an axis would take " + std::to_string(count) + " times " + std::to_string(each) +
+                     " elements: expected at most " + std::to_string(kMost));
+}
+
 // Numbers on x's device, in f64 if x has that dtype, else in f32.
 inline Tensor constant(const std::vector<double>& numbers, const Shape& shape, const Tensor& x) {
   const capture::ConstantUploads constant;

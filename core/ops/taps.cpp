@@ -63,9 +63,14 @@ Taps cubic_taps(const Resizing& axis) {
   return taps;
 }
 
+int64_t smooth_count(const Resizing& axis, int reach) {
+  const double most = std::ceil(reach * std::max(axis.step(), 1.0)) * 2 + 1;
+  return most < static_cast<double>(axis.from) ? static_cast<int64_t>(most) : axis.from;
+}
+
 Taps smooth_taps(const Resizing& axis, int reach) {
   const double step = axis.step(), shrink = std::max(step, 1.0), support = reach * shrink;
-  Taps taps{std::min(static_cast<int64_t>(std::ceil(support)) * 2 + 1, axis.from), {}, {}};
+  Taps taps{smooth_count(axis, reach), {}, {}};
   for (int64_t i = 0; i < axis.to; ++i) {
     const double centre = step * (static_cast<double>(i) + 0.5);
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);

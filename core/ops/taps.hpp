@@ -24,6 +24,8 @@ struct Resizing {
   double place(int64_t i) const;
 };
 
+// The taps of smooth_taps for each element.
+int64_t smooth_count(const Resizing& axis, int reach);
 Taps nearest_taps(const Resizing& axis, bool exact);
 Taps linear_taps(const Resizing& axis);
 Taps cubic_taps(const Resizing& axis);

@@ -2,6 +2,7 @@
 
 #include <core/autograd/sum.hpp>
 #include <core/ops/argument.hpp>
+#include <core/ops/extent.hpp>
 #include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -222,7 +223,7 @@ Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
            "axis " + std::to_string(first) + " is behind axis " + std::to_string(last) + ": give the first one first");
   if (first == last && x.rank()) return x;
   Shape shape;
-  int64_t merged = 1;
+  Extent merged = 1;
   for (int i = 0; i < x.rank(); ++i) {
     if (i >= first && i <= last)
       merged *= x.size(i);

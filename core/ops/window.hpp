@@ -1,5 +1,6 @@
 // Overlapping windows along an axis, and the reverse. Convolution and pooling use them.
 #pragma once
+#include <core/ops/extent.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
 namespace plugrad {
@@ -7,10 +8,12 @@ namespace plugrad {
 // Window i holds the elements i * step + j * dilation of the axis, j below size.
 struct Windows {
   int axis;
-  int64_t size, step, dilation = 1;
+  Extent size, step, dilation = 1;
 
   int64_t span() const { return (size - 1) * dilation + 1; }
   int64_t count(int64_t extent) const { return extent < span() ? 0 : (extent - span()) / step + 1; }
+  // The same windows along an axis with a given number of them: what no window uses is 1, so that no product is too large.
+  Windows used(int64_t number) const { return {axis, size, number > 1 ? step : Extent(1), size > 1 ? dilation : Extent(1)}; }
 };
 
 // Returns a view with one element of the axis per window and a last axis of the windows' elements.

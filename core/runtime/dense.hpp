@@ -13,7 +13,7 @@ struct Dense {
 
 // Makes one with the shape and the dtype of `like`, for an op. Its elements are undefined.
 inline Dense make_dense(DeviceState& device, const plugrad_view& like, uint32_t opcode) {
-  Dense made{allocate(device, static_cast<uint64_t>(like.count) * dtype_size(like.dtype), opcode), like};
+  Dense made{allocate(device, dense_bytes(opcode, like), opcode), like};
   made.view.buffer = made.storage->buffer;
   made.view.offset = made.storage->offset;
   set_dense(made.view, device.info.alignment);

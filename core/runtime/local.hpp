@@ -36,22 +36,22 @@ template <size_t kSize> class Pool {
     return get_reserved();
   }
   void put(void* p) {
-    if (magazine_.full()) [[unlikely]] make_room();
+    if (magazine_.full()) [[unlikely]] return put_slow(p);
     magazine_.push(p);
   }
-  void flush() { magazine_.flush(kMagazine, depot()); }
+  void flush() { magazine_.flush(depot()); }
 
  private:
   static Depot<void>& depot() {
     static Depot<void>& d = *new Depot<void>;
     return d;
   }
-  [[gnu::noinline, gnu::cold]] void make_room() { magazine_.make_room(kMagazine, depot()); }
+  [[gnu::noinline, gnu::cold]] void put_slow(void* p) { magazine_.put(p, kMagazine, depot()); }
   [[gnu::noinline, gnu::cold]] void grow() {
     if (magazine_.refill(kMagazine, depot())) return;
-    char* chunk = static_cast<char*>(std::aligned_alloc(64, kSize * kMagazine));
+    const bool has_room = !magazine_.full() || magazine_.make_room(kMagazine, depot());
+    char* chunk = has_room ? static_cast<char*>(std::aligned_alloc(64, kSize * kMagazine)) : nullptr;
     if (!chunk) throw Error(Code::out_of_memory, "[tensor] out of host memory");
-    if (magazine_.full()) magazine_.make_room(kMagazine, depot());
     for (uint32_t i = kMagazine; i-- > 0;) magazine_.push(chunk + i * kSize);
   }
   Magazine<void> magazine_;

@@ -3,15 +3,29 @@
 // and Vmem", USENIX 2001.
 #pragma once
 #include <core/runtime/fork.hpp>
+#include <core/runtime/storage.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace plugrad {
 
-// Stacks that no thread holds.
+// Links free objects without memory of their own.
+inline void set_next_free(void* object, void* next) { std::memcpy(object, &next, sizeof next); }
+inline void set_next_free(Storage* storage, Storage* next) { storage->size = reinterpret_cast<uintptr_t>(next); }
+inline void* next_free(void* object) {
+  void* next = nullptr;
+  std::memcpy(&next, object, sizeof next);
+  return next;
+}
+inline Storage* next_free(const Storage* storage) { return reinterpret_cast<Storage*>(storage->size); }
+
+// Stacks that no thread holds, and objects that are in no stack. What takes objects back allocates nothing, so that it
+// cannot fail; only new stacks are allocated.
 template <class T> class Depot {
  public:
   void give_full(T** stack) {
@@ -22,31 +36,48 @@ template <class T> class Depot {
     const std::lock_guard lock(depot_mutex());
     return take(full_);
   }
+  // Returns a full stack of loose objects; null if they are too few. Throws std::bad_alloc.
+  T** take_loose(uint32_t capacity) {
+    const std::lock_guard lock(depot_mutex());
+    if (loose_count_ < capacity) return nullptr;
+    T** const stack = empty_stack(capacity);
+    for (uint32_t i = 0; i < capacity; ++i) stack[i] = std::exchange(loose_, next_free(loose_));
+    loose_count_ -= capacity;
+    return stack;
+  }
   void give_empty(T** stack) {
     const std::lock_guard lock(depot_mutex());
     empty_.push_back(stack);
   }
-  T** take_empty(uint32_t capacity) {
+  // Returns null if memory is short.
+  T** take_empty(uint32_t capacity) noexcept {
     const std::lock_guard lock(depot_mutex());
-    T** stack = take(empty_);
-    return stack ? stack : new T*[capacity];
+    try {
+      return empty_stack(capacity);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
-  // Collects single objects until they fill a stack.
-  void give_one(T* object, uint32_t capacity) {
+  void give_one(T* object) {
     const std::lock_guard lock(depot_mutex());
-    loose_.push_back(object);
-    if (loose_.size() < capacity) return;
-    T** const stack = new T*[capacity];
-    for (size_t i = 0; i < loose_.size(); ++i) stack[i] = loose_[i];
-    full_.push_back(stack);
-    loose_.clear();
+    set_next_free(object, std::exchange(loose_, object));
+    ++loose_count_;
   }
   uint64_t count(uint32_t capacity) const {
     const std::lock_guard lock(depot_mutex());
-    return full_.size() * capacity + loose_.size();
+    return full_.size() * capacity + loose_count_;
   }
 
  private:
+  T** empty_stack(uint32_t capacity) {
+    if (T** const stack = take(empty_)) return stack;
+    // Room for all stacks in both lists.
+    for (std::vector<T**>* each : {&full_, &empty_})
+      if (each->capacity() <= stacks_) each->reserve(2 * stacks_ + 4);
+    T** const made = new T*[capacity];
+    ++stacks_;
+    return made;
+  }
   static T** take(std::vector<T**>& stacks) {
     if (stacks.empty()) return nullptr;
     T** stack = stacks.back();
@@ -54,7 +85,9 @@ template <class T> class Depot {
     return stack;
   }
   std::vector<T**> full_, empty_;
-  std::vector<T*> loose_;
+  size_t stacks_ = 0;  // also those that threads hold
+  T* loose_ = nullptr;
+  uint64_t loose_count_ = 0;
 };
 
 // A thread's own stack, and a spare one that is full or empty, so that alternating push and pop at a boundary takes no lock.
@@ -65,9 +98,11 @@ template <class T> class Magazine {
   T* pop() { return *--top_; }            // requires !empty()
   void push(T* free) { *top_++ = free; }  // requires !full()
 
-  // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has one.
+  // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has one. Throws
+  // std::bad_alloc.
   bool refill(uint32_t capacity, Depot<T>& depot) {
     T** stack = spare_full_ ? std::exchange(spare_, nullptr) : depot.take_full();
+    if (!stack) stack = depot.take_loose(capacity);
     if (!stack) return false;
     if (spare_) depot.give_empty(spare_);
     spare_ = std::exchange(begin_, stack);
@@ -80,25 +115,32 @@ template <class T> class Magazine {
     begin_ = end_ = &object;
     top_ = begin_ + 1;
   }
-  // Requires full(). Makes room for `capacity` objects.
-  void make_room(uint32_t capacity, Depot<T>& depot) {
-    if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
+  // Requires full(). Makes room for `capacity` objects. Returns false if memory is short.
+  bool make_room(uint32_t capacity, Depot<T>& depot) noexcept {
+    if (std::exchange(spare_full_, false)) depot.give_full(std::exchange(spare_, nullptr));
     T** stack = spare_ ? spare_ : depot.take_empty(capacity);
+    if (!stack) return false;
     spare_ = std::exchange(begin_, stack);
     spare_full_ = spare_ != nullptr;
     top_ = begin_;
     end_ = begin_ + capacity;
+    return true;
+  }
+  // Pushes an object, or gives it to the depot if the magazine is full and memory is short.
+  void put(T* free, uint32_t capacity, Depot<T>& depot) noexcept {
+    if (full() && !make_room(capacity, depot)) return depot.give_one(free);
+    push(free);
   }
   // The number of objects in it. Called by the owning thread only.
   uint64_t count(uint32_t capacity) const { return static_cast<uint64_t>(top_ - begin_) + (spare_full_ ? capacity : 0); }
   // Called when the thread ends.
-  void flush(uint32_t capacity, Depot<T>& depot) {
+  void flush(Depot<T>& depot) {
     if (begin_ && full()) depot.give_full(std::exchange(begin_, nullptr));
     else
-      while (!empty()) depot.give_one(pop(), capacity);
+      while (!empty()) depot.give_one(pop());
     if (spare_full_) depot.give_full(std::exchange(spare_, nullptr));
-    delete[] begin_;
-    delete[] spare_;
+    for (T** const stack : {begin_, spare_})
+      if (stack) depot.give_empty(stack);
     *this = {};
   }
   // Drops the pointers, not the objects.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace plugrad {
 
@@ -77,11 +78,24 @@ struct Attributes {
   const void* block = nullptr;
 };
 
-// Sets count, strides and layout of a dense view from its rank, shape and offset.
+// "(2, 3)"
+std::string extents_text(const plugrad_view& v);
+// The count of a view whose extents multiply to more than 2^63 - 1: 0 if one of them is 0. Throws Error (invalid) otherwise.
+int64_t count_beyond_range(const plugrad_view& v);
+// The bytes of its elements. Throws Error (invalid) beyond 2^63 - 1; the message names the op.
+uint64_t dense_bytes(uint32_t opcode, const plugrad_view& v);
+
+// Sets count, strides and layout of a dense view from its rank, shape and offset. Throws Error (invalid) for a view of more
+// than 2^63 - 1 elements. This function and set_layout, which also take shapes from files, are the only ones that count
+// the elements of views.
 inline void set_dense(plugrad_view& v, uint64_t alignment) {
-  uint64_t count = 1;  // it wraps where another extent is 0
-  for (int i = v.rank; i-- > 0; count *= static_cast<uint64_t>(v.shape[i])) v.strides[i] = static_cast<int64_t>(count);
-  v.count = static_cast<int64_t>(count);
+  v.count = 1;
+  bool overflow = false;
+  for (int i = v.rank; i-- > 0;) {
+    v.strides[i] = v.count;
+    overflow |= __builtin_mul_overflow(v.count, v.shape[i], &v.count);
+  }
+  if (overflow) [[unlikely]] v.count = count_beyond_range(v);
   v.layout = static_cast<uint16_t>((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) |
                                    (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
 }

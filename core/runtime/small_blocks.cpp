@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 namespace plugrad {
 namespace {
@@ -48,7 +49,7 @@ void refill(Magazine<Storage>& magazine, DeviceState& device, uint32_t list, uin
   const uint64_t size = bytes_of(device, size_class);
   const uint64_t pieces = std::clamp<uint64_t>(kChunk / size, 1, capacity(size_class));
   auto storages = std::make_unique<Storage[]>(pieces);
-  if (magazine.full()) magazine.make_room(capacity(size_class), depot(list));
+  if (magazine.full() && !magazine.make_room(capacity(size_class), depot(list))) throw std::bad_alloc();
   const Storage* chunk = device.allocator.take_chunk(pieces * size, opcode);
   for (uint64_t i = pieces; i-- > 0;) {
     Storage& s = storages[i];
@@ -90,13 +91,11 @@ void destroy_slow(Storage* storage) noexcept {
   if (storage->large) return storage->device->allocator.give(storage);
   if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it
   else if (!settle(storage)) return;
-  Magazine<Storage>& magazine = magazine_of(local(), storage->list);
-  if (magazine.full()) magazine.make_room(capacity(class_of(storage->list)), depot(storage->list));
-  magazine.push(storage);
+  magazine_of(local(), storage->list).put(storage, capacity(class_of(storage->list)), depot(storage->list));
 }
 
 void flush_small(Local& l) noexcept {
-  for (uint32_t list = 0; list < kStorageLists; ++list) l.storages[list].flush(capacity(class_of(list)), depot(list));
+  for (uint32_t list = 0; list < kStorageLists; ++list) l.storages[list].flush(depot(list));
 }
 
 uint64_t free_small_bytes(const DeviceState& device) {

@@ -55,7 +55,7 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, Op op, DeviceState& device, const plugrad_view& like,
                                                 uint8_t dtype) {
   l.objects.reserve();
-  const uint64_t bytes = static_cast<uint64_t>(like.count) * dtype_size(dtype);
+  const uint64_t bytes = static_cast<uint64_t>(like.count) * dtype_size(dtype);  // may wrap: see below
   Storage* storage = allocate(l, device, bytes, static_cast<uint32_t>(op)).release();
   Impl* impl = new (l.objects.get_reserved()) Impl(device, Ref<Storage>(storage));
   plugrad_view& v = impl->view;
@@ -71,8 +71,12 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
     v.shape[i] = like.shape[i];
     v.strides[i] = like.strides[i];
   }
-  if (like.layout) [[unlikely]] set_dense(v, device.info.alignment);
-  return Tensor(Ref<Impl>(impl));
+  Tensor out{Ref<Impl>(impl)};
+  if (like.layout) [[unlikely]] {  // strided, or of more than 2^31 elements
+    dense_bytes(static_cast<uint32_t>(op), v);
+    set_dense(v, device.info.alignment);
+  }
+  return out;
 }
 inline Tensor empty_like(Op op, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
   return empty_like(local(), op, device, like, dtype);

@@ -5,21 +5,22 @@
 namespace plugrad {
 
 void set_layout(plugrad_view& v, uint64_t alignment) {
-  uint64_t dense_stride = 1;  // it wraps where an extent is 0
-  int64_t low = 0, high = 0;
+  int64_t count = 1, low = 0, high = 0;
   uint16_t bits = 0;
-  bool overflow = false;
-  for (int i = v.rank; i-- > 0; dense_stride *= static_cast<uint64_t>(v.shape[i])) {
+  bool too_many = false, overflow = false;
+  for (int i = v.rank; i-- > 0;) {
+    const int64_t dense_stride = count;
+    too_many |= __builtin_mul_overflow(count, v.shape[i], &count);
     if (v.shape[i] <= 1) continue;
     const int64_t stride = v.strides[i];
     int64_t reach = 0;
     overflow |= __builtin_mul_overflow(stride, v.shape[i] - 1, &reach);
-    if (stride != static_cast<int64_t>(dense_stride)) bits |= PLUGRAD_STRIDED;
+    if (stride != dense_stride) bits |= PLUGRAD_STRIDED;
     if (stride == 0) bits |= PLUGRAD_BROADCAST;
     if (stride < 0) bits |= PLUGRAD_NEGATIVE;
     overflow |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
   }
-  v.count = static_cast<int64_t>(dense_stride);
+  v.count = too_many ? count_beyond_range(v) : count;
   if (v.count == 0) {  // never reaches a kernel, so its strides do not matter
     set_dense(v, alignment);
     return;
