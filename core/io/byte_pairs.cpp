@@ -157,7 +157,11 @@ struct BytePairTokenizer::State {
       if (id < 0 || id >= static_cast<int64_t>(given.tokens.size()))
         refuse_bpe("the special token " + std::to_string(id) + " does not exist");
       special[static_cast<size_t>(id)] = true;
-      wholes.emplace_back(given.tokens[static_cast<size_t>(id)], id);
+      const std::string& token = given.tokens[static_cast<size_t>(id)];
+      if (token.size() > TokenFinder::kLongest)
+        refuse_bpe("the special token " + quote(token) + " has " + std::to_string(token.size()) + " bytes, expected " +
+                   std::to_string(TokenFinder::kLongest) + " at most");
+      wholes.emplace_back(token, id);
     }
     for (const std::string& token : given.tokens) {
       bytes.push_back(special[bytes.size()] ? token : bytes_of(token));

@@ -30,6 +30,7 @@ class Parser {
            std::to_string(kProgramVersion) + ": use a newer plugrad");
     for (const Json& each : list(member(text_, "memories"))) add_memory(each);
     is_written_.resize(made_.memories.size());
+    is_input_.resize(made_.memories.size());
     written_elements_.resize(made_.memories.size());
     for (size_t i = 0; i < made_.memories.size(); ++i) is_written_[i] = !made_.memories[i].weight.empty();
     for (const Json& each : list(member(text_, "inputs"))) add_input(each);
@@ -117,7 +118,7 @@ class Parser {
     for (const int64_t extent : input.shape)
       if (__builtin_mul_overflow(count, extent, &count)) stop("it is too large");
     if (count != made_.memories[input.memory].count) stop("its memory has another size");
-    is_written_[input.memory] = true;
+    is_written_[input.memory] = is_input_[input.memory] = true;
     made_.inputs.push_back(std::move(input));
   }
 
@@ -171,8 +172,7 @@ class Parser {
     const int64_t elements = op.outputs[k].shape.count();
     if (elements > made_.memories[to].count) stop("a result has more elements than its memory");
     written_elements_[to] = std::min(written_elements_[to] + elements, kMostElements);
-    const bool is_input = std::ranges::any_of(made_.inputs, [&](const ProgramView& each) { return each.memory == to; });
-    if (is_input || !made_.memories[to].weight.empty()) stop("it writes to a weight or an input");
+    if (is_input_[to] || !made_.memories[to].weight.empty()) stop("it writes to a weight or an input");
     if (k == 0 || op.opcode == PLUGRAD_OP_MAX_POOL) is_written_[to] = true;
   }
 
@@ -180,9 +180,8 @@ class Parser {
   void require_writes() {
     for (size_t i = 0; i < made_.memories.size(); ++i) {
       const ProgramMemory& it = made_.memories[i];
-      const auto is_it = [&](const ProgramView& each) { return each.memory == i; };
       where_ = "memory " + std::to_string(i) + ": ";
-      const bool is_given = !it.weight.empty() || std::ranges::any_of(made_.inputs, is_it);
+      const bool is_given = !it.weight.empty() || is_input_[i];
       if (!is_given && it.count / kMostGaps > written_elements_[i]) stop("most of it is never written");
     }
   }
@@ -208,14 +207,15 @@ class Parser {
   const std::function<void(const std::string&)>& fail_;
   std::string where_;
   ProgramContents made_;
-  std::vector<bool> is_written_;  // by memory
+  std::vector<bool> is_written_, is_input_;  // by memory
   std::vector<int64_t> written_elements_;  // by memory
   int64_t total_ = 0;             // elements of all memories
 };
 }  // namespace
 
 ProgramContents parsed_program(const std::string& text, const std::function<void(const std::string&)>& fail) {
-  return Parser(parse_strictly(text, kDepth, fail), fail).parse();
+  const Document document = parse_strictly(text, kDepth, fail);
+  return Parser(document.root(), fail).parse();
 }
 
 }  // namespace plugrad::io

@@ -1,13 +1,12 @@
 // From a recording to the contents of a file.
 #include <core/autograd/recording.hpp>
 #include <core/io/program_format.hpp>
+#include <core/io/strict_json.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -147,39 +146,49 @@ class Saver {
   std::map<uint32_t, uint32_t> sources_;   // weights: by place, the memory
 };
 
-nlohmann::json json_of(const Shape& shape) { return std::vector<int64_t>(shape.begin(), shape.end()); }
-nlohmann::json json_of(const ProgramView& view) {
-  return {view.memory, view.offset, json_of(view.shape), json_of(view.strides)};
+// "[each,each]"
+template <class All, class Text> std::string list_text(const All& all, Text text) {
+  std::string joined;
+  for (const auto& each : all) joined += (joined.empty() ? "" : ",") + text(each);
+  return "[" + joined + "]";
 }
-nlohmann::json json_of(const ProgramInput& input) {
-  if (input.view) return json_of(*input.view);
-  if (!input.number.floating()) return input.number.integer();
+std::string view_text(const ProgramView& view) {
+  return "[" + std::to_string(view.memory) + "," + std::to_string(view.offset) + "," + json_text(view.shape) + "," +
+         json_text(view.strides) + "]";
+}
+std::string real_text(double number) { return nlohmann::json(number).dump(); }
+std::string input_text(const ProgramInput& input) {
+  if (input.view) return view_text(*input.view);
+  if (!input.number.floating()) return std::to_string(input.number.integer());
   const double real = input.number.real();  // JSON has no infinity
-  return std::isfinite(real) ? nlohmann::json(real) : nlohmann::json(real > 0 ? "inf" : real < 0 ? "-inf" : "nan");
+  return std::isfinite(real) ? real_text(real) : json_text(real > 0 ? "inf" : real < 0 ? "-inf" : "nan");
 }
-nlohmann::json json_of(const ProgramAttributes& attributes) {
-  nlohmann::json made = nlohmann::json::object();
-  for (const auto& [name, number] : attributes.numbers) made[name] = number;
-  for (const auto& [name, list] : attributes.lists) made[name] = json_of(list);
-  return made;
+std::string attributes_text(const ProgramAttributes& attributes) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, number] : attributes.numbers) texts[name] = real_text(number);
+  for (const auto& [name, list] : attributes.lists) texts[name] = json_text(list);
+  std::string all;
+  for (const auto& [name, text] : texts) all += (all.empty() ? "" : ",") + json_text(name) + ":" + text;
+  return "{" + all + "}";
+}
+std::string call_text(const ProgramOp& op) {
+  const bool has_attributes = !op.attributes.numbers.empty() || !op.attributes.lists.empty();
+  return (has_attributes ? "{\"attributes\":" + attributes_text(op.attributes) + "," : std::string("{")) + "\"in\":" +
+         list_text(op.inputs, input_text) + ",\"op\":" + json_text(op_label(op.opcode)) + ",\"out\":" +
+         list_text(op.outputs, view_text) + "}";
 }
 }  // namespace
 
 std::string text_of(const ProgramContents& program) {
-  nlohmann::json all = {{"version", kProgramVersion}};
-  for (const char* key : {"memories", "inputs", "outputs", "calls"}) all[key] = nlohmann::json::array();
-  for (const ProgramMemory& each : program.memories)
-    all["memories"].push_back({dtype_name(each.dtype), each.count, each.weight});
-  for (const ProgramView& each : program.inputs) all["inputs"].push_back({each.memory, json_of(each.shape)});
-  for (const ProgramView& each : program.outputs) all["outputs"].push_back(json_of(each));
-  for (const ProgramOp& op : program.ops) {
-    nlohmann::json call = {{"op", op_label(op.opcode)}, {"out", nlohmann::json::array()}, {"in", nlohmann::json::array()}};
-    for (const ProgramView& each : op.outputs) call["out"].push_back(json_of(each));
-    for (const ProgramInput& each : op.inputs) call["in"].push_back(json_of(each));
-    if (!op.attributes.numbers.empty() || !op.attributes.lists.empty()) call["attributes"] = json_of(op.attributes);
-    all["calls"].push_back(std::move(call));
-  }
-  return all.dump();
+  const auto memory = [](const ProgramMemory& each) {
+    return "[" + json_text(dtype_name(each.dtype)) + "," + std::to_string(each.count) + "," + json_text(each.weight) + "]";
+  };
+  const auto input = [](const ProgramView& each) {
+    return "[" + std::to_string(each.memory) + "," + json_text(each.shape) + "]";
+  };
+  return "{\"calls\":" + list_text(program.ops, call_text) + ",\"inputs\":" + list_text(program.inputs, input) +
+         ",\"memories\":" + list_text(program.memories, memory) + ",\"outputs\":" + list_text(program.outputs, view_text) +
+         ",\"version\":" + std::to_string(kProgramVersion) + "}";
 }
 }  // namespace io
 

@@ -21,8 +21,8 @@ class SafetensorsParser {
     header_.data = kLengthBytes + text.size();
     if (text.empty() || text.front() != '{') fail("its header does not begin with '{'");
     constexpr int kDepth = 4;
-    const Json root = parse_strictly(text, kDepth, [&](const std::string& what) { fail("its header " + what); });
-    for (const auto& [name, value] : root.items()) {
+    const Document document = parse_strictly(text, kDepth, [&](const std::string& what) { fail("its header " + what); });
+    for (const auto& [name, value] : document.root().items()) {
       if (name == kMetadataKey) {
         read_metadata(value);
       } else {

@@ -1,9 +1,8 @@
 #include <core/io/safetensors_format.hpp>
+#include <core/io/strict_json.hpp>
 #include <plugrad/io/file.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/runtime/error.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -26,22 +25,29 @@ std::vector<Item> in_file_order(const std::string& path, const std::map<std::str
   return order;
 }
 
+std::string metadata_text(const Metadata& metadata) {
+  std::string all;
+  for (const auto& [key, text] : metadata) all += (all.empty() ? "" : ",") + json_text(key) + ":" + json_text(text);
+  return "{" + all + "}";
+}
+
 // Returns the header's text, padded with blanks so that the tensors begin at a multiple of 8 bytes.
 std::string header_text(const std::string& path, const std::vector<Item>& order, const Metadata& metadata) {
-  nlohmann::ordered_json root = nlohmann::ordered_json::object();
-  if (!metadata.empty()) root[std::string(kMetadataKey)] = metadata;
-  uint64_t offset = 0;
-  for (const auto& [name, tensor] : order) {
-    const Shape shape = tensor->shape();
-    const uint64_t bytes = static_cast<uint64_t>(tensor->count() * item_size(tensor->dtype()));
-    root[*name] = {{"dtype", dtype_info(static_cast<uint8_t>(tensor->dtype()))->name},
-                   {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
-                   {"data_offsets", {offset, offset + bytes}}};
-    offset += bytes;
-  }
   std::string text;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    text += (text.empty() ? "{" : ",") + json_text(key) + ":" + value;
+  };
+  uint64_t offset = 0;
   try {
-    text = root.dump();
+    if (!metadata.empty()) add(std::string(kMetadataKey), metadata_text(metadata));
+    for (const auto& [name, tensor] : order) {
+      const uint64_t end = offset + static_cast<uint64_t>(tensor->count() * item_size(tensor->dtype()));
+      add(*name, "{\"dtype\":" + json_text(dtype_info(static_cast<uint8_t>(tensor->dtype()))->name) +
+                     ",\"shape\":" + json_text(tensor->shape()) + ",\"data_offsets\":[" + std::to_string(offset) + "," +
+                     std::to_string(end) + "]}");
+      offset = end;
+    }
+    text += text.empty() ? "{}" : "}";
   } catch (const nlohmann::json::exception&) {
     throw Error(Code::invalid, "[" + path + "] a name or a piece of metadata is not UTF-8");
   }

@@ -58,19 +58,32 @@ class Checker final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+void Document::empty(nlohmann::json& value) noexcept {
+  if (!value.is_structured()) return;
+  for (nlohmann::json& each : value) empty(each);
+  value.clear();
+}
+
+std::string json_text(const std::string& text) { return Json(text).dump(); }
+std::string json_text(const Shape& numbers) {
+  std::string all = "[";
+  for (const int64_t each : numbers) all += (all.size() > 1 ? "," : "") + std::to_string(each);
+  return all + "]";
+}
+
 // The parser stops silently at a zero byte and keeps the last of equal keys, so both are checked here.
-nlohmann::json parse_strictly(const std::string& text, int depth, const Fail& fail) {
+Document parse_strictly(const std::string& text, int depth, const Fail& fail) {
   if (text.find('\0') != std::string::npos) fail("has a zero byte");
   Checker checker(depth, fail);
   try {
     Json::sax_parse(text, &checker);
-    return Json::parse(text);
+    return Document(Json::parse(text));
   } catch (const Json::parse_error& error) {
     fail("is not JSON in UTF-8 (byte " + std::to_string(error.byte) + ")");
   } catch (const Json::exception&) {
     fail("has a number that does not fit into 64 bits");
   }
-  return {};
+  return Document({});
 }
 
 }  // namespace plugrad::io

@@ -1,5 +1,7 @@
 // Finds special tokens in a text.
 #pragma once
+#include <core/io/prefixes.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,8 +13,9 @@ namespace plugrad::io {
 
 class TokenFinder {
  public:
+  static constexpr size_t kLongest = 4096;  // bytes of a token: each place of a text looks at so many bytes at most
   TokenFinder() = default;
-  // Texts and ids. Empty texts are never found.
+  // Texts, of kLongest bytes at most, and ids. Empty texts are never found.
   explicit TokenFinder(const std::vector<std::pair<std::string, int64_t>>& tokens);
 
   // Calls on_text for each non-empty part between tokens and on_token for each token, in the order of the text. Of several
@@ -21,7 +24,7 @@ class TokenFinder {
              const std::function<void(int64_t)>& on_token) const;
 
  private:
-  std::vector<std::pair<std::string, int64_t>> by_first_[256];  // those that begin with a byte, the longest first
+  Prefixes tokens_;
 };
 
 }  // namespace plugrad::io

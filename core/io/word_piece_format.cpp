@@ -20,7 +20,8 @@ class JsonReader {
 
   WordPieceModel read(const std::string& text) const {
     constexpr int kDepth = 8;
-    const Json root = parse_strictly(text, kDepth, [&](const std::string& what) { fail(what); });
+    const Document document = parse_strictly(text, kDepth, [&](const std::string& what) { fail(what); });
+    const Json& root = document.root();
     const Json& model = part(root, "model");
     if (text_of(model, "type", "WordPiece") != "WordPiece") {
       fail("holds a model of type " + quote(text_of(model, "type", "")) + ", expected WordPiece");

@@ -52,7 +52,12 @@ struct WordPieceTokenizer::State {
     for (const std::string& token : tokens) {
       if (!ids.emplace(token, static_cast<int64_t>(ids.size())).second)
         refuse_wordpiece("the token " + quote(token) + " occurs twice");
-      longest = std::max(longest, token.size());
+      if (token.size() > TokenFinder::kLongest)
+        refuse_wordpiece("the token " + quote(token) + " has " + std::to_string(token.size()) + " bytes, expected " +
+                         std::to_string(TokenFinder::kLongest) + " at most");
+      const int64_t id = static_cast<int64_t>(ids.size()) - 1;
+      starting.add(token, id);
+      if (token.starts_with(options.continuing)) inner.add(std::string_view(token).substr(options.continuing.size()), id);
     }
     unknown = special_id(options.unknown);
     first = special_id(options.first);
@@ -77,29 +82,19 @@ struct WordPieceTokenizer::State {
   void append_word(std::u32string_view word, std::vector<int64_t>& out) const {
     if (static_cast<int64_t>(word.size()) > options.longest_word) return out.push_back(unknown);
     std::string bytes;
-    std::vector<size_t> ends;  // of the characters
-    for (const char32_t code : word) {
-      append_utf8(code, bytes);
-      ends.push_back(bytes.size());
-    }
+    for (const char32_t code : word) append_utf8(code, bytes);
     const size_t before = out.size();
-    for (size_t at = 0, start = 0; at < ends.size();) {
-      size_t end = ends.size();
-      int64_t id = -1;
-      for (; end > at && id < 0; --end) id = piece(bytes, start, ends[end - 1]);
-      if (id < 0) {
+    for (size_t start = 0; start < bytes.size();) {
+      const std::string_view rest = std::string_view(bytes).substr(start);
+      const auto is_whole = [&](size_t end) { return end == rest.size() || (rest[end] & 0xc0) != 0x80; };
+      const Prefixes::Match piece = (start ? inner : starting).longest(rest, is_whole);
+      if (piece.id < 0) {
         out.resize(before);
         return out.push_back(unknown);
       }
-      out.push_back(id);
-      at = end + 1;
-      start = ends[end];
+      out.push_back(piece.id);
+      start += piece.length;
     }
-  }
-  int64_t piece(const std::string& word, size_t start, size_t end) const {
-    if (end - start > longest) return -1;
-    const auto found = ids.find((start == 0 ? "" : options.continuing) + word.substr(start, end - start));
-    return found == ids.end() ? -1 : found->second;
   }
 
   void append_text(std::string_view text, std::vector<int64_t>& out) const {
@@ -116,7 +111,7 @@ struct WordPieceTokenizer::State {
   std::vector<std::string> tokens;
   std::unordered_map<std::string, int64_t> ids;
   std::vector<bool> special;
-  size_t longest = 0;  // token, in bytes
+  Prefixes starting, inner;  // what a word begins with, and what continues it, without the mark of options.continuing
   int64_t unknown = 0, first = 0, last = 0;
   TokenFinder finder;
 };

@@ -242,6 +242,29 @@ std::string json_of(const std::vector<std::string>& tokens, const std::string& n
          R"(,"model":{"type":")" + type + R"(","vocab":{)" + vocabulary + "}}}";
 }
 
+// Each would take minutes if a place of the text looked at all tokens, or at all ends of pieces.
+TEST(WordPieceTokenizer, LongWordsTakeTimeInProportion) {
+  io::WordPieceOptions options;
+  options.longest_word = 1 << 20;
+  const std::vector<std::string> tokens = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "a", "##a", std::string(4096, 'a')};
+  const WordPieceTokenizer tokenizer(tokens, options);
+  const Ids ids = tokenizer.encode(std::string(100000, 'a'), 1 << 20);
+  EXPECT_EQ(ids.size(), 1 + 1 + (100000 - 4096) + 1u);
+  std::vector<std::string> longer = tokens;
+  longer.push_back(std::string(4097, 'b'));
+  EXPECT_THROW(WordPieceTokenizer(longer, options), Error);
+}
+
+TEST(BytePairTokenizer, ManySpecialTokensTakeTimeInProportion) {
+  io::BytePairVocabulary vocabulary = vocabulary_of({});
+  for (int i = 0; i < 50000; ++i) {
+    vocabulary.special.push_back(static_cast<int64_t>(vocabulary.tokens.size()));
+    vocabulary.tokens.push_back("<" + std::to_string(i) + ">");
+  }
+  const BytePairTokenizer tokenizer(vocabulary);
+  EXPECT_EQ(tokenizer.encode(std::string(100000, '<') + "<49999>", true).back(), 256 + 50000);
+}
+
 TEST(WordPieceTokenizer, BothKindsOfFilesRead) {
   const Scratch scratch;
   const WordPieceTokenizer lines(scratch.write("vocab.txt", lines_of(kPieces)));

@@ -98,16 +98,8 @@ TEST_P(HostMemory, MayFailAtEachAllocation) {
   EXPECT_LT(live - before, 50) << "some failure leaks";
 }
 
-// Without files: the JSON library that reads their headers allocates memory when it destroys a document, and ends the
-// process if there is none.
-std::vector<Scenario> scenarios_without_files() {
-  std::vector<Scenario> all = scenarios();
-  std::erase_if(all, [](const Scenario& each) { return std::string(each.name) == "exchanges"; });
-  return all;
-}
-
 INSTANTIATE_TEST_SUITE_P(Programs, HostMemory,
-                         testing::Combine(testing::ValuesIn(scenarios_without_files()), testing::Values("reference", "cpu")),
+                         testing::Combine(testing::ValuesIn(scenarios()), testing::Values("reference", "cpu")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param);
                          });
