@@ -176,10 +176,6 @@ Tensor tensor_beside(PyObject* x, const Tensor& other);
 Tensor index_tensor(const Tensor& x, PyObject* key);
 void assign_index(const Tensor& x, PyObject* key, PyObject* value);
 
-// gather and scatter_add with indices that may count from the end, as in NumPy.
-Tensor gather_from_end(const Tensor& x, int axis, const Tensor& index);
-Tensor scatter_add_from_end(const Tensor& x, int axis, const Tensor& index, const Tensor& source);
-
 // --- The parts.
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);

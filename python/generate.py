@@ -53,7 +53,6 @@ RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repe
               ("full_like", "value"): "fill_value"}
 ALSO_NAMED = {"dims": "dim", "shape": "size"}  # python/calls.cpp passes NumPy's axis as dim
 KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
-FUNCTIONS = {"gather": "gather_from_end", "scatter_add": "scatter_add_from_end"}  # python/indexing.cpp: in place
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
             "Reduction::mean": '"mean"', "Approximation::none": '"none"', "std::nullopt": "nb::none()",
             "DType::i64": '"i64"', "Interpolation::linear": '"linear"', "Side::left": '"left"',
@@ -181,6 +180,10 @@ def sentence(text):
     return first + text[1:] + ("" if text.endswith((".", ")")) else ".")
 
 
+# The first parameter that is given by name only, because PyTorch has another one in its place: unbiased.
+BY_NAME = dict.fromkeys(["var", "stddev", "var_mean", "std_mean"], "keepdim")
+
+
 def literal(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
@@ -202,7 +205,7 @@ def binding(target, function, overload, doc, as_method):
     """The definition by PyTorch's names of parameters, and another one where ALSO_NAMED has a name."""
     result, parameters = overload
     types = ", ".join(kind for kind, _, _ in parameters)
-    cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
+    cpp = f"plugrad::{function.name}"
     shown = PYTHON_NAMES.get(function.name, function.name)
     factory = not as_method and is_factory(function, overload)
     end_of_factory = ', nb::kw_only(), nb::arg("requires_grad") = false' if factory else ""
@@ -213,8 +216,13 @@ def binding(target, function, overload, doc, as_method):
     variants = [(names, f",\n      {literal(doc)}" if doc else "")]
     if other_names != names:
         variants.append((other_names, ""))
-    texts = [", ".join(["", *(argument(name, kind, default) for name, (kind, _, default) in zip(chosen, taken))])
-             for chosen, _ in variants]
+    def texts_of(chosen):
+        for name, (kind, _, default) in zip(chosen, taken):
+            if BY_NAME.get(function.name) == name:
+                yield "nb::kw_only()"
+            yield argument(name, kind, default)
+
+    texts = [", ".join(["", *texts_of(chosen)]) for chosen, _ in variants]
     return "".join(f"{call}{text}{end_of_factory}{end});\n" for text, (_, end) in zip(texts, variants))
 
 
@@ -224,7 +232,7 @@ def in_place(function, overload):
     if function.name not in IN_PLACE or result != "Tensor":
         return ""
     types = ", ".join(kind for kind, _, _ in parameters)
-    cpp = FUNCTIONS.get(function.name, f"plugrad::{function.name}")
+    cpp = f"plugrad::{function.name}"
     names = [RENAMED_IN.get((function.name, name), RENAMED.get(name, name)) for _, name, _ in parameters[1:]]
     texts = "".join(f", {argument(name, kind, default)}" for name, (kind, _, default) in zip(names, parameters[1:]))
     return (f'  tensor.def("{function.name}_", in_place("{function.name}_", '

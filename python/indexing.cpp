@@ -72,21 +72,6 @@ bool computes(const Key& key) {
 }
 }  // namespace
 
-namespace {
-// Indices counted from the start. The core refuses what is no index of x.
-Tensor from_start(const Tensor& x, int axis, const Tensor& index) {
-  return is_integer(index.dtype()) && axis >= -x.rank() && axis < x.rank() ? wrap_indices(index, x.size(axis)) : index;
-}
-}  // namespace
-
-Tensor gather_from_end(const Tensor& x, int axis, const Tensor& index) {
-  return gather(x, axis, from_start(x, axis, index));
-}
-
-Tensor scatter_add_from_end(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
-  return scatter_add(x, axis, from_start(x, axis, index), source);
-}
-
 Tensor index_tensor(const Tensor& x, PyObject* key) {
   const Tensor whole = x;  // a key's __index__ may run Python code
   const Key items = key_of(key, whole);

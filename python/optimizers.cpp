@@ -1,7 +1,11 @@
 // Optimisers and their groups of parameters.
 #include <python/binding.hpp>
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 namespace plugrad::python {
 namespace {
@@ -142,18 +146,68 @@ void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters
   construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay});
 }
 
+// A state is a dict of tensors, so that save() takes it: those of the optimiser, the number of steps, and each option of
+// each group as "param_groups.0.lr".
+constexpr const char *kSteps = "steps", *kGroups = "param_groups.";
+
+std::string option_key(size_t group, const std::string& option) {
+  return kGroups + std::to_string(group) + "." + option;
+}
+
 nb::dict state_of(const nn::Optimizer& optimizer) {
   nb::dict state;
-  for (const nn::NamedTensor& each : optimizer.state()) state[each.name.c_str()] = nb::cast(each.tensor);
+  const auto put = [&](const std::string& name, const Tensor& tensor) { state[name.c_str()] = nb::cast(tensor); };
+  for (const nn::NamedTensor& each : optimizer.state()) put(each.name, each.tensor);
+  const Device host = has_device("cpu") ? Device("cpu") : default_device();  // some devices have no f64
+  put(kSteps, scalar(optimizer.steps(), DType::i64, host));
+  for (size_t i = 0; i < optimizer.groups(); ++i)
+    for (const std::string& option : optimizer.option_names())
+      put(option_key(i, option), scalar(optimizer.option(option, i), DType::f64, host));
   return state;
 }
 
-void load_state(nn::Optimizer& optimizer, const nb::dict& state, int64_t steps) {
-  std::vector<nn::NamedTensor> all;
-  for (const auto& [name, tensor] : state)
-    all.push_back({taken<std::string>(name, "[optimizer] a key of the state", "the name of a tensor"),
-                   taken<Tensor>(tensor, "[optimizer] a value of the state", "a Tensor")});
-  optimizer.load_state(all, steps);
+// The options of all groups, which a failed load gives back.
+class KeptOptions {
+ public:
+  explicit KeptOptions(nn::Optimizer& of) : of_(of) {
+    for (size_t i = 0; i < of.groups(); ++i)
+      for (const std::string& option : of.option_names()) kept_.push_back({option, of.option(option, i), i});
+  }
+  void give_back() {
+    for (const auto& [option, value, group] : kept_) of_.set_option(option, value, group);
+  }
+
+ private:
+  nn::Optimizer& of_;
+  std::vector<std::tuple<std::string, double, size_t>> kept_;
+};
+
+// Reads what state_of wrote. steps: of states that do not hold them.
+void load_state(nn::Optimizer& optimizer, const nb::dict& state, std::optional<int64_t> steps) {
+  std::vector<nn::NamedTensor> slots;
+  std::vector<std::tuple<std::string, double, size_t>> options;
+  for (const auto& [key, value] : state) {
+    const std::string name = taken<std::string>(key, "[optimizer] a key of the state", "the name of a tensor");
+    const Tensor tensor = taken<Tensor>(value, "[optimizer] '" + name + "' of the state", "a Tensor");
+    if (name == kSteps) steps = tensor.item<int64_t>();
+    else if (!name.starts_with(kGroups)) slots.push_back({name, tensor});
+  }
+  if (!steps)
+    throw nb::value_error("[optimizer] the state has no 'steps': give load_state_dict(state, steps=) the number of steps");
+  for (size_t i = 0; i < optimizer.groups(); ++i)
+    for (const std::string& option : optimizer.option_names())
+      if (const std::string key = option_key(i, option); state.contains(key.c_str()))
+        options.push_back({option, nb::cast<Tensor>(state[key.c_str()]).item<double>(), i});
+  if (state.contains(option_key(optimizer.groups(), "lr").c_str()))
+    throw nb::value_error("[optimizer] the state has more groups of parameters than this optimizer: add them first");
+  KeptOptions before(optimizer);
+  try {
+    for (const auto& [option, value, group] : options) optimizer.set_option(option, value, group);
+    optimizer.load_state(slots, *steps);
+  } catch (...) {
+    before.give_back();
+    throw;
+  }
 }
 
 nb::list groups_as_dicts(nb::handle self) {
@@ -238,11 +292,13 @@ void bind_base(nb::module_& m) {
                    nb::sig("def param_groups(self) -> list[ParameterGroup]"))
       .def("add_param_group", add_group, nb::arg("param_group"), "Adds a dict with \"params\" and options.")
       .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
-      .def("state_dict", state_of, "Returns what a checkpoint needs beside the parameters and `steps`: tensors by name.")
+      .def("state_dict", state_of,
+           "Returns what a checkpoint needs beside the parameters, as tensors by name, which save() takes: those of the "
+           "optimiser, \"steps\", and the options of each group, such as \"param_groups.0.lr\".")
       .def(
-          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps"),
-          "Restores what state_dict returned. Raises ValueError, which names a tensor that is missing or has another shape; "
-          "nothing is changed then.")
+          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps") = nb::none(),
+          "Restores what state_dict returned, also the options. steps: of a state that does not hold them. Raises "
+          "ValueError, which names a tensor that is missing or has another shape; nothing is changed then.")
       .def("__reduce__", pickled);
 }
 
@@ -264,11 +320,12 @@ void bind_optimizers(nb::module_& m) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::SGD> self, const nb::object& parameters, double lr, double momentum,
-             double weight_decay, bool nesterov) {
+             double dampening, double weight_decay, bool nesterov) {
+            if (dampening != 0) throw nb::value_error("[SGD] dampening is not supported: leave it at 0");
             construct(self, parameters, lr, nn::SGDOptions{momentum, weight_decay, nesterov});
           },
-          nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("weight_decay") = 0.0,
-          nb::arg("nesterov") = false);
+          nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("dampening") = 0.0,
+          nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false);
   nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "As torch.optim.RMSprop.")
       .def(
           "__init__",

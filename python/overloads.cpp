@@ -15,15 +15,15 @@ template <class R> using Moment = R (*)(const Tensor&, const Shape&, bool, doubl
 // own: the annotation of the operand, which a method does not have.
 template <class Target, class R, class... Own>
 void bind_unbiased(Target& target, const char* name, Moment<R> f, const Own&... own) {
-  const auto call = [f](const Tensor& x, const ShapeLike& axes, bool keepdim, bool unbiased) {
+  const auto call = [f](const Tensor& x, const ShapeLike& axes, bool unbiased, bool keepdim) {
     return given(unlocked([f, source = x, over = axes.get(), keepdim, unbiased] {
       return f(source, over, keepdim, unbiased ? 1 : 0);
     }));
   };
-  target.def(name, call, own..., nb::arg("dim") = nb::tuple(), nb::arg("keepdim") = false, nb::kw_only(),
-             nb::arg("unbiased"));
+  target.def(name, call, own..., nb::arg("dim"), nb::arg("unbiased"), nb::arg("keepdim") = false);
   target.def(
-      name, [call](const Tensor& x, bool unbiased) { return call(x, {}, false, unbiased); }, own..., nb::arg("unbiased"));
+      name, [call](const Tensor& x, bool unbiased, bool keepdim) { return call(x, {}, unbiased, keepdim); }, own...,
+      nb::arg("unbiased"), nb::kw_only(), nb::arg("keepdim") = false);
 }
 
 template <class Target, class... Own> void bind_moments(Target& target, const Own&... own) {

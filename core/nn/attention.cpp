@@ -78,14 +78,19 @@ Tensor joined_mask(const AttentionOptions& options, const Tensor& q, int64_t key
   return mask.defined() ? add(mask, padding) : padding;
 }
 
+// The softmax of the last axis; 0 in rows of nothing but -infinity, as scaled_dot_product_attention has it.
+Tensor masked_softmax(const Tensor& scores) {
+  const Tensor sees = gt(amax(scores.detach(), {-1}, true), -std::numeric_limits<double>::infinity());
+  return where(sees, softmax(where(sees, scores, 0), -1), 0);
+}
+
 // The heads' results (n, heads, l, e), and their weights if they are needed.
 Attention weighted(const Projections& heads, const Tensor& mask, const AttentionOptions& options, double p) {
   const auto& [q, k, v] = heads;
   if (!options.need_weights)
     return {scaled_dot_product_attention(q, k, v, mask, p, options.is_causal && !mask.defined()), {}};
-  Tensor scores = matmul(mul(q, 1 / std::sqrt(static_cast<double>(q.size(-1)))), transpose(k));
-  if (mask.defined()) scores = add(scores, mask);
-  const Tensor weights = dropout(softmax(scores, -1), p, p > 0);
+  const Tensor scores = matmul(mul(q, 1 / std::sqrt(static_cast<double>(q.size(-1)))), transpose(k));
+  const Tensor weights = dropout(mask.defined() ? masked_softmax(add(scores, mask)) : softmax(scores, -1), p, p > 0);
   return {matmul(weights, v), options.average_attn_weights ? mean(weights, {1}) : weights};
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -74,9 +75,11 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (size_t i = 0; i < added.parameters.size(); ++i) {
     const Tensor& each = added.parameters[i];
     require_parameter(each, before.size() + i);
-    if (std::ranges::any_of(before, [&](const Tensor& other) { return other.is_same(each); }))
-      throw Error(Code::invalid, std::string("[") + name_ + "] parameter " + std::to_string(before.size() + i) +
-                                     " is in another group already");
+    const auto is_each = [&](const Tensor& other) { return other.is_same(each); };
+    const bool in_group = std::ranges::any_of(std::span(added.parameters).first(i), is_each);
+    if (in_group || std::ranges::any_of(before, is_each))
+      throw Error(Code::invalid, std::string("[") + name_ + "] parameter " + std::to_string(before.size() + i) + " is in " +
+                                     (in_group ? "this" : "another") + " group already: give each parameter once");
   }
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)

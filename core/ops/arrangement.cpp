@@ -275,8 +275,8 @@ Tensor windows_of(const Tensor& x, const Windows& windows) {
              return add_windows(grad, shape[static_cast<size_t>(taken.axis)], taken);
            }));
   plugrad_view v = view_of(x);
-  const int64_t count = windows.count(v.shape[windows.axis]);
-  const Windows used = windows.used(count);
+  const int64_t extent = v.shape[windows.axis], count = windows.count(extent);
+  const Windows used = count ? windows.used(extent) : windows;
   v.shape[v.rank] = windows.size;
   v.strides[v.rank++] = v.strides[windows.axis] * used.dilation;
   v.shape[windows.axis] = count;
@@ -294,7 +294,7 @@ Tensor add_windows(const Tensor& x, int64_t extent, const Windows& windows) {
   Tensor out = filled(device, dense_view(shape, dtype_of(x), device.info.alignment), dtype_of(x), 0);
   const Tensor plain = x.detach(), sums = out.detach();
   const int64_t count = x.size(windows.axis);
-  const Windows used = windows.used(count);
+  const Windows used = count ? windows.used(extent) : windows;
   for (int64_t j = 0; j < windows.size && x.count(); ++j) {
     const Tensor target = strided_part(sums, {windows.axis, j * used.dilation, count, used.step});
     run(Op::ADD, {target}, {target, select(plain, -1, j)});

@@ -62,7 +62,7 @@ Tensor convolution(const char* name, const Tensor& x, const Tensor& weight, cons
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
   const Shape shape = convolved_shape(name, images, weight, how);
-  const Tensor out = convolve(images, weight, bias, shape, how.used(weight, shape));
+  const Tensor out = convolve(images, weight, bias, shape, how.used(weight, images.shape()));
   return batched ? out : squeeze(out, {0});
 }
 }  // namespace
@@ -148,7 +148,7 @@ Tensor transposed_convolution(const char* name, const Tensor& x, const Tensor& w
   const bool batched = x.rank() == axes + 2;
   const Tensor images = batched ? x : unsqueeze(x, 0);
   const Shape shape = transposed_shape(name, images, weight, how, extra);
-  const Settings used = how.used(weight, images.shape());
+  const Settings used = how.used(weight, shape);
   const Tensor out = with_bias(convolution_input_gradient(images, weight, shape, used), bias);
   return batched ? out : squeeze(out, {0});
 }

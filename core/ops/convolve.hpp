@@ -16,12 +16,12 @@ struct ConvolutionSettings {
     const size_t at = static_cast<size_t>(axis);
     return {axis + 2, weight.size(axis + 2), stride[at], dilation[at]};
   }
-  // The same windows without numbers that no window uses: see Windows::used. counts: (n, c, ..) with the numbers of windows.
-  ConvolutionSettings used(const Tensor& weight, const Shape& counts) const {
+  // The same windows in images of this shape, without numbers that no window uses: see Windows::used.
+  ConvolutionSettings used(const Tensor& weight, const Shape& images) const {
     ConvolutionSettings all = *this;
     for (int i = 0; i < stride.rank(); ++i) {
       const size_t at = static_cast<size_t>(i);
-      const Windows along = windows(weight, i).used(counts[at + 2]);
+      const Windows along = windows(weight, i).used(2 * Extent(padding[at]) + images[at + 2]);
       all.stride[at] = along.step;
       all.dilation[at] = along.dilation;
     }

@@ -1,6 +1,8 @@
 #include <plugrad/ops/layers.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/runtime/local.hpp>
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -65,11 +67,25 @@ Bags bags_of_rows(const Tensor& indices, const Tensor& offsets) {
           indices.size(0)};
 }
 
+// Bags are consecutive parts of the indices. Waits for the device, but not while a step is recorded.
+void require_rising(const Tensor& offsets, int64_t n) {
+  if (!offsets.count() || local().recorder) return;
+  const NoGrad unrecorded;
+  const Tensor whole = cast(offsets, DType::i64);
+  const bool rises = offsets.count() == 1 || min(diff(whole)).item<int64_t>() >= 0;
+  const int64_t first = select(whole, 0, 0).item<int64_t>(), last = select(whole, 0, -1).item<int64_t>();
+  if (first != 0 || !rises || last > n)
+    refuse(kBag, "offsets begin with " + std::to_string(first) + ", end with " + std::to_string(last) +
+                     (rises ? "" : " and fall in between") + ": expected 0, then none smaller than the one before it, or " +
+                     "larger than the number of indices, " + std::to_string(n));
+}
+
 // The number of offsets up to each position, less 1, is its bag.
 Bags bags_by_offsets(const Tensor& indices, const Tensor& offsets, bool include_last_offset) {
   require_integer(kBag, offsets, "offsets");
   const int64_t n = indices.count(), count = offsets.count() - include_last_offset;
   if (offsets.rank() != 1 || count < 0) refuse(kBag, "offsets have shape " + offsets.shape().text() + ": expected (b,)");
+  require_rising(offsets, n);
   const Tensor starts = slice(cast(offsets, DType::i64), 0, 0, count);
   const Tensor marks = scatter_add(zeros({n + 1}, DType::i64, indices.device()), 0, starts, ones_like(starts));
   return {indices, sub(slice(cumsum(marks, 0), 0, 0, n), 1), {}, count};

@@ -46,21 +46,38 @@ Tensor scaled_complement_of_any(const Tensor& x) {
   return where(lt(x, 0), sub(mul(exp(mul(x, x)), 2), positive), positive);
 }
 
-// The y >= 0 with erf(y) = size and erfc(y) = rest, which is 1 - size: M. Giles, "Approximating the erfinv function", 2010,
-// and two of Halley's steps.
-Tensor inverse_of(const Tensor& size, const Tensor& rest) {
+// The y >= 0 with erf(y) = size and erfc(y) = rest, which is 1 - size. w: -log(rest (1 + size)), below 5. M. Giles,
+// "Approximating the erfinv function", 2010, and two of Halley's steps.
+Tensor inverse_near_zero(const Tensor& size, const Tensor& rest, const Tensor& w) {
   constexpr double kNear[] = {1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
                               -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08};
-  constexpr double kFar[] = {2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
-                             -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257};
-  const Tensor w = neg(log(mul(rest, add(size, 1)))), is_near = lt(w, 5);
-  const Tensor near = polynomial(sub(w, 2.5), kNear), far = polynomial(sub(sqrt(maximum(w, 5)), 3), kFar);
-  Tensor y = mul(where(is_near, near, far), size);
+  Tensor y = mul(polynomial(sub(w, 2.5), kNear), size);
   for (int step = 0; step < 2; ++step) {
     const Tensor error = where(lt(size, 0.5), sub(erf(y), size), sub(rest, complement(y)));
     const Tensor turn = div(error, mul(bell(y), 2 * kInverseRootPi));
     y = sub(y, div(turn, add(mul(y, turn), 1)));
   }
+  return y;
+}
+
+// The same for w from 5 on. log erfc(y) = log(erfcx(y)) - y^2 is nearly a parabola, so Newton's steps find where it equals
+// log(rest), also where erfc(y) is as small as numbers can be. They begin with the asymptotic
+// y^2 = L - log(pi L) / 2, L = -log(rest).
+Tensor inverse_in_tail(const Tensor& rest) {
+  const Tensor level = neg(log(rest));
+  Tensor y = sqrt(sub(level, mul(log(mul(level, std::numbers::pi)), 0.5)));
+  for (int step = 0; step < 4; ++step) {
+    const Tensor scaled = scaled_complement(y);
+    const Tensor error = add(sub(log(scaled), mul(y, y)), level);
+    y = add(y, mul(mul(error, scaled), 0.5 / kInverseRootPi));
+  }
+  return y;
+}
+
+Tensor inverse_of(const Tensor& size, const Tensor& rest) {
+  const Tensor w = neg(log(mul(rest, add(size, 1)))), is_near = lt(w, 5);
+  const Tensor near = inverse_near_zero(size, rest, minimum(w, 5));
+  const Tensor y = where(is_near, near, inverse_in_tail(where(is_near, 1e-3, rest)));
   return where(eq(rest, 0), kInfinity, y);
 }
 

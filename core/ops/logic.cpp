@@ -37,11 +37,21 @@ Tensor isfinite(const Tensor& x) {
   return is_floating(x.dtype()) ? lt(abs(x), kInfinity) : everywhere(x, true);
 }
 
+namespace {
+// Of i64. f64 does not tell neighbours beyond 2^53 apart, so differences are taken before they become floats.
+Tensor integers_are_close(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  const Tensor x = cast(a, DType::f64), y = cast(b, DType::f64), distance = abs(sub(x, y));
+  const Tensor exact = cast(abs(sub(a, b)), DType::f64);  // it wraps where the distance is beyond 2^63
+  return le(where(lt(distance, 0x1p62), exact, distance), add(mul(abs(y), rtol), atol));
+}
+}  // namespace
+
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   require_defined(a, "isclose");
   require_defined(b, "isclose");
   const NoGrad unrecorded;
-  const DType dtype = accumulator_of(floating_type(promote_types(a.dtype(), b.dtype())));
+  const DType common = promote_types(a.dtype(), b.dtype()), dtype = accumulator_of(floating_type(common));
+  if (!is_floating(common)) return integers_are_close(cast(a, DType::i64), cast(b, DType::i64), rtol, atol);
   const Tensor x = cast(a, dtype), y = cast(b, dtype);
   // An infinite bound would make everything close.
   const Tensor near = logical_and(le(abs(sub(x, y)), add(mul(abs(y), rtol), atol)), isfinite(y));

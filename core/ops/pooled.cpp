@@ -64,11 +64,12 @@ Pooled pool_of(const char* name, const Tensor& x, int axes, const PoolArguments&
     if (pool.padding[i] > sizes[i] / 2)
       refuse(name, "padding is " + padding.text() + " and kernel_size " + size.text() + ": pad by half of it at most");
     pool.counts.push_back(count_of(pool, i, ceil_mode));
-    const Windows used = Windows{0, sizes[i], pool.stride[i], pool.dilation[i]}.used(pool.counts[i]);
+    const Windows windows{0, sizes[i], pool.stride[i], pool.dilation[i]};
+    const Extent end = (pool.counts[i] - 1) * windows.step + windows.span();
+    pool.beyond.push_back(std::max<int64_t>(end - pool.extents[i] - pool.padding[i], 0));
+    const Windows used = windows.used(Extent(pool.extents[i]) + pool.padding[i] + pool.beyond.back());
     pool.stride[i] = used.step;
     pool.dilation[i] = used.dilation;
-    const Extent end = (pool.counts[i] - 1) * used.step + used.span();
-    pool.beyond.push_back(std::max<int64_t>(end - pool.extents[i] - pool.padding[i], 0));
   }
   return pool;
 }

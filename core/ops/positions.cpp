@@ -33,12 +33,27 @@ DType position_dtype(const Tensor& on, int64_t end) {
 namespace {
 // To look whether an index is negative costs less than to wrap all of them, unless the host would wait for the answer. A
 // compiled step must do the same for all indices.
-bool none_is_negative(const Tensor& index) {
+bool may_look(const Tensor& index) {
   const DeviceState& device = device_of(index);
-  return !local().recorder && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count() &&
-         min(index).item<int64_t>() >= 0;
+  return !local().recorder && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count();
 }
+bool none_is_negative(const Tensor& index) { return may_look(index) && min(index).item<int64_t>() >= 0; }
 }  // namespace
+
+Tensor indices_from_start(const char* name, const Tensor& index, int64_t extent) {
+  const NoGrad unrecorded;
+  const Tensor whole = cast(index, DType::i64);
+  if (!whole.count()) return whole;
+  if (!may_look(whole)) {
+    const Tensor given = cast(whole, position_dtype(whole, extent));
+    return cast(where(lt(given, 0), extent, given), DType::i64);
+  }
+  if (const int64_t least = min(whole).item<int64_t>(); least < 0)
+    throw Error(Code::index_error, std::string("[") + name + "] index " + std::to_string(least) +
+                                       " is out of range for an axis of extent " + std::to_string(extent) +
+                                       ": indices of this function count from the start");
+  return whole;
+}
 
 Tensor wrap_indices(const Tensor& index, int64_t extent) {
   if (none_is_negative(index)) return index;

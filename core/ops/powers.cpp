@@ -59,7 +59,7 @@ Tensor log10(const Tensor& x) {
 Tensor expm1(const Tensor& x) {
   if (autocasting()) [[unlikely]] return in_f32(expm1, x);
   static constexpr auto kRule =
-      rule("expm1", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, add(y, 1)); }));
+      rule("expm1", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, exp(x)); }));
   require_defined(x, "expm1");
   if (!is_floating(dtype_of(x))) return expm1(promoted_to_floating(x));
   return differentiable(kRule, in_accumulator(x, accurate_expm1), x);

@@ -32,7 +32,7 @@ ScatterTarget scatter_target(const char* name, const Tensor& x, int axis, const 
                      std::to_string(at) + ": ranks must be equal, and its other extents no larger");
   Corner corner{index.shape()};
   corner.extents[static_cast<size_t>(at)] = x.size(at);
-  return {corner(x), at, wrap_indices(index, x.size(at)), corner};
+  return {corner(x), at, indices_from_start(name, index, x.size(at)), corner};
 }
 
 Tensor scatter_source(const char* name, const Tensor& x, const Tensor& index, const Tensor& src) {

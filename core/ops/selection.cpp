@@ -1,6 +1,7 @@
 #include <plugrad/ops/selection.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/positions.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -37,11 +38,13 @@ struct Listed {
   Tensor index;  // rank 1
 };
 
+// Negative indices are refused.
 Listed listed(const char* name, const Tensor& x, int axis, const Tensor& index) {
   require_index(name, x, index);
   if (index.rank() > 1) refuse(name, "index has shape " + index.shape().text() + ": expected rank 1 or 0");
   const Tensor whole = x.rank() ? x : reshape(x, {1});
-  return {whole, normal_axis(axis, whole.rank(), name), raveled(index)};
+  const int at = normal_axis(axis, whole.rank(), name);
+  return {whole, at, indices_from_start(name, raveled(index), whole.size(at))};
 }
 
 // source in the shape of what the list chooses.
@@ -61,7 +64,7 @@ Tensor fitting_source(const char* name, const Listed& at, const Tensor& x, const
 Tensor spread(const Listed& at) {
   Shape along(std::vector<int64_t>(static_cast<size_t>(at.x.rank()), 1)), shape = at.x.shape();
   along[static_cast<size_t>(at.axis)] = shape[static_cast<size_t>(at.axis)] = at.index.count();
-  return expand(reshape(wrap_indices(at.index, at.x.size(at.axis)), along), shape);
+  return expand(reshape(at.index, along), shape);
 }
 
 // Shapes that are equal along the axis and broadcast to each other elsewhere.
@@ -112,7 +115,7 @@ Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& valu
   require_defined(values, "put_along_axis");
   const int at = normal_axis(axis, x.rank(), "put_along_axis");
   const Shape shape = common_extents("put_along_axis", x, indices, at, indices.size(at));
-  return scatter(x, at, expand(indices, shape), expand(cast(values, x.dtype()), shape));
+  return scatter(x, at, expand(wrap_indices(indices, x.size(at)), shape), expand(cast(values, x.dtype()), shape));
 }
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
@@ -135,7 +138,9 @@ Tensor index_copy(const Tensor& x, int axis, const Tensor& index, const Tensor& 
 }
 
 Tensor index_fill(const Tensor& x, int axis, const Tensor& index, const Tensor& value) {
-  const Listed at = listed("index_fill", x, axis, index);
+  require_index("index_fill", x, index);
+  const Tensor wrapped = wrap_indices(index, x.rank() ? x.size(normal_axis(axis, x.rank(), "index_fill")) : 1);
+  const Listed at = listed("index_fill", x, axis, wrapped);
   require_defined(value, "index_fill");
   if (value.rank()) refuse("index_fill", "value has shape " + value.shape().text() + ": expected rank 0");
   return reshape(index_put(at.x, key_along(at.axis, at.index), value), x.shape());

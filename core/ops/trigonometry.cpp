@@ -1,6 +1,7 @@
 #include <plugrad/ops/trigonometry.hpp>
 
 #include <core/ops/argument.hpp>
+#include <core/ops/infinity.hpp>
 #include <core/ops/native_or.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/logic.hpp>
@@ -173,14 +174,25 @@ Tensor angle(const Tensor& y, const Tensor& x) {
 }
 }  // namespace
 
+namespace {
+// of / (x^2 + y^2) without squares that overflow or vanish; 0 where the quotient has no limit, and far away.
+Tensor over_square(const Tensor& of, const Tensor& y, const Tensor& x) {
+  const Tensor size = maximum(abs(y.detach()), abs(x.detach()));
+  const Tensor is_outside = logical_or(eq(size, 0), eq(size, kInfinity)), unit = where(is_outside, 1, size);
+  const Tensor a = div(x, unit), b = div(y, unit), square = add(mul(a, a), mul(b, b));
+  return where(is_outside, 0, div(div(div(of, unit), where(is_outside, 1, square)), unit));
+}
+}  // namespace
+
+// The derivatives at (0, 0) are 0, as those of abs are.
 Tensor atan2(const Tensor& y, const Tensor& x) {
-  static constexpr auto kRule = rule("atan2",
-                                     gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
-                                       return mul(grad, div(x, add(mul(x, x), mul(y, y))));
-                                     }),
-                                     gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
-                                       return neg(mul(grad, div(y, add(mul(x, x), mul(y, y)))));
-                                     }));
+  static constexpr auto kRule = rule(
+      "atan2", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
+        return mul(grad, over_square(x, y, x));
+      }),
+      gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
+        return neg(mul(grad, over_square(y, y, x)));
+      }));
   if (!is_together(y, x)) return promoted("atan2", y, x, atan2);
   if (!is_floating(dtype_of(y))) return atan2(promoted_to_floating(y), promoted_to_floating(x));
   return differentiable(kRule, angle(y, x), y, x);

@@ -12,8 +12,12 @@ struct Windows {
 
   int64_t span() const { return (size - 1) * dilation + 1; }
   int64_t count(int64_t extent) const { return extent < span() ? 0 : (extent - span()) / step + 1; }
-  // The same windows along an axis with a given number of them: what no window uses is 1, so that no product is too large.
-  Windows used(int64_t number) const { return {axis, size, number > 1 ? step : Extent(1), size > 1 ? dilation : Extent(1)}; }
+  // The same windows of an axis of this extent, which has one at least: numbers that no window uses become small, so that no
+  // product is too large.
+  Windows used(int64_t extent) const {
+    const Extent room = extent - span() + 1;
+    return {axis, size, step < room ? step : room, size > 1 ? dilation : Extent(1)};
+  }
 };
 
 // Returns a view with one element of the axis per window and a last axis of the windows' elements.

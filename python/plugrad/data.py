@@ -85,7 +85,7 @@ def read_idx(path: Any, device: Any = None) -> Tensor:
 def _positions(x: Tensor, chosen: Tensor) -> Tensor:
     """The positions where a mask of x's rows is true; other tensors are positions."""
     if chosen.dtype != "bool":
-        return chosen
+        return _plugrad.where(chosen < 0, chosen + len(x), chosen)
     if chosen.shape != x.shape[:1]:
         raise IndexError(f"[rows] a mask of shape {chosen.shape} for {len(x)} rows: one bool for each row is expected")
     return Tensor([i for i, each in enumerate(chosen.tolist()) if each], dtype="i64", device=x.device)

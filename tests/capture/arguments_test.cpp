@@ -131,7 +131,7 @@ TEST(Compile, ReturnsTensorsWithoutElements) {
 TEST(Compile, TakesIndicesOfAnySign) {
   const Tensor x = rand({5, 3});
   const auto f = [&](const Tensor& rows) {
-    return Tensors{index_select(x, 0, rows), index(x, {rows})};
+    return Tensors{take(x, rows, 0), index(x, {rows})};
   };
   auto step = compile(f);
   const std::vector<std::vector<double>> all = {{0, 4}, {1, 2}, {-1, 3}, {-5, -2}};

@@ -177,14 +177,14 @@ Rows indexing_rows() {
 }
 
 Tensor reduced(I x, ScatterReduction reduce, bool include_self) {
-  return exp(scatter_reduce(x[0], 0, i64({2, 0, 2, 0, -1, 2, 0, 0}, {4, 2}), x[1], reduce, include_self) * 0.25);
+  return exp(scatter_reduce(x[0], 0, i64({2, 0, 2, 0, 2, 2, 0, 0}, {4, 2}), x[1], reduce, include_self) * 0.25);
 }
 
 Rows scatter_rows() {
   const std::vector<Shape> shapes = {{3, 2}, {4, 2}};
   return {
       {"scatter", "Repeating", {{3, 2}, {2, 3}}, kLow, kHigh,
-       [](I x) { return exp(scatter(x[0], 0, i64({2, 0, 2, -2}, {2, 2}), x[1])); }},
+       [](I x) { return exp(scatter(x[0], 0, i64({2, 0, 2, 1}, {2, 2}), x[1])); }},
       {"scatter", "Number", {{3, 2}}, kLow, kHigh, [](I x) { return exp(scatter(x[0], 1, i64({1, 0}, {2, 1}), 0.5)); }},
       {"scatter_reduce", "Sum", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::sum, true); }},
       {"scatter_reduce", "SumOfOthers", shapes, kLow, kHigh, [](I x) { return reduced(x, ScatterReduction::sum, false); }},
@@ -211,7 +211,7 @@ Rows selection_rows() {
       {"put", "Added", {{2, 3}, {3}}, kLow, kHigh, [](I x) { return exp(put(x[0], i64({5, 0, -1}), x[1], true)); }},
       {"put_along_axis", "Broadcast", {{2, 3}, {2, 1}}, kLow, kHigh,
        [](I x) { return exp(put_along_axis(x[0], i64({2, 0}, {1, 2}), x[1], 1)); }},
-      {"index_select", "Repeating", {{3, 2}}, kLow, kHigh, [](I x) { return exp(index_select(x[0], 0, i64({2, 0, -1}))); }},
+      {"index_select", "Repeating", {{3, 2}}, kLow, kHigh, [](I x) { return exp(index_select(x[0], 0, i64({2, 0, 2}))); }},
       {"index_add", "Scaled", {{3, 2}, {3, 2}}, kLow, kHigh,
        [](I x) { return exp(index_add(x[0], 0, i64({2, 0, 2}), x[1], 0.5)); }},
       {"index_copy", "Repeating", {{2, 3}, {2, 2}}, kLow, kHigh,

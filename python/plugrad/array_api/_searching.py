@@ -54,7 +54,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     along = shape[:axis], shape[axis + 1:]
     wide = x.expand([*along[0], x.shape[axis], *along[1]])
     index = indices.to(dtype="i64").expand([*along[0], indices.shape[axis], *along[1]])
-    return wide.gather(axis, index)
+    return wide.gather(axis, _plugrad.where(index < 0, index + wide.shape[axis], index))
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:

@@ -9,6 +9,7 @@ from .activations import (CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, H
                           LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, SiLU, Sigmoid, Softmax, Softmin, Softplus, Softshrink,
                           Softsign, Tanh, Tanhshrink, Threshold, softmax)
 from .attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
+from .containers import ModuleDict, ModuleList, Sequential
 from .convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers import (AlphaDropout, Bilinear, ChannelShuffle, CosineSimilarity, Dropout, Dropout1d, Dropout2d, Dropout3d,
                      Embedding, EmbeddingBag, FeatureAlphaDropout, Flatten, Fold, Identity, Linear, PairwiseDistance,
@@ -17,7 +18,7 @@ from .losses import (BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntro
                      HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MaxMarginLoss, MSELoss,
                      MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss,
                      SmoothL1Loss, SoftMarginLoss, TripletMarginLoss, max_margin_loss)
-from .module import LoadResult, Module, ModuleDict, ModuleList, Parameter, Sequential
+from .module import LoadResult, Module, Parameter
 from .normalizations import (BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d,
                              InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm)
 from .poolings import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,

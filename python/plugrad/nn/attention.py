@@ -8,7 +8,8 @@ from .. import _plugrad
 from .._plugrad import Tensor
 from . import init
 from .layers import Dropout, Linear
-from .module import Module, ModuleList
+from .containers import ModuleList
+from .module import Module
 from .normalizations import LayerNorm
 
 __all__ = ["MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer"]
@@ -23,8 +24,9 @@ class MultiheadAttention(Module):
     kdim, vdim: the elements of a key and of a value, if not embed_dim. Raises ValueError unless num_heads divides embed_dim.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *,
+                 kdim: int | None = None, vdim: int | None = None, batch_first: bool = False, device: Any = None,
+                 dtype: Any = None) -> None:
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"[MultiheadAttention] {num_heads} heads do not divide embed_dim {embed_dim}")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first

@@ -88,7 +88,7 @@ def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: 
 class EmbeddingBag(Module):
     """Sums, means or largest elements of the rows of weight that bags of indices name: plugrad.embedding_bag."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", include_last_offset: bool = False,
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
                  padding_idx: int | None = None, dtype: Any = None, device: Any = None) -> None:
         self.mode, self.include_last_offset, self.padding_idx = mode, include_last_offset, padding_idx
         self.weight = _rows(num_embeddings, embedding_dim, padding_idx, dtype, device)

@@ -75,7 +75,7 @@ class CrossEntropyLoss(_Loss):
 
     _function = staticmethod(_plugrad.cross_entropy)
 
-    def __init__(self, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean",
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = None, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
         self._keep(reduction, weight=weight, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
@@ -85,7 +85,8 @@ class NLLLoss(_Loss):
 
     _function = staticmethod(_plugrad.nll_loss)
 
-    def __init__(self, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = None,
+                 reduction: str = "mean") -> None:
         self._keep(reduction, weight=weight, ignore_index=ignore_index)
 
 
@@ -121,7 +122,7 @@ class PoissonNLLLoss(_Loss):
 
     _function = staticmethod(_plugrad.poisson_nll_loss)
 
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+    def __init__(self, log_input: bool = True, full: bool = False, *, eps: float = 1e-8, reduction: str = "mean") -> None:
         self._keep(reduction, log_input=log_input, full=full, eps=eps)
 
 

@@ -1,5 +1,6 @@
 """Modules: functions of tensors with parameters, and modules that contain others."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -7,14 +8,27 @@ from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Device, DType, Tensor
 
-__all__ = ["LoadResult", "Module", "ModuleDict", "ModuleList", "Parameter", "Sequential"]
+__all__ = ["LoadResult", "Module", "Parameter"]
 
 
-def Parameter(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = True) -> Tensor:  # noqa: N802
-    """Returns a copy of the data as a leaf that a module counts among its parameters; without requires_grad it is frozen.
-    Raises ValueError for integers."""
-    made = Tensor(data, dtype=dtype, device=device, requires_grad=True)
-    return made if requires_grad else made.requires_grad_(False)
+if TYPE_CHECKING:
+    class Parameter(Tensor):
+        def __init__(self, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = True) -> None: ...
+else:
+    class _AsksTheTensor(type):
+        def __instancecheck__(cls, x: Any) -> bool:
+            return isinstance(x, Tensor) and x._is_parameter
+
+    class Parameter(metaclass=_AsksTheTensor):
+        """A tensor that a module counts among its parameters: a leaf that was asked to have a gradient.
+
+        Parameter(data, dtype=None, device=None, requires_grad=True) returns a Tensor with a copy of the data; without
+        requires_grad it is frozen. Raises ValueError for integers.
+        """
+
+        def __new__(cls, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = True) -> Tensor:
+            made = Tensor(data, dtype=dtype, device=device, requires_grad=True)
+            return made if requires_grad else made.requires_grad_(False)
 
 
 class LoadResult(NamedTuple):
@@ -27,8 +41,12 @@ class LoadResult(NamedTuple):
 class HookHandle:
     """Removes a hook of a module."""
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self._hooks, self._id = hooks, max(hooks, default=0)
+    _numbers = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self._hooks, self._id = hooks, next(self._numbers)
+        hooks[self._id] = hook
+        _plugrad._note_hook()
 
     def remove(self) -> None:
         """Later calls no longer call the hook. Does nothing if it was removed before."""
@@ -80,18 +98,12 @@ class Module:
     def register_forward_pre_hook(self, hook: Callable[["Module", tuple[Any, ...]], Any]) -> HookHandle:
         """Makes calls of this module call hook(module, arguments) first. What it returns, unless None, replaces the
         arguments: a tuple, or one argument."""
-        hooks = self._hooks()[0]
-        hooks[max(hooks, default=0) + 1] = hook
-        _plugrad._note_hook()
-        return HookHandle(hooks)
+        return HookHandle(self._hooks()[0], hook)
 
     def register_forward_hook(self, hook: Callable[["Module", tuple[Any, ...], Any], Any]) -> HookHandle:
         """Makes calls of this module call hook(module, arguments, result) last. What it returns, unless None, replaces the
         result."""
-        hooks = self._hooks()[1]
-        hooks[max(hooks, default=0) + 1] = hook
-        _plugrad._note_hook()
-        return HookHandle(hooks)
+        return HookHandle(self._hooks()[1], hook)
 
     def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:
         for name, value in vars(self).items():
@@ -120,19 +132,23 @@ class Module:
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """Yields (name, tensor) for each buffer, also those of inner modules."""
-        return ((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
+        return _once((name, tensor) for name, tensor, kept in self._all_members() if kept is not None)
 
-    def buffers(self) -> list[Tensor]:
+    def buffers(self) -> "Tensors":
         """Returns all buffers, each once."""
-        return _each_once(self.named_buffers())
+        return Tensors(tensor for _, tensor in self.named_buffers())
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight"."""
-        return ((name, tensor) for name, tensor, kept in self._all_members(prefix) if kept is None and tensor._is_parameter)
+    def named_parameters(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Yields (name, tensor) for each parameter. The name of an inner module comes first: "0.weight". A parameter that
+        several modules share comes once, under its first name; without remove_duplicate, under each of its names."""
+        prefix = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
+        named = ((name, tensor) for name, tensor, kept in self._all_members(prefix)
+                 if kept is None and tensor._is_parameter)
+        return _once(named) if remove_duplicate else named
 
-    def parameters(self) -> list[Tensor]:
+    def parameters(self) -> "Tensors":
         """Returns all parameters, also frozen ones, each once."""
-        return _each_once(self.named_parameters())
+        return Tensors(tensor for _, tensor in self.named_parameters())
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
         """Yields (name, module) for the modules among the attributes."""
@@ -142,15 +158,40 @@ class Module:
         """Yields the modules among the attributes."""
         return (module for _, module in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
-        """Yields (name, module) for this module, whose name is the prefix, and all inner ones."""
+    def named_modules(self, memo: "set[Module] | None" = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, "Module"]]:
+        """Yields (name, module) for this module, whose name is the prefix, and all inner ones: each once, under its first
+        name, or, without remove_duplicate, under each of its names. memo: modules that are left out."""
+        memo = set() if memo is None else memo
+        if remove_duplicate and self in memo:
+            return
+        memo.add(self)
         yield prefix, self
         for name, module in self.named_children():
-            yield from module.named_modules(f"{prefix}.{name}" if prefix else name)
+            yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator["Module"]:
         """Yields this module and all inner ones, each once."""
-        return iter({id(module): module for _, module in self.named_modules()}.values())
+        return (module for _, module in self.named_modules())
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """The same as setting the attribute."""
+        setattr(self, name, param)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """The same as setting the attribute."""
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises TypeError where a tensor that is no parameter would take the place of one."""
+        if isinstance(value, Tensor) and not value._is_parameter:
+            before = vars(self).get(name)
+            if isinstance(before, Tensor) and before._is_parameter:
+                raise TypeError(f"[module] '{name}' is a parameter, and the new tensor is none: wrap it in nn.Parameter, "
+                                "write into the parameter with copy_ under no_grad, or choose another name")
+        super().__setattr__(name, value)
 
     def apply(self, function: Callable[["Module"], Any]) -> Self:
         """Calls a function with each inner module and then with this one. Returns itself."""
@@ -197,7 +238,7 @@ class Module:
         return self
 
     def _each_leaf(self, function: Callable[[Tensor], Any]) -> None:
-        for tensor in _each_once((name, tensor) for name, tensor, _ in self._all_members()):
+        for _, tensor in _once((name, tensor) for name, tensor, _ in self._all_members()):
             if tensor.is_leaf:
                 function(tensor)
 
@@ -246,11 +287,11 @@ class Module:
 
     def get_parameter(self, name: str) -> Tensor:
         """Returns the parameter of this name, as named_parameters has it. Raises KeyError."""
-        return dict(self.named_parameters())[name]
+        return dict(self.named_parameters(remove_duplicate=False))[name]
 
     def get_submodule(self, name: str) -> "Module":
         """Returns the module of this name, as named_modules has it. Raises KeyError."""
-        return dict(self.named_modules())[name]
+        return dict(self.named_modules(remove_duplicate=False))[name]
 
     def extra_repr(self) -> str:
         """What repr() shows before the inner modules."""
@@ -270,8 +311,21 @@ def _is_dtype(given: Any) -> bool:
     return True
 
 
-def _each_once(named: Iterable[tuple[str, Tensor]]) -> list[Tensor]:
-    return list({tensor._identity: tensor for _, tensor in named}.values())
+class Tensors(list[Tensor]):
+    """A list of tensors that is also an iterator of itself, so that next(model.parameters()) is the first one."""
+
+    def __next__(self) -> Tensor:
+        if not hasattr(self, "_rest"):
+            self._rest = iter(self)
+        return next(self._rest)
+
+
+def _once(named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    seen = set()
+    for name, tensor in named:
+        if tensor._identity not in seen:
+            seen.add(tensor._identity)
+            yield name, tensor
 
 
 def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]:
@@ -284,93 +338,6 @@ def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]
     elif isinstance(value, dict):
         for key, each in value.items():
             yield from _flattened(f"{name}.{key}", each)
-
-
-class _Numbered(Module):
-    """Modules by position: parameters are named "0.weight"."""
-
-    _modules: list[Any]
-
-    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
-        for i, module in enumerate(self._modules):
-            if isinstance(module, Module):
-                yield str(i), module
-
-    def append(self, module: Callable[..., Any]) -> Self:
-        """Adds a module behind the others. Returns itself."""
-        self._modules.append(module)
-        return self
-
-    def extend(self, modules: Iterable[Callable[..., Any]]) -> Self:
-        """Adds modules behind the others. Returns itself."""
-        self._modules.extend(modules)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules)
-
-    def __setitem__(self, i: int, module: Callable[..., Any]) -> None:
-        self._modules[i] = module
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._modules))})"
-
-
-class ModuleList(_Numbered):
-    """A list of modules, which a module of your own calls as it likes."""
-
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self._modules = list(modules)
-
-    def __getitem__(self, i: int | slice) -> Any:
-        return ModuleList(self._modules[i]) if isinstance(i, slice) else self._modules[i]
-
-
-class Sequential(_Numbered):
-    """Calls modules or functions one after another. Parameters are named by position: "0.weight"."""
-
-    def __init__(self, *modules: Callable[..., Any]) -> None:
-        self._modules = list(modules)
-
-    def forward(self, x: Any) -> Any:
-        for module in self._modules:
-            x = module(x)
-        return x
-
-    def __getitem__(self, i: int | slice) -> Any:
-        return Sequential(*self._modules[i]) if isinstance(i, slice) else self._modules[i]
-
-
-class ModuleDict(Module):
-    """Modules by name."""
-
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        self._modules = dict(modules or {})
-
-    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
-        yield from self._modules.items()
-
-    def __getitem__(self, name: str) -> Module:
-        return self._modules[name]
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        self._modules[name] = module
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._modules
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def items(self) -> Iterable[tuple[str, Module]]:
-        """The names and modules."""
-        return self._modules.items()
 
 
 class OfOne(Module):

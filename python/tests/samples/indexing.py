@@ -55,10 +55,10 @@ def along_axis(x, index, dim):
     return np.take_along_axis(np.broadcast_to(x, shape), index, dim)
 
 
-def permuted(case, count, extent):
-    """Different positions below extent."""
+def permuted(case, count, extent, wraps=True):
+    """Different positions below extent; those that wrap count from the end now and then."""
     values = case.random.permutation(extent)[:count]
-    return Operand(values - extent * (case.random.random(len(values)) < 0.3), "i64")
+    return Operand(values - extent * (wraps & (case.random.random(len(values)) < 0.3)), "i64")
 
 
 def puts(case):
@@ -77,20 +77,23 @@ def along(x, dim, index):
     return (slice(None),) * (dim % x.ndim) + (index,)
 
 
-def lists(unique=False, source=True):
+def lists(unique=False, source=True, wraps=False):
     def draw(case):
         x = shaped(case, low=1, least=1)
         axis = case.axis(x.array.ndim)
         extent = x.array.shape[axis]
         count = case.integer(1, extent) if unique else case.integer(1, 5)
-        index = permuted(case, count, extent) if unique else positions(case, (count,), extent)
+        if unique:
+            index = permuted(case, count, extent, wraps)
+        else:
+            index = positions(case, (count,), extent) if wraps else case.tensor((count,), dtype="i64", low=0, high=extent)
         shape = tuple(count if i == axis % x.array.ndim else n for i, n in enumerate(x.array.shape))
         return Call(x, axis, index, case.tensor(shape)) if source else Call(x, axis, index)
     return draw
 
 
 def fills(case):
-    call = lists(source=False)(case)
+    call = lists(source=False, wraps=True)(case)
     return Call(*call.args, case.integer(0, 1))
 
 

@@ -56,14 +56,6 @@ def dropout(x, p, training=True):
     return torch.nn.functional.dropout(x, p, training)
 
 
-def without_negative(name):
-    """It refuses negative indices."""
-    def called(x, dim, index, *source):
-        import torch
-        return getattr(torch, name)(x, dim, index.where(index >= 0, index + x.shape[dim]), *source)
-    return called
-
-
 def counted_from_start(name, index_at, dim_at):
     """It refuses negative indices. index_at, dim_at: the places of the arguments."""
     def called(*given, **named):

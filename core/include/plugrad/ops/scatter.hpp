@@ -1,7 +1,7 @@
-// Writes at index along an axis: each element of src goes to out[.., index[.., i, ..], ..]. index is of an integer dtype,
-// and its negative elements count from the end. It has the rank of x and of src, is no larger than src, and along the other
-// axes no larger than x. src has x's dtype. A tensor of rank 0 counts as one of rank 1. An index out of range is an Error
-// (index_error); some devices report it later.
+// Writes at index along an axis: each element of src goes to out[.., index[.., i, ..], ..]. index is of an integer dtype.
+// It has the rank of x and of src, is no larger than src, and along the other axes no larger than x. src has x's dtype. A
+// tensor of rank 0 counts as one of rank 1. An index that is negative or too large is an Error (index_error); some devices
+// report it later.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 

@@ -1,4 +1,5 @@
-// Elements chosen by tensors of an integer dtype, whose negative elements count from the end. An index out of range is an
+// Elements chosen by tensors of an integer dtype. As in PyTorch, negative elements count from the end in take, put,
+// take_along_dim, put_along_axis and index_fill, and are out of range in the other functions. An index out of range is an
 // Error (index_error); some devices report it later. Where several writes name one element, the last one is kept, and only
 // that one has a gradient.
 #pragma once
