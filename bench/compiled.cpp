@@ -41,7 +41,7 @@ void row(const char* name, const std::function<void()>& eager, const std::functi
 // A step of the moons demo: 2-16-16-1, hinge loss, 100 points.
 void moons() {
   manual_seed(1);
-  nn::Sequential net(nn::Linear(2, 16), nn::ReLU(), nn::Linear(16, 16), nn::ReLU(), nn::Linear(16, 1));
+  nn::Sequential net{nn::Linear(2, 16), nn::ReLU(), nn::Linear(16, 16), nn::ReLU(), nn::Linear(16, 1)};
   nn::SGD optimizer(net.parameters(), 0.01);
   const Tensor x = rand({100, 2}), y = where(gt(rand({100, 1}), 0.5), ones({100, 1}), neg(ones({100, 1})));
   const auto step = [&](const Tensor& in, const Tensor& labels) {

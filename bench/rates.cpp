@@ -100,7 +100,7 @@ struct Digits {
   Tensor x, target;
 
   explicit Digits(Device d)
-      : net(layer(784, 512, d), nn::ReLU(), layer(512, 512, d), nn::ReLU(), layer(512, 10, d)), adam(net.parameters(), 1e-3),
+      : net{layer(784, 512, d), nn::ReLU(), layer(512, 512, d), nn::ReLU(), layer(512, 10, d)}, adam(net.parameters(), 1e-3),
         x(plugrad::rand({256, 784}, DType::f32, d)), target(Tensor::from(std::vector<int64_t>(256, 3), {256}, d)) {}
 
   static nn::Linear layer(int64_t in, int64_t out, Device d) { return nn::Linear(in, out, true, DType::f32, d); }

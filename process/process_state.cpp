@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -48,6 +49,8 @@ bool same_handler(const struct sigaction& a, const struct sigaction& b) {
   return same && (a.sa_flags | kOfTheLibrary) == (b.sa_flags | kOfTheLibrary);
 }
 
+constexpr __itimer_which_t kTimers[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
 void add(std::string& changed, const std::string& what) { changed += (changed.empty() ? "" : ", ") + what; }
 
 }  // namespace
@@ -63,10 +66,15 @@ ProcessState::ProcessState()
   pthread_sigmask(SIG_SETMASK, nullptr, &mask_);
   for (int i = 1; i < kSignals; ++i)
     if (sigaction(i, nullptr, &handlers_[static_cast<size_t>(i)])) handlers_[static_cast<size_t>(i)].sa_flags = -1;
+  for (int i = 0; i < 3; ++i) standard_[static_cast<size_t>(i)] = fcntl(i, F_DUPFD_CLOEXEC, 3);
+  for (size_t i = 0; i < timers_.size(); ++i) getitimer(kTimers[i], &timers_[i]);
+  for (size_t i = 0; i < limits_.size(); ++i) getrlimit(static_cast<__rlimit_resource_t>(i), &limits_[i]);
 }
 
 ProcessState::~ProcessState() {
   if (directory_ >= 0) close(directory_);
+  for (const int each : standard_)
+    if (each >= 0) close(each);
 }
 
 void ProcessState::restore_arithmetic(std::string& changed) noexcept {
@@ -113,12 +121,49 @@ void ProcessState::restore_locale(std::string& changed) noexcept {
   if (!same) add(changed, "the locale");
 }
 
+void ProcessState::restore_standard_files(std::string& changed) noexcept {
+  constexpr const char* kNames[] = {"standard input", "standard output", "standard error"};
+  for (int i = 0; i < 3; ++i) {
+    const int before = standard_[static_cast<size_t>(i)];
+    struct stat then, now;
+    const bool is_open = fstat(i, &now) == 0, was_open = before >= 0 && fstat(before, &then) == 0;
+    if (is_open == was_open && (!is_open || (then.st_dev == now.st_dev && then.st_ino == now.st_ino))) continue;
+    if (was_open) dup2(before, i);
+    else close(i);
+    add(changed, kNames[i]);
+  }
+}
+
+// Of a limit only the soft one is put back where the hard one was lowered.
+void ProcessState::restore_limits(std::string& changed) noexcept {
+  const auto is_set = [](const struct timeval& time) { return time.tv_sec || time.tv_usec; };
+  for (size_t i = 0; i < timers_.size(); ++i) {
+    struct itimerval now;
+    const struct itimerval& before = timers_[i];
+    const bool ran = is_set(before.it_value);
+    if (getitimer(kTimers[i], &now) || is_set(now.it_value) == ran) continue;
+    if (ran && !is_set(before.it_interval)) continue;  // it went off meanwhile
+    setitimer(kTimers[i], &before, nullptr);
+    add(changed, "a timer");
+  }
+  for (size_t i = 0; i < limits_.size(); ++i) {
+    const auto limit = static_cast<__rlimit_resource_t>(i);
+    struct rlimit now;
+    if (getrlimit(limit, &now) || (now.rlim_cur == limits_[i].rlim_cur && now.rlim_max == limits_[i].rlim_max)) continue;
+    now.rlim_cur = std::min(limits_[i].rlim_cur, now.rlim_max);
+    if (setrlimit(limit, &limits_[i])) setrlimit(limit, &now);
+    add(changed, "a limit of resources");
+  }
+}
+
 std::string ProcessState::restore() noexcept {
   std::string changed;
   restore_arithmetic(changed);
   restore_signals(changed);
   restore_files(changed);
   restore_locale(changed);
+  restore_standard_files(changed);
+  restore_limits(changed);
   return changed;
 }
 

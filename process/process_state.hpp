@@ -1,5 +1,7 @@
 // The state of the process that a plugin's code must leave as it is.
 #pragma once
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <array>
 #include <cfenv>
@@ -11,7 +13,8 @@
 namespace plugrad {
 
 // Saves the state where it is created. restore puts back what has changed since: the floating-point environment and the
-// signal mask of this thread, and the signal handlers, umask, locale and current directory of the process. (-ffast-math, for
+// signal mask of this thread, and the signal handlers, umask, locale, current directory, interval timers, limits of resources
+// and standard files of the process. (-ffast-math, for
 // instance, makes a library flush denormals to zero in the thread that loads it.) Takes about 60 us; other threads that
 // change such state at the same time lose their change.
 class ProcessState {
@@ -31,6 +34,8 @@ class ProcessState {
   void restore_signals(std::string& changed) noexcept;
   void restore_files(std::string& changed) noexcept;
   void restore_locale(std::string& changed) noexcept;
+  void restore_standard_files(std::string& changed) noexcept;
+  void restore_limits(std::string& changed) noexcept;
 
   std::fenv_t arithmetic_;
   int rounding_;
@@ -42,6 +47,9 @@ class ProcessState {
   std::string locale_;
   locale_t thread_locale_;
   std::locale cpp_locale_;
+  std::array<int, 3> standard_;  // copies of the descriptors 0 to 2; -1 for one that is closed
+  std::array<struct itimerval, 3> timers_;
+  std::array<struct rlimit, RLIM_NLIMITS> limits_;
 };
 
 }  // namespace plugrad

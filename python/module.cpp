@@ -10,6 +10,8 @@ void bind_profilers(nb::module_& m);   // of profiler.cpp
 void bind_tokenizers(nb::module_& m);  // of tokenizers.cpp
 }  // namespace plugrad::python
 
+// nanobind's own initialisation precedes the module's body, so its function gets another name.
+#define PyInit__plugrad plugrad_initialise
 NB_MODULE(_plugrad, m) {
   using namespace plugrad::python;
   m.doc() = "plugrad's core.";
@@ -46,4 +48,18 @@ NB_MODULE(_plugrad, m) {
   bind_linalg(m);
   bind_profilers(m);
   polish_calls(m);
+}
+#undef PyInit__plugrad
+
+// Types and threads' states belong to one interpreter: objects of another would end the process.
+extern "C" NB_EXPORT PyObject* PyInit__plugrad() {
+  static int64_t owner = -1;
+  const int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
+  if (owner >= 0 && owner != here) {
+    PyErr_SetString(PyExc_ImportError, "[plugrad] another interpreter of this process has imported plugrad, which serves "
+                                       "one: use processes or threads in place of subinterpreters");
+    return nullptr;
+  }
+  owner = here;
+  return plugrad_initialise();
 }

@@ -5,6 +5,7 @@
 #include <core/runtime/local.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -149,18 +150,41 @@ bool known_clean(StreamState& s, uint64_t number) {
   return s.clean >= number;
 }
 
-// Waits for number. Records and propagates a failure that it meets.
+// Waits until the stream is idle, and records and propagates a failure.
+void clear_and_spread(StreamState& s) {
+  if (!s.gate.lock()) throw_lost(*s.device);
+  const std::shared_ptr<const Error> failed = clear(s);
+  s.gate.unlock();
+  if (failed) spread(s);
+}
+
+constexpr std::chrono::seconds kPatience{2};  // without progress, before the stream is asked to wait itself
+
+[[noreturn]] void throw_stuck(const StreamState& s, uint64_t number, uint64_t stored, const char* when) {
+  s.device->lost = true;
+  throw_breach(s.device->name, "completed stored " + std::to_string(stored) + " " + when + ", but the host waits for op " +
+                                   std::to_string(number));
+}
+
+// Waits for number. Records and propagates a failure that it meets. Throws Error (internal), which names the plugin, if the
+// stream's numbers go back, or do not arrive although the stream is idle.
 void await(StreamState& s, uint64_t number) {
-  for (uint64_t n = 0; n < number;) {
-    if (contained(s.device->table.completed, s.handle, &n) == PLUGRAD_OK) {
-      if (n < number) std::this_thread::yield();
-      continue;
+  uint64_t most = 0;
+  auto moved = std::chrono::steady_clock::now();
+  for (bool idle = false;;) {
+    uint64_t n = 0;
+    if (contained(s.device->table.completed, s.handle, &n) != PLUGRAD_OK) return clear_and_spread(s);
+    if (n >= number) return;
+    if (n < most) throw_stuck(s, number, n, ("after " + std::to_string(most)).c_str());
+    if (idle) throw_stuck(s, number, n, "after a sync");
+    const auto now = std::chrono::steady_clock::now();
+    if (std::exchange(most, n) < n) moved = now;
+    if (now - moved > kPatience) {
+      clear_and_spread(s);
+      idle = true;
+    } else {
+      std::this_thread::yield();
     }
-    if (!s.gate.lock()) throw_lost(*s.device);
-    const std::shared_ptr<const Error> failed = clear(s);
-    s.gate.unlock();
-    if (failed) spread(s);
-    return;
   }
 }
 

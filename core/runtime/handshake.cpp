@@ -24,6 +24,12 @@ std::string no_entry_symbol() {
   return "it does not export " + entry_symbol() + ": not a plugin, or for another major ABI version";
 }
 
+namespace {
+// A copy of a plugin's text, cut to `most` bytes, that lives as long as the process: the plugin may change its own later,
+// and then pass for another one.
+const char* kept(const char* text, size_t most) { return (new std::string(text, strnlen(text, most)))->c_str(); }
+}  // namespace
+
 std::string negotiate(const plugrad_backend* table, plugrad_backend& ours) {
   if (!table) return "its entry symbol returned null";
   if (table->struct_size < sizeof(plugrad_backend)) return "its table is shorter than revision 0";
@@ -33,9 +39,11 @@ std::string negotiate(const plugrad_backend* table, plugrad_backend& ours) {
            " of another ABI): rebuild it with this SDK";
   ours = {};
   std::memcpy(&ours, table, std::min<size_t>(table->struct_size, sizeof ours));
-  if (!valid_name(ours.name)) return "its name is not of the form [a-z][a-z0-9_-]*";
   if (!ours.count || !ours.open || !ours.resolve) return "count, open or resolve is null";
-  if (!ours.version) ours.version = "";
+  ours.name = kept(ours.name ? ours.name : "", kLongestName + 1);
+  if (!valid_name(ours.name)) return "its name is not of the form [a-z][a-z0-9_-]*";
+  constexpr size_t kLongestVersion = 255;
+  ours.version = kept(ours.version ? ours.version : "", kLongestVersion);
   return "";
 }
 

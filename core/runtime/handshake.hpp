@@ -12,7 +12,8 @@ bool valid_name(const char* name);
 std::string entry_symbol();
 // Why a library without that symbol is no plugin.
 std::string no_entry_symbol();
-// Copies the plugin's table to our size, with null for fields that it lacks. Returns why the core cannot use it, or "".
+// Copies the plugin's table to our size, with its name and version, and null for fields that it lacks. Returns why the core
+// cannot use it, or "".
 std::string negotiate(const plugrad_backend* table, plugrad_backend& ours);
 // Why a plugin cannot have that many devices, or "".
 std::string check_count(uint32_t devices);

@@ -47,24 +47,42 @@ bool is_above_core(const fs::path& directory) {
   return differs == directory.end();
 }
 
-// The file, then every directory above it.
-std::string check_chain(fs::path path) {
-  for (;; path = path.parent_path()) {
-    if (is_above_core(path)) return "";  // and so are the rest
-    if (std::string why = check_one(path); !why.empty()) return why;
-    if (path == path.root_path()) return "";
+// Checks every component of a path as it is named, and follows the links among them: whoever may exchange one of them decides
+// which file is loaded. at: the directory that the components are in.
+class Walk {
+ public:
+  std::string check(const fs::path& path) {
+    if (path.is_absolute() && (at_ = "/", !is_above_core(at_)))
+      if (std::string why = check_one(at_); !why.empty()) return why;
+    for (const fs::path& name : path.relative_path())
+      if (std::string why = enter(name); !why.empty()) return why;
+    return "";
   }
-}
+
+ private:
+  std::string enter(const fs::path& name) {
+    if (name.empty() || name == ".") return "";
+    if (name == "..") return at_ = at_.parent_path(), "";
+    const fs::path next = at_ / name;
+    std::error_code error;
+    if (!is_above_core(next))
+      if (std::string why = check_one(next); !why.empty()) return why;
+    if (!fs::is_symlink(fs::symlink_status(next, error))) return at_ = next, "";
+    constexpr int kMostLinks = 40;
+    if (++links_ > kMostLinks) return next.string() + ": " + std::strerror(ELOOP);
+    const fs::path target = fs::read_symlink(next, error);
+    return error ? next.string() + ": " + error.message() : check(target);
+  }
+
+  fs::path at_ = "/";
+  int links_ = 0;
+};
 }  // namespace
 
 std::string check_ownership(const std::string& path) {
   std::error_code error;
-  const fs::path target = fs::canonical(path, error);
-  if (error) return error.message();
-  const fs::path named = fs::canonical(fs::path(path).parent_path(), error) / fs::path(path).filename();
-  if (error) return error.message();
-  std::string why = check_chain(named);  // where it was found, which may be a link
-  return why.empty() && named != target ? check_chain(target) : why;
+  if (!fs::exists(path, error)) return error ? error.message() : std::strerror(ENOENT);
+  return Walk().check(path);
 }
 
 }  // namespace plugrad

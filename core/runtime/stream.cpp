@@ -238,7 +238,18 @@ void drain(StreamState& s) {
   const uint64_t last = s.next;
   if (poll(s) >= last) return;
   native::await(s, last);
-  while (poll(s) < last) std::this_thread::yield();
+  constexpr std::chrono::seconds kPatience{2};
+  uint64_t done = poll(s);
+  for (auto moved = std::chrono::steady_clock::now(); done < last;) {
+    std::this_thread::yield();
+    const uint64_t before = std::exchange(done, poll(s));
+    const auto now = std::chrono::steady_clock::now();
+    if (done != before) moved = now;
+    if (now - moved < kPatience) continue;
+    plugrad_failure failure{sizeof failure, 0, 0, 0};  // the stream waits itself; then it must say so
+    contained(s.device->table.sync, s.handle, &failure);
+    if (poll(s) < last) return static_cast<void>(give_up(s, PLUGRAD_OK, done));
+  }
 }
 
 bool idle(const Storage& x, bool home_too) {

@@ -147,6 +147,19 @@ void require_memory_of(DeviceState& state, const Array& array) {
   state.require_open();
 }
 
+// Calls f with each element of a view of bytes in host memory, row-major.
+template <class F> void for_each_byte(const plugrad_view& v, uintptr_t at, F f, int axis = 0) {
+  if (axis == v.rank) return f(*reinterpret_cast<const uint8_t*>(at));
+  for (int64_t i = 0; i < v.shape[axis]; ++i)
+    for_each_byte(v, at + static_cast<uintptr_t>(i * v.strides[axis]), f, axis + 1);
+}
+// Whether a view of bools holds bytes that are neither 0 nor 1, as other libraries permit. Each of them is true.
+bool has_other_bytes(const plugrad_view& v, uintptr_t at) {
+  uint8_t bits = 0;
+  for_each_byte(v, at, [&](uint8_t byte) { bits |= byte; });
+  return bits > 1;
+}
+
 Tensor import_array(const Array& array, Device wanted, Order order, bool copied, Imported::Release release, void* context) {
   const Device device = wanted.defined() ? wanted : device_of(array.device);
   DeviceState& state = device.state();
@@ -166,6 +179,13 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
   // The caller owns the memory until nothing can fail any more.
   const plugrad_view like = dense_view(shape_of(v), v.dtype, state.info.alignment);
+  if (is_boolean(v.dtype) && state.host_memory() && !state.compute && has_other_bytes(v, first)) {
+    Tensor truths = empty_like(Op::COPY, state, like, v.dtype);
+    uint8_t* next = reinterpret_cast<uint8_t*>(view_of(truths).buffer) + view_of(truths).offset;
+    for_each_byte(v, first, [&](uint8_t byte) { *next++ = byte != 0; });
+    release_now(release, context);
+    return truths;
+  }
   Tensor own = copied ? empty_like(Op::COPY, state, like, v.dtype) : Tensor();
   const MemoryPiece piece{base, lowest - base, static_cast<uint64_t>(reach.above - reach.below)};
   Ref<Storage> storage = import_memory(state, piece, order.native());

@@ -17,7 +17,7 @@ int teach(const Device& device) {
   // The weights are drawn on a device that has random numbers; then the network moves.
   set_default_device(has_device("cpu") ? "cpu" : "reference");
   manual_seed(1);
-  nn::Sequential network(nn::Linear(2, 8), nn::Tanh(), nn::Linear(8, 1));
+  nn::Sequential network{nn::Linear(2, 8), nn::Tanh(), nn::Linear(8, 1)};
   network.to(device);
   const Tensor inputs = Tensor::from<float>({0, 0, 0, 1, 1, 0, 1, 1}, {4, 2}, device);
   const Tensor wanted = Tensor::from<float>({0, 1, 1, 0}, {4, 1}, device);

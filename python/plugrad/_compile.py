@@ -3,14 +3,17 @@
 import copy
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
 from ._plugrad import Tensor
 
-# Values that say all about themselves. Other objects, such as modules, are told apart by their identity.
-_PLAIN = bool, int, float, complex, str, bytes, type(None), type(...), _plugrad.DType, _plugrad.Device
+# Types whose values say all about themselves: exactly these, for a subclass may hide its value behind a __repr__ of its own.
+# Other objects are told apart by their class and identity.
+_PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...), slice, range, _plugrad.DType,
+                    _plugrad.Device])
+_CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
 _ANYTHING_ELSE = 64  # objects that a function keeps, so that no other object gets their identity
 
 
@@ -38,8 +41,18 @@ def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]
     if isinstance(value, list | tuple):
         return type(value)(_taken_apart(each, tensors, others) for each in value)
     if isinstance(value, dict):
-        return {key: _taken_apart(each, tensors, others) for key, each in value.items()}
+        return _with_items(value, ((key, _taken_apart(each, tensors, others)) for key, each in value.items()))
     return others(value)
+
+
+def _with_items(like: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A dict of the same class, such as OrderedDict or defaultdict, with other items."""
+    if type(like) is dict:
+        return dict(items)
+    made = copy.copy(like)
+    made.clear()
+    made.update(items)
+    return made
 
 
 def _put_together(form: Any, tensors: Any) -> Any:
@@ -50,7 +63,7 @@ def _put_together(form: Any, tensors: Any) -> Any:
     if isinstance(form, list | tuple):
         return type(form)(_put_together(each, tensors) for each in form)
     if isinstance(form, dict):
-        return {key: _put_together(each, tensors) for key, each in form.items()}
+        return _with_items(form, ((key, _put_together(each, tensors)) for key, each in form.items()))
     return form
 
 
@@ -116,10 +129,14 @@ class Compiled(_plugrad._CompiledStep):
         return self if instance is None else functools.partial(self, instance)
 
     def _known(self, value: Any) -> Any:
-        if not isinstance(value, (*_PLAIN, slice)):
+        if type(value) not in _PLAIN:
             if type(value).__module__.split(".")[0] in ("numpy", "torch"):
                 raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__module__}."
                                  f"{type(value).__name__}: pass a Tensor, or a number of Python")
+            if isinstance(value, _CHANGING):
+                raise ValueError(f"[compile] an argument of '{self._name}' is a {type(value).__qualname__}, whose elements "
+                                 "may change between calls, and a replay would not see that: pass a tuple, list or dict of "
+                                 "tensors and numbers")
             self._objects[id(value)] = value
         return value
 
@@ -134,12 +151,23 @@ class Compiled(_plugrad._CompiledStep):
         if isinstance(value, _Place):
             return f"T{value.at}"
         if isinstance(value, list | tuple):
-            return f"{type(value).__name__}({','.join(map(self._text, value))})"
+            return f"{self._class(value)}({','.join(map(self._text, value))})"
         if isinstance(value, dict):
-            return f"{{{','.join(f'{key!r}:{self._text(each)}' for key, each in value.items())}}}"
-        if isinstance(value, (*_PLAIN, slice)):
+            items = (f"{self._text(self._known(key))}:{self._text(each)}" for key, each in value.items())
+            return f"{self._class(value)}{{{','.join(items)}}}"
+        if type(value) is slice:
+            return f"slice({','.join(self._text(self._known(each)) for each in (value.start, value.stop, value.step))})"
+        if type(value) in _PLAIN:
             return f"{type(value).__name__} {value!r}"
-        return f"{type(value).__qualname__} at {id(value)}"
+        return f"{self._class(value)} at {id(value)}"
+
+    def _class(self, value: Any) -> str:
+        """The name of a class, with its identity unless it is built in."""
+        kind = type(value)
+        if kind in (list, tuple, dict):
+            return kind.__name__
+        self._objects[id(kind)] = kind
+        return f"{kind.__qualname__} {id(kind)}"
 
     def clear(self) -> None:
         """Forgets all recordings: for a function that has come to depend on other things."""
@@ -183,9 +211,9 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     ...     return loss
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
-    training modules) and the same other values: numbers and text by value, other objects by identity. For others it records
-    anew, up to `entries` times; beyond that the function is called, after one warning. Tensors may lie in lists, tuples and
-    dicts, also in results.
+    training modules) and the same other values: numbers and text by value, other objects by class and identity. Sets and
+    other containers than lists, tuples and dicts raise ValueError. For other values it records anew, up to `entries` times;
+    beyond that the function is called, after one warning. Tensors may lie in lists, tuples and dicts, also in results.
 
     Tensors that the function refers to, such as parameters, are part of the recording, which follows what they contain. So
     are the gradients that it reads and stores, the random numbers it draws, and the options and counters of optimisers.

@@ -115,3 +115,30 @@ def test_no_arguments_end_the_process():
                          capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-1000:]
     assert " 0 went wrong" in ran.stdout
+
+
+def test_a_second_interpreter_is_refused():
+    pytest.importorskip("_xxsubinterpreters")
+    program = """
+import _xxsubinterpreters as interpreters, plugrad
+other = interpreters.create(isolated=False)
+try:
+    interpreters.run_string(other, "import plugrad")
+except interpreters.RunFailedError as error:
+    assert "ImportError" in str(error) and "one" in str(error), error
+    print("refused")
+print((plugrad.ones(2) * 2).sum().item())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.split()) == (0, ["refused", "4.0"]), ran.stderr
+
+
+def test_bools_of_other_libraries_are_true_or_false():
+    numpy = pytest.importorskip("numpy")
+    bytes_ = numpy.array([[0, 2, 255], [1, 0, 128]], dtype="uint8")
+    x = plugrad.from_dlpack(bytes_.view("bool"))
+    assert x.dtype == "bool" and x.long().sum().item() == 4 and x.tolist() == [[False, True, True], [True, False, True]]
+    clean = numpy.array([True, False])
+    shared = plugrad.from_dlpack(clean)
+    clean[1] = True
+    assert shared.tolist() == [True, True]

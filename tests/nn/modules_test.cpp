@@ -17,7 +17,8 @@ template <class Named> Names names_of(const std::vector<Named>& all) {
 // A module with every kind of member.
 struct Net final : nn::Module {
   nn::Linear first{2, 3};
-  std::shared_ptr<nn::Module> rest = std::make_shared<nn::Sequential>(nn::Tanh(), nn::Dropout(0.5), nn::Linear(3, 1, false));
+  std::shared_ptr<nn::Module> rest =
+      std::make_shared<nn::Sequential>(nn::Sequential{nn::Tanh(), nn::Dropout(0.5), nn::Linear(3, 1, false)});
   Tensor scale = ones({1}).requires_grad_(), mean = full({2}, 0.5), scratch = zeros({4}), absent;
   void members(nn::Members& all) override {
     all("scale", scale), all("absent", absent), all("first", first), all("rest", rest);
@@ -25,6 +26,17 @@ struct Net final : nn::Module {
   }
   Tensor forward(const Tensor& x) const override { return (*rest)(first(sub(x, mean))) * scale; }
 };
+
+// Parentheses do not compile, because g++ would construct, and so draw, the last module first.
+static_assert(!std::is_constructible_v<nn::Sequential, nn::Linear, nn::Linear>);
+TEST(Containers, DrawTheirWeightsInOrder) {
+  manual_seed(3);
+  const nn::Linear first(2, 3), second(3, 2);
+  manual_seed(3);
+  nn::Sequential both{nn::Linear(2, 3), nn::Linear(3, 2)};
+  EXPECT_EQ(both.parameters()[0].to_vector<float>(), first.weight.to_vector<float>());
+  EXPECT_EQ(both.parameters()[2].to_vector<float>(), second.weight.to_vector<float>());
+}
 
 TEST(Modules, NameTheirMembers) {
   const Net net;
@@ -157,7 +169,7 @@ TEST(Modules, CallTheirHooks) {
 }
 
 TEST(Modules, ListsHoldWhatTheyAreGiven) {
-  nn::ModuleList list(nn::Linear(2, 2), nn::ReLU());
+  nn::ModuleList list{nn::Linear(2, 2), nn::ReLU()};
   list.push_back(std::make_shared<nn::Linear>(2, 1));
   EXPECT_EQ(list.size(), 3u);
   EXPECT_EQ(list.text(), "ModuleList(Linear(2, 2), ReLU(), Linear(2, 1))");

@@ -4,7 +4,9 @@
 #include <plugrad/sdk/abi.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <atomic>
 #include <cfenv>
@@ -144,6 +146,17 @@ const Behaviour kBehaviours[] = {
      [] {
        if (chdir("/")) _exit(9);
      }},
+    {"timer",
+     [] {
+       const struct itimerval soon{{0, 0}, {3600, 0}};
+       setitimer(ITIMER_PROF, &soon, nullptr);
+     }},
+    {"limit",
+     [] {
+       const struct rlimit small{1 << 20, RLIM_INFINITY};
+       setrlimit(RLIMIT_FSIZE, &small);
+     }},
+    {"input", [] { close(0); }},
 };
 
 void act(std::string_view place) {

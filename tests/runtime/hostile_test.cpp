@@ -118,7 +118,10 @@ std::vector<Case> changing_cases() {
                                                           {"mask", "the signal mask"},
                                                           {"umask", "the umask"},
                                                           {"locale", "the locale"},
-                                                          {"directory", "the current directory"}};
+                                                          {"directory", "the current directory"},
+                                                          {"timer", "a timer"},
+                                                          {"limit", "a limit of resources"},
+                                                          {"input", "standard input"}};
   std::vector<Case> all;
   for (const auto& [behaviour, what] : kChanges)
     for (const char* place : {"constructor", "entry", "count", "open"})

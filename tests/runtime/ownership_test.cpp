@@ -306,6 +306,32 @@ const Path kPaths[] = {
        return (d / "x").string();
      },
      "belongs to user 12345"},
+    {"a_link_on_the_way_lies_in_an_open_directory", false,
+     [](const fs::path& d) {
+       plugin_in(d / "real");
+       fs::create_directory(d / "open");
+       fs::create_directory_symlink(d / "real", d / "open/link");
+       mode(d / "open", 0777);
+       return (d / "open/link").string();
+     },
+     "everybody may write"},
+    {"somebody_owns_a_link_on_the_way", true,
+     [](const fs::path& d) {
+       plugin_in(d / "real");
+       fs::create_directory(d / "sticky");
+       fs::create_directory_symlink("../real", d / "sticky/link");
+       give(d / "sticky/link", kSomebody);
+       mode(d / "sticky", 01777);
+       return (d / "sticky/link").string();
+     },
+     "belongs to user 12345"},
+    {"a_link_on_the_way_of_ours", false,
+     [](const fs::path& d) {
+       plugin_in(d / "real");
+       fs::create_directory_symlink("real", d / "link");
+       return (d / "link/../link").string();
+     },
+     ""},
 };
 
 class Paths : public ::testing::TestWithParam<Path> {};

@@ -330,6 +330,36 @@ TEST(Polling, FindsOutWhatBecameIdleSince) {
   EXPECT_GT(asked, before);
 }
 
+// A plugin whose streams never say that anything is done, or go back.
+std::atomic<uint64_t> most_said{~0ull};
+plugrad_status silent(plugrad_stream* stream, uint64_t* number) {
+  const plugrad_status status = completed_of_sim(stream, number);
+  *number = std::min(*number, most_said.load());
+  return status;
+}
+
+// In a process of its own, for the device is lost.
+void wait_for_a_silent_plugin() {
+  static const plugrad_backend table = [] {
+    plugrad_backend t = *plugrad_sim_backend(host());
+    completed_of_sim = t.completed;
+    t.completed = silent;
+    t.name = "silent";
+    return t;
+  }();
+  add_backend(&table);
+  const Ref<Storage> a = make(Device("silent").state(), kMega);
+  fill(*a, 1);
+  most_said = 0;
+  std::fputs(outcome([&] { streams::verify(*a); }).what.c_str(), stderr);
+  std::_Exit(0);
+}
+
+TEST(WaitingDeathTest, EndsForAPluginThatNeverSaysWhatIsDone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(wait_for_a_silent_plugin(), testing::ExitedWithCode(0), "silent.*completed stored 0 after a sync");
+}
+
 TEST(Limits, HoldForADeviceWithMemoryOfItsOwn) {
   DeviceState& d = own_devices().first;
   const Ref<Storage> a = make(d, 3 * kMega);

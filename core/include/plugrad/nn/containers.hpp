@@ -3,20 +3,28 @@
 #include <plugrad/nn/module.hpp>
 
 #include <concepts>
+#include <initializer_list>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace plugrad::nn {
+
+// A module of any type, as a list in braces takes it.
+struct AnyModule {
+  template <std::derived_from<Module> Each> AnyModule(Each given) : module(std::make_shared<Each>(std::move(given))) {}
+  std::shared_ptr<Module> module;
+};
 
 // Modules by position: parameters are named "0.weight". They may be shared with others.
 class PLUGRAD_API ModuleList : public Module {
  public:
   ModuleList() = default;
   explicit ModuleList(std::vector<std::shared_ptr<Module>> modules) : modules_(std::move(modules)) {}
-  // Modules, each of its own type: ModuleList{Linear(2, 8), ReLU()}. Braces construct them, and so draw their weights, in
-  // this order; between parentheses C++ leaves the order to the compiler.
-  template <std::derived_from<Module>... Each>
-  requires(sizeof...(Each) > 0) explicit ModuleList(Each... modules) {
-    (push_back(std::make_shared<Each>(std::move(modules))), ...);
+  // Modules, each of its own type: ModuleList{Linear(2, 8), ReLU()}. Braces are needed: they construct the modules, and so
+  // draw their weights, in this order, while C++ leaves the order between parentheses to the compiler.
+  explicit ModuleList(std::initializer_list<AnyModule> modules) {
+    for (const AnyModule& each : modules) push_back(each.module);
   }
   void members(Members& all) override;
   void push_back(std::shared_ptr<Module> module) { modules_.push_back(std::move(module)); }
