@@ -13,10 +13,9 @@
 namespace plugrad {
 
 // Saves the state where it is created. restore puts back what has changed since: the floating-point environment and the
-// signal mask of this thread, and the signal handlers, umask, locale, current directory, interval timers, limits of resources
-// and standard files of the process. (-ffast-math, for
-// instance, makes a library flush denormals to zero in the thread that loads it.) Takes about 60 us; other threads that
-// change such state at the same time lose their change.
+// signal mask of this thread, and the signal handlers, umask, locale, current directory, interval timers, limits of
+// resources and standard files of the process. (-ffast-math, for instance, makes a library flush denormals to zero in the
+// thread that loads it.) Takes about 60 us; other threads that change such state at the same time lose their change.
 class ProcessState {
  public:
   ProcessState();

@@ -88,6 +88,8 @@ build_python() {
 }
 
 test_python() {
+  # How long the fuzzer of arguments runs.
+  if [ "$level" = long ]; then export PLUGRAD_ARGUMENT_SECONDS=7200; fi
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
   local -x PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE
   for PLUGRAD_TEST_DEVICE in reference sim cuda-emu; do

@@ -105,6 +105,7 @@ Tensor rotary_embedding(const Tensor& x, const Tensor& cos, const Tensor& sin, b
   require_floating("rotary_embedding", x);
   if (!x.rank() || x.size(-1) % 2)
     refuse("rotary_embedding", "x has shape " + x.shape().text() + ": expected a last axis of pairs");
+  if (are_halves(x, cos, sin)) return rounded_once(x, rotary_embedding, x, cos, sin, interleaved);
   const int64_t d = x.size(-1), half = d / 2;
   const Tensor a = interleaved ? slice(x, -1, 0, d, 2) : slice(x, -1, 0, half);
   const Tensor b = interleaved ? slice(x, -1, 1, d, 2) : slice(x, -1, half, d);

@@ -145,23 +145,28 @@ Tensor added(const char* name, const Tensor& x, const Tensor& product, Number be
 
 Tensor addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2, Number beta, Number alpha) {
   if (autocasting()) [[unlikely]] return in_low_precision(addmm, x, mat1, mat2, beta, alpha);
+  if (are_halves(x, mat1, mat2)) return rounded_once(x, addmm, x, mat1, mat2, beta, alpha);
   return added("addmm", x, product_of_ranks("addmm", mat1, 2, mat2, 2), beta, alpha);
 }
 Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, Number beta, Number alpha) {
   if (autocasting()) [[unlikely]] return in_low_precision(addmv, x, mat, vec, beta, alpha);
+  if (are_halves(x, mat, vec)) return rounded_once(x, addmv, x, mat, vec, beta, alpha);
   return added("addmv", x, product_of_ranks("addmv", mat, 2, vec, 1), beta, alpha);
 }
 Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
   if (autocasting()) [[unlikely]] return in_low_precision(baddbmm, x, batch1, batch2, beta, alpha);
+  if (are_halves(x, batch1, batch2)) return rounded_once(x, baddbmm, x, batch1, batch2, beta, alpha);
   return added("baddbmm", x, product_of_ranks("baddbmm", batch1, 3, batch2, 3), beta, alpha);
 }
 Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
   if (autocasting()) [[unlikely]] return in_low_precision(addbmm, x, batch1, batch2, beta, alpha);
+  if (are_halves(x, batch1, batch2)) return rounded_once(x, addbmm, x, batch1, batch2, beta, alpha);
   const Tensor products = product_of_ranks("addbmm", batch1, 3, batch2, 3);
   return added("addbmm", x, cast(sum(products, {0}), products.dtype()), beta, alpha);
 }
 Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta, Number alpha) {
   if (autocasting()) [[unlikely]] return in_low_precision(addr, x, vec1, vec2, beta, alpha);
+  if (are_halves(x, vec1, vec2)) return rounded_once(x, addr, x, vec1, vec2, beta, alpha);
   return added("addr", x, outer(vec1, vec2), beta, alpha);
 }
 
@@ -191,6 +196,7 @@ Tensor trace(const Tensor& x) {
 
 Tensor matrix_power(const Tensor& x, int64_t n) {
   require_defined(x, "matrix_power");
+  if (are_halves(x)) return rounded_once(x, matrix_power, x, n);
   if (x.rank() < 2 || x.size(-1) != x.size(-2))
     refuse("matrix_power", "x has shape " + x.shape().text() + ": expected square matrices (.., n, n)");
   if (n < 0)
@@ -222,6 +228,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> axis) {
   require_defined(a, "cross");
   require_defined(b, "cross");
+  if (are_halves(a, b)) return rounded_once(a, cross, a, b, axis);
   const Shape extents = a.shape(), others = b.shape();
   int64_t at = axis.value_or(std::ranges::find(extents, 3) - extents.begin());
   if (axis) at = normal_axis(*axis, a.rank(), "cross");
@@ -264,6 +271,10 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
   if (tensors.size() < 2) refuse("multi_dot", "fewer than two tensors: give two or more");
   std::vector<Tensor> matrices = tensors;
   for (const Tensor& each : tensors) require_defined(each, "multi_dot");
+  if (std::ranges::all_of(tensors, [&](const Tensor& each) { return are_halves(tensors.front(), each); })) {
+    std::ranges::transform(tensors, matrices.begin(), at_least_f32);
+    return cast(multi_dot(matrices), tensors.front().dtype());
+  }
   const bool row = tensors.front().rank() == 1, column = tensors.back().rank() == 1;
   if (row) matrices.front() = unsqueeze(tensors.front(), 0);
   if (column) matrices.back() = unsqueeze(tensors.back(), 1);
@@ -284,6 +295,7 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
   if (autocasting()) [[unlikely]] return in_low_precision(bilinear, input1, input2, weight, bias);
+  if (are_halves(input1, input2, weight)) return rounded_once(input1, bilinear, input1, input2, weight, bias);
   for (const Tensor* each : {&input1, &input2, &weight}) require_defined(*each, "bilinear");
   bool fits = weight.rank() == 3 && input1.rank() && input1.rank() == input2.rank() && input1.size(-1) == weight.size(1) &&
               input2.size(-1) == weight.size(2);

@@ -87,7 +87,9 @@ Tensor added_windows(const Tensor& grad, const Tensor& weight, int64_t groups) {
   return permute(reshape(grouped(left, rows_of(grad, groups)), shape), order);
 }
 
+// Several windows add to an element, so halves are rounded at the end.
 Tensor composed_input_gradient(const Tensor& grad, const Tensor& weight, const Shape& shape, const Settings& how) {
+  if (are_halves(grad, weight)) return rounded_once(grad, composed_input_gradient, grad, weight, shape, how);
   Tensor out = added_windows(grad, weight, how.groups);
   std::vector<int64_t> pads;
   for (int i = grad.rank() - 3; i >= 0; --i) {

@@ -253,6 +253,12 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   if (operands.empty() || equation.inputs.size() != operands.size())
     refuse(kEinsum, "'" + text + "' has " + std::to_string(equation.inputs.size()) + " operands, but " +
                       std::to_string(operands.size()) + " were given: give one for each");
+  if (operands.size() > 2 &&
+      std::ranges::all_of(operands, [&](const Tensor& each) { return are_halves(operands.front(), each); })) {
+    std::vector<Tensor> wide;
+    for (const Tensor& each : operands) wide.push_back(at_least_f32(each));
+    return cast(einsum(text, wide), operands.front().dtype());
+  }
   std::vector<Term> terms;
   for (size_t i = 0; i < operands.size(); ++i) terms.push_back(term_of(equation.inputs[i], operands[i]));
   const Labels output = output_of(equation, terms);

@@ -116,6 +116,7 @@ Tensor fold(const Tensor& x, const Shape& output_size, const Shape& kernel_size,
             const Shape& stride) {
   require_defined(x, "fold");
   if (x.dtype() == DType::boolean) refuse("fold", "x has dtype bool: cast it to a dtype whose elements can be added");
+  if (are_halves(x)) return rounded_once(x, fold, x, output_size, kernel_size, dilation, padding, stride);
   const Columns how("fold", kernel_size, dilation, padding, stride);
   const Shape size = per_axis("fold", "output_size", output_size, kAxes, 1), counts = counts_of(how, size);
   if ((x.rank() != 3 && x.rank() != 2) || x.size(-1) != counts.count() || x.size(-2) % how.size.count())

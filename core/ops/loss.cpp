@@ -92,11 +92,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction redu
   if (is_integer(targets.dtype()) && targets.dtype() != DType::i64)
     return cross_entropy(logits, cast(targets, DType::i64), reduction, weight, ignore_index, label_smoothing);
   const bool plain = logits.rank() == 2 && targets.dtype() == DType::i64 && !weight.defined() && !ignore_index;
-  if (!plain || label_smoothing != 0)
+  const auto in_wide = [&] {
+    return rounded_once(logits, cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);
+  };
+  if (!plain || label_smoothing != 0) {
+    if (are_halves(logits)) return in_wide();
     return general_cross_entropy(logits, targets, reduction, {weight, ignore_index, label_smoothing});
+  }
   require_logits(logits, targets);
   Tensor loss;
   if (logits.count()) loss = native_cross_entropy(logits, targets);
+  if (!loss.defined() && are_halves(logits)) return in_wide();
   if (!loss.defined()) loss = neg(squeeze(gather(log_softmax(logits, 1), 1, unsqueeze(targets, 1)), {1}));
   return reduced(loss, reduction);
 }

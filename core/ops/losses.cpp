@@ -39,6 +39,7 @@ void require_alike(const char* name, const Tensor& x, const Tensor& target) {
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(mse_loss, x, target, reduction);
+  if (are_halves(x, target)) return rounded_once(x, mse_loss, x, target, reduction);
   require_alike("mse_loss", x, target);
   const Tensor difference = sub(x, target);
   return reduced(mul(difference, difference), reduction);
@@ -46,12 +47,14 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(l1_loss, x, target, reduction);
+  if (are_halves(x, target)) return rounded_once(x, l1_loss, x, target, reduction);
   require_alike("l1_loss", x, target);
   return reduced(abs(sub(x, target)), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
   if (autocasting()) [[unlikely]] return in_f32(huber_loss, x, target, reduction, delta);
+  if (are_halves(x, target)) return rounded_once(x, huber_loss, x, target, reduction, delta);
   require_alike("huber_loss", x, target);
   if (!(delta > 0)) refuse("huber_loss", "delta is " + number_text(delta) + ": it must be positive");
   const Tensor difference = sub(x, target), distance = abs(difference);
@@ -61,6 +64,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
   if (autocasting()) [[unlikely]] return in_f32(smooth_l1_loss, x, target, reduction, beta);
+  if (are_halves(x, target)) return rounded_once(x, smooth_l1_loss, x, target, reduction, beta);
   require_alike("smooth_l1_loss", x, target);
   if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + number_text(beta) + ": expected 0 or more");
   if (beta == 0) return l1_loss(x, target, reduction);
@@ -95,6 +99,7 @@ Tensor entropy_of(const Tensor& x, const Tensor& target) {
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy, x, target, weight, reduction);
+  if (are_halves(x, target)) return rounded_once(x, binary_cross_entropy, x, target, weight, reduction);
   require_alike("binary_cross_entropy", x, target);
   const Tensor losses = entropy_of(x, target);
   return reduced(weight.defined() ? mul(losses, weight) : losses, reduction);
@@ -102,6 +107,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor&
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(poisson_nll_loss, x, target, log_input, full, eps, reduction);
+  if (are_halves(x, target)) return rounded_once(x, poisson_nll_loss, x, target, log_input, full, eps, reduction);
   require_alike("poisson_nll_loss", x, target);
   Tensor losses = log_input ? sub(exp(x), mul(target, x)) : sub(x, mul(target, log(add(x, eps))));
   if (full) {
@@ -115,6 +121,7 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, b
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full, double eps,
                          Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(gaussian_nll_loss, x, target, var, full, eps, reduction);
+  if (are_halves(x, target, var)) return rounded_once(x, gaussian_nll_loss, x, target, var, full, eps, reduction);
   require_floating("gaussian_nll_loss", x);
   require_floating("gaussian_nll_loss", target);
   require_floating("gaussian_nll_loss", var);
@@ -130,6 +137,8 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
+  if (are_halves(x, target))
+    return rounded_once(x, binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
   require_alike("binary_cross_entropy_with_logits", x, target);
   Tensor positive = softplus(neg(x), 1, std::numeric_limits<double>::infinity());
   if (pos_weight.defined()) positive = mul(positive, add(mul(sub(pos_weight, 1), target), 1));
@@ -140,6 +149,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   if (autocasting()) [[unlikely]] return in_f32(kl_div, x, target, reduction, log_target);
+  if (are_halves(x, target)) return rounded_once(x, kl_div, x, target, reduction, log_target);
   require_alike("kl_div", x, target);
   if (reduction == Reduction::batchmean) {
     const Tensor total = kl_div(x, target, Reduction::sum, log_target);
@@ -210,6 +220,7 @@ Tensor counted(const Tensor& counts, const Tensor& losses) { return where(eq(cou
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore_index,
                 Reduction reduction) {
   if (autocasting()) [[unlikely]] return in_f32(nll_loss, x, target, weight, ignore_index, reduction);
+  if (are_halves(x)) return rounded_once(x, nll_loss, x, target, weight, ignore_index, reduction);
   require_classes("nll_loss", x, target, weight);
   const Targets targets = targets_of(target, x.dtype(), {weight, ignore_index});
   const Tensor losses = counted(targets.counts, neg(picked(class_rows(x), targets.index)));

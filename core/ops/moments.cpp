@@ -143,18 +143,23 @@ int axis_of(const char* name, const Tensor& y, int axis) {
 
 Tensor trapezoid(const Tensor& y, double dx, int axis) {
   const int at = axis_of("trapezoid", y, axis);
+  if (are_halves(y)) return rounded_once(y, [&](const Tensor& wide) { return trapezoid(wide, dx, at); });
   return mul(sum(middles(floating(y), at), {at}), dx / 2);
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, int axis) {
   const int at = axis_of("trapezoid", y, axis);
+  if (are_halves(y, x)) return rounded_once(y, [&](const Tensor& wide) { return trapezoid(wide, at_least_f32(x), at); });
   return mul(sum(areas("trapezoid", y, x, at), {at}), 0.5);
 }
 Tensor cumulative_trapezoid(const Tensor& y, double dx, int axis) {
   const int at = axis_of("cumulative_trapezoid", y, axis);
+  if (are_halves(y)) return rounded_once(y, [&](const Tensor& wide) { return cumulative_trapezoid(wide, dx, at); });
   return mul(cumsum(middles(floating(y), at), at), dx / 2);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int axis) {
   const int at = axis_of("cumulative_trapezoid", y, axis);
+  if (are_halves(y, x))
+    return rounded_once(y, [&](const Tensor& wide) { return cumulative_trapezoid(wide, at_least_f32(x), at); });
   return mul(cumsum(areas("cumulative_trapezoid", y, x, at), at), 0.5);
 }
 
@@ -203,6 +208,15 @@ void require_count(size_t given, size_t axes) {
 }
 }  // namespace
 
+namespace {
+// What f makes of x in f32, rounded to x's dtype.
+template <class F> std::vector<Tensor> all_rounded_once(const Tensor& x, F f) {
+  std::vector<Tensor> all = f(at_least_f32(x));
+  for (Tensor& each : all) each = cast(each, x.dtype());
+  return all;
+}
+}  // namespace
+
 std::vector<Tensor> gradient(const Tensor& x, double spacing, const Shape& axes, int64_t edge_order) {
   require_defined(x, "gradient");
   const size_t count = normal_axes(axes, x.rank(), "gradient").size();
@@ -210,6 +224,8 @@ std::vector<Tensor> gradient(const Tensor& x, double spacing, const Shape& axes,
 }
 
 std::vector<Tensor> gradient(const Tensor& x, const std::vector<double>& spacing, const Shape& axes, int64_t edge_order) {
+  if (are_halves(x))
+    return all_rounded_once(x, [&](const Tensor& wide) { return gradient(wide, spacing, axes, edge_order); });
   require_defined(x, "gradient");
   const Shape over = normal_axes(axes, x.rank(), "gradient");
   require_count(spacing.size(), over.size());
@@ -227,6 +243,12 @@ std::vector<Tensor> gradient(const Tensor& x, const std::vector<double>& spacing
 }
 
 std::vector<Tensor> gradient(const Tensor& x, const std::vector<Tensor>& spacing, const Shape& axes, int64_t edge_order) {
+  if (are_halves(x))
+    return all_rounded_once(x, [&](const Tensor& wide) {
+      std::vector<Tensor> points = spacing;
+      for (Tensor& each : points) each = detail::wide_argument(each);
+      return gradient(wide, points, axes, edge_order);
+    });
   require_defined(x, "gradient");
   const Shape over = normal_axes(axes, x.rank(), "gradient");
   require_count(spacing.size(), over.size());

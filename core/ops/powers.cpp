@@ -41,6 +41,7 @@ Tensor reciprocal(const Tensor& x) {
 }
 Tensor rsqrt(const Tensor& x) {
   if (autocasting()) [[unlikely]] return in_f32(rsqrt, x);
+  if (are_halves(x)) return rounded_once(x, rsqrt, x);
   return div(1, sqrt(x));
 }
 Tensor exp2(const Tensor& x) {
@@ -49,10 +50,12 @@ Tensor exp2(const Tensor& x) {
 }
 Tensor log2(const Tensor& x) {
   if (autocasting()) [[unlikely]] return in_f32(log2, x);
+  if (are_halves(x)) return rounded_once(x, log2, x);
   return mul(log(x), std::numbers::log2e);
 }
 Tensor log10(const Tensor& x) {
   if (autocasting()) [[unlikely]] return in_f32(log10, x);
+  if (are_halves(x)) return rounded_once(x, log10, x);
   return mul(log(x), std::numbers::log10e);
 }
 

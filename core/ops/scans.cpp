@@ -121,6 +121,7 @@ Tensor diff(const Tensor& x, int64_t n, int axis, const Tensor& prepend, const T
                        ": expected an n of 0 or more, and one axis or more");
   const int at = normal_axis(axis, x.rank(), "diff");
   if (!n) return x;
+  if (n > 1 && are_halves(x)) return rounded_once(x, diff, x, n, at, prepend, append);
   std::vector<Tensor> parts;
   for (const Tensor& each : {prepend, x, append})
     if (each.defined()) parts.push_back(each);

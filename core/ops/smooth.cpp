@@ -68,6 +68,7 @@ Tensor glu(const Tensor& x, int axis) {
   const int64_t half = x.size(at) / 2;
   if (x.size(at) % 2)
     refuse("glu", "axis " + std::to_string(at) + " of " + x.shape().text() + " has an odd extent: it cannot be halved");
+  if (are_halves(x)) return rounded_once(x, [&](const Tensor& wide) { return glu(wide, at); });
   return mul(slice(x, at, 0, half), sigmoid(slice(x, at, half, 2 * half)));
 }
 

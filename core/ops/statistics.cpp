@@ -37,6 +37,7 @@ double extent_of(const Tensor& x, const Shape& axes) {
 
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
   if (autocasting()) [[unlikely]] return in_f32(logsumexp, x, axes, keepdim);
+  if (are_halves(x)) return rounded_once(x, logsumexp, x, axes, keepdim);
   require_floating("logsumexp", x);
   const Shape over = normal_axes(axes, x.rank(), "logsumexp");
   if (!x.count()) return log(sum(exp(x), over, keepdim));

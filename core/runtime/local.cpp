@@ -1,6 +1,7 @@
 #include <core/runtime/local.hpp>
 
 #include <core/runtime/platform.hpp>
+#include <core/runtime/printable.hpp>
 #include <core/runtime/small_blocks.hpp>
 
 #include <algorithm>
@@ -63,7 +64,10 @@ uint64_t kernels_called(uint32_t ordinal) {
   return calls;
 }
 
-std::string take_report() { return std::exchange(local().report, {}); }
+std::string take_report() {
+  constexpr size_t kMost = 4096;
+  return printable(std::exchange(local().report, {}), kMost);
+}
 
 std::string status_text(plugrad_status status, const std::string& where, const std::string& why) {
   const std::string otherwise = "the plugin returned status " + std::to_string(status) + " and did not say why";

@@ -47,8 +47,8 @@ bool is_above_core(const fs::path& directory) {
   return differs == directory.end();
 }
 
-// Checks every component of a path as it is named, and follows the links among them: whoever may exchange one of them decides
-// which file is loaded. at: the directory that the components are in.
+// Checks every component of a path as it is named, and follows the links among them: whoever may exchange one of them
+// decides which file is loaded.
 class Walk {
  public:
   std::string check(const fs::path& path) {

@@ -160,6 +160,23 @@ bool has_other_bytes(const plugrad_view& v, uintptr_t at) {
   return bits > 1;
 }
 
+// The elements as bools of ours, in memory of ours.
+Tensor truths_of(DeviceState& state, const plugrad_view& v, const plugrad_view& like, uintptr_t at) {
+  Tensor truths = empty_like(Op::COPY, state, like, v.dtype);
+  uint8_t* next = reinterpret_cast<uint8_t*>(view_of(truths).buffer) + view_of(truths).offset;
+  for_each_byte(v, at, [&](uint8_t byte) { *next++ = byte != 0; });
+  return truths;
+}
+
+// Where the elements of an array begin. Throws Error (invalid) if it has no memory, or one that is not aligned.
+uintptr_t first_of(const Array& array, const plugrad_view& v) {
+  if (!array.data) throw Error(Code::invalid, "[dlpack] the array has elements, but no memory: data is null");
+  const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
+  if (first % static_cast<uint64_t>(dtype_size(v.dtype)))
+    throw Error(Code::invalid, "[dlpack] the elements are not aligned to their own size: copy them first");
+  return first;
+}
+
 Tensor import_array(const Array& array, Device wanted, Order order, bool copied, Imported::Release release, void* context) {
   const Device device = wanted.defined() ? wanted : device_of(array.device);
   DeviceState& state = device.state();
@@ -170,19 +187,14 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
     release_now(release, context);
     return nothing;
   }
-  if (!array.data) throw Error(Code::invalid, "[dlpack] the array has elements, but no memory: data is null");
+  const uintptr_t first = first_of(array, v);
   const Reach reach = reach_of(v);
-  const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;
-  if (first % static_cast<uint64_t>(dtype_size(v.dtype)))
-    throw Error(Code::invalid, "[dlpack] the elements are not aligned to their own size: copy them first");
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
   // The caller owns the memory until nothing can fail any more.
   const plugrad_view like = dense_view(shape_of(v), v.dtype, state.info.alignment);
   if (is_boolean(v.dtype) && state.host_memory() && !state.compute && has_other_bytes(v, first)) {
-    Tensor truths = empty_like(Op::COPY, state, like, v.dtype);
-    uint8_t* next = reinterpret_cast<uint8_t*>(view_of(truths).buffer) + view_of(truths).offset;
-    for_each_byte(v, first, [&](uint8_t byte) { *next++ = byte != 0; });
+    Tensor truths = truths_of(state, v, like, first);
     release_now(release, context);
     return truths;
   }

@@ -63,9 +63,6 @@ Place place_of(const Shape& query, const Shape& key, int64_t batch) {
   return place;
 }
 
-// Halves are summed in f32 and rounded once.
-uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
-
 // A problem's numbers as long double, and the scores of one row with what rounding may change them by.
 class Attention {
  public:

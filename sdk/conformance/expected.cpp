@@ -79,16 +79,25 @@ long double Sum::value() const {
   return static_cast<long double>(high_) + low_;
 }
 
-long double sum_factor(uint8_t dtype, int64_t n) {
+uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
+
+namespace {
+long double factor_of(uint8_t sums, int64_t n) {
   long double factor = 16 + 4 * std::log2(static_cast<long double>(n));
   if (n <= 4096) factor = std::max<long double>(factor, n);
-  return factor * limits_of(dtype).epsilon;
+  return factor * limits_of(sums).epsilon;
 }
+}  // namespace
 
-Expected Sum::expected(uint8_t dtype) const {
+long double sum_factor(uint8_t dtype, int64_t n) { return factor_of(summed_in(dtype), n); }
+
+Expected Sum::expected(uint8_t dtype, bool rounds_each) const {
   const FloatLimits& limits = limits_of(dtype);
-  const long double underflow = 4 * terms_ * limits.smallest_denormal;  // of products; sums do not underflow
-  Expected expected{value(), sum_factor(dtype, terms_) * magnitude_ + underflow, true, false};
+  const uint8_t sums = rounds_each ? dtype : summed_in(dtype);
+  const long double underflow = 4 * terms_ * limits_of(sums).smallest_denormal;  // of products; sums do not underflow
+  const long double bound = factor_of(sums, terms_) * magnitude_ + underflow;
+  const long double rounding = sums == dtype ? 0 : limits.epsilon * std::fabs(value()) + limits.smallest_denormal;
+  Expected expected{value(), bound + (std::isfinite(rounding) ? rounding : 0), true, false};
   // A partial sum may overflow in one order but not in another.
   expected.unspecified = magnitude_ >= limits.largest / 2 && !nan_;
   return expected;

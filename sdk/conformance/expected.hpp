@@ -38,9 +38,10 @@ class Sum {
   long double value() const;
   long double magnitude() const { return magnitude_; }
   int64_t terms() const { return terms_; }
-  // Returns the sum as an expectation in a floating dtype: the bound is eps (16 + 4 log2 n) magnitude, and n eps magnitude
-  // up to n = 4096.
-  Expected expected(uint8_t dtype) const;
+  // Returns the sum as an expectation in a floating dtype. The bound is eps (16 + 4 log2 n) magnitude, and n eps magnitude
+  // up to n = 4096, where eps is that of the dtype in which kernels sum, and one rounding of the result. rounds_each:
+  // kernels add to memory, and so round each sum to the dtype.
+  Expected expected(uint8_t dtype, bool rounds_each = false) const;
 
  private:
   void accumulate(double term);
@@ -50,7 +51,9 @@ class Sum {
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// eps times the factor that ops.md allows a sum of n terms.
+// The dtype in which kernels sum: f32 for halves.
+uint8_t summed_in(uint8_t dtype);
+// eps of that, times the factor that ops.md allows a sum of n terms.
 long double sum_factor(uint8_t dtype, int64_t n);
 
 }  // namespace plugrad::conformance

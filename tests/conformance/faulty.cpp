@@ -47,6 +47,9 @@ enum class Bug {
   opens_all,
   swaps_fields,
   forgets_a_field,
+  zero_halves,
+  doubled_halves,
+  rounds_each_half,
 };
 constexpr const char* kBugNames[] = {"sound",
                                      "wrong_exp",
@@ -82,9 +85,12 @@ constexpr const char* kBugNames[] = {"sound",
                                      "wrong_when_large",
                                      "opens_all",
                                      "swaps_fields",
-                                     "forgets_a_field"};
+                                     "forgets_a_field",
+                                     "zero_halves",
+                                     "doubled_halves",
+                                     "rounds_each_half"};
 
-static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::forgets_a_field) + 1);
+static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::rounds_each_half) + 1);
 
 Bug chosen() {
   const char* name = std::getenv("PLUGRAD_BUG");
@@ -203,6 +209,32 @@ void uniform(const Call& call) {
   }
 }
 
+// Products of matrices of bf16, summed in f32, of any layouts.
+void product_of_halves(const Call& call) {
+  const plugrad_view &out = call.out(), &a = call.in(0), &b = call.in(1);
+  const int rank = out.rank;
+  const int64_t k = a.shape[rank - 1];
+  for (int64_t i = 0; i < out.count; ++i) {
+    int64_t rest = i, to = 0, row = 0, column = 0;
+    for (int d = rank; d-- > 0;) {
+      const int64_t at = rest % out.shape[d];
+      rest /= out.shape[d];
+      to += at * out.strides[d];
+      if (d != rank - 1) row += at * a.strides[d];
+      if (d != rank - 2) column += at * b.strides[d];
+    }
+    float sum = call.accumulates() ? static_cast<float>(data<BFloat16>(out)[to]) : 0;
+    for (int64_t j = 0; j < k; ++j) {
+      sum += static_cast<float>(data<BFloat16>(a)[row + j * a.strides[rank - 1]]) *
+             static_cast<float>(data<BFloat16>(b)[column + j * b.strides[rank - 2]]);
+      if (kBug == Bug::rounds_each_half) sum = static_cast<float>(BFloat16(sum));
+    }
+    if (kBug == Bug::zero_halves && k >= 96) sum = 0;
+    if (kBug == Bug::doubled_halves && k >= 96) sum *= 2;
+    data<BFloat16>(out)[to] = BFloat16(sum);
+  }
+}
+
 const uint16_t kCopied = kBug == Bug::copy_declines ? PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_NEGATIVE : PLUGRAD_ALL_LAYOUTS;
 
 const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
@@ -214,6 +246,9 @@ const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUG
                               with_workspace<sum_workspace>(kernel<reduce_sum>(
                                   PLUGRAD_OP_SUM, PLUGRAD_F32, PLUGRAD_ALL_LAYOUTS, kPlainFlags | PLUGRAD_ACCUMULATE)),
                               kernel<gather>(PLUGRAD_OP_GATHER, PLUGRAD_F32),
+                              kernel<product_of_halves>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16,
+                                                        PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
+                                                        kPlainFlags | PLUGRAD_ACCUMULATE),
                               kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
 
 class Faulty final : public Backend {

@@ -24,6 +24,8 @@ TEST(Backends, EachViewNamesThePluginAndItsFile) {
   expect_mentions(verbose, "stage    ready");
   expect_mentions(verbose, "searched in this order:\n");
   expect_mentions(verbose, std::string("  ") + test::plugin_path() + "\n");
+  const std::string absent = plugrad_run({"backends", "--verbose"}, {.plugin_path = "/no/such/folder"}).out;
+  expect_mentions(absent, "  /no/such/folder  (there is no such directory)\n");
 }
 
 TEST(Backends, JsonHasEveryRecordAndDirectory) {

@@ -34,7 +34,8 @@ Process::Process(const std::vector<std::string>& words, const Setting& setting) 
     const rlimit limit{setting.file_size, setting.file_size};
     if (setting.file_size != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &limit);
     // Tests use only the build tree's plugins, whatever their environment says.
-    unsetenv("PLUGRAD_PLUGIN_PATH");
+    if (setting.plugin_path.empty()) unsetenv("PLUGRAD_PLUGIN_PATH");
+    else setenv("PLUGRAD_PLUGIN_PATH", setting.plugin_path.c_str(), 1);
     unsetenv("PLUGRAD_DISABLE");
     execv(pointers[0], pointers.data());
     _exit(127);

@@ -20,6 +20,7 @@ struct Outcome {
 struct Setting {
   rlim_t file_size = RLIM_INFINITY;  // limits the files that it writes
   std::string standard_output = {};  // a file to write to instead of Outcome::out
+  std::string plugin_path = {};      // PLUGRAD_PLUGIN_PATH, unless empty
 };
 
 // A running process. The destructor kills it.

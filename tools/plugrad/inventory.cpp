@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 namespace plugrad::tool {
 namespace po = boost::program_options;
@@ -46,7 +48,11 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 
 void print_searched() {
   std::cout << "searched in this order:\n";
-  for (const std::string& directory : plugin_directories()) std::cout << "  " << directory << "\n";
+  for (const std::string& directory : plugin_directories()) {
+    std::error_code error;
+    const bool is_there = std::filesystem::is_directory(directory, error);
+    std::cout << "  " << one_line(directory) << (is_there ? "" : "  (there is no such directory)") << "\n";
+  }
 }
 
 void print_verbose(const std::vector<PluginRecord>& records) {
