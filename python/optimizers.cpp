@@ -139,9 +139,16 @@ std::pair<double, double> two(const nb::tuple& betas, const char* name) {
   return {number(0), number(1)};
 }
 
+// PyTorch's options that have one value here.
+void require_plain(const char* optimizer, bool amsgrad, bool maximize) {
+  if (amsgrad || maximize)
+    throw nb::value_error((std::string("[") + optimizer + "] amsgrad and maximize are not supported").c_str());
+}
+
 template <class T>
 void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
-                    double eps, double weight_decay) {
+                    double eps, double weight_decay, bool amsgrad, bool maximize) {
+  require_plain("adam", amsgrad, maximize);
   const auto [beta1, beta2] = two(betas, "adam");
   construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay});
 }
@@ -269,23 +276,33 @@ nb::list group_views(nb::handle self) {
   return all;
 }
 
+nb::object step(nn::Optimizer& optimizer, const nb::object& closure) {
+  const nb::object loss = closure.is_none() ? nb::none() : closure();
+  unlocked([&] { optimizer.step(); });
+  return loss;
+}
+
+void zero_grad(nb::handle self, bool set_to_none) {
+  nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
+  if (set_to_none) return optimizer.zero_grad();
+  for (const nb::handle group : self.attr("_parameters"))
+    for (const nb::handle each : group) {
+      const Tensor grad = nb::cast<Tensor>(each).grad();
+      if (grad.defined()) nb::cast<Tensor>(each).set_grad(zeros_like(grad));
+    }
+}
+
 void bind_base(nb::module_& m) {
   nb::class_<nn::Optimizer>(m, "Optimizer", nb::dynamic_attr(),
                             "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of "
                             "their own. A parameter stays as it is if it has no gradient, or is frozen by "
                             "requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
                             "gradient, and for rates and other options that are negative or not finite.")
-      .def(
-          "step", [](nn::Optimizer& o) { unlocked([&o] { o.step(); }); }, "Makes one step with the current gradients.")
-      .def(
-          "zero_grad",
-          [](nn::Optimizer& o, bool set_to_none) {
-            if (!set_to_none)
-              throw nb::value_error(
-                  "[zero_grad] set_to_none=False is not supported: gradients are dropped, not filled with 0");
-            o.zero_grad();
-          },
-          nb::arg("set_to_none") = true, "Drops the gradients of all parameters.")
+      .def("step", step, nb::arg("closure") = nb::none(),
+           "Makes one step with the current gradients. closure: a function that computes them and returns the loss; it is "
+           "called first, and its result is returned.")
+      .def("zero_grad", zero_grad, nb::arg("set_to_none") = true,
+           "Drops the gradients of all parameters; without set_to_none it fills them with 0.")
       .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate,
                    "The learning rate of the first group; setting it sets that of all groups.")
       .def_prop_ro("param_groups", group_views, "The groups; without any given, one.",
@@ -305,10 +322,12 @@ void bind_base(nb::module_& m) {
 void bind_adams(nb::module_& m) {
   nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
       .def("__init__", construct_adam<nn::Adam>, nb::arg("params"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0);
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0,
+           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("maximize") = false);
   nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
       .def("__init__", construct_adam<nn::AdamW>, nb::arg("params"), nb::arg("lr") = 1e-3,
-           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01);
+           nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01,
+           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("maximize") = false);
 }
 }  // namespace
 

@@ -38,9 +38,9 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
-from . import (amp as amp, array_api as array_api, autograd as autograd, data as data, files as files, linalg as linalg,
-               masked as masked, nn as nn, optim as optim, profiler as profiler, special as special, text as text,
-               training as training, windows as windows)
+from . import (amp as amp, array_api as array_api, autograd as autograd, cuda as cuda, data as data, files as files,
+               linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler, special as special,
+               text as text, training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .amp import autocast as autocast
@@ -96,6 +96,8 @@ def is_available(device: str) -> _builtins.bool:
 is_grad_enabled = _plugrad.grad_enabled
 float, double, half = _plugrad.f32, _plugrad.f64, _plugrad.f16
 long, int, short = _plugrad.i64, _plugrad.i32, _plugrad.i16
+device = _plugrad.Device
+get_rng_state, set_rng_state = _plugrad.generator_state, _plugrad.set_generator_state
 
 # `from plugrad import *` does not replace Python's own sum, min and so on; plugrad.sum exists all the same.
 __all__ = sorted(name for name in globals() if not name.startswith("_") and not hasattr(_builtins, name))

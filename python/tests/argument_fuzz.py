@@ -30,7 +30,7 @@ from samples import ROWS, Call, Case, Operand
 EDGES = [0, 1, -1, 2**31, 2**32, 2**62, 2**63 - 1, -2**31, -2**63, 2**63, 2**31 - 1, 2**40]
 DTYPES = ["f32", "f32", "f32", "f64", "bf16", "f16", "i64", "i64", "i32", "u8", "bool"]
 ALLOWED = (ValueError, TypeError, IndexError, MemoryError, BufferError, NotImplementedError)
-MEMORY = 4 << 30
+MEMORY = 2 << 30
 PATIENCE = 10  # seconds
 # What is not a function of tensors: it reads or writes files, changes the process, or waits.
 LEFT_OUT = re.compile(r"^_|plugin|device|seed|generator|save|load|file|log|profil|memory|record|compile|cache|checkpoint|"

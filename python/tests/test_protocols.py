@@ -184,3 +184,39 @@ def test_derivatives_where_the_result_has_lost_the_digits():
         y, x = Tensor(size, dtype=dtype), Tensor(size, dtype=dtype)
         plugrad.atan2(y, x).backward()
         assert [y.grad.item(), x.grad.item()] == pytest.approx([expected, -expected], rel=1e-6)
+
+
+def test_names_that_programs_for_pytorch_begin_with():
+    device = plugrad.device("cuda" if plugrad.cuda.is_available() else "cpu")
+    assert str(plugrad.ones(1, device=device).device).startswith(device.name.split(":")[0])
+    from plugrad.utils.data import DataLoader, TensorDataset  # noqa: PLC0415
+    batch, = next(iter(DataLoader(TensorDataset(plugrad.arange(4)), batch_size=2)))
+    assert batch.tolist() == [0, 1]
+    state = plugrad.get_rng_state()
+    first = plugrad.randn(3).tolist()
+    plugrad.set_rng_state(state)
+    assert plugrad.randn(3).tolist() == first
+
+
+def test_steps_with_a_closure_and_gradients_of_zero():
+    x = nn.Parameter([2.0])
+    optimizer = optim.SGD([x], 0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 4 and x.tolist() == pytest.approx([1.6])
+    optimizer.zero_grad(set_to_none=False)
+    assert x.grad.tolist() == [0]
+    net = nn.Linear(1, 1)
+    net(plugrad.ones(1, 1)).sum().backward()
+    net.zero_grad(set_to_none=False)
+    assert net.weight.grad.tolist() == [[0]]
+    net.zero_grad()
+    assert net.weight.grad is None
+    optim.Adam([x], 1e-3, (0.9, 0.999), 1e-8, 0, False)
+    with pytest.raises(ValueError, match="amsgrad"):
+        optim.AdamW([x], amsgrad=True)

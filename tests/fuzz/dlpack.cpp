@@ -52,10 +52,12 @@ Described valid(std::initializer_list<int64_t> shape, dlpack::ElementType dtype)
   return d;
 }
 
-// Reads the elements only if they lie in the memory. An import of read-only memory reads them, too.
+// Reads the elements only if they lie in the memory. An import of read-only memory reads them, too, and one of bools.
 template <class Import> void import(Import import_it, const Described& d) {
   const bool is_readable = d.rank >= 0 && d.rank <= kMostExtents && is_within(d);
-  if (d.has_version & 1 && d.flags & dlpack::kReadOnly && !is_readable) return;
+  constexpr int kBool = 6;
+  const bool is_read = (d.has_version & 1 && d.flags & dlpack::kReadOnly) || d.dtype.code == kBool;
+  if (is_read && !is_readable) return;
   const Tensor x = import_it();
   if (is_readable) sum(x).item<double>();
 }

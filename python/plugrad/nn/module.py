@@ -219,11 +219,12 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients of all parameters; set_to_none is True in PyTorch, too, and has no other value here."""
-        if not set_to_none:
-            raise ValueError("[zero_grad] set_to_none=False is not supported: gradients are dropped, not filled with 0")
+        """Drops the gradients of all parameters; without set_to_none it fills them with 0."""
         for tensor in self.parameters():
-            tensor.zero_grad()
+            if set_to_none:
+                tensor.zero_grad()
+            elif tensor.grad is not None:
+                tensor.grad = _plugrad.zeros_like(tensor.grad)
 
     def to(self, *where: Any) -> Self:
         """Moves the tensors to a device, or converts the floating ones to a dtype, or both, inside the same leaves, so that

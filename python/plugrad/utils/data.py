@@ -1,0 +1,7 @@
+"""plugrad.data under PyTorch's name."""
+
+from ..data import (BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset,
+                    default_collate, default_convert, random_split)
+
+__all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Subset",
+           "TensorDataset", "default_collate", "default_convert", "random_split"]
