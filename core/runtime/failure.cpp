@@ -5,7 +5,6 @@
 #include <core/runtime/local.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -158,8 +157,6 @@ void clear_and_spread(StreamState& s) {
   if (failed) spread(s);
 }
 
-constexpr std::chrono::seconds kPatience{2};  // without progress, before the stream is asked to wait itself
-
 [[noreturn]] void throw_stuck(const StreamState& s, uint64_t number, uint64_t stored, const char* when) {
   s.device->lost = true;
   throw_breach(s.device->name, "completed stored " + std::to_string(stored) + " " + when + ", but the host waits for op " +
@@ -170,16 +167,15 @@ constexpr std::chrono::seconds kPatience{2};  // without progress, before the st
 // stream's numbers go back, or do not arrive although the stream is idle.
 void await(StreamState& s, uint64_t number) {
   uint64_t most = 0;
-  auto moved = std::chrono::steady_clock::now();
+  Stall stall;
   for (bool idle = false;;) {
     uint64_t n = 0;
     if (contained(s.device->table.completed, s.handle, &n) != PLUGRAD_OK) return clear_and_spread(s);
     if (n >= number) return;
     if (n < most) throw_stuck(s, number, n, ("after " + std::to_string(most)).c_str());
     if (idle) throw_stuck(s, number, n, "after a sync");
-    const auto now = std::chrono::steady_clock::now();
-    if (std::exchange(most, n) < n) moved = now;
-    if (now - moved > kPatience) {
+    most = n;
+    if (stall.lasts(n)) {
       clear_and_spread(s);
       idle = true;
     } else {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace plugrad {
@@ -79,7 +80,7 @@ struct Attributes {
 };
 
 // "(2, 3)"
-std::string extents_text(const plugrad_view& v);
+std::string extents_text(std::span<const int64_t> extents);
 // The count of a view whose extents multiply to more than 2^63 - 1: 0 if one of them is 0. Throws Error (invalid) otherwise.
 int64_t count_beyond_range(const plugrad_view& v);
 // The bytes of its elements. Throws Error (invalid) beyond 2^63 - 1; the message names the op.

@@ -238,14 +238,10 @@ void drain(StreamState& s) {
   const uint64_t last = s.next;
   if (poll(s) >= last) return;
   native::await(s, last);
-  constexpr std::chrono::seconds kPatience{2};
-  uint64_t done = poll(s);
-  for (auto moved = std::chrono::steady_clock::now(); done < last;) {
+  Stall stall;
+  for (uint64_t done = poll(s); done < last; done = poll(s)) {
     std::this_thread::yield();
-    const uint64_t before = std::exchange(done, poll(s));
-    const auto now = std::chrono::steady_clock::now();
-    if (done != before) moved = now;
-    if (now - moved < kPatience) continue;
+    if (!stall.lasts(done)) continue;
     plugrad_failure failure{sizeof failure, 0, 0, 0};  // the stream waits itself; then it must say so
     contained(s.device->table.sync, s.handle, &failure);
     if (poll(s) < last) return static_cast<void>(give_up(s, PLUGRAD_OK, done));

@@ -1,5 +1,6 @@
 #include <plugrad/tensor/shape.hpp>
 
+#include <core/runtime/operand.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <ostream>
@@ -28,11 +29,7 @@ int64_t Shape::count() const {
   return product;
 }
 
-std::string Shape::text() const {
-  std::string all = "(";
-  for (int i = 0; i < rank(); ++i) all += (i ? ", " : "") + std::to_string(extents_[static_cast<size_t>(i)]);
-  return all + (rank() == 1 ? ",)" : ")");
-}
+std::string Shape::text() const { return extents_text(std::span(extents_).first(rank_)); }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.text(); }
 

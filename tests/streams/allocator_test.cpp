@@ -270,14 +270,15 @@ plugrad_status completed(plugrad_stream* stream, uint64_t* number) {
   ++asked;
   return completed_of_sim(stream, number);
 }
+plugrad_backend sim_with(decltype(plugrad_backend::completed) function, const char* name) {
+  plugrad_backend table = *plugrad_sim_backend(host());
+  completed_of_sim = table.completed;
+  table.completed = function;
+  table.name = name;
+  return table;
+}
 DeviceState& asking_device() {
-  static const plugrad_backend table = [] {
-    plugrad_backend t = *plugrad_sim_backend(host());
-    completed_of_sim = t.completed;
-    t.completed = completed;
-    t.name = "asking";
-    return t;
-  }();
+  static const plugrad_backend table = sim_with(completed, "asking");
   static const PluginRecord record = add_backend(&table);
   return Device("asking").state();
 }
@@ -340,13 +341,7 @@ plugrad_status silent(plugrad_stream* stream, uint64_t* number) {
 
 // In a process of its own, for the device is lost.
 void wait_for_a_silent_plugin() {
-  static const plugrad_backend table = [] {
-    plugrad_backend t = *plugrad_sim_backend(host());
-    completed_of_sim = t.completed;
-    t.completed = silent;
-    t.name = "silent";
-    return t;
-  }();
+  static const plugrad_backend table = sim_with(silent, "silent");
   add_backend(&table);
   const Ref<Storage> a = make(Device("silent").state(), kMega);
   fill(*a, 1);
