@@ -3,6 +3,7 @@
 #include <core/runtime/ledger.hpp>
 
 #include <core/runtime/local.hpp>
+#include <core/runtime/stall.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -163,8 +164,8 @@ void clear_and_spread(StreamState& s) {
                                    std::to_string(number));
 }
 
-// Waits for number. Records and propagates a failure that it meets. Throws Error (internal), which names the plugin, if the
-// stream's numbers go back, or do not arrive although the stream is idle.
+// Waits for number. Records and propagates a failure. Throws Error (internal) with the plugin's name if the stream's numbers
+// go back, or do not arrive although the stream is idle.
 void await(StreamState& s, uint64_t number) {
   uint64_t most = 0;
   Stall stall;

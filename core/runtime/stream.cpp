@@ -5,6 +5,7 @@
 #include <core/runtime/local.hpp>
 #include <core/runtime/native.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/stall.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>

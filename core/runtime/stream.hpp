@@ -5,7 +5,6 @@
 #include <plugrad/sdk/abi.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -40,20 +39,6 @@ class Gate {
   enum : uint32_t { kFree, kHeld, kContended, kClosed };
   bool lock_slow();
   std::atomic<uint32_t> word_{kFree};
-};
-
-// Tells when a stream's number has stood still for two seconds. Then the stream is asked to wait itself.
-class Stall {
- public:
-  bool lasts(uint64_t number) {
-    const auto now = std::chrono::steady_clock::now();
-    if (number != last_) last_ = number, moved_ = now;
-    return now - moved_ > std::chrono::seconds(2);
-  }
-
- private:
-  uint64_t last_ = 0;
-  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();
 };
 
 // A failure: what ops first .. last of a stream wrote is invalid.
