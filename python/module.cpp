@@ -51,7 +51,7 @@ NB_MODULE(_plugrad, m) {
 }
 #undef PyInit__plugrad
 
-// Types and threads' states belong to one interpreter: objects of another would end the process.
+// Types and threads' states belong to one interpreter: a second interpreter's objects would end the process.
 extern "C" NB_EXPORT PyObject* PyInit__plugrad() {
   static int64_t owner = -1;
   const int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());

@@ -139,7 +139,7 @@ std::pair<double, double> two(const nb::tuple& betas, const char* name) {
   return {number(0), number(1)};
 }
 
-// PyTorch's options that have one value here.
+// Refuses PyTorch's options amsgrad and maximize.
 void require_plain(const char* optimizer, bool amsgrad, bool maximize) {
   if (amsgrad || maximize)
     throw nb::value_error((std::string("[") + optimizer + "] amsgrad and maximize are not supported").c_str());
@@ -153,8 +153,8 @@ void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters
   construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay});
 }
 
-// A state is a dict of tensors, so that save() takes it: those of the optimiser, the number of steps, and each option of
-// each group as "param_groups.0.lr".
+// A state is a dict of tensors, as save() takes it: the optimiser's tensors, the number of steps, and each option of each
+// group as "param_groups.0.lr".
 constexpr const char *kSteps = "steps", *kGroups = "param_groups.";
 
 std::string option_key(size_t group, const std::string& option) {
@@ -173,7 +173,7 @@ nb::dict state_of(const nn::Optimizer& optimizer) {
   return state;
 }
 
-// The options of all groups, which a failed load gives back.
+// Keeps the options of all groups, for a load that fails.
 class KeptOptions {
  public:
   explicit KeptOptions(nn::Optimizer& of) : of_(of) {
@@ -189,7 +189,7 @@ class KeptOptions {
   std::vector<std::tuple<std::string, double, size_t>> kept_;
 };
 
-// Reads what state_of wrote. steps: of states that do not hold them.
+// Restores a state by state_of. steps: needed for a state without "steps".
 void load_state(nn::Optimizer& optimizer, const nb::dict& state, std::optional<int64_t> steps) {
   std::vector<nn::NamedTensor> slots;
   std::vector<std::tuple<std::string, double, size_t>> options;

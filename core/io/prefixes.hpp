@@ -1,4 +1,4 @@
-// Finds the longest of many texts that a text begins with, in time that grows with its length alone.
+// Finds the longest prefix of a text among many texts, in time proportional to the prefix.
 #pragma once
 #include <cstdint>
 #include <string_view>

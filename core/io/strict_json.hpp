@@ -10,8 +10,8 @@
 
 namespace plugrad::io {
 
-// A document that is destroyed without allocating memory. nlohmann::json allocates when it destroys objects and arrays, and
-// ends the process if there is no memory.
+// A document whose destructor allocates nothing. The destructor of nlohmann::json allocates for objects and arrays, and
+// ends the process if memory is short.
 class Document {
  public:
   explicit Document(nlohmann::json root) : root_(std::move(root)) {}
@@ -21,7 +21,7 @@ class Document {
   const nlohmann::json& root() const { return root_; }
 
  private:
-  // From the innermost values outwards: what is destroyed holds nothing then.
+  // Empties values from the inside, so that only empty ones are destroyed.
   static void empty(nlohmann::json& value) noexcept;
   nlohmann::json root_;
 };

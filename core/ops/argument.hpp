@@ -59,7 +59,7 @@ Tensor at_least_f32(const Tensor& x);
 // f of that, in x's dtype.
 template <class F> Tensor rounded_once(const Tensor& x, F f) { return cast(f(at_least_f32(x)), x.dtype()); }
 
-// Whether the tensors share a dtype that is a half.
+// Whether all tensors are bf16, or all f16.
 template <class... Tensors> bool are_halves(const Tensor& x, const Tensors&... others) {
   return x.defined() && is_half(dtype_of(x)) && ((others.defined() && dtype_of(others) == dtype_of(x)) && ...);
 }
@@ -67,7 +67,7 @@ namespace detail {
 template <class T> const T& wide_argument(const T& other) { return other; }
 inline Tensor wide_argument(const Tensor& x) { return x.defined() ? at_least_f32(x) : x; }
 }  // namespace detail
-// f of arguments whose tensors are in f32 at least, in x's dtype. A composition of ops begins with
+// Calls f with its tensors in f32 at least, and rounds the result to x's dtype. A composition of ops begins with
 //   if (are_halves(x, target)) return rounded_once(x, mse_loss, x, target, reduction);
 template <class F, class First, class... Rest>
 Tensor rounded_once(const Tensor& x, F f, const First& first, const Rest&... rest) {

@@ -16,7 +16,7 @@ struct ConvolutionSettings {
     const size_t at = static_cast<size_t>(axis);
     return {axis + 2, weight.size(axis + 2), stride[at], dilation[at]};
   }
-  // The same windows in images of this shape, without numbers that no window uses: see Windows::used.
+  // The same windows in images of this shape, with unused numbers made small: see Windows::used.
   ConvolutionSettings used(const Tensor& weight, const Shape& images) const {
     ConvolutionSettings all = *this;
     for (int i = 0; i < stride.rank(); ++i) {

@@ -67,7 +67,7 @@ Bags bags_of_rows(const Tensor& indices, const Tensor& offsets) {
           indices.size(0)};
 }
 
-// Bags are consecutive parts of the indices. Waits for the device, but not while a step is recorded.
+// Checks that bags are consecutive parts of the indices. Waits for the device; skips the check while a step is recorded.
 void require_rising(const Tensor& offsets, int64_t n) {
   if (!offsets.count() || local().recorder) return;
   const NoGrad unrecorded;

@@ -8,8 +8,8 @@
 
 namespace plugrad {
 
-// An int64_t whose sums, differences and products throw Error (invalid) where they leave the range, also those with an
-// integer on the other side.
+// An int64_t with checked sums, differences and products, also with plain integers: beyond 64 bits they throw Error
+// (invalid).
 class Extent {
  public:
   constexpr Extent(int64_t value) : value_(value) {}

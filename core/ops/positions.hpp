@@ -7,8 +7,8 @@ namespace plugrad {
 // The dtype in which the device of `on` computes positions up to `end`: i64, or f32 if it computes no integers and f32 holds
 // them.
 DType position_dtype(const Tensor& on, int64_t end);
-// An index whose elements count from the start of an axis of this extent only, as i64. Throws Error (index_error) for one
-// below 0; where that would wait for a device, the op that uses the index reports it.
+// The index as i64, for functions without negative indices. Throws Error (index_error) for an element below 0; where the
+// check would wait for a device, the op reports the element instead.
 Tensor indices_from_start(const char* name, const Tensor& index, int64_t extent);
 // The positions (i64, of rank 1) of the true elements of a mask (bool) of rank 1. Waits for the device.
 Tensor true_positions(const Tensor& mask);

@@ -34,7 +34,7 @@ inline Tensor padded_axes(const Tensor& x, const Shape& padding, Number value) {
   return any ? pad(x, pads, value) : x;
 }
 
-// Throws Error (invalid) for an axis of more numbers, `each` for each of `count`, than are computed one by one in a second.
+// Throws Error (invalid) if count * each numbers are too many to compute one by one within a second.
 inline void require_table(const char* name, int64_t each, int64_t count) {
   constexpr int64_t kMost = 1 << 26;
   if (Extent(each) * count > kMost)

@@ -12,8 +12,7 @@ struct Windows {
 
   int64_t span() const { return (size - 1) * dilation + 1; }
   int64_t count(int64_t extent) const { return extent < span() ? 0 : (extent - span()) / step + 1; }
-  // The same windows of an axis of this extent, which has one at least: numbers that no window uses become small, so that no
-  // product is too large.
+  // The same windows of an axis of this extent, with unused numbers made small: products stay in range. Requires a window.
   Windows used(int64_t extent) const {
     const Extent room = extent - span() + 1;
     return {axis, size, step < room ? step : room, size > 1 ? dilation : Extent(1)};

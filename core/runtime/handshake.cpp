@@ -25,8 +25,8 @@ std::string no_entry_symbol() {
 }
 
 namespace {
-// A copy of a plugin's text, cut to `most` bytes, that lives as long as the process: the plugin may change its own later,
-// and then pass for another one.
+// A copy of a plugin's text, cut to `most` bytes. It lives as long as the process: a plugin that changes its own name later
+// must not pass for another plugin.
 const char* kept(const char* text, size_t most) { return (new std::string(text, strnlen(text, most)))->c_str(); }
 }  // namespace
 

@@ -24,8 +24,8 @@ inline void* next_free(void* object) {
 }
 inline Storage* next_free(const Storage* storage) { return reinterpret_cast<Storage*>(storage->size); }
 
-// Stacks that no thread holds, and objects that are in no stack. What takes objects back allocates nothing, so that it
-// cannot fail; only new stacks are allocated.
+// Stacks outside of threads, and loose objects. Taking objects back allocates nothing and cannot fail; only new stacks are
+// allocated.
 template <class T> class Depot {
  public:
   void give_full(T** stack) {
@@ -85,7 +85,7 @@ template <class T> class Depot {
     return stack;
   }
   std::vector<T**> full_, empty_;
-  size_t stacks_ = 0;  // also those that threads hold
+  size_t stacks_ = 0;  // here and in threads
   T* loose_ = nullptr;
   uint64_t loose_count_ = 0;
 };

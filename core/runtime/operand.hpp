@@ -87,8 +87,7 @@ int64_t count_beyond_range(const plugrad_view& v);
 uint64_t dense_bytes(uint32_t opcode, const plugrad_view& v);
 
 // Sets count, strides and layout of a dense view from its rank, shape and offset. Throws Error (invalid) for a view of more
-// than 2^63 - 1 elements. This function and set_layout, which also take shapes from files, are the only ones that count
-// the elements of views.
+// than 2^63 - 1 elements. Only this function and set_layout count the elements of views, also for shapes from files.
 inline void set_dense(plugrad_view& v, uint64_t alignment) {
   v.count = 1;
   bool overflow = false;

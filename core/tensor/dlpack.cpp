@@ -153,7 +153,7 @@ template <class F> void for_each_byte(const plugrad_view& v, uintptr_t at, F f, 
   for (int64_t i = 0; i < v.shape[axis]; ++i)
     for_each_byte(v, at + static_cast<uintptr_t>(i * v.strides[axis]), f, axis + 1);
 }
-// Whether a view of bools holds bytes that are neither 0 nor 1, as other libraries permit. Each of them is true.
+// Whether a view of bools holds bytes other than 0 and 1. Other libraries permit such bytes, and mean true.
 bool has_other_bytes(const plugrad_view& v, uintptr_t at) {
   uint8_t bits = 0;
   for_each_byte(v, at, [&](uint8_t byte) { bits |= byte; });
@@ -168,7 +168,7 @@ Tensor truths_of(DeviceState& state, const plugrad_view& v, const plugrad_view& 
   return truths;
 }
 
-// Where the elements of an array begin. Throws Error (invalid) if it has no memory, or one that is not aligned.
+// The address of an array's first element. Throws Error (invalid) for missing or misaligned memory.
 uintptr_t first_of(const Array& array, const plugrad_view& v) {
   if (!array.data) throw Error(Code::invalid, "[dlpack] the array has elements, but no memory: data is null");
   const uintptr_t first = reinterpret_cast<uintptr_t>(array.data) + array.byte_offset;

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 from . import _plugrad
 from ._plugrad import Tensor
 
-# Types whose values say all about themselves: exactly these, for a subclass may hide its value behind a __repr__ of its own.
+# Types with values as keys: exactly these types, because a subclass may hide its value behind a __repr__ of its own.
 # Other objects are told apart by their class and identity.
 _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...), slice, range, _plugrad.DType,
                     _plugrad.Device])
