@@ -117,7 +117,7 @@ def chosen(source, seed):
 
 
 def main():
-    options = arguments(__doc__, 40, "build")
+    options = arguments(__doc__, 40, "build").parse_args()
     emulator = Emulator(options.source, options.build)
     require_sound(emulator)
     sys.exit(not campaign(options, chosen(options.source, options.seed), lambda bug: tried(emulator, bug), ACCEPTED))

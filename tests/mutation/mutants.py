@@ -1,6 +1,6 @@
 """Plants bugs in backends and counts those that plugrad-conform finds.
 
-mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--report FILE]
+mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--dtype DTYPES] [--report FILE]
 
 A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
 that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
@@ -123,7 +123,7 @@ class House:
                           for file in (source / "backends/reference").glob("*.cpp")}
         self.sim = {f"sim_{file.stem}": f"plugins/sim/{file.name}" for file in (source / "plugins/sim").glob("*.cpp")}
         self.units = {**self.reference, **self.sim, "reference_plugin": "plugins/reference/reference.cpp",
-                      "c11_plugin": "plugins/c11/c11.c"}
+                      "c11_plugin": "plugins/c11/c11.c", "loops": "sdk/loops/loops.cpp"}
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for done in [pool.submit(self.compile, name, source, self.objects) for name in self.units]:
                 done.result()
@@ -140,7 +140,7 @@ class House:
     def plant(self, bug, folder):
         """Returns the plugin with the bug; None if it does not compile or computes the same."""
         root = folder / "tree"
-        for part in ("sdk/include", "backends/reference", "plugins/sim", "plugins/reference", "plugins/c11"):
+        for part in ("sdk/include", "sdk/loops", "backends/reference", "plugins/sim", "plugins/reference", "plugins/c11"):
             shutil.copytree(self.source / part, root / part)
         lines = (root / bug.file).read_text().splitlines()
         lines[bug.line] = bug.after
@@ -163,8 +163,8 @@ class House:
 
     def of(self, target):
         """The names of a plugin's units."""
-        return {"c11": ["c11_plugin"], "reference": ["reference_plugin", *self.reference],
-                "sim": [*self.sim, *self.reference]}[target]
+        return {"c11": ["c11_plugin"], "reference": ["reference_plugin", "loops", *self.reference],
+                "sim": ["loops", *self.sim, *self.reference]}[target]
 
     @staticmethod
     def code(path):
@@ -199,14 +199,17 @@ def likely_cases(source, bug):
     return FIRST.get(Path(bug.file).name)
 
 
-def tried(house, program, bug):
-    """(whether it is a bug, what found it)."""
+def tried(house, program, bug, dtypes):
+    """(whether it is a bug, what found it). With dtypes, only their cases run."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = house.plant(bug, Path(folder))
         if not plugin:
             return False, None
         cases = likely_cases(house.source, bug)
-        runs = [["--only", cases, "--dtype", "f32"], ["--only", cases], []] if cases else [[]]
+        if dtypes:
+            runs = [["--only", cases, "--dtype", dtypes], ["--dtype", dtypes]] if cases else [["--dtype", dtypes]]
+        else:
+            runs = [["--only", cases, "--dtype", "f32"], ["--only", cases], []] if cases else [[]]
         return True, next(filter(None, (conform(program, plugin, *run) for run in runs)), None)
 
 
@@ -214,14 +217,15 @@ def described(bug):
     return f"{bug.file}:{bug.line + 1}: {bug.before.strip()}  ->  {bug.after.strip()}"
 
 
-def chosen(source, seed):
-    """Bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams."""
+def chosen(source, seed, dtypes):
+    """Bugs in random order: three in plain loops, two in functions of one element, two in C, and one in streams. With
+    dtypes, only those in loops and functions, which alone compute in several dtypes."""
     loops = sorted(str(path.relative_to(source)) for path in (source / "backends/reference").glob("*.cpp"))
     loops += sorted(str(path.relative_to(source)) for path in (source / LOOPS).glob("*.hpp"))
     files = [("reference", loops, 3), ("reference", ["sdk/include/plugrad/sdk/functions.hpp"], 2),
              ("c11", ["plugins/c11/c11.c"], 2), ("sim", [f"plugins/sim/{name}.cpp" for name in SIM_CHANGED], 1)]
     turns = []
-    for target, paths, share in files:
+    for target, paths, share in files[:2] if dtypes else files:
         bugs = [bug for path in paths for bug in bugs_of(target, path, (source / path).read_text())]
         random.Random(seed).shuffle(bugs)
         turns += [bugs] * share
@@ -240,7 +244,7 @@ def arguments(about, count, second):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--report", type=Path)
-    return parser.parse_args()
+    return parser
 
 
 def campaign(options, bugs, try_one, accepted):
@@ -275,12 +279,14 @@ def campaign(options, bugs, try_one, accepted):
 
 
 def main():
-    options = arguments(__doc__, 300, "conform")
+    parser = arguments(__doc__, 300, "conform")
+    parser.add_argument("--dtype", help="only cases of these dtypes, such as f16,bf16: is a bug found in them alone?")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="plugrad-mutants-") as scratch:
         house = House(options.source, Path(scratch))
         require_sound(house, options.conform)
-        bugs = chosen(options.source, options.seed)
-        sys.exit(not campaign(options, bugs, lambda bug: tried(house, options.conform, bug), ACCEPTED))
+        bugs = chosen(options.source, options.seed, options.dtype)
+        sys.exit(not campaign(options, bugs, lambda bug: tried(house, options.conform, bug, options.dtype), ACCEPTED))
 
 
 if __name__ == "__main__":
