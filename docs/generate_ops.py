@@ -67,6 +67,15 @@ def sampled(root):
     return found, samples.WITHOUT
 
 
+def accuracy(root):
+    """The bounds of each function in ulp: the value's and the derivative's, the largest of its rows."""
+    found = {}
+    for label, pair in module(root / "python/tests/accuracy/bounds.py", "bounds").BOUNDS.items():
+        known = found.setdefault(label.split()[0], pair)
+        found[label.split()[0]] = tuple(map(max, known, pair))
+    return {name: ", ".join(f"{bound:g}" for bound in pair) for name, pair in found.items()}
+
+
 def dtypes_text(dtypes):
     if dtypes is None:
         return ""
@@ -134,7 +143,8 @@ def line(function, generate, facts):
     gradient = gradient_text(facts["rows"].get(name, 0))
     text = first_sentence(function.notes[0] if function.notes else facts["definitions"].get(name, ""))
     dtypes = dtypes_text(facts["dtypes"].get(python)) or ("not sampled" if python not in facts["dtypes"] else "")
-    return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {own} |"
+    ulp = facts["ulp"].get(python, "")
+    return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {ulp} | {own} |"
 
 
 def page(root):
@@ -142,13 +152,13 @@ def page(root):
     table = root / "sdk/include/plugrad/sdk/ops.def"
     dtypes, without = sampled(root)
     kernels = json.loads((root / "docs/kernels.json").read_text(encoding="utf-8"))
-    facts = {"rows": gradient_rows(root), "dtypes": dtypes, "kernels": kernels,
+    facts = {"rows": gradient_rows(root), "dtypes": dtypes, "kernels": kernels, "ulp": accuracy(root),
              "ops": set(re.findall(r"^PLUGRAD_OP\((\w+)", table.read_text(encoding="utf-8"), re.MULTILINE)),
              "definitions": generate.definitions(table)}
     lines = [PREFACE.strip(), ""]
     for title, preamble, functions in headers(root, generate):
-        lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | native or composed |",
-                  "|---|---|---|---|---|"]
+        lines += [f"## {title}", "", preamble, "", "| function | what | dtypes | gradient | ulp | native or composed |",
+                  "|---|---|---|---|---|---|"]
         lines += [line(function, generate, facts) for function in functions] + [""]
     lines += linear_algebra(root)
     lines += ["## Without samples", "", "| function | why |", "|---|---|"]
@@ -164,6 +174,8 @@ It shows each function as Python has it; C++ has the same ones in the namespace 
 
 - dtypes: those in which `python/tests/samples` runs the function beside NumPy; the tests see that it refuses the others.
 - gradient: how many rows of `tests/core/*rows.cpp` compare the first and the second derivative with differences.
+- ulp: how far the value and the first derivative may be from the exact results in f64 and f32, over the whole range;
+  [accuracy.md](accuracy.md) names the worst places.
 - native or composed: functions that are composed of others run on every device. For an op of the table `ops.def`, the
   backends that have a kernel of their own, with its dtypes (`plugrad-conform --kernels`); elsewhere the core converts the
   operands to a wider dtype or composes the op.

@@ -1,6 +1,7 @@
 // Modified Bessel functions. Their Chebyshev series are fits of e^-x I(x), of order 1 divided by x, on [0, 8], and of
 // sqrt(x) e^-x I(x) as a function of 1 / x beyond.
 #include <core/ops/wide.hpp>
+#include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/special.hpp>
 
 #include <span>
@@ -54,10 +55,10 @@ Tensor scaled1(const Tensor& x) { return mul(sign(x), near_or_far(abs(x), kNear1
 Tensor whole0(const Tensor& x) { return mul(exp(abs(x)), scaled0(x)); }
 Tensor whole1(const Tensor& x) { return mul(exp(abs(x)), scaled1(x)); }
 
-// y / x, but 1 / 2 at 0.
+// y / x, but 1 / 2 near 0, where y has lost its digits.
 Tensor slope(const Tensor& y, const Tensor& x) {
-  const Tensor is_zero = eq(x, 0);
-  return where(is_zero, 0.5, div(y, where(is_zero, 1, x)));
+  const Tensor is_small = lt(abs(x), 1e-20);
+  return where(is_small, 0.5, div(y, where(is_small, 1, x)));
 }
 }  // namespace
 
@@ -78,7 +79,7 @@ Tensor i0e(const Tensor& x) {
 Tensor i1(const Tensor& x) {
   static constexpr auto kRule =
       rule("i1", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
-             return mul(grad, sub(i0(x), slope(y, x)));
+             return mul(grad, sub(i0(x), where(isinf(y), 0, slope(y, x))));
            }));
   return differentiable(kRule, in_wide("i1", x, whole1), x);
 }

@@ -30,11 +30,13 @@ Tensor scaled_complement(const Tensor& x) {
   return div(chebyshev(place, kScaled), add(mul(x, 2), 1));
 }
 
-// e^(-x^2): the square of the leading bits is exact, and the rest of the exponent is small.
-Tensor bell(const Tensor& x) {
-  const Tensor size = minimum(abs(x), 40), leading = div(round(mul(size, 16)), 16);
-  return mul(exp(neg(mul(leading, leading))), exp(neg(mul(sub(size, leading), add(size, leading)))));
+// e^(factor x^2), |factor| 1 or 1 / 2: the square of the leading bits is exact, and the rest of the exponent is small.
+Tensor exp_of_square(const Tensor& x, double factor) {
+  const Tensor size = minimum(abs(x), 40), leading = mul(round(mul(size, 16)), 1. / 16);
+  const Tensor rest = mul(sub(size, leading), add(size, leading));
+  return mul(exp(mul(mul(leading, leading), factor)), exp(mul(rest, factor)));
 }
+Tensor bell(const Tensor& x) { return exp_of_square(x, -1); }
 
 Tensor complement(const Tensor& x) {
   const Tensor size = abs(x), tail = mul(bell(size), scaled_complement(size));
@@ -43,7 +45,7 @@ Tensor complement(const Tensor& x) {
 
 Tensor scaled_complement_of_any(const Tensor& x) {
   const Tensor positive = scaled_complement(abs(x));
-  return where(lt(x, 0), sub(mul(exp(mul(x, x)), 2), positive), positive);
+  return where(lt(x, 0), sub(mul(exp_of_square(x, 1), 2), positive), positive);
 }
 
 // The y >= 0 with erf(y) = size and erfc(y) = rest, which is 1 - size. w: -log(rest (1 + size)), below 5. M. Giles,
@@ -94,31 +96,48 @@ Tensor normal_inverse(const Tensor& p) {
   return where(outside, std::numeric_limits<double>::quiet_NaN(), where(is_low, neg(y), y));
 }
 
+// The part of the normal distribution beyond x. The exponent is that of x itself, whose quotient by sqrt(2) is rounded.
+Tensor normal_beyond(const Tensor& x) {
+  const Tensor turned = mul(x, 1 / std::numbers::sqrt2), size = abs(turned);
+  const Tensor tail = mul(mul(exp_of_square(x, -0.5), scaled_complement(size)), 0.5);
+  return where(lt(size, 0.5), mul(sub(1, erf(turned)), 0.5), where(lt(x, 0), sub(1, tail), tail));
+}
+
 Tensor log_normal(const Tensor& x) {
-  const Tensor turned = mul(x, 1 / std::numbers::sqrt2), far = minimum(turned, 0);
-  const Tensor low = sub(log(mul(scaled_complement(neg(far)), 0.5)), mul(far, far));
-  return where(lt(x, -1), low, log1p(mul(complement(turned), -0.5)));
+  const Tensor far = minimum(x, 0), scaled = scaled_complement(mul(far, -1 / std::numbers::sqrt2));
+  const Tensor low = sub(log(mul(scaled, 0.5)), mul(mul(far, far), 0.5));
+  return where(lt(x, -1), low, log1p(neg(normal_beyond(x))));
 }
 }  // namespace
 
 Tensor erfc(const Tensor& x) {
   static constexpr auto kRule = rule("erfc", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return mul(grad, mul(exp(neg(mul(x, x))), -2 * kInverseRootPi));
+                                       return mul(grad, mul(bell(x), -2 * kInverseRootPi));
                                      }));
   return differentiable(kRule, in_wide("erfc", x, complement), x);
 }
 
+namespace {
+// 2 x erfcx(x) - 2 / sqrt(pi), where x is large as -1 / (sqrt(pi) x^2) times the sum of (-1)^n (2 n + 1)!! / (2 x^2)^n.
+Tensor slope_of_scaled(const Tensor& x, const Tensor& y) {
+  static constexpr double kSeries[] = {1, -3, 15, -105, 945, -10395, 135135, -2027025, 34459425};
+  const Tensor is_far = gt(x, 30), inverse = div(1, where(is_far, x, 30)), square = mul(inverse, inverse);
+  const Tensor far = mul(mul(square, -kInverseRootPi), polynomial(mul(square, 0.5), kSeries));
+  return where(is_far, far, sub(mul(mul(x, y), 2), 2 * kInverseRootPi));
+}
+}  // namespace
+
 Tensor erfcx(const Tensor& x) {
   static constexpr auto kRule =
       rule("erfcx", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
-             return mul(grad, sub(mul(mul(x, y), 2), 2 * kInverseRootPi));
+             return mul(grad, slope_of_scaled(x, y));
            }));
   return differentiable(kRule, in_wide("erfcx", x, scaled_complement_of_any), x);
 }
 
 Tensor erfinv(const Tensor& x) {
   static constexpr auto kRule = rule("erfinv", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-                                       return mul(grad, mul(exp(mul(y, y)), 0.5 / kInverseRootPi));
+                                       return mul(grad, mul(exp_of_square(y, 1), 0.5 / kInverseRootPi));
                                      }));
   return differentiable(kRule, in_wide("erfinv", x, inverse), x);
 }
@@ -126,25 +145,26 @@ Tensor erfinv(const Tensor& x) {
 Tensor ndtr(const Tensor& x) {
   constexpr double kRootHalf = 1 / std::numbers::sqrt2;
   static constexpr auto kRule = rule("ndtr", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return mul(grad, mul(exp(mul(mul(x, x), -0.5)), kInverseRootPi * kRootHalf));
+                                       return mul(grad, mul(exp_of_square(x, -0.5), kInverseRootPi * kRootHalf));
                                      }));
-  const auto formula = [](const Tensor& wide) { return mul(complement(mul(wide, -kRootHalf)), 0.5); };
-  return differentiable(kRule, in_wide("ndtr", x, formula), x);
+  return differentiable(kRule, in_wide("ndtr", x, [](const Tensor& wide) { return normal_beyond(neg(wide)); }), x);
 }
 
 Tensor log_ndtr(const Tensor& x) {
-  // The density divided by the distribution, without quotients of small numbers.
+  // The density divided by the distribution, without quotients of small numbers. Far below it is -x.
   static constexpr auto kRule = rule("log_ndtr", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return div(mul(grad, kInverseRootPi * std::numbers::sqrt2),
-                                                  erfcx(mul(x, -1 / std::numbers::sqrt2)));
+                                       constexpr double kFar = -1e9;
+                                       const Tensor scaled = erfcx(mul(maximum(x, kFar), -1 / std::numbers::sqrt2));
+                                       const Tensor ratio = div(kInverseRootPi * std::numbers::sqrt2, scaled);
+                                       return mul(grad, where(lt(x, kFar), neg(x), ratio));
                                      }));
   return differentiable(kRule, in_wide("log_ndtr", x, log_normal), x);
 }
 
 Tensor ndtri(const Tensor& x) {
   static constexpr auto kRule = rule("ndtri", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-                                       const Tensor root = exp(mul(mul(y, y), 0.5));
-                                       return mul(grad, mul(root, std::numbers::sqrt2 / kInverseRootPi));
+                                       const Tensor inverse = exp_of_square(y, 0.5);
+                                       return mul(grad, mul(inverse, std::numbers::sqrt2 / kInverseRootPi));
                                      }));
   return differentiable(kRule, in_wide("ndtri", x, normal_inverse), x);
 }

@@ -2,7 +2,9 @@
 #include <core/ops/infinity.hpp>
 #include <core/ops/native_or.hpp>
 #include <core/ops/wide.hpp>
+#include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/logic.hpp>
+#include <plugrad/ops/powers.hpp>
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/trigonometry.hpp>
@@ -21,22 +23,42 @@ constexpr int kShift = 8;  // the series converge from here on
 // pi times the distance from the nearest whole number.
 Tensor angle_of(const Tensor& x) { return mul(sub(x, round(x)), pi); }
 
-// Stirling's series for x + kShift, less the logarithm of x (x + 1) ... (x + kShift - 1). For x > 0.
+// For 1 / 2 <= x < kShift. Whole steps of gamma(x + 1) = x gamma(x) lead to x = 2 + t, |t| <= 1 / 2, where the logarithm is
+// (1 - 0.5772...) t + the sum of (-1)^k (zeta(k) - 1) / k t^k for k = 2, 3, ... (DLMF 5.7.3). No term cancels another one.
+Tensor log_of_small(const Tensor& x) {
+  static constexpr double kSeries[] = {
+      0.42278433509846713939, 0.32246703342411321824, -0.067352301053198095133, 0.020580808427784547879,
+      -0.0073855510286739852663, 0.0028905103307415232858, -0.0011927539117032609771, 0.00050966952474304242234,
+      -0.00022315475845357937976, 0.000099457512781808533715, -0.0000449262367381331417, 0.000020507212775670691553,
+      -9.439488275268395904e-6, 4.3748667899074878042e-6, -2.0392157538013662368e-6, 9.5514121304074198329e-7,
+      -4.4924691987645660433e-7, 2.1207184805554665869e-7, -1.0043224823968099609e-7, 4.7698101693639805658e-8,
+      -2.271109460894316491e-8, 1.0838659214896954091e-8, -5.1834750419700466551e-9, 2.4836745438024783172e-9,
+      -1.1921401405860912074e-9, 5.7313672416788620133e-10, -2.7595228851242331452e-10};
+  const Tensor steps = sub(floor(add(x, 0.5)), 2), t = sub(sub(x, 2), steps);
+  Tensor product = ones_like(x);
+  for (int i = 1; i < kShift - 1; ++i) product = where(ge(steps, i), mul(product, sub(x, i)), product);
+  const Tensor above = where(lt(steps, 0), neg(log1p(t)), log(product));
+  return add(mul(t, polynomial(t, kSeries)), above);
+}
+
+// Stirling's series, and log_of_small. For x >= 1 / 2.
 Tensor log_of_positive(const Tensor& x) {
   constexpr double kSeries[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156};
-  const Tensor is_small = lt(x, kShift), start = where(is_small, x, 1), z = where(is_small, add(x, kShift), x);
-  Tensor product = start;
-  for (int i = 1; i < kShift; ++i) product = mul(product, add(start, i));
+  const Tensor is_small = lt(x, kShift), z = where(is_small, kShift, x);
   const Tensor inverse = div(1, z), series = mul(polynomial(mul(inverse, inverse), kSeries), inverse);
-  const Tensor whole = add(sub(mul(sub(z, 0.5), log(z)), z), add(series, 0.5 * std::log(2 * pi)));
-  return where(eq(x, kInfinity), kInfinity, sub(whole, where(is_small, log(product), 0)));
+  const Tensor rest = add(series, 0.5 * std::log(2 * pi));
+  const Tensor logarithm = log(z), whole = sub(mul(z, sub(logarithm, 1)), mul(logarithm, 0.5));
+  return where(is_small, log_of_small(where(is_small, x, 2)), where(eq(x, kInfinity), kInfinity, add(whole, rest)));
 }
 
 // gamma(x) gamma(1 - x) = pi / sin(pi x).
 Tensor log_gamma(const Tensor& x) {
   const Tensor is_low = lt(x, 0.5), positive = log_of_positive(where(is_low, sub(1, x), x));
-  const Tensor reflected = sub(sub(std::log(pi), log(abs(sin(angle_of(x))))), positive);
-  return where(isinf(x), kInfinity, where(is_low, reflected, positive));
+  // Near 0 it is -log |x|: pi times the smallest numbers is rounded.
+  const Tensor turned = sub(sub(std::log(pi), log(abs(sin(angle_of(x))))), positive), size = abs(x);
+  const Tensor reflected = where(lt(size, 1e-20), neg(log(size)), turned);
+  const Tensor is_pole = logical_or(isinf(x), logical_and(le(x, 0), eq(x, round(x))));
+  return where(is_pole, kInfinity, where(is_low, reflected, positive));
 }
 
 Tensor digamma_of_positive(const Tensor& x) {
@@ -65,7 +87,7 @@ Tensor sum_of_powers(const Tensor& x, double s) {
   Tensor sum = pow(x, -s);
   for (int k = 1; k < kShift; ++k) sum = add(sum, pow(add(x, k), -s));
   const Tensor z = add(x, kShift), power = pow(z, -s), inverse = div(1, z);
-  Tensor term = mul(power, inverse), tail = add(div(mul(power, z), s - 1), mul(power, 0.5));
+  Tensor term = mul(power, inverse), tail = add(div(pow(z, 1 - s), s - 1), mul(power, 0.5));
   double factor = s;
   for (int j = 0; j < 8; ++j) {
     tail = add(tail, mul(term, factor * kSeries[j]));

@@ -1,8 +1,11 @@
 // Elementary functions that are continued where their formula divides by 0.
+#include <core/ops/native_or.hpp>
 #include <core/ops/wide.hpp>
 #include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/integers.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/trigonometry.hpp>
 
@@ -11,11 +14,37 @@
 
 namespace plugrad {
 
+namespace {
+// A function of pi times the distance of x from the nearest whole number, with the sign that is due at odd ones: pi x itself
+// is rounded.
+Tensor of_half_turns(const Tensor& x, Tensor (*function)(const Tensor&)) {
+  const Tensor nearest = round(x), size = function(mul(sub(x, nearest), std::numbers::pi));
+  return where(eq(remainder(nearest, 2), 0), size, neg(size));
+}
+
+Tensor sinc_of(const Tensor& x) {
+  const Tensor is_zero = eq(x, 0);
+  return where(is_zero, 1, div(of_half_turns(x, sin), mul(where(is_zero, 1, x), std::numbers::pi)));
+}
+
+// (cos(pi x) - sinc(x)) / x, near 0 as the sum of (-1)^k pi^2k 2k / (2k + 1)! x^(2k - 1).
+Tensor slope_of_sinc(const Tensor& x, const Tensor& y) {
+  static constexpr double kSeries[] = {
+      -3.2898681336964528729, 3.2469697011334145745, -1.1445109447325052822, 0.20918278254123840404,
+      -0.023460810354558236375, 0.0017811455163728520442, -0.000097662231263189326643, 4.0499478466192442422e-6,
+      -1.3148481279991994635e-7, 3.4330769499642866037e-9, -7.3658937770969467111e-11, 1.3217901389162317156e-12};
+  const Tensor is_near = lt(abs(x), 0.5), far = where(is_near, 1, x);
+  const Tensor near = mul(x, polynomial(mul(x, x), kSeries));
+  return where(is_near, near, div(sub(of_half_turns(far, cos), y), far));
+}
+}  // namespace
+
 Tensor sinc(const Tensor& x) {
-  require_defined(x, "sinc");
-  const Tensor wide = at_least_f32(promoted_to_floating(x)), is_zero = eq(wide, 0);
-  const Tensor angle = mul(where(is_zero, 1, wide), std::numbers::pi);
-  return cast(where(is_zero, 1, div(sin(angle), angle)), floating_type(x.dtype()));
+  static constexpr auto kRule =
+      rule("sinc", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
+             return mul(grad, slope_of_sinc(x, y));
+           }));
+  return differentiable(kRule, in_wide("sinc", x, sinc_of), x);
 }
 
 Tensor entr(const Tensor& x) {

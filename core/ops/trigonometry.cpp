@@ -216,7 +216,8 @@ Tensor cosh(const Tensor& x) {
 
 Tensor asinh(const Tensor& x) {
   static constexpr auto kRule = rule("asinh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, sqrt(add(mul(x, x), 1)));
+    const Tensor size = abs(x);
+    return div(grad, where(gt(size, kHuge), size, sqrt(add(mul(x, x), 1))));
   }));
   require_defined(x, "asinh");
   return differentiable(kRule, widely(x, formula_of_asinh), x);
@@ -224,7 +225,7 @@ Tensor asinh(const Tensor& x) {
 
 Tensor acosh(const Tensor& x) {
   static constexpr auto kRule = rule("acosh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, sqrt(mul(sub(x, 1), add(x, 1))));
+    return div(grad, mul(sqrt(sub(x, 1)), sqrt(add(x, 1))));
   }));
   require_defined(x, "acosh");
   return differentiable(kRule, widely(x, formula_of_acosh), x);
