@@ -1,12 +1,15 @@
 #include <plugrad/nn/optimizer.hpp>
+#include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/update.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace plugrad::nn {
 namespace {
-enum { kAdamRate, kAdamBeta1, kAdamBeta2, kAdamEpsilon, kAdamWeightDecay };
+enum { kAdamRate, kAdamBeta1, kAdamBeta2, kAdamEpsilon, kAdamWeightDecay, kAdamAmsgrad };
+enum { kAdamMean, kAdamSquares, kAdamLargest };
 }
 
 // At a beta of 1 the bias corrections divide by zero.
@@ -16,8 +19,9 @@ Adam::Adam(const char* name, std::vector<ParameterGroup> groups, double lr, Adam
                  {"beta1", options.beta1, 1},
                  {"beta2", options.beta2, 1},
                  {"eps", options.epsilon},
-                 {"weight_decay", options.weight_decay}},
-                {{"exp_avg"}, {"exp_avg_sq"}}),
+                 {"weight_decay", options.weight_decay},
+                 {"amsgrad", options.amsgrad ? 1.0 : 0.0}},
+                {{"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq"}}),
       decoupled_(decoupled) {
   add_groups(std::move(groups));
 }
@@ -32,7 +36,31 @@ AdamW::AdamW(std::vector<Tensor> parameters, double lr, AdamOptions options)
 
 void Adam::resized() { taken_.resize(all_parameters().size()); }
 
+bool Adam::has_slot(size_t slot, std::span<const double> options) const {
+  return slot != kAdamLargest || options[kAdamAmsgrad] != 0;
+}
+
+void Adam::update_by_largest(const Update& u) {
+  const double rate = u.options[kAdamRate], decay = u.options[kAdamWeightDecay], taken = static_cast<double>(taken_[u.at]);
+  const double beta1 = u.options[kAdamBeta1], beta2 = u.options[kAdamBeta2];
+  Tensor grad = u.grad;
+  if (decoupled_ && decay != 0)
+    u.parameter.mul_(1 - rate * decay);
+  else if (decay != 0)
+    grad = add(grad, mul(u.parameter, decay));
+  Tensor &mean = slot(kAdamMean, u), &squares = slot(kAdamSquares, u), &largest = slot(kAdamLargest, u);
+  mean.mul_(beta1);
+  mean.add_(grad, 1 - beta1);
+  squares.mul_(beta2);
+  squares.add_(mul(grad, grad), 1 - beta2);
+  largest.copy_(maximum(largest, squares));
+  const double correction = std::sqrt(1 - std::pow(beta2, taken));
+  const Tensor move = div(mean, add(mul(sqrt(largest), 1 / correction), u.options[kAdamEpsilon]));
+  u.parameter.add_(move, -rate / (1 - std::pow(beta1, taken)));
+}
+
 void Adam::update(const Update& u, Updates& together) {
+  if (u.options[kAdamAmsgrad] != 0) return update_by_largest(u);
   const AdamStep step{u.options[kAdamRate],        u.options[kAdamBeta1], u.options[kAdamBeta2], u.options[kAdamEpsilon],
                       u.options[kAdamWeightDecay], decoupled_,        taken_[u.at]};
   together.adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);

@@ -143,8 +143,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, int64_t total_steps,
 
 // From low up to high, and down to last, or, in three phases, to low and then to last.
 double OneCycleLR::between(int64_t epoch, double low, double high, double last) const {
-  require(epoch < total_steps_, "OneCycleLR", "at most total_steps - 1 calls of step()");
-  const double at = static_cast<double>(epoch), end = static_cast<double>(total_steps_ - 1);
+  require(epoch <= total_steps_, "OneCycleLR", "at most total_steps calls of step()");
+  const double at = static_cast<double>(std::min(epoch, total_steps_ - 1)), end = static_cast<double>(total_steps_ - 1);
   const double top = options_.pct_start * static_cast<double>(total_steps_) - 1, bottom = 2 * top;
   const auto way = [&](double a, double b, double from, double to) {
     const double share = to > from ? (at - from) / (to - from) : 1;
@@ -218,7 +218,23 @@ void ReduceLROnPlateau::reduce() {
   }
 }
 
+std::vector<double> ReduceLROnPlateau::rates() const {
+  std::vector<double> rates;
+  for (size_t i = 0; i < optimizer_.groups(); ++i) rates.push_back(optimizer_.option("lr", i));
+  return rates;
+}
+
+void ReduceLROnPlateau::load_state(const State& state) {
+  require(state.num_bad_epochs >= 0 && state.cooldown_counter >= 0 && state.last_epoch >= 0, "ReduceLROnPlateau",
+          "a state whose numbers of epochs are 0 or more");
+  best_ = state.best;
+  bad_ = state.num_bad_epochs;
+  cooling_ = state.cooldown_counter;
+  epoch_ = state.last_epoch;
+}
+
 void ReduceLROnPlateau::step(double metric) {
+  ++epoch_;
   const bool improved = better(metric);
   if (improved) best_ = metric;
   bad_ = improved ? 0 : bad_ + 1;

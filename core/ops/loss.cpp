@@ -3,6 +3,7 @@
 #include <core/ops/autocast.hpp>
 #include <core/ops/loss.hpp>
 #include <core/ops/run.hpp>
+#include <core/runtime/local.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -10,6 +11,7 @@
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
+#include <span>
 
 namespace plugrad {
 namespace {
@@ -82,6 +84,17 @@ void require_logits(const Tensor& logits, const Tensor& targets) {
 }
 }  // namespace
 
+std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> ignore_index) {
+  const plugrad_view& view = view_of(targets);
+  const DeviceState& device = device_of(targets);
+  const bool is_at_hand = device.host_memory() && !device.compute && !local().recorder && targets.dtype() == DType::i64 &&
+                          is_dense(view) && view.count;
+  if (!ignore_index || !is_at_hand) return ignore_index;
+  const char* const first = reinterpret_cast<const char*>(storage_of(targets)->buffer) + view.offset;
+  const std::span values(reinterpret_cast<const int64_t*>(first), static_cast<size_t>(view.count));
+  return std::ranges::find(values, *ignore_index) == values.end() ? std::nullopt : ignore_index;
+}
+
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, const Tensor& weight,
                      std::optional<int64_t> ignore_index, double label_smoothing) {
   if (autocasting()) [[unlikely]]
@@ -91,6 +104,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction redu
   require_floating(Op::CROSS_ENTROPY, dtype_of(logits));
   if (is_integer(targets.dtype()) && targets.dtype() != DType::i64)
     return cross_entropy(logits, cast(targets, DType::i64), reduction, weight, ignore_index, label_smoothing);
+  ignore_index = ignored_in(targets, ignore_index);
   const bool plain = logits.rank() == 2 && targets.dtype() == DType::i64 && !weight.defined() && !ignore_index;
   const auto in_wide = [&] {
     return rounded_once(logits, cross_entropy, logits, targets, reduction, weight, ignore_index, label_smoothing);

@@ -10,6 +10,9 @@ struct ClassOptions {
   double label_smoothing = 0;
 };
 
+// ignore_index, or nothing where the host sees at once that no target has it: in memory of its own, without waiting.
+std::optional<int64_t> ignored_in(const Tensor& targets, std::optional<int64_t> ignore_index);
+
 // The mean or the sum of all elements, or the elements.
 Tensor reduced(const Tensor& losses, Reduction reduction);
 // cross_entropy for all arguments but the plain ones.

@@ -222,7 +222,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, std
   if (autocasting()) [[unlikely]] return in_f32(nll_loss, x, target, weight, ignore_index, reduction);
   if (are_halves(x)) return rounded_once(x, nll_loss, x, target, weight, ignore_index, reduction);
   require_classes("nll_loss", x, target, weight);
-  const Targets targets = targets_of(target, x.dtype(), {weight, ignore_index});
+  const Targets targets = targets_of(target, x.dtype(), {weight, ignored_in(target, ignore_index)});
   const Tensor losses = counted(targets.counts, neg(picked(class_rows(x), targets.index)));
   return reduced_by_weight(losses, targets.counts, target.shape(), reduction);
 }
@@ -258,7 +258,7 @@ Tensor general_cross_entropy(const Tensor& logits, const Tensor& targets, Reduct
   const Targets chosen = targets_of(targets, logits.dtype(), options);
   const Tensor rows = class_rows(logits);
   if (smoothing == 0) {
-    const Tensor losses = counted(chosen.counts, cross_entropy(rows, chosen.index, Reduction::none));
+    const Tensor losses = counted(chosen.counts, cross_entropy(rows, chosen.index, Reduction::none, {}, std::nullopt));
     return reduced_by_weight(losses, chosen.counts, targets.shape(), reduction);
   }
   const Tensor logs = log_softmax(rows, 1), kept = kept_targets(reshape(targets, {targets.count()}), options);

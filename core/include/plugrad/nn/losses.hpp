@@ -28,7 +28,7 @@ struct SmoothL1Loss {
 };
 struct CrossEntropyLoss {
   Tensor weight = {};
-  std::optional<int64_t> ignore_index = std::nullopt;
+  std::optional<int64_t> ignore_index = -100;
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;
   Tensor operator()(const Tensor& logits, const Tensor& targets) const {
@@ -37,7 +37,7 @@ struct CrossEntropyLoss {
 };
 struct NLLLoss {
   Tensor weight = {};
-  std::optional<int64_t> ignore_index = std::nullopt;
+  std::optional<int64_t> ignore_index = -100;
   Reduction reduction = Reduction::mean;
   Tensor operator()(const Tensor& x, const Tensor& target) const {
     return nll_loss(x, target, weight, ignore_index, reduction);

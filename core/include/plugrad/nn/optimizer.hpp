@@ -150,9 +150,11 @@ class PLUGRAD_API SGD final : public Optimizer {
 
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  bool amsgrad = false;
 };
 // Computes the same steps as torch.optim.Adam, and counts them for each parameter. Options: lr, beta1 and beta2, below 1,
-// eps, weight_decay. AdamW decouples the weight decay.
+// eps, weight_decay, amsgrad (0 or 1): divides by the largest mean of squares so far (Reddi et al., 2018), without the fused
+// step. AdamW decouples the weight decay.
 class PLUGRAD_API Adam : public Optimizer {
  public:
   Adam(std::vector<Tensor> parameters, double lr = 1e-3, AdamOptions options = {});
@@ -165,6 +167,8 @@ class PLUGRAD_API Adam : public Optimizer {
 
  private:
   void update(const Update& update, Updates& together) override;
+  void update_by_largest(const Update& update);
+  bool has_slot(size_t slot, std::span<const double> options) const override;
   bool count(int by) override;
   void resized() override;
   std::vector<Tensor> steps_taken() const;

@@ -173,6 +173,14 @@ class PLUGRAD_API ReduceLROnPlateau {
   void step(double metric);
   double best() const { return best_; }
   int64_t num_bad_epochs() const { return bad_; }
+  // What a training that is resumed needs.
+  struct State {
+    double best = 0;
+    int64_t num_bad_epochs = 0, cooldown_counter = 0, last_epoch = 0;
+  };
+  State state() const { return {best_, bad_, cooling_, epoch_}; }
+  void load_state(const State& state);
+  std::vector<double> rates() const;  // of all groups
 
  private:
   bool better(double metric) const;
@@ -180,7 +188,7 @@ class PLUGRAD_API ReduceLROnPlateau {
   Optimizer& optimizer_;
   PlateauOptions options_;
   double best_;
-  int64_t bad_ = 0, cooling_ = 0;
+  int64_t bad_ = 0, cooling_ = 0, epoch_ = 0;
 };
 
 }  // namespace plugrad::nn

@@ -40,6 +40,6 @@ PLUGRAD_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduc
 // probabilities and target has the shape of x without c. Targets equal to ignore_index give 0. The mean divides by the
 // weights of the targets that count. A class out of range is an Error (index_error); some devices report it later.
 PLUGRAD_API Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight = {},
-                            std::optional<int64_t> ignore_index = std::nullopt, Reduction reduction = Reduction::mean);
+                            std::optional<int64_t> ignore_index = -100, Reduction reduction = Reduction::mean);
 
 }  // namespace plugrad

@@ -34,7 +34,7 @@ enum class Reduction { none, mean, sum, batchmean };  // batchmean: only of kl_d
 // weights of the classes that count, or, for probabilities, by the number of rows. label_smoothing mixes the targets with
 // the uniform distribution.
 PLUGRAD_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean,
-                                 const Tensor& weight = {}, std::optional<int64_t> ignore_index = std::nullopt,
+                                 const Tensor& weight = {}, std::optional<int64_t> ignore_index = -100,
                                  double label_smoothing = 0);
 
 }  // namespace plugrad
