@@ -84,13 +84,13 @@ template <class T> T given(T&& result) { return std::forward<T>(result); }
 
 // The dtype of a number that is given none, as in PyTorch; f32 for other parameters.
 inline DType dtype_of(const NumberLike& x) {
-  return x.boolean ? DType::boolean : x.value.floating() ? DType::f32 : DType::i64;
+  return x.boolean ? DType::boolean : x.value.floating() ? default_floating() : DType::i64;
 }
 template <class T> DType dtype_of(const T&) { return DType::boolean; }
 
 // The dtype of a result that is made of numbers, unless it is given.
 template <class... A, class... Given> DType default_dtype(const Given&... parameters) {
-  if constexpr (!(std::is_same_v<A, Number> || ...)) return DType::f32;
+  if constexpr (!(std::is_same_v<A, Number> || ...)) return default_floating();
   DType dtype = DType::boolean;
   ((dtype = promote_types(dtype, dtype_of(parameters))), ...);
   return dtype;
@@ -150,7 +150,7 @@ using TensorObject = nb::typed<nb::object, Tensor>;
 template <class... A> auto in_place(const char* name, Tensor (*function)(const Tensor&, A...)) {
   return [name, function](nb::handle self, typename Taken<A>::Type... parameters) -> TensorObject {
     Tensor x = nb::cast<Tensor>(self);
-    std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, DType::f32)...};
+    std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, default_floating())...};
     unlocked([&] {
       transform(x, name, [&](const Tensor& old) {
         return std::apply([&](const auto&... each) { return function(old, each...); }, arguments);

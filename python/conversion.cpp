@@ -161,7 +161,7 @@ Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   PyObject* leaf = nullptr;
   const std::vector<int64_t> extents = shape_by_first(data, &leaf);
   const bool bools = !wanted && leaf && is_bool(leaf) && kind_of(data) == Kind::boolean;
-  const DType dtype = wanted.value_or(bools ? DType::boolean : DType::f32);
+  const DType dtype = wanted.value_or(bools ? DType::boolean : default_floating());
   Tensor made;
   with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
     made = read_as<Host<T>>(data, extents, dtype, !wanted, device);

@@ -1,6 +1,8 @@
 // Devices and plugins.
 #include <python/binding.hpp>
 
+#include <nanobind/stl/optional.h>
+
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
@@ -116,7 +118,14 @@ bool equals(const Device& a, nb::handle b) {
 
 void bind_makers(nb::class_<Device>& c) {
   c.def(
-       "__init__", [](Device* self, const DeviceLike& name) { new (self) Device(name.get()); }, nb::arg("name"))
+       "__init__",
+       [](Device* self, const DeviceLike& name, std::optional<int64_t> index) {
+         if (!index)
+           new (self) Device(name.get());
+         else
+           new (self) Device(named_device(utf8_of(name.given) + ":" + std::to_string(*index)));
+       },
+       nb::arg("name"), nb::arg("index") = nb::none())
       .def_static(
           "cpu", [] { return named_device("cpu"); }, "The CPU.")
       .def_static("cuda", cuda_device, nb::arg("index") = 0,

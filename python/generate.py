@@ -51,6 +51,12 @@ RENAMED_IN = {("flip", "axes"): "dims", ("roll", "axes"): "dims", ("tile", "repe
               ("rot90", "axes"): "dims", ("vander", "n"): "N", ("tensor_split", "sections"): "indices_or_sections",
               ("tensor_split", "indices"): "indices_or_sections", ("full", "value"): "fill_value",
               ("full_like", "value"): "fill_value"}
+# PyTorch's names of the tensors, which calls may give as well: of the first one, and of others in one function.
+FIRST_NAMES = {"x": "input", "a": "input", "logits": "input", "y": "input"}
+FURTHER_NAMES = {"b": "other", ("lerp", "b"): "end", ("pow", "b"): "exponent", ("dot", "b"): "tensor",
+                 ("vdot", "b"): "other", ("outer", "b"): "vec2", ("atan2", "x"): "other", ("where", "a"): "input",
+                 ("where", "b"): "other", ("cross_entropy", "targets"): "target", ("heaviside", "x"): "input",
+                 ("polygamma", "x"): "input"}
 ALSO_NAMED = {"dims": "dim", "shape": "size"}  # python/calls.cpp passes NumPy's axis as dim
 KEEPS_AXIS = {"max", "min"}  # except to these, where axis means another overload than dim
 DEFAULTS = {"{}": "nb::tuple()", "{0}": "0", "{1}": "1", "DType::f32": "nb::none()", "default_device()": "nb::none()",
@@ -196,6 +202,8 @@ def argument(name, kind, default):
         return f'nb::arg("{name}").none()'
     if default is None:
         return f'nb::arg("{name}")'
+    if kind.startswith("std::optional") and default != "std::nullopt":
+        return f'nb::arg("{name}").none() = {DEFAULTS.get(default, default)}'
     if kind == "const Tensor&" or default == "std::nullopt" or (kind, default) in NONE_AS_EMPTY:
         return f'nb::arg("{name}").none() = nb::none()'
     return f'nb::arg("{name}") = {DEFAULTS.get(default, default)}'
@@ -286,6 +294,22 @@ def other_names(functions):
     return lines
 
 
+def torch_names(function):
+    """The lines that let calls name tensors as PyTorch does."""
+    first = {function.overloads[0][1][0][1]} if function.overloads[0][1] else set()
+    pairs = {}
+    for _, parameters in function.overloads:
+        for kind, name, _ in parameters:
+            theirs = FURTHER_NAMES.get((function.name, name), FURTHER_NAMES.get(name))
+            theirs = FIRST_NAMES.get(name) if name in first and (function.name, name) not in FURTHER_NAMES else theirs
+            if theirs and theirs != name and kind in ("const Tensor&", "Number"):
+                pairs[name] = theirs
+    shown = PYTHON_NAMES.get(function.name, function.name)
+    targets = ["m"] + ["tensor"] * bool(function.methods() and function.name not in OWN_METHODS)
+    return [f'  also_named({target}.attr("{shown}"), "{theirs}", "{name}");\n'
+            for target in targets for name, theirs in pairs.items() if target == "m" or name not in first]
+
+
 def bindings(function, functions, defined):
     """All definitions of a function, and of its methods."""
     doc = docstring(function, defined)
@@ -335,7 +359,8 @@ def main(arguments):
         read_header(headers / f"{stem}.hpp", functions)
     defined = definitions(root / "sdk/include/plugrad/sdk/ops.def")
     texts = [bindings(function, functions, defined) for function in functions.values()]
-    for out, text in zip(outs, written_parts(texts, len(outs), other_names(functions.values()))):
+    last = other_names(functions.values()) + [line for each in functions.values() for line in torch_names(each)]
+    for out, text in zip(outs, written_parts(texts, len(outs), last)):
         if not out.exists() or out.read_text(encoding="utf-8") != text:
             out.write_text(text, encoding="utf-8")
 

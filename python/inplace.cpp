@@ -2,6 +2,7 @@
 #include <python/bound.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/transform.hpp>
 
 namespace plugrad::python {
 namespace {
@@ -24,6 +25,17 @@ void require_floating(const Tensor& x, const char* name) {
   if (!is_floating(x.dtype()))
     throw Error(Code::invalid, std::string("[") + name + "] a tensor of " + dtype_name(x.dtype()) +
                                    " holds no fractions: make it of a floating dtype");
+}
+
+template <int kSign> TensorObject add_number(nb::handle self, const NumberLike& other, const NumberLike& alpha) {
+  const Number a = other.value, b = alpha.value;
+  int64_t product = 0;
+  const bool whole = !a.floating() && !b.floating() && !__builtin_mul_overflow(a.integer(), b.integer(), &product);
+  const Number term = whole ? Number(product) : Number(a.real() * b.real());
+  return written(self, [=](Tensor& x) {
+    transform(x, kSign > 0 ? "add_" : "sub_",
+              [=](const Tensor& old) { return kSign > 0 ? add(old, term) : sub(old, term); });
+  });
 }
 
 template <class Draw> TensorObject drawn(nb::handle self, const char* name, Draw draw) {
@@ -85,6 +97,8 @@ void bind_in_place(nb::class_<Tensor>& tensor) {
             return written(self, [term = other, scale = alpha.value](Tensor& x) { x.add_(term, scale); });
           },
           nb::arg("other"), nb::arg("alpha") = 1, "self += alpha * other, in place.")
+      .def("add_", add_number<1>, nb::arg("other"), nb::kw_only(), nb::arg("alpha"))
+      .def("sub_", add_number<-1>, nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "self -= alpha * other, in place.")
       .def(
           "mul_",
           [](nb::handle self, const NumberLike& factor) {

@@ -30,7 +30,7 @@ struct Target {
   }
 };
 
-Tensor moved(const Tensor& x, const nb::args& where, const DeviceLike& device, const DTypeLike& dtype, bool copy) {
+Tensor moved(const Tensor& x, const nb::args& where, const DeviceLike& device, const DTypeLike& dtype, bool copy, bool) {
   Target target;
   for (const nb::handle each : where) target.add(each);
   if (!device.given.is_none()) target.device = device.get();
@@ -63,16 +63,22 @@ void bind_casts(nb::class_<Tensor>& tensor) {
         name, [to = dtype](const Tensor& x) { return cast_to(x, to); },
         (std::string("As ") + dtype_name(dtype) + (dtype == DType::boolean ? ": x != 0." : ".")).c_str());
 }
-}  // namespace
 
-void bind_movers(nb::class_<Tensor>& tensor) {
+void bind_conversions(nb::class_<Tensor>& tensor) {
   tensor
       .def("to", moved, nb::arg("where"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("dtype") = nb::none(),
-           nb::arg("copy") = false,
+           nb::arg("copy") = false, nb::arg("non_blocking") = false,
            nb::sig("def to(self, *where: Device | str | DType | type | Tensor, device: Device | str | None = None, "
-                   "dtype: DType | str | type | None = None, copy: bool = False) -> Tensor"),
+                   "dtype: DType | str | type | None = None, copy: bool = False, non_blocking: bool = False) -> Tensor"),
            "Returns it on another device, in another dtype, or both; itself where nothing changes and copy is False. "
-           "Gradients flow back.\n\nwhere: a device, a dtype, or a tensor that has both.")
+           "Gradients flow back.\n\nwhere: a device, a dtype, or a tensor that has both. non_blocking is accepted: ops wait "
+           "for copies on their streams, never the program.")
+      .def(
+          "type", [](const Tensor& x, const DTypeLike& dtype, bool) { return cast_to(x, dtype.get(x.dtype())); },
+          nb::arg("dtype"), nb::arg("non_blocking") = false, "The same as astype.")
+      .def(
+          "pin_memory", [](const nb::object& self) { return self; },
+          "Returns itself: copies between the host and a device go through pinned memory of their own.")
       .def(
           "astype", [](const Tensor& x, const DTypeLike& dtype) { return cast_to(x, dtype.get(x.dtype())); },
           nb::arg("dtype"), "Returns it in another dtype; itself where nothing changes. Gradients flow between floats.")
@@ -81,28 +87,37 @@ void bind_movers(nb::class_<Tensor>& tensor) {
            "stream: plugrad orders its own streams.")
       .def(
           "type_as", [](const Tensor& x, const Tensor& other) { return cast_to(x, other.dtype()); }, nb::arg("other"),
-          "Returns it in the dtype of another tensor; itself where nothing changes.")
+          "Returns it in the dtype of another tensor; itself where nothing changes.");
+}
+
+void bind_places(nb::class_<Tensor>& tensor) {
+  tensor
       .def(
           "cpu", [](const Tensor& x) { return unlocked([x, d = named_device("cpu")] { return to(x, d); }); },
           "Returns it on the cpu.")
       .def(
           "cuda",
-          [](const Tensor& x, int64_t index) {
+          [](const Tensor& x, int64_t index, bool) {
             return unlocked([x, d = named_device("cuda:" + std::to_string(index))] { return to(x, d); });
           },
-          nb::arg("index") = 0, "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
+          nb::arg("index") = 0, nb::arg("non_blocking") = false,
+          "Returns it on a CUDA device. Raises RuntimeError, with the reason, where there is none.")
       .def(
           "move_to_",
           [](Tensor& x, const DeviceLike& device) { unlocked([x, d = device.get()]() mutable { x.move_to_(d); }); },
           nb::arg("device"), "Moves the memory inside the same leaf, so that optimisers keep their handles.")
       .def(
           "convert_",
-          [](Tensor& x, const DTypeLike& dtype) {
-            unlocked([x, d = dtype.get(x.dtype())]() mutable { x.convert_(d); });
-          },
+          [](Tensor& x, const DTypeLike& dtype) { unlocked([x, d = dtype.get(x.dtype())]() mutable { x.convert_(d); }); },
           nb::arg("dtype"),
           "Converts the elements inside the same leaf, so that optimisers keep their handles. Raises ValueError for the "
           "result of an op, and for a dtype without gradients if this tensor requires one.");
+}
+}  // namespace
+
+void bind_movers(nb::class_<Tensor>& tensor) {
+  bind_conversions(tensor);
+  bind_places(tensor);
   bind_casts(tensor);
 }
 

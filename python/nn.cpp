@@ -122,7 +122,7 @@ void bind_nn(nb::module_& m) {
   m.def(
       "_linear",
       [](int64_t in, int64_t out, bool bias, const DTypeLike& dtype, const DeviceLike& device) {
-        const nn::Linear made(in, out, bias, dtype.get(DType::f32), device.get());
+        const nn::Linear made(in, out, bias, dtype.get(default_floating()), device.get());
         return nb::make_tuple(made.weight, wrap(made.bias));
       },
       nb::arg("in_features"), nb::arg("out_features"), nb::arg("bias"), nb::arg("dtype").none(), nb::arg("device").none(),

@@ -23,7 +23,7 @@ bool has_option(const nn::Optimizer& optimizer, const std::string& name) {
 }
 
 // Names as PyTorch has them: betas for beta1 and beta2, and bools for options that are 0 or 1.
-bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered"; }
+bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered" || name == "amsgrad"; }
 
 nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, size_t group) {
   if (name == "betas" && has_option(optimizer, "beta1"))
@@ -139,18 +139,12 @@ std::pair<double, double> two(const nb::tuple& betas, const char* name) {
   return {number(0), number(1)};
 }
 
-// Refuses PyTorch's options amsgrad and maximize.
-void require_plain(const char* optimizer, bool amsgrad, bool maximize) {
-  if (amsgrad || maximize)
-    throw nb::value_error((std::string("[") + optimizer + "] amsgrad and maximize are not supported").c_str());
-}
-
 template <class T>
 void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters, double lr, const nb::tuple& betas,
-                    double eps, double weight_decay, bool amsgrad, bool maximize) {
-  require_plain("adam", amsgrad, maximize);
+                    double eps, double weight_decay, bool amsgrad, const nb::object&, bool maximize, const nb::object&) {
+  if (maximize) throw nb::value_error("[adam] maximize is not supported: negate the loss");
   const auto [beta1, beta2] = two(betas, "adam");
-  construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay});
+  construct(self, parameters, lr, nn::AdamOptions{beta1, beta2, eps, weight_decay, amsgrad});
 }
 
 // A state is a dict of tensors, as save() takes it: the optimiser's tensors, the number of steps, and each option of each
@@ -189,8 +183,11 @@ class KeptOptions {
   std::vector<std::tuple<std::string, double, size_t>> kept_;
 };
 
-// Restores a state by state_of. steps: needed for a state without "steps".
-void load_state(nn::Optimizer& optimizer, const nb::dict& state, std::optional<int64_t> steps) {
+// Restores a state by state_of, or PyTorch's. steps: needed for a state without "steps".
+void load_state(nn::Optimizer& optimizer, const nb::dict& given, std::optional<int64_t> steps) {
+  const bool is_theirs = given.contains("param_groups");
+  const nb::dict state =
+      is_theirs ? nb::cast<nb::dict>(nb::module_::import_("plugrad._pickling").attr("state_of_torch")(given)) : given;
   std::vector<nn::NamedTensor> slots;
   std::vector<std::tuple<std::string, double, size_t>> options;
   for (const auto& [key, value] : state) {
@@ -254,6 +251,21 @@ nb::list keys_of(const GroupView& group) {
   return keys;
 }
 
+nb::list values_of(const GroupView& group) {
+  nb::list values;
+  for (const nb::handle name : keys_of(group)) values.append(read_group(group, nb::cast<std::string>(name)));
+  return values;
+}
+
+nb::object items_of(const GroupView& group) {
+  return nb::module_::import_("builtins").attr("zip")(keys_of(group), values_of(group));
+}
+
+void update_group(const GroupView& group, const nb::dict& options) {
+  for (const auto& [name, value] : options)
+    write_group(group, taken<std::string>(name, "[optimizer] a key of the options", "a name"), nb::borrow(value));
+}
+
 void bind_groups(nb::module_& m) {
   nb::class_<GroupView>(
       m, "ParameterGroup",
@@ -262,6 +274,15 @@ void bind_groups(nb::module_& m) {
       .def("__getitem__", read_group, nb::arg("name"))
       .def("__setitem__", write_group, nb::arg("name"), nb::arg("value"))
       .def("keys", keys_of, "\"params\" and the names of the options.")
+      .def("values", values_of, "The tensors, and the values of the options.")
+      .def("items", items_of, "Pairs of keys and values.")
+      .def("update", update_group, nb::arg("options"), "Writes several options.")
+      .def(
+          "get",
+          [](const GroupView& group, const std::string& name, const nb::object& otherwise) {
+            return nb::cast<bool>(keys_of(group).attr("__contains__")(name)) ? read_group(group, name) : otherwise;
+          },
+          nb::arg("name"), nb::arg("default") = nb::none(), "An option, or `default` if there is none of this name.")
       .def("__contains__", [](const GroupView& group,
                               const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
       .def(
@@ -312,22 +333,26 @@ void bind_base(nb::module_& m) {
       .def("state_dict", state_of,
            "Returns what a checkpoint needs beside the parameters, as tensors by name, which save() takes: those of the "
            "optimiser, \"steps\", and the options of each group, such as \"param_groups.0.lr\".")
-      .def(
-          "load_state_dict", load_state, nb::arg("state"), nb::arg("steps") = nb::none(),
-          "Restores what state_dict returned, also the options. steps: of a state that does not hold them. Raises "
-          "ValueError, which names a tensor that is missing or has another shape; nothing is changed then.")
+      .def("load_state_dict", load_state, nb::arg("state"), nb::arg("steps") = nb::none(),
+           "Restores what state_dict returned, also the options; or what that of PyTorch's optimiser of this name did. "
+           "steps: of a state that does not hold them. Raises "
+           "ValueError, which names a tensor that is missing or has another shape; nothing is changed then.")
       .def("__reduce__", pickled);
 }
 
 void bind_adams(nb::module_& m) {
-  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam", "As torch.optim.Adam.")
+  nb::class_<nn::Adam, nn::Optimizer>(
+      m, "Adam",
+      "As torch.optim.Adam. foreach and fused are accepted: steps of all parameters are fused where the device can.")
       .def("__init__", construct_adam<nn::Adam>, nb::arg("params"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.0,
-           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("maximize") = false);
+           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
+           nb::arg("fused") = nb::none());
   nb::class_<nn::AdamW, nn::Optimizer>(m, "AdamW", "Adam with decoupled weight decay, as torch.optim.AdamW.")
       .def("__init__", construct_adam<nn::AdamW>, nb::arg("params"), nb::arg("lr") = 1e-3,
            nb::arg("betas") = nb::make_tuple(0.9, 0.999), nb::arg("eps") = 1e-8, nb::arg("weight_decay") = 0.01,
-           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("maximize") = false);
+           nb::arg("amsgrad") = false, nb::kw_only(), nb::arg("foreach") = nb::none(), nb::arg("maximize") = false,
+           nb::arg("fused") = nb::none());
 }
 }  // namespace
 
@@ -339,21 +364,24 @@ void bind_optimizers(nb::module_& m) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::SGD> self, const nb::object& parameters, double lr, double momentum,
-             double dampening, double weight_decay, bool nesterov) {
+             double dampening, double weight_decay, bool nesterov, bool maximize, const nb::object&, const nb::object&) {
+            if (maximize) throw nb::value_error("[SGD] maximize is not supported: negate the loss");
             if (dampening != 0) throw nb::value_error("[SGD] dampening is not supported: leave it at 0");
             construct(self, parameters, lr, nn::SGDOptions{momentum, weight_decay, nesterov});
           },
           nb::arg("params"), nb::arg("lr") = 1e-3, nb::arg("momentum") = 0.0, nb::arg("dampening") = 0.0,
-          nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false);
+          nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false, nb::kw_only(), nb::arg("maximize") = false,
+          nb::arg("foreach") = nb::none(), nb::arg("fused") = nb::none());
   nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop", "As torch.optim.RMSprop.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<nn::RMSprop> self, const nb::object& parameters, double lr, double alpha, double eps,
-             double weight_decay, double momentum, bool centered) {
+             double weight_decay, double momentum, bool centered, const nb::object&) {
             construct(self, parameters, lr, nn::RMSpropOptions{alpha, eps, weight_decay, momentum, centered});
           },
           nb::arg("params"), nb::arg("lr") = 1e-2, nb::arg("alpha") = 0.99, nb::arg("eps") = 1e-8,
-          nb::arg("weight_decay") = 0.0, nb::arg("momentum") = 0.0, nb::arg("centered") = false);
+          nb::arg("weight_decay") = 0.0, nb::arg("momentum") = 0.0, nb::arg("centered") = false, nb::kw_only(),
+          nb::arg("foreach") = nb::none());
   nb::class_<nn::Lion, nn::Optimizer>(
       m, "Lion",
       "Steps of size lr in the direction of the sign of a mean of the gradients: Chen et al., "

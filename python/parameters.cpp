@@ -168,7 +168,33 @@ void bind_properties(nb::class_<DTypeObject>& dtype) {
 }
 }  // namespace
 
+DType& default_floating() {
+  static DType dtype = DType::f32;
+  return dtype;
+}
+
+namespace {
+void bind_default_dtype(nb::module_& m) {
+  m.def(
+      "get_default_dtype", [] { return DTypeObject{default_floating()}; },
+      "The dtype of tensors of fractions and of modules, unless they are given one: f32 until set_default_dtype.");
+  m.def(
+      "set_default_dtype",
+      [](const DTypeLike& given) {
+        const DType dtype = given.get(DType::f32);
+        if (!is_floating(dtype))
+          throw Error(Code::invalid, std::string("[set_default_dtype] ") + dtype_name(dtype) +
+                                         " holds no fractions: one of f64, f32, f16, bf16 expected");
+        default_floating() = dtype;
+      },
+      nb::arg("d"),
+      "Sets the dtype of tensors of fractions and of modules, unless they are given one. Results of ops on integers stay "
+      "f32.");
+}
+}  // namespace
+
 void bind_dtypes(nb::module_& m) {
+  bind_default_dtype(m);
   using D = DTypeObject;
   nb::class_<D> dtype(m, "DType", nb::is_final(),
                       "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");

@@ -2,6 +2,7 @@
 #include <python/binding.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
+#include <plugrad/ops/elementwise.hpp>
 
 namespace plugrad::python {
 namespace {
@@ -45,8 +46,23 @@ Tensor unpickled(const nb::bytes& elements, const std::string& dtype, const Shap
 }
 }  // namespace
 
+namespace {
+// A copy that tracks as the tensor does, with a copy of its gradient.
+nb::object copied_deeply(const nb::object& self, nb::dict memo) {
+  const Tensor x = nb::cast<Tensor>(self);
+  Tensor made = unlocked([&] { return clone(x.detach()); });
+  track(made, tracking_of(x));
+  if (const Tensor grad = x.grad(); grad.defined()) made.set_grad(unlocked([&] { return clone(grad.detach()); }));
+  const nb::object result = nb::cast(made);
+  memo[nb::module_::import_("builtins").attr("id")(self)] = result;
+  return result;
+}
+}  // namespace
+
 void bind_pickling(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__reduce__", pickled);
+  tensor.def("__deepcopy__", copied_deeply, nb::arg("memo"),
+             "A copy of the elements and of the gradient, outside the graph.");
   m.def("_unpickle", unpickled);
 }
 

@@ -2,18 +2,26 @@
 #include <python/binding.hpp>
 
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace plugrad::python {
 namespace {
 
-// A class whose constructor takes the optimiser and then Args.
+// A class whose constructor takes the optimiser and then Args. last_epoch: the last epoch of a training that goes on.
 template <class T, class... Args, class... Named>
 void bind_schedule(nb::module_& m, const char* name, const char* text, const Named&... named) {
   nb::class_<T, nn::LRScheduler>(m, name, text)
-      .def(nb::init<nn::Optimizer&, Args...>(), nb::keep_alive<1, 2>(), nb::arg("optimizer"), named...);
+      .def(
+          "__init__",
+          [](T* self, nn::Optimizer& optimizer, Args... args, int64_t last_epoch) {
+            new (self) T(optimizer, std::move(args)...);
+            if (last_epoch != -1) self->set_epoch(last_epoch + 1);
+          },
+          nb::keep_alive<1, 2>(), nb::arg("optimizer"), named..., nb::arg("last_epoch") = -1);
 }
 
 void bind_base(nb::module_& m) {
@@ -40,11 +48,22 @@ void bind_base(nb::module_& m) {
           nb::arg("state_dict"), "Restores what state_dict returned, and sets the rates.");
 }
 
-void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double max_lr, int64_t total_steps,
-                         double pct_start, const std::string& strategy, bool cycle_momentum, double base_momentum,
-                         double max_momentum, double div_factor, double final_div_factor, bool three_phase) {
+// The steps of a cycle: given as such, or by epochs.
+int64_t steps_of_cycle(std::optional<int64_t> total_steps, std::optional<int64_t> epochs, std::optional<int64_t> each) {
+  if (total_steps) return *total_steps;
+  if (!epochs || !each) throw nb::value_error("[OneCycleLR] give total_steps, or both epochs and steps_per_epoch");
+  int64_t steps = 0;
+  if (__builtin_mul_overflow(*epochs, *each, &steps) || *epochs < 1 || *each < 1)
+    throw nb::value_error("[OneCycleLR] epochs and steps_per_epoch must be at least 1, and their product below 2^63");
+  return steps;
+}
+
+void construct_one_cycle(nn::OneCycleLR* self, nn::Optimizer& optimizer, double max_lr, std::optional<int64_t> total_steps,
+                         std::optional<int64_t> epochs, std::optional<int64_t> steps_per_epoch, double pct_start,
+                         const std::string& strategy, bool cycle_momentum, double base_momentum, double max_momentum,
+                         double div_factor, double final_div_factor, bool three_phase) {
   if (strategy != "cos" && strategy != "linear") throw nb::value_error("[OneCycleLR] anneal_strategy must be cos or linear");
-  new (self) nn::OneCycleLR(optimizer, max_lr, total_steps,
+  new (self) nn::OneCycleLR(optimizer, max_lr, steps_of_cycle(total_steps, epochs, steps_per_epoch),
                             {.pct_start = pct_start,
                              .div_factor = div_factor,
                              .final_div_factor = final_div_factor,
@@ -62,9 +81,10 @@ void bind_composed(nb::module_& m) {
       "From max_lr / div_factor up to max_lr and down to max_lr / (div_factor final_div_factor), while the "
       "momentum goes the other way: Smith and Topin, 2019.")
       .def("__init__", construct_one_cycle, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("max_lr"),
-           nb::arg("total_steps"), nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos",
-           nb::arg("cycle_momentum") = true, nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95,
-           nb::arg("div_factor") = 25.0, nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
+           nb::arg("total_steps") = nb::none(), nb::arg("epochs") = nb::none(), nb::arg("steps_per_epoch") = nb::none(),
+           nb::arg("pct_start") = 0.3, nb::arg("anneal_strategy") = "cos", nb::arg("cycle_momentum") = true,
+           nb::arg("base_momentum") = 0.85, nb::arg("max_momentum") = 0.95, nb::arg("div_factor") = 25.0,
+           nb::arg("final_div_factor") = 1e4, nb::arg("three_phase") = false);
   nb::class_<nn::SequentialLR, nn::LRScheduler>(m, "SequentialLR",
                                                 "Schedules one after another: the next one begins at each "
                                                 "milestone, with its epoch 0.")
@@ -77,6 +97,29 @@ void bind_composed(nb::module_& m) {
             new (self) nn::SequentialLR(optimizer, std::move(all), std::move(milestones));
           },
           nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("schedulers"), nb::arg("milestones"));
+}
+
+nb::dict plateau_state(const nn::ReduceLROnPlateau& self) {
+  const nn::ReduceLROnPlateau::State state = self.state();
+  nb::dict result;
+  result["best"] = state.best;
+  result["num_bad_epochs"] = state.num_bad_epochs;
+  result["cooldown_counter"] = state.cooldown_counter;
+  result["last_epoch"] = state.last_epoch;
+  return result;
+}
+
+void load_plateau_state(nn::ReduceLROnPlateau& self, const nb::dict& given) {
+  const auto number = [&](const char* name) {
+    if (!given.contains(name))
+      throw nb::value_error((std::string("[ReduceLROnPlateau] the state has no '") + name + "'").c_str());
+    return given[name];
+  };
+  const auto whole = [&](const char* name) {
+    return taken<int64_t>(number(name), std::string("[ReduceLROnPlateau] '") + name + "' of the state", "a whole number");
+  };
+  self.load_state({taken<double>(nb::float_(number("best")), "[ReduceLROnPlateau] 'best' of the state", "a number"),
+                   whole("num_bad_epochs"), whole("cooldown_counter"), whole("last_epoch")});
 }
 
 void bind_plateau(nb::module_& m) {
@@ -96,6 +139,10 @@ void bind_plateau(nb::module_& m) {
           nb::arg("patience") = 10, nb::arg("threshold") = 1e-4, nb::arg("threshold_mode") = "rel", nb::arg("cooldown") = 0,
           nb::arg("min_lr") = 0.0, nb::arg("eps") = 1e-8)
       .def("step", &nn::ReduceLROnPlateau::step, nb::arg("metrics"), "Takes the metric of an epoch.")
+      .def("state_dict", plateau_state, "Returns what a checkpoint needs, as numbers by name.")
+      .def("load_state_dict", load_plateau_state, nb::arg("state_dict"), "Restores what state_dict returned.")
+      .def(
+          "get_last_lr", [](const nn::ReduceLROnPlateau& self) { return self.rates(); }, "The rates of all groups.")
       .def_prop_ro("best", &nn::ReduceLROnPlateau::best, "The best metric.")
       .def_prop_ro("num_bad_epochs", &nn::ReduceLROnPlateau::num_bad_epochs, "Epochs since the metric got better.");
 }

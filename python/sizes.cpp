@@ -20,7 +20,7 @@ template <class Make> void bind_filled(nb::module_& m, const char* name, Make ma
   m.def(
       name,
       [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
-        const auto made = [make, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+        const auto made = [make, type = dtype.get(default_floating()), where = device.get()](const Shape& shape) {
           return make(shape, type, where);
         };
         return with_gradient(of_sizes(sizes, made), requires_grad);
@@ -34,16 +34,16 @@ template <class Make> void bind_drawn(nb::module_& m, const char* name, const ch
   m.def(
       name,
       [make](const nb::args& sizes, const DTypeLike& dtype, const DeviceLike& device, double a, double b, bool tracks) {
-        const auto made = [=, type = dtype.get(DType::f32), where = device.get()](const Shape& shape) {
+        const auto made = [=, type = dtype.get(default_floating()), where = device.get()](const Shape& shape) {
           return make(shape, type, where, a, b);
         };
         return with_gradient(of_sizes(sizes, made), tracks);
       },
       nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg(first) = 0.0,
       nb::arg(second) = 1.0, nb::arg("requires_grad") = false,
-      nb::sig(("def " + std::string(name) + kOfSizes + ", " + first + ": float = 0.0, " + second + ": float = 1.0" +
-               kTracked)
-                  .c_str()));
+      nb::sig(
+          ("def " + std::string(name) + kOfSizes + ", " + first + ": float = 0.0, " + second + ": float = 1.0" + kTracked)
+              .c_str()));
 }
 
 Tensor full_as(const Tensor& like, const NumberLike& value, const DTypeLike& dtype, const DeviceLike& device,

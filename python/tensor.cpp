@@ -109,7 +109,7 @@ void set_data(Tensor& x, const Tensor& data) {
 }
 
 std::string formatted(const Tensor& x, const std::string& spec) {
-  if (spec.empty()) return text_of(x);
+  if (spec.empty() && x.rank()) return text_of(x);
   if (x.count() != 1)
     throw nb::type_error(("[format] a tensor of shape " + x.shape().text() + " is not one number, which '" + spec +
                           "' formats: format its elements")
@@ -274,7 +274,7 @@ Tensor arange_to_stop(const NumberLike& start, const std::optional<NumberLike>& 
                       const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
   const bool whole = !start.value.floating() && !step.value.floating() && !(stop && stop->value.floating());
   return with_gradient(arange(stop ? start.value : 0, stop ? stop->value : start.value, step.value,
-                              dtype.get(whole ? DType::i64 : DType::f32), device.get()),
+                              dtype.get(whole ? DType::i64 : default_floating()), device.get()),
                        requires_grad);
 }
 
@@ -283,7 +283,7 @@ void bind_arange(nb::module_& m) {
   m.def(
       "arange",
       [](const NumberLike& end, const DTypeLike& dtype, const DeviceLike& device, bool requires_grad) {
-        const DType type = dtype.get(end.value.floating() ? DType::f32 : DType::i64);
+        const DType type = dtype.get(end.value.floating() ? default_floating() : DType::i64);
         return with_gradient(arange(0, end.value, 1, type, device.get()), requires_grad);
       },
       nb::arg("end"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::kw_only(),
@@ -313,17 +313,19 @@ nb::object shape_tuple(const Shape& shape) {
 namespace {
 void bind_contents(nb::class_<Tensor>& tensor) {
   tensor.def("__repr__", text_of)
-      .def("__format__", formatted, nb::arg("spec"), "The only element as a number in this format; without one, the text.")
+      .def("__format__", formatted, nb::arg("spec"),
+           "The only element as a number in this format; the text of a tensor of rank 1 or more without a format.")
       .def(
           "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Tensor"),
           "Itself: a shallow copy shares memory and gradient. deepcopy and clone() copy.")
-      .def("tolist", to_list,
-           nb::sig("def tolist(self) -> typing.Any"),
+      .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
            "Returns the elements as nested lists of numbers; one number for rank 0. Waits for the device.")
       .def("item", only_element, nb::sig("def item(self) -> int | float | bool"),
            "Returns the only element as a number. Raises ValueError unless there is exactly one. Waits for the device.")
       .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie row-major without gaps.")
       .def("is_same", &Tensor::is_same, nb::arg("other"), "Whether both are handles on the same tensor.")
+      .def(
+          "__reversed__", [](const Tensor& x) { return x.rank() ? flip(x, {0}) : x; }, "The rows in reverse order.")
       .def("__iter__", iterate, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"));
 }
 }  // namespace

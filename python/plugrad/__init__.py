@@ -9,6 +9,7 @@ Tensor([0. 4. 6.])
 """
 
 import builtins as _builtins
+import os as _os
 from typing import Any as _Any
 
 from . import _plugrad
@@ -38,11 +39,14 @@ from ._factors import (cholesky as cholesky, cholesky_inverse as cholesky_invers
                        det as det, inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack,
                        matrix_exp as matrix_exp, ormqr as ormqr, pinverse as pinverse, qr as qr, slogdet as slogdet,
                        svd as svd, triangular_solve as triangular_solve)
-from . import (amp as amp, array_api as array_api, autograd as autograd, cuda as cuda, data as data, files as files,
-               linalg as linalg, masked as masked, nn as nn, optim as optim, profiler as profiler, special as special,
-               text as text, training as training, utils as utils, windows as windows)
+from . import (accelerator as accelerator, amp as amp, array_api as array_api, autograd as autograd, cuda as cuda,
+               data as data, files as files, linalg as linalg, masked as masked, nn as nn, optim as optim,
+               profiler as profiler, special as special, testing as testing, text as text,
+               training as training, utils as utils, windows as windows)
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
+from .backends import cudnn as _cudnn  # the module takes the place of the function, which it is too
+from ._generator import Generator as Generator
 from .amp import autocast as autocast
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,
@@ -90,6 +94,40 @@ def is_gpu_available() -> _builtins.bool:
 def is_available(device: str) -> _builtins.bool:
     """Whether there is a device of that name. Opens nothing."""
     return (device if ":" in device else f"{device}:0") in _plugrad.devices()
+
+
+_threads: _builtins.int | None = None
+
+
+def set_num_threads(n: _builtins.int) -> None:
+    """How many threads the cpu computes with. Raises ValueError for numbers below 1, and once the cpu is in use."""
+    global _threads
+    if n < 1:
+        raise ValueError(f"[set_num_threads] {n} threads: at least 1 expected")
+    _plugrad.set_device_options("cpu", {"threads": n})
+    _threads = n
+
+
+def get_num_threads() -> _builtins.int:
+    """What set_num_threads set, or else the number of processors that this process may use."""
+    return _threads or len(_os.sched_getaffinity(0))
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """"highest": matmul of f32 computes in f32; "high" or "medium": it may round its inputs to TF32, where there is such."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"[set_float32_matmul_precision] '{precision}' is unknown: highest, high or medium expected")
+    _plugrad.set_tf32(precision != "highest")
+
+
+def empty_cache(device: _Any = None) -> _builtins.int:
+    """Returns memory that the core keeps for later tensors to a device, by default the default one. Returns the bytes."""
+    return (_plugrad.default_device() if device is None else _plugrad.Device(device)).trim()
+
+
+def use_deterministic_algorithms(mode: _builtins.bool, *, warn_only: _builtins.bool = False) -> None:
+    """The same as set_deterministic."""
+    _plugrad.set_deterministic(mode)
 
 
 # PyTorch's names.

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from . import _plugrad
+from ._generator import Generator, draw
 from ._plugrad import Tensor
 
 __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]
@@ -127,12 +128,14 @@ def _counts(total: int, lengths: Sequence[int | float]) -> list[int]:
     return counts
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], seed: int = 0) -> list[Subset]:
-    """Divides a data set at random into parts of these lengths, or of these fractions of it, which depend on the seed alone.
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None, *,
+                 seed: int | None = None) -> list[Subset]:
+    """Divides a data set at random into parts of these lengths, or of these fractions of it. The generator decides, by
+    default the default device's; with a seed, the seed alone.
 
     Raises ValueError for lengths whose sum is not that of the data set, and for fractions whose sum is not 1.
     """
-    order = _plugrad._shuffled_rows(len(dataset), seed, 0)
+    order = _plugrad._shuffled_rows(len(dataset), draw(generator) if seed is None else seed, 0)
     parts, first = [], 0
     for count in _counts(len(dataset), lengths):
         parts.append(Subset(dataset, order[first:first + count]))

@@ -14,6 +14,7 @@ from typing import Any
 from . import _plugrad
 from ._collation import default_collate, default_convert
 from ._datasets import reader_of_rows
+from ._generator import Generator, draw
 from ._modes import set_grad_enabled
 from ._samplers import chunks
 
@@ -92,7 +93,8 @@ class DataLoader:
     dataset: has `__len__` and `__getitem__`, as lists and TensorDatasets do, or is an iterable of samples. If it has
     `__getitems__` too, that takes the numbers of a batch and returns a list of samples.
     batch_size: None yields single samples, with tensors in place of arrays.
-    shuffle: a new order in each epoch, which depends on `seed` and the epoch alone; C++'s DataLoader has the same one.
+    shuffle: a new order in each epoch, by the generator, or by the default device's if none is given. With a seed it depends
+    on the seed and the epoch alone; C++'s DataLoader has the same one.
     sampler: the numbers of the samples of an epoch in their order; batch_sampler: lists of them, one for each batch.
     collate_fn: makes a batch of a list of samples; by default `default_collate`.
     num_workers: how many threads load batches ahead, prefetch_factor for each; with 0, each batch is loaded when it is
@@ -111,10 +113,11 @@ class DataLoader:
                  sampler: Iterable[int] | None = None, batch_sampler: Iterable[Sequence[int]] | None = None,
                  num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False,
                  drop_last: bool = False, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
-                 seed: int = 0, worker: str = "thread") -> None:
+                 seed: int | None = None, worker: str = "thread", generator: Generator | None = None) -> None:
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, bool(shuffle), drop_last
         self.sampler, self.batch_sampler, self.collate_fn = sampler, batch_sampler, collate_fn
         self.num_workers, self.worker, self.seed, self._epoch = num_workers, worker, seed, 0
+        self.generator = generator
         self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
         self._indexed = hasattr(dataset, "__getitem__")
         self._pool: ProcessPoolExecutor | None = None
@@ -186,8 +189,13 @@ class DataLoader:
         order = self.sampler
         if order is None:
             count = len(self.dataset)
-            order = _plugrad._shuffled_rows(count, self.seed, epoch) if self.shuffle else range(count)
+            order = self._shuffled(count, epoch) if self.shuffle else range(count)
         return iter(order) if self.batch_size is None else chunks(order, self.batch_size, self.drop_last)
+
+    def _shuffled(self, count: int, epoch: int) -> list[int]:
+        if self.seed is not None:
+            return _plugrad._shuffled_rows(count, self.seed, epoch)
+        return _plugrad._shuffled_rows(count, draw(self.generator), 0)
 
     def _in_threads(self, numbers: Iterator[Any]) -> Iterator[Any]:
         record = _plugrad.grad_enabled()

@@ -21,3 +21,31 @@ def optimizer(kind: Any, groups: list[dict[str, Any]], state: dict[str, _plugrad
     made = kind(groups)
     made.load_state_dict(state, steps)
     return made
+
+
+def state_of_torch(state: dict[str, Any]) -> dict[str, _plugrad.Tensor]:
+    """The state of an optimiser of PyTorch, {"state": {0: {..}}, "param_groups": [..]}, as plugrad's optimisers name it."""
+    flat: dict[str, _plugrad.Tensor] = {}
+    steps = 0
+
+    def put(name: str, value: Any, dtype: str) -> None:
+        flat[name] = _plugrad.Tensor(value, dtype=dtype, requires_grad=False)
+    try:
+        for i, slots in state["state"].items():
+            for name, value in slots.items():
+                if name == "step":
+                    steps = max(steps, int(value))
+                    put(f"step.{i}", int(value), "i64")
+                elif isinstance(value, _plugrad.Tensor):
+                    flat[f"{name}.{i}"] = value
+        for i, group in enumerate(state["param_groups"]):
+            options = dict(group)
+            options["beta1"], options["beta2"] = options.pop("betas", (0.0, 0.0))
+            for name, value in options.items():
+                if isinstance(value, (int, float)):
+                    put(f"param_groups.{i}.{name}", float(value), "f64")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError('[optimizer] the state is not like {"state": {0: {..}}, "param_groups": [{..}]}: '
+                         f"{type(error).__name__}: {error}") from None
+    put("steps", steps, "i64")
+    return flat

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from . import _plugrad
+from ._generator import Generator, draw
 from ._plugrad import Tensor
 
 __all__ = ["BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "chunks"]
@@ -32,16 +33,18 @@ class SequentialSampler:
 
 
 class RandomSampler:
-    """The samples of a data set in a new order in each loop, the n-th of which depends on the seed and n alone.
+    """The samples of a data set in a new order in each loop, by the generator, or by the default device's if none is given.
+    With a seed, the n-th order depends on the seed and n alone.
 
     num_samples: how many; by default all. replacement: draws each of them among all samples, so that some come several times
-    and others never; that takes random numbers from the default device's generator, and the seed has no effect. Raises
-    ValueError for a num_samples below 1, and, without replacement, above the number of samples.
+    and others never; the seed has no effect on that. Raises ValueError for a num_samples below 1, and, without replacement,
+    above the number of samples.
     """
 
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
-                 seed: int = 0) -> None:
+                 generator: Generator | None = None, seed: int | None = None) -> None:
         self.data_source, self.replacement, self.seed, self._loops = data_source, replacement, seed, 0
+        self.generator = generator
         self.num_samples = len(data_source) if num_samples is None else num_samples
         too_few = num_samples is not None and num_samples < 1
         if too_few or not replacement and self.num_samples > len(data_source):
@@ -52,10 +55,12 @@ class RandomSampler:
 
     def __iter__(self) -> Iterator[int]:
         if self.replacement:
-            drawn: list[int] = _plugrad.randint(0, len(self.data_source), (self.num_samples,)).tolist()
+            generator: Any = {} if self.generator is None else {"generator": self.generator}
+            drawn: list[int] = _plugrad.randint(0, len(self.data_source), (self.num_samples,), **generator).tolist()
             return iter(drawn)
         loop, self._loops = self._loops, self._loops + 1
-        return iter(_plugrad._shuffled_rows(len(self.data_source), self.seed, loop)[:self.num_samples])
+        seed, loop = (draw(self.generator), 0) if self.seed is None else (self.seed, loop)
+        return iter(_plugrad._shuffled_rows(len(self.data_source), seed, loop)[:self.num_samples])
 
 
 class WeightedRandomSampler:

@@ -4,8 +4,7 @@ from typing import Any
 
 from . import _plugrad
 from ._modes import _Mode
-from ._plugrad import (Device, GradScaler as GradScaler, get_autocast_dtype as get_autocast_dtype,
-                       is_autocast_enabled as is_autocast_enabled)
+from ._plugrad import (Device, get_autocast_dtype as get_autocast_dtype, is_autocast_enabled as is_autocast_enabled)
 
 __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 
@@ -33,3 +32,14 @@ class autocast(_Mode):
 
     def _recreate_cm(self) -> "autocast":
         return type(self)(*self._given)
+
+
+class GradScaler(_plugrad.GradScaler):
+    __doc__ = f"""{_plugrad.GradScaler.__doc__}
+
+    device: accepted and ignored: a scaler serves all devices. A number in its place is init_scale."""
+
+    def __init__(self, device: Any = "cuda", init_scale: float = 65536.0, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
+        is_number = isinstance(device, (int, float)) and not isinstance(device, bool)
+        super().__init__(device if is_number else init_scale, growth_factor, backoff_factor, growth_interval, enabled)

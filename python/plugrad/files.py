@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from . import _plugrad
+from ._archive import is_archive, load_archive, save_archive
 from ._plugrad import Tensor
 
 __all__ = ["GGUF", "GGUFTensor", "TensorSlice", "load", "load_npy", "load_npz", "open_gguf", "safe_open", "save", "save_npy",
@@ -207,15 +208,31 @@ def _suffix(path: Any) -> str:
     return os.path.splitext(os.fsdecode(path))[1].lower()
 
 
-def save(tensors: Any, path: Any, metadata: Any = None) -> None:
-    """Writes tensors by name, and a map of texts, to a safetensors file: all of it or nothing.
+_TORCH = (".pt", ".pth", ".tar", ".ckpt", ".bin")  # suffixes that PyTorch's programs give their files
 
-    A path that ends in .npz or .npy makes NumPy's file; that of .npy holds one tensor. These hold no metadata. Raises
-    OSError with the reason, and TypeError for metadata that are not texts.
+
+def _is_named(obj: Any) -> bool:
+    return isinstance(obj, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
+
+
+def save(obj: Any, path: Any, metadata: Any = None, **ignored: Any) -> None:
+    """Writes a file, all of it or nothing. What it is, the suffix of the path tells:
+
+    .npy holds one tensor, .npz tensors by name, .safetensors tensors by name and a map of texts, the metadata. .pt, .pth,
+    .tar, .ckpt and .bin are PyTorch's: they hold tensors, numbers, texts, and lists, tuples, dicts and sets of them, and
+    torch.load reads them. With another suffix, tensors by name become safetensors, and other objects PyTorch's file. path
+    may be an open binary file, which gets PyTorch's. PyTorch's further arguments are ignored. Raises OSError with the
+    reason, and TypeError for objects that the file cannot hold.
     """
+    if hasattr(path, "write"):
+        return save_archive(obj, path)
     suffix = _suffix(path)
-    if suffix in (".npy", ".npz") and metadata:
+    is_torch = suffix in _TORCH or suffix not in (".npy", ".npz", ".safetensors") and not _is_named(obj)
+    if (suffix in (".npy", ".npz") or is_torch) and metadata:
         raise ValueError(f"[save] a {suffix} file holds no metadata: save as .safetensors")
+    if is_torch:
+        return save_archive(obj, path)
+    tensors = obj
     if suffix == ".npy":
         if not isinstance(tensors, Tensor):
             raise TypeError("[save] a .npy file holds one tensor: save several by name as .npz or .safetensors")
@@ -226,12 +243,24 @@ def save(tensors: Any, path: Any, metadata: Any = None) -> None:
         _plugrad._save_safetensors(_named(tensors), path, metadata)
 
 
-def load(path: Any, device: Any = None) -> Any:
+def _place(map_location: Any) -> Any:
+    """The device that PyTorch's map_location means. A function, such as lambda storage, location: storage, means the cpu."""
+    if isinstance(map_location, Mapping):
+        map_location = next(iter(map_location.values()), None)
+    return "cpu" if callable(map_location) else map_location
+
+
+def load(path: Any, device: Any = None, *, map_location: Any = None, **ignored: Any) -> Any:
     """Returns the tensors of a file by name, or the tensor of a .npy file; they track no gradient.
 
-    The suffix tells the format: .npy, .npz, .gguf, and safetensors for all others. Raises OSError where the file is missing
-    or damaged.
+    The suffix tells the format: .npy, .npz, .gguf. A file that begins as PyTorch's, or an open binary file, gives the object
+    that torch.save was given: tensors, numbers, texts, and lists, dicts and sets of them. All others are safetensors.
+    map_location: PyTorch's name of device. Its weights_only and mmap are ignored: a file never runs code. Raises OSError
+    where the file is missing or damaged, or names other objects.
     """
+    device = _place(map_location) if device is None else device
+    if hasattr(path, "read") or _suffix(path) not in (".npy", ".npz", ".gguf", ".safetensors") and is_archive(path):
+        return load_archive(path, device)
     suffix = _suffix(path)
     if suffix == ".npy":
         return load_npy(path, device)

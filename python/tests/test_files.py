@@ -25,7 +25,7 @@ def test_save_and_load(tmp_path):
     with pytest.raises(OSError):
         plugrad.load(tmp_path / "broken")
     with pytest.raises(TypeError):
-        plugrad.save([1], tmp_path / "x")
+        plugrad.save([1], tmp_path / "x.safetensors")
     with pytest.raises(OSError):
         plugrad.save(tensors, tmp_path / "no" / "folder")
 

@@ -381,7 +381,7 @@ def test_a_declaration_that_cannot_be_translated_is_an_error(root, tmp_path, run
         "#pragma once\nnamespace plugrad {\n// Twice x.\nPLUGRAD_API Tensor twice(const Tensor& x, int times = 1);\n}\n")
     run_python(code, generate, tmp_path, tmp_path / "out.cpp")
     after = (tmp_path / "out.cpp").read_text()
-    assert '"twice"' not in before and after.count('"twice"') == 2 and "Twice x." in after
+    assert '"twice"' not in before and after.count('.def("twice"') == 2 and "Twice x." in after
     for wrong in ("Tensor odd(const std::map<int, int>& x)", "int odd(const Tensor& x)",
                   "Tensor odd(const Tensor& x, int n = kMany)"):
         header = f"#pragma once\nnamespace plugrad {{\nPLUGRAD_API {wrong};\n}}\n"

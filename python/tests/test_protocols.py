@@ -218,5 +218,5 @@ def test_steps_with_a_closure_and_gradients_of_zero():
     net.zero_grad()
     assert net.weight.grad is None
     optim.Adam([x], 1e-3, (0.9, 0.999), 1e-8, 0, False)
-    with pytest.raises(ValueError, match="amsgrad"):
-        optim.AdamW([x], amsgrad=True)
+    with pytest.raises(ValueError, match="maximize"):
+        optim.AdamW([x], maximize=True)

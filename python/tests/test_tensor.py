@@ -342,7 +342,7 @@ def test_names_of_pytorch():
 
 def test_formats():
     assert f"{Tensor(1.23456):.3f}" == "1.235" and f"{plugrad.tensor([7], dtype='i64'):03d}" == "007"
-    assert f"{Tensor(1.0)}" == str(Tensor(1.0))
+    assert f"{Tensor(1.5)}" == "1.5" and f"{Tensor([1.5])}" == str(Tensor([1.5]))
     with pytest.raises(TypeError, match=r"\[format\].*\(2,\)"):
         f"{Tensor([1, 2]):.3f}"
 
@@ -353,6 +353,9 @@ def test_copies():
     for kind in (x, Tensor([1.0], requires_grad=True), plugrad.ones(1)):
         again = copy.deepcopy(kind)
         assert (again._is_parameter, again.requires_grad) == (kind._is_parameter, kind.requires_grad)
+    x.grad = plugrad.tensor([2.0])
+    again = copy.deepcopy([x, x])
+    assert again[0].is_same(again[1]) and again[0].grad.tolist() == [2] and not again[0].grad.is_same(x.grad)
 
 
 def test_i32_and_bf16():

@@ -19,21 +19,31 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
 
 
 class _Activation(OfOne):
-    """A function of a tensor and the numbers that the constructor takes."""
+    """A function of a tensor and of the numbers that the constructor takes, which are attributes."""
 
     _function: Callable[..., Tensor]
-    _given: tuple[Any, ...] = ()
+    _numbers: tuple[str, ...] = ()
+    inplace = False
+
+    def _keep(self, inplace: bool = False, **numbers: Any) -> None:
+        vars(self).update(numbers)
+        self._numbers = tuple(numbers)
+        if inplace:
+            self.inplace = True
 
     def forward(self, x: Tensor) -> Tensor:
-        return type(self)._function(x, *self._given)
+        if not self._numbers:
+            return type(self)._function(x)
+        return type(self)._function(x, *[getattr(self, name) for name in self._numbers])
 
     def extra_repr(self) -> str:
-        return ", ".join(map(repr, self._given))
+        numbers = [f"{name}={getattr(self, name)!r}" for name in self._numbers]
+        return ", ".join(numbers + ["inplace=True"] * self.inplace)
 
 
 class _Inplace(_Activation):
     def __init__(self, inplace: bool = False) -> None:
-        pass
+        self._keep(inplace)
 
 
 class ReLU(_Inplace):
@@ -114,7 +124,7 @@ class ELU(_Activation):
     _function = staticmethod(_plugrad.elu)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self._given = (alpha,)
+        self._keep(inplace, alpha=alpha)
 
 
 class CELU(_Activation):
@@ -123,7 +133,7 @@ class CELU(_Activation):
     _function = staticmethod(_plugrad.celu)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self._given = (alpha,)
+        self._keep(inplace, alpha=alpha)
 
 
 class LeakyReLU(_Activation):
@@ -132,7 +142,7 @@ class LeakyReLU(_Activation):
     _function = staticmethod(_plugrad.leaky_relu)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        self._given = (negative_slope,)
+        self._keep(inplace, negative_slope=negative_slope)
 
 
 class Hardtanh(_Activation):
@@ -141,7 +151,7 @@ class Hardtanh(_Activation):
     _function = staticmethod(_plugrad.hardtanh)
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        self._given = (min_val, max_val)
+        self._keep(inplace, min_val=min_val, max_val=max_val)
 
 
 class Threshold(_Activation):
@@ -150,7 +160,7 @@ class Threshold(_Activation):
     _function = staticmethod(_plugrad.threshold)
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        self._given = (threshold, value)
+        self._keep(inplace, threshold=threshold, value=value)
 
 
 class Softplus(_Activation):
@@ -159,25 +169,33 @@ class Softplus(_Activation):
     _function = staticmethod(_plugrad.softplus)
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self._given = (beta, threshold)
+        self._keep(beta=beta, threshold=threshold)
 
 
 class Softshrink(_Activation):
     """x moved towards 0 by lambd, and 0 where |x| is at most lambd."""
 
+    lambd: float
     _function = staticmethod(_plugrad.softshrink)
 
     def __init__(self, lambd: float = 0.5) -> None:
-        self._given = (lambd,)
+        self._keep(lambd=lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
 
 
 class Hardshrink(_Activation):
     """x, but 0 where |x| is at most lambd."""
 
+    lambd: float
     _function = staticmethod(_plugrad.hardshrink)
 
     def __init__(self, lambd: float = 0.5) -> None:
-        self._given = (lambd,)
+        self._keep(lambd=lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
 
 
 class GELU(OfOne):
@@ -197,7 +215,7 @@ class _Along(_Activation):
     """A function along a dim."""
 
     def __init__(self, dim: int = -1) -> None:
-        self._given = (dim,)
+        self._keep(dim=dim)
 
 
 class Softmax(_Along):
@@ -227,24 +245,25 @@ class GLU(_Along):
 class PReLU(OfOne):
     """x where it is positive, else weight x, for a weight that is trained: one number, or one for each channel."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None, device: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        self.num_parameters = num_parameters
         self.weight = Parameter([init] * num_parameters, dtype, device)
 
     def forward(self, x: Tensor) -> Tensor:
         return _plugrad.prelu(x, self.weight)
 
     def extra_repr(self) -> str:
-        return f"num_parameters={len(self.weight)}"
+        return f"num_parameters={self.num_parameters}"
 
 
 class RReLU(OfOne):
     """x where it is positive, else slope x; while training each element draws its slope, uniform in [lower, upper]."""
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         return _plugrad.rrelu(x, self.lower, self.upper, self.training)
 
     def extra_repr(self) -> str:
-        return f"{self.lower}, {self.upper}"
+        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"

@@ -30,9 +30,10 @@ class MultiheadAttention(Module):
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"[MultiheadAttention] {num_heads} heads do not divide embed_dim {embed_dim}")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
+        self.kdim, self.vdim, self.head_dim = kdim or embed_dim, vdim or embed_dim, embed_dim // num_heads
 
         def projection(rows: int, columns: int) -> Tensor:
-            made = _plugrad.zeros((rows, columns), dtype=dtype or "f32", device=device, requires_grad=True)
+            made = _plugrad.zeros((rows, columns), dtype=dtype, device=device, requires_grad=True)
             return init.xavier_uniform_(made)
         self.in_proj_weight = self.q_proj_weight = self.k_proj_weight = self.v_proj_weight = self.in_proj_bias = None
         if (kdim or embed_dim) == (vdim or embed_dim) == embed_dim:
@@ -42,8 +43,8 @@ class MultiheadAttention(Module):
             self.k_proj_weight = projection(embed_dim, kdim or embed_dim)
             self.v_proj_weight = projection(embed_dim, vdim or embed_dim)
         if bias:
-            self.in_proj_bias = _plugrad.zeros((3 * embed_dim,), dtype=dtype or "f32", device=device, requires_grad=True)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype, device)
+            self.in_proj_bias = _plugrad.zeros((3 * embed_dim,), dtype=dtype, device=device, requires_grad=True)
+        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
 
@@ -61,9 +62,6 @@ class MultiheadAttention(Module):
             query, key, value, self.num_heads, self.in_proj_weight, self.q_proj_weight, self.k_proj_weight,
             self.v_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias, key_padding_mask, need_weights,
             attn_mask, average_attn_weights, is_causal, self.dropout if self.training else 0.0, self.batch_first)
-
-    def extra_repr(self) -> str:
-        return f"{self.embed_dim}, {self.num_heads}"
 
 
 class TransformerEncoderLayer(Module):
@@ -83,8 +81,8 @@ class TransformerEncoderLayer(Module):
         self.activation = next((name for name, each in _ACTIVATIONS.items() if each is activation), activation)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device,
                                             dtype=dtype)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype, device)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype, device)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout, self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout), Dropout(dropout)

@@ -1,5 +1,6 @@
 """Modules that contain others: by position, and by name."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -17,7 +18,29 @@ class _Numbered(Module):
     def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
         for i, module in enumerate(self._modules):
             if isinstance(module, Module):
-                yield str(i), module
+                yield self._name(i), module
+
+    def _name(self, i: int) -> str:
+        return str(i)
+
+    def _place(self, name: str) -> int | None:
+        """The position of the module of this name."""
+        modules = vars(self).get("_modules", ())
+        return next((i for i in range(len(modules)) if self._name(i) == name), None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A position as a name replaces the module there, as programs do that replace layers."""
+        place = self._place(name) if name.isdigit() or isinstance(value, Module) else None
+        if place is None:
+            super().__setattr__(name, value)
+        else:
+            self._modules[place] = value
+
+    def __getattr__(self, name: str) -> Any:
+        place = self._place(name)
+        if place is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+        return self._modules[place]
 
     def append(self, module: Callable[..., Any]) -> Self:
         """Adds a module behind the others. Returns itself."""
@@ -38,8 +61,13 @@ class _Numbered(Module):
     def __setitem__(self, i: int, module: Callable[..., Any]) -> None:
         self._modules[i] = module
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._modules))})"
+    def _lines(self) -> Iterator[str]:
+        """Neighbours that look alike share a line: "(0-2): 3 x Linear(..)"."""
+        at = 0
+        for shown, alike in itertools.groupby(map(repr, self._modules)):
+            count = len(list(alike))
+            yield f"({at}): {shown}" if count == 1 else f"({at}-{at + count - 1}): {count} x {shown}"
+            at += count
 
 
 class ModuleList(_Numbered):
@@ -53,10 +81,30 @@ class ModuleList(_Numbered):
 
 
 class Sequential(_Numbered):
-    """Calls modules or functions one after another. Parameters are named by position: "0.weight"."""
+    """Calls modules or functions one after another. Parameters are named by position: "0.weight". A dict of modules, or
+    add_module, gives names instead of positions."""
 
-    def __init__(self, *modules: Callable[..., Any]) -> None:
-        self._modules = list(modules)
+    def __init__(self, *modules: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
+        self._modules: list[Any] = []
+        self._names: dict[int, str] = {}
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            for name, module in modules[0].items():
+                self.add_module(name, module)
+        else:
+            self._modules.extend(modules)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Adds a module behind the others, by this name."""
+        if name != str(len(self._modules)):
+            self._names[len(self._modules)] = name
+        self._modules.append(module)
+
+    def _name(self, i: int) -> str:
+        names: dict[int, str] = vars(self).get("_names", {})
+        return names.get(i, str(i))
+
+    def _lines(self) -> Iterator[str]:
+        return (f"({self._name(i)}): {module!r}" for i, module in enumerate(self._modules))
 
     def forward(self, x: Any) -> Any:
         for module in self._modules:
@@ -87,6 +135,12 @@ class ModuleDict(Module):
         if name not in found:
             raise AttributeError(f"ModuleDict has no module '{name}'")
         return found[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("_modules", {}):
+            self._modules[name] = value
+        else:
+            super().__setattr__(name, value)
 
     def __delitem__(self, name: str) -> None:
         del self._modules[name]

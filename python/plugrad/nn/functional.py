@@ -7,6 +7,7 @@ finds the number of classes.
 Tensor([0. 2.])
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import _plugrad
@@ -18,39 +19,86 @@ from .._plugrad import (adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg
                         adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
                         adaptive_max_pool3d as adaptive_max_pool3d,
                         adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices, affine_grid as affine_grid,
-                        alpha_dropout as alpha_dropout, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d,
-                        avg_pool3d as avg_pool3d, batch_norm as batch_norm, bilinear as bilinear,
-                        binary_cross_entropy as binary_cross_entropy,
-                        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits, celu as celu,
+                        avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d,
+                        batch_norm as batch_norm, bilinear as bilinear, binary_cross_entropy as binary_cross_entropy,
+                        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
                         channel_shuffle as channel_shuffle, conv1d as conv1d, conv2d as conv2d, conv3d as conv3d,
                         conv_transpose1d as conv_transpose1d, conv_transpose2d as conv_transpose2d,
                         conv_transpose3d as conv_transpose3d, cosine_embedding_loss as cosine_embedding_loss,
-                        cosine_similarity as cosine_similarity, cross_entropy as cross_entropy, dropout as dropout,
-                        dropout1d as dropout1d, dropout2d as dropout2d, dropout3d as dropout3d, elu as elu,
-                        feature_alpha_dropout as feature_alpha_dropout, fold as fold,
-                        gaussian_nll_loss as gaussian_nll_loss, gelu as gelu, glu as glu, grid_sample as grid_sample,
-                        group_norm as group_norm, gumbel_softmax as gumbel_softmax, hardshrink as hardshrink,
-                        hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh,
+                        cosine_similarity as cosine_similarity, fold as fold, gaussian_nll_loss as gaussian_nll_loss,
+                        gelu as gelu, glu as glu, grid_sample as grid_sample, group_norm as group_norm,
+                        gumbel_softmax as gumbel_softmax, hardshrink as hardshrink,
                         hinge_embedding_loss as hinge_embedding_loss, huber_loss as huber_loss,
                         instance_norm as instance_norm, interpolate as interpolate, kl_div as kl_div, l1_loss as l1_loss,
-                        layer_norm as layer_norm, leaky_relu as leaky_relu, linear as linear,
-                        local_response_norm as local_response_norm, log_softmax as log_softmax, logsigmoid as logsigmoid,
-                        lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d,
-                        margin_ranking_loss as margin_ranking_loss, max_pool1d as max_pool1d,
-                        max_pool1d_with_indices as max_pool1d_with_indices, max_pool2d as max_pool2d,
-                        max_pool2d_with_indices as max_pool2d_with_indices, max_pool3d as max_pool3d,
-                        max_pool3d_with_indices as max_pool3d_with_indices, max_unpool1d as max_unpool1d,
-                        max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d, mish as mish, mse_loss as mse_loss,
-                        multi_margin_loss as multi_margin_loss, multilabel_margin_loss as multilabel_margin_loss,
-                        multilabel_soft_margin_loss as multilabel_soft_margin_loss, nll_loss as nll_loss,
-                        normalize as normalize, pad as pad, pairwise_distance as pairwise_distance,
-                        pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle,
-                        poisson_nll_loss as poisson_nll_loss, prelu as prelu, relu as relu, relu6 as relu6,
-                        rms_norm as rms_norm, rrelu as rrelu, scaled_dot_product_attention as scaled_dot_product_attention,
-                        selu as selu, sigmoid as sigmoid, silu as silu, smooth_l1_loss as smooth_l1_loss,
-                        soft_margin_loss as soft_margin_loss, softmax as softmax, softmin as softmin, softplus as softplus,
-                        softshrink as softshrink, softsign as softsign, tanh as tanh, tanhshrink as tanhshrink,
-                        threshold as threshold, triplet_margin_loss as triplet_margin_loss, unfold as unfold)
+                        layer_norm as layer_norm, linear as linear, local_response_norm as local_response_norm,
+                        log_softmax as log_softmax, logsigmoid as logsigmoid, lp_pool1d as lp_pool1d,
+                        lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d, margin_ranking_loss as margin_ranking_loss,
+                        max_pool1d as max_pool1d, max_pool1d_with_indices as max_pool1d_with_indices,
+                        max_pool2d as max_pool2d, max_pool2d_with_indices as max_pool2d_with_indices,
+                        max_pool3d as max_pool3d, max_pool3d_with_indices as max_pool3d_with_indices,
+                        max_unpool1d as max_unpool1d, max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d,
+                        mse_loss as mse_loss, multi_margin_loss as multi_margin_loss,
+                        multilabel_margin_loss as multilabel_margin_loss,
+                        multilabel_soft_margin_loss as multilabel_soft_margin_loss, normalize as normalize, pad as pad,
+                        pairwise_distance as pairwise_distance, pixel_shuffle as pixel_shuffle,
+                        pixel_unshuffle as pixel_unshuffle, poisson_nll_loss as poisson_nll_loss, prelu as prelu,
+                        rms_norm as rms_norm, scaled_dot_product_attention as scaled_dot_product_attention,
+                        sigmoid as sigmoid, smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss,
+                        softmax as softmax, softmin as softmin, softplus as softplus, softshrink as softshrink,
+                        softsign as softsign, tanh as tanh, tanhshrink as tanhshrink,
+                        triplet_margin_loss as triplet_margin_loss, unfold as unfold)
+
+
+def _with_inplace(function: Callable[..., Tensor], numbers: int) -> Callable[..., Tensor]:
+    """A function of x and some numbers that also takes PyTorch's `inplace`, by name or behind the numbers, as the modules
+    do: the result is a new tensor either way."""
+    def call(input: Tensor, *given: Any, inplace: bool = False, **named: Any) -> Tensor:
+        return function(input, *(given[:numbers] if len(given) == numbers + 1 else given), **named)
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = function.__doc__
+    return call
+
+
+relu = _with_inplace(_plugrad.relu, 0)
+relu6 = _with_inplace(_plugrad.relu6, 0)
+selu = _with_inplace(_plugrad.selu, 0)
+silu = _with_inplace(_plugrad.silu, 0)
+mish = _with_inplace(_plugrad.mish, 0)
+hardsigmoid = _with_inplace(_plugrad.hardsigmoid, 0)
+hardswish = _with_inplace(_plugrad.hardswish, 0)
+elu = _with_inplace(_plugrad.elu, 1)
+celu = _with_inplace(_plugrad.celu, 1)
+leaky_relu = _with_inplace(_plugrad.leaky_relu, 1)
+hardtanh = _with_inplace(_plugrad.hardtanh, 2)
+threshold = _with_inplace(_plugrad.threshold, 2)
+dropout = _with_inplace(_plugrad.dropout, 2)
+dropout1d = _with_inplace(_plugrad.dropout1d, 2)
+dropout2d = _with_inplace(_plugrad.dropout2d, 2)
+dropout3d = _with_inplace(_plugrad.dropout3d, 2)
+alpha_dropout = _with_inplace(_plugrad.alpha_dropout, 2)
+feature_alpha_dropout = _with_inplace(_plugrad.feature_alpha_dropout, 2)
+rrelu = _with_inplace(_plugrad.rrelu, 3)
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: None = None,
+                  ignore_index: int | None = -100, reduce: None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    """plugrad.cross_entropy with PyTorch's order of parameters. size_average and reduce are PyTorch's old names of
+    reduction; anything but None raises ValueError."""
+    _refuse_old("cross_entropy", size_average, reduce)
+    return _plugrad.cross_entropy(input, target, reduction, weight, ignore_index, label_smoothing)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: None = None,
+             ignore_index: int | None = -100, reduce: None = None, reduction: str = "mean") -> Tensor:
+    """plugrad.nll_loss with PyTorch's order of parameters, of which size_average and reduce must be None."""
+    _refuse_old("nll_loss", size_average, reduce)
+    return _plugrad.nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def _refuse_old(name: str, *given: Any) -> None:
+    if given != (None, None):
+        raise ValueError(f"[{name}] size_average and reduce are old names: give reduction='mean', 'sum' or 'none'")
 
 
 def embedding(input: Tensor, weight: Tensor, *args: Any, **named: Any) -> Tensor:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
+from . import init
 from .module import Module, OfOne
 
 __all__ = ["AlphaDropout", "Bilinear", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d",
@@ -19,23 +20,34 @@ class Linear(OfOne):
     Raises ValueError for sizes below 1, and for an x whose last extent is not `in`.
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None,
-                 device: Any = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        self.in_features, self.out_features = in_features, out_features
         self.weight, self.bias = _plugrad._linear(in_features, out_features, bias, dtype, device)
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias again."""
+        _redraw(self, self.in_features ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         return _plugrad.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        out_features, in_features = self.weight.shape
-        return f"{in_features}, {out_features}{', bias=False' if self.bias is None else ''}"
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def _redraw(module: Any, bound: float) -> None:
+    init.uniform_(module.weight, -bound, bound)
+    if module.bias is not None:
+        init.uniform_(module.bias, -bound, bound)
 
 
 class Bilinear(Module):
     """x1 A x2 + b for each of out_features matrices A: x1 (.., in1), x2 (.., in2) -> (.., out)."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None,
-                 device: Any = None) -> None:
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = in1_features ** -0.5
         self.weight = _plugrad.rand((out_features, in1_features, in2_features), dtype, device, -bound, bound,
                                     requires_grad=True)
@@ -44,6 +56,14 @@ class Bilinear(Module):
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return _plugrad.bilinear(x1, x2, self.weight, self.bias)
 
+    def reset_parameters(self) -> None:
+        """Draws weight and bias again."""
+        _redraw(self, self.in1_features ** -0.5)
+
+    def extra_repr(self) -> str:
+        return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, " \
+               f"bias={self.bias is not None}"
+
 
 class Embedding(OfOne):
     """The rows of weight (n, d) that indices (i64, any shape) name: (.., d). The weight starts standard normal.
@@ -51,8 +71,8 @@ class Embedding(OfOne):
     padding_idx: a row that starts at 0 and gets no gradient. Raises ValueError for one out of range.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None,
-                 device: Any = None) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, device: Any = None,
+                 dtype: Any = None) -> None:
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = _rows(num_embeddings, embedding_dim, padding_idx, dtype, device)
 
@@ -69,8 +89,16 @@ class Embedding(OfOne):
     def forward(self, indices: Tensor) -> Tensor:
         return _plugrad.embedding(self.weight, indices, self.padding_idx)
 
+    def reset_parameters(self) -> None:
+        """Draws the rows again; that of padding_idx becomes 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
 def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: Any) -> Tensor:
@@ -78,7 +106,7 @@ def _rows(count: int, extent: int, padding_idx: int | None, dtype: Any, device: 
         raise ValueError(f"[Embedding] sizes must be at least 1: {count} rows of {extent}")
     if padding_idx is not None and not -count <= padding_idx < count:
         raise ValueError(f"[Embedding] padding_idx {padding_idx} is out of range for {count} rows")
-    weight = _plugrad.randn((count, extent), dtype=dtype or "f32", device=device)
+    weight = _plugrad.randn((count, extent), dtype=dtype or _plugrad.get_default_dtype(), device=device)
     if padding_idx is not None:
         with no_grad():
             weight[padding_idx] = 0.0
@@ -89,13 +117,19 @@ class EmbeddingBag(Module):
     """Sums, means or largest elements of the rows of weight that bags of indices name: plugrad.embedding_bag."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
-                 padding_idx: int | None = None, dtype: Any = None, device: Any = None) -> None:
+                 padding_idx: int | None = None, device: Any = None, dtype: Any = None) -> None:
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.mode, self.include_last_offset, self.padding_idx = mode, include_last_offset, padding_idx
         self.weight = _rows(num_embeddings, embedding_dim, padding_idx, dtype, device)
 
     def forward(self, indices: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return _plugrad.embedding_bag(self.weight, indices, offsets, self.mode, per_sample_weights,
                                       self.include_last_offset, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        last = ", include_last_offset=True" if self.include_last_offset else ""
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{last}, mode={self.mode!r}{padding}"
 
 
 class Identity(OfOne):
@@ -115,13 +149,13 @@ class _Dropout(OfOne):
     _function: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         return type(self)._function(x, self.p, self.training)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):
@@ -168,6 +202,9 @@ class Flatten(OfOne):
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(self.start_dim, self.end_dim)
 
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
 
 class Unflatten(OfOne):
     """Splits a dim into several of these extents, of which one may be -1."""
@@ -178,20 +215,28 @@ class Unflatten(OfOne):
     def forward(self, x: Tensor) -> Tensor:
         return x.unflatten(self.dim, self.unflattened_size)
 
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
 
 class _Function(OfOne):
-    """A function of a tensor and the arguments that the constructor takes."""
+    """A function of a tensor and the arguments that the constructor takes, which are attributes."""
 
     _function: Callable[..., Tensor]
+    _arguments: tuple[str, ...]
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._arguments, self._named = arguments, named
+    def _keep(self, **arguments: Any) -> None:
+        vars(self).update(arguments)
+        self._arguments = tuple(arguments)
+
+    def _kept(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._arguments}
 
     def forward(self, x: Tensor) -> Tensor:
-        return type(self)._function(x, *self._arguments, **self._named)
+        return type(self)._function(x, **self._kept())
 
     def extra_repr(self) -> str:
-        return ", ".join([*map(repr, self._arguments), *(f"{name}={value!r}" for name, value in self._named.items())])
+        return ", ".join(f"{name}={value!r}" for name, value in self._kept().items())
 
 
 class PixelShuffle(_Function):
@@ -199,11 +244,17 @@ class PixelShuffle(_Function):
 
     _function = staticmethod(_plugrad.pixel_shuffle)
 
+    def __init__(self, upscale_factor: int) -> None:
+        self._keep(upscale_factor=upscale_factor)
+
 
 class PixelUnshuffle(_Function):
     """plugrad.pixel_unshuffle(x, downscale_factor)."""
 
     _function = staticmethod(_plugrad.pixel_unshuffle)
+
+    def __init__(self, downscale_factor: int) -> None:
+        self._keep(downscale_factor=downscale_factor)
 
 
 class ChannelShuffle(_Function):
@@ -211,11 +262,24 @@ class ChannelShuffle(_Function):
 
     _function = staticmethod(_plugrad.channel_shuffle)
 
+    def __init__(self, groups: int) -> None:
+        self._keep(groups=groups)
+
 
 class Upsample(_Function):
     """plugrad.nn.functional.interpolate(x, size, scale_factor, mode, align_corners)."""
 
     _function = staticmethod(_plugrad.interpolate)
+
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self._keep(size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
+                   recompute_scale_factor=recompute_scale_factor)
+
+    def extra_repr(self) -> str:
+        size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{size}, mode={self.mode!r}"
 
 
 class Fold(_Function):
@@ -223,11 +287,17 @@ class Fold(_Function):
 
     _function = staticmethod(_plugrad.fold)
 
+    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        self._keep(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
 
 class Unfold(_Function):
     """plugrad.nn.functional.unfold with these arguments."""
 
     _function = staticmethod(_plugrad.unfold)
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        self._keep(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
 class CosineSimilarity(Module):

@@ -17,23 +17,25 @@ class _Loss(Module):
     """A function of tensors, and of the keyword arguments that the constructor takes."""
 
     _function: Callable[..., Tensor]
-    _named: dict[str, Any]
+    _names: tuple[str, ...]
 
     def __init__(self, reduction: str = "mean") -> None:
         self._keep(reduction)
 
     def _keep(self, reduction: str, **named: Any) -> None:
-        self.reduction, self._named = reduction, named
+        vars(self).update(named)
+        self.reduction, self._names = reduction, tuple(named)
 
     def _members(self) -> Any:
-        yield from ((name, value) for name, value in self._named.items() if isinstance(value, Tensor))
+        yield from ((name, getattr(self, name)) for name in self._names if isinstance(getattr(self, name), Tensor))
 
     def _all_members(self, prefix: str = "") -> Any:
         """Weights of a loss are buffers: they move with the module."""
         return ((prefix + name, value, True) for name, value in self._members())
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        return type(self)._function(*tensors, reduction=self.reduction, **self._named)
+        named = {name: getattr(self, name) for name in self._names}
+        return type(self)._function(*tensors, reduction=self.reduction, **named)
 
 
 class L1Loss(_Loss):
@@ -75,7 +77,7 @@ class CrossEntropyLoss(_Loss):
 
     _function = staticmethod(_plugrad.cross_entropy)
 
-    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = None, reduction: str = "mean",
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
         self._keep(reduction, weight=weight, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
@@ -85,7 +87,7 @@ class NLLLoss(_Loss):
 
     _function = staticmethod(_plugrad.nll_loss)
 
-    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = None,
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100,
                  reduction: str = "mean") -> None:
         self._keep(reduction, weight=weight, ignore_index=ignore_index)
 

@@ -1,12 +1,12 @@
 """Modules: functions of tensors with parameters, and modules that contain others."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Device, DType, Tensor
+from ._hooks import HookHandle, Watch
 
 __all__ = ["LoadResult", "Module", "Parameter"]
 
@@ -38,22 +38,6 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
-class HookHandle:
-    """Removes a hook of a module."""
-
-    _numbers = itertools.count()
-
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self._hooks, self._id = hooks, next(self._numbers)
-        hooks[self._id] = hook
-        _plugrad._note_hook()
-
-    def remove(self) -> None:
-        """Later calls no longer call the hook. Does nothing if it was removed before."""
-        if self._hooks.pop(self._id, None) is not None:
-            _plugrad._note_hook()
-
-
 _FLOATING = "f64", "f32", "f16", "bf16"
 
 
@@ -81,15 +65,19 @@ class Module:
 
     def _call_with_hooks(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         before, after = self._hooks()
+        backward = vars(self).get("_backward_hooks")
+        watch = Watch(self, list(backward.values())) if backward else None
         for hook in list(before.values()):
             replaced = hook(self, arguments)
             if replaced is not None:
                 arguments = replaced if isinstance(replaced, tuple) else (replaced,)
+        if watch:
+            arguments = watch.before(arguments)
         out = self.forward(*arguments, **named)
         for hook in list(after.values()):
             replaced = hook(self, arguments, out)
             out = out if replaced is None else replaced
-        return out
+        return watch.after(out) if watch else out
 
     def _hooks(self) -> tuple[dict[int, Any], dict[int, Any]]:
         found: tuple[dict[int, Any], dict[int, Any]] = vars(self).setdefault("_forward_hooks", ({}, {}))
@@ -104,6 +92,13 @@ class Module:
         """Makes calls of this module call hook(module, arguments, result) last. What it returns, unless None, replaces the
         result."""
         return HookHandle(self._hooks()[1], hook)
+
+    def register_full_backward_hook(self, hook: Callable[["Module", tuple[Any, ...], tuple[Any, ...]], Any]) -> HookHandle:
+        """Makes backward() call hook(module, gradients of the arguments, gradients of the results) for later calls of this
+        module, None for what is no tensor or needs no gradient. What it returns, unless None, replaces the gradients of the
+        arguments, a tuple."""
+        self._hooks()
+        return HookHandle(vars(self).setdefault("_backward_hooks", {}), hook)
 
     def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:
         for name, value in vars(self).items():
@@ -298,10 +293,17 @@ class Module:
         """What repr() shows before the inner modules."""
         return ""
 
+    def _lines(self) -> Iterator[str]:
+        """What repr() shows of each inner module."""
+        for name, value in self._members():
+            if isinstance(value, Module):
+                yield f"({name}): {value!r}"
+
     def __repr__(self) -> str:
-        inner = [self.extra_repr()] if self.extra_repr() else []
-        inner += [f"{name}={value!r}" for name, value in self._members() if isinstance(value, Module)]
-        return f"{type(self).__name__}({', '.join(inner)})"
+        extra, inner = self.extra_repr(), [line.replace("\n", "\n  ") for line in self._lines()]
+        if not inner and "\n" not in extra:
+            return f"{type(self).__name__}({extra})"
+        return "\n  ".join([f"{type(self).__name__}(", *extra.splitlines(), *inner]) + "\n)"
 
 
 def _is_dtype(given: Any) -> bool:

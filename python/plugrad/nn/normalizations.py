@@ -7,23 +7,39 @@ from typing import Any
 from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
+from . import init
 from .module import OfOne
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
            "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
+class _Scaled(OfOne):
+    """What has a weight that starts at 1, and a bias at 0."""
+
+    weight: Tensor | None
+    bias: Tensor | None = None
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
 def _filled(shape: Sequence[int], value: float, dtype: Any, device: Any) -> Tensor:
-    return _plugrad.full(tuple(shape), value, dtype=dtype or "f32", device=device, requires_grad=True)
+    return _plugrad.full(tuple(shape), value, dtype=dtype or _plugrad.get_default_dtype(), device=device, requires_grad=True)
 
 
-class LayerNorm(OfOne):
+class LayerNorm(_Scaled):
     """Subtracts the mean of the last axes, whose extents are normalized_shape, and divides by their deviation."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
+        self.elementwise_affine = elementwise_affine
         self.weight = _filled(self.normalized_shape, 1, dtype, device) if elementwise_affine else None
         self.bias = _filled(self.normalized_shape, 0, dtype, device) if elementwise_affine and bias else None
 
@@ -31,33 +47,33 @@ class LayerNorm(OfOne):
         return _plugrad.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class RMSNorm(OfOne):
+class RMSNorm(_Scaled):
     """Divides by the square root of the mean of squares over the last axes."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps = eps
+        self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = _filled(self.normalized_shape, 1, dtype, device) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
         return _plugrad.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(OfOne):
+class GroupNorm(_Scaled):
     """Normalises groups of the channels of x (n, c, ..), then times weight (c) plus bias (c)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
                  dtype: Any = None) -> None:
         if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
             raise ValueError(f"[GroupNorm] {num_groups} groups do not divide {num_channels} channels")
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = _filled((num_channels,), 1, dtype, device) if affine else None
         self.bias = _filled((num_channels,), 0, dtype, device) if affine else None
 
@@ -65,10 +81,10 @@ class GroupNorm(OfOne):
         return _plugrad.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class _Statistics(OfOne):
+class _Statistics(_Scaled):
     """Weight and bias (c), and the buffers running_mean, running_var and num_batches_tracked."""
 
     _ranks: tuple[int, ...]
@@ -81,10 +97,11 @@ class _Statistics(OfOne):
         if num_features < 1:
             raise ValueError(f"[{type(self).__name__}] the number of channels must be at least 1, got {num_features}")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         self.weight = _filled((num_features,), 1, dtype, device) if affine else None
         self.bias = _filled((num_features,), 0, dtype, device) if affine else None
         if track_running_stats:
-            kind = dtype or "f32"
+            kind = dtype or _plugrad.get_default_dtype()
             self.register_buffer("running_mean", _plugrad.zeros((num_features,), dtype=kind, device=device))
             self.register_buffer("running_var", _plugrad.ones((num_features,), dtype=kind, device=device))
             self.register_buffer("num_batches_tracked", _plugrad.zeros((), dtype="i64", device=device))
@@ -105,7 +122,8 @@ class _Statistics(OfOne):
             raise ValueError(f"[{type(self).__name__}] x has shape {x.shape}: expected {expected} dims")
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, " \
+               f"track_running_stats={self.track_running_stats}"
 
 
 class BatchNorm1d(_Statistics):

@@ -17,52 +17,58 @@ class _Pool(Module):
     """A function of a tensor, or of a tensor, indices and an output size, and of what the constructor takes."""
 
     _function: Callable[..., Any]
-    _arguments: dict[str, Any]
+    _arguments: tuple[str, ...]
+    return_indices = False
+
+    def _keep(self, shown: int, **arguments: Any) -> None:
+        """shown: how many of the arguments repr() shows."""
+        vars(self).update(arguments)
+        self._arguments, self._shown = tuple(arguments), shown
 
     def forward(self, *given: Any, **named: Any) -> Any:
-        return type(self)._function(*given, **named, **self._arguments)
+        if self.return_indices:
+            named["return_indices"] = True
+        return type(self)._function(*given, **named, **{name: getattr(self, name) for name in self._arguments})
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._arguments[:self._shown])
 
 
 class _MaxPool(_Pool):
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0,
                  dilation: _Extents = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
-        self._arguments = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation,
-                           "ceil_mode": ceil_mode}
-        if return_indices:
-            self._arguments["return_indices"] = True
+        self._keep(5, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
+                   dilation=dilation, ceil_mode=ceil_mode)
+        self.return_indices = return_indices
 
 
 class _AvgPool(_Pool):
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True, **divisor: Any) -> None:
-        self._arguments = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "ceil_mode": ceil_mode,
-                           "count_include_pad": count_include_pad, **divisor}
+        self._keep(3, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
+                   ceil_mode=ceil_mode, count_include_pad=count_include_pad, **divisor)
 
 
 class _LPPool(_Pool):
     def __init__(self, norm_type: float, kernel_size: _Extents, stride: _Extents | None = None,
                  ceil_mode: bool = False) -> None:
-        self._arguments = {"norm_type": norm_type, "kernel_size": kernel_size, "stride": stride, "ceil_mode": ceil_mode}
+        self._keep(4, norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
 
 
 class _MaxUnpool(_Pool):
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0) -> None:
-        self._arguments = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+        self._keep(3, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding)
 
 
 class _AdaptiveAvgPool(_Pool):
     def __init__(self, output_size: _Extents) -> None:
-        self._arguments = {"output_size": output_size}
+        self._keep(1, output_size=output_size)
 
 
 class _AdaptiveMaxPool(_Pool):
     def __init__(self, output_size: _Extents, return_indices: bool = False) -> None:
-        self._arguments = {"output_size": output_size}
-        if return_indices:
-            self._arguments["return_indices"] = True
+        self._keep(1, output_size=output_size)
+        self.return_indices = return_indices
 
 
 class MaxPool1d(_MaxPool):

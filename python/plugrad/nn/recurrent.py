@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor
+from . import init
 from .module import Module
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
@@ -45,9 +46,15 @@ class _Recurrent(Module):
         return output, h
 
     def extra_repr(self) -> str:
-        more = [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
-        return ", ".join([str(self.input_size), str(self.hidden_size), *more,
-                          *(["bidirectional=True"] if self.bidirectional else [])])
+        plain = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        more = [f"{name}={getattr(self, name)}" for name, value in plain.items() if getattr(self, name) != value]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *more])
+
+    def reset_parameters(self) -> None:
+        """Draws all weights and biases again."""
+        bound = self.hidden_size ** -0.5
+        for each in self.parameters():
+            init.uniform_(each, -bound, bound)
 
 
 def _add_weights(module: Module, kind: str, extent: int, hidden: int, bias: bool, suffix: str, dtype: Any,
@@ -66,6 +73,7 @@ class RNN(_Recurrent):
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device: Any = None,
                  dtype: Any = None) -> None:
+        self.nonlinearity = nonlinearity
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"[RNN] nonlinearity '{nonlinearity}' is unknown: tanh or relu expected")
         self._kind = f"rnn_{nonlinearity}"
@@ -100,7 +108,7 @@ class _Cell(Module):
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         if min(input_size, hidden_size) < 1:
             raise ValueError(f"[{type(self).__name__}] sizes must be at least 1: {input_size} and {hidden_size}")
-        self.input_size, self.hidden_size = input_size, hidden_size
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         _add_weights(self, self._kind, input_size, hidden_size, bias, "", dtype, device)
 
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -114,7 +122,7 @@ class _Cell(Module):
         return self._step(x, hx, None)[0]
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}"
+        return f"{self.input_size}, {self.hidden_size}{'' if self.bias else ', bias=False'}"
 
 
 class RNNCell(_Cell):
@@ -122,6 +130,7 @@ class RNNCell(_Cell):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
                  dtype: Any = None) -> None:
+        self.nonlinearity = nonlinearity
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"[RNNCell] nonlinearity '{nonlinearity}' is unknown: tanh or relu expected")
         self._kind = f"rnn_{nonlinearity}"

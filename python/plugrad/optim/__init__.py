@@ -1,6 +1,10 @@
 """Optimisers, and schedules of their learning rates (lr_scheduler)."""
 
 from .._plugrad import SGD, Adam, AdamW, Lion, Optimizer, ParameterGroup, RMSprop
+from .._signatures import sign
 from . import lr_scheduler as lr_scheduler
+from .lbfgs import LBFGS
 
-__all__ = ["SGD", "Adam", "AdamW", "Lion", "Optimizer", "ParameterGroup", "RMSprop", "lr_scheduler"]
+sign(SGD, Adam, AdamW, Lion, RMSprop)
+
+__all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Lion", "Optimizer", "ParameterGroup", "RMSprop", "lr_scheduler"]

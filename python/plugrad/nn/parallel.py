@@ -1,0 +1,23 @@
+"""torch.nn.parallel, as far as plugrad has it: one process, one device."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .module import Module
+
+__all__ = ["DataParallel"]
+
+
+class DataParallel(Module):
+    """Calls a module. Its parameters have the names that PyTorch gives them, with "module." in front.
+
+    Raises NotImplementedError for more than one device.
+    """
+
+    def __init__(self, module: Module, device_ids: Sequence[Any] | None = None) -> None:
+        if device_ids is not None and len(device_ids) > 1:
+            raise NotImplementedError(f"[DataParallel] {len(device_ids)} devices were given: plugrad runs a module on one")
+        self.module = module
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        return self.module(*arguments, **named)

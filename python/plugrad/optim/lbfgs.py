@@ -1,0 +1,208 @@
+"""L-BFGS, which calls a closure several times in each step."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .. import _plugrad
+from .._modes import enable_grad, no_grad
+from .._plugrad import Tensor
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS:
+    """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, by the names of PyTorch's.
+
+    params: tensors, all in one group, of one dtype, on one device. A step makes at most max_iter moves, and computes loss
+    and gradient at most max_eval times, by default 1.25 max_iter. It ends early where the largest element of the gradient is
+    at most tolerance_grad, or neither the loss nor a parameter changes by more than tolerance_change. history_size: how many
+    moves the estimate of the second derivatives is made of. line_search_fn: None moves by lr; "strong_wolfe" searches for a
+    length that meets the strong Wolfe conditions (algorithms 3.5 and 3.6), from lr.
+
+    Raises ValueError for groups and numbers that make no sense.
+    """
+
+    def __init__(self, params: Iterable[Tensor], lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
+                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+                 line_search_fn: str | None = None) -> None:
+        self._tensors = list(params)
+        if not self._tensors or not all(isinstance(each, Tensor) for each in self._tensors):
+            raise ValueError("[LBFGS] an iterable of tensors is expected, with at least one, and no groups of parameters")
+        if not lr > 0 or max_iter < 1 or history_size < 1:
+            raise ValueError(f"[LBFGS] lr {lr}, max_iter {max_iter}, history_size {history_size}: positive numbers expected")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise ValueError(f"[LBFGS] line_search_fn '{line_search_fn}' is unknown: None or 'strong_wolfe' expected")
+        self.param_groups: list[dict[str, Any]] = [
+            {"params": self._tensors, "lr": lr, "max_iter": max_iter,
+             "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval, "tolerance_grad": tolerance_grad,
+             "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn}]
+        self._moves: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=history_size)  # (step, change of gradient, 1 / dot)
+        self._last: tuple[Tensor, Tensor, float] | None = None  # gradient, direction and length of the last move
+        self._iterations = 0
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients."""
+        for each in self._tensors:
+            if set_to_none:
+                each.zero_grad()
+            elif each.grad is not None:
+                each.grad = _plugrad.zeros_like(each.grad)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns what a checkpoint needs beside the parameters."""
+        options = {name: value for name, value in self.param_groups[0].items() if name != "params"}
+        return {"options": options, "moves": list(self._moves), "last": self._last, "iterations": self._iterations}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what state_dict returned."""
+        self.param_groups[0].update(state["options"])
+        self._moves = deque(state["moves"], maxlen=self.param_groups[0]["history_size"])
+        self._last, self._iterations = state["last"], state["iterations"]
+
+    # --- Parameters as one vector.
+
+    def _gradient(self) -> Tensor:
+        return _plugrad.cat([_plugrad.zeros_like(each).reshape(-1) if each.grad is None else each.grad.detach().reshape(-1)
+                             for each in self._tensors])
+
+    def _place(self) -> Tensor:
+        return _plugrad.cat([each.detach().reshape(-1) for each in self._tensors])
+
+    def _move_to(self, place: Tensor) -> None:
+        at = 0
+        for each in self._tensors:
+            each.copy_(place[at:at + each.numel()].reshape(each.shape))
+            at += each.numel()
+
+    # --- Steps.
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any]) -> Any:
+        """Makes up to max_iter moves. closure: drops the gradients, computes the loss, calls backward(), returns the loss.
+        Returns the first loss."""
+        options = self.param_groups[0]
+        evaluations = 0
+
+        def evaluate(place: Tensor | None = None) -> tuple[float, Tensor]:
+            nonlocal evaluations
+            evaluations += 1
+            if place is not None:
+                self._move_to(place)
+            with enable_grad():
+                result.append(closure())
+            return float(result[-1]), self._gradient()
+
+        result: list[Any] = []
+        loss, gradient = evaluate()
+        for _ in range(options["max_iter"]):
+            direction = self._direction(gradient)
+            slope = float(gradient.dot(direction))
+            if float(gradient.abs().max()) <= options["tolerance_grad"] or slope > -options["tolerance_change"]:
+                break
+            self._iterations += 1
+            length = options["lr"] * (min(1.0, 1.0 / float(gradient.abs().sum())) if self._iterations == 1 else 1.0)
+            start, before = self._place(), loss
+            if options["line_search_fn"] is None:
+                loss, new = evaluate(start + length * direction)
+            else:
+                search = _Search(lambda t: evaluate(start + t * direction), direction, loss, gradient, slope,
+                                 options["tolerance_change"], 25)
+                length, loss, new = search.run(length)
+                self._move_to(start + length * direction)
+            self._last = (gradient, direction, length)
+            gradient = new
+            moved = float(direction.abs().max()) * length
+            if evaluations >= options["max_eval"] or moved <= options["tolerance_change"] \
+                    or abs(loss - before) < options["tolerance_change"]:
+                break
+        return result[0]
+
+    def _direction(self, gradient: Tensor) -> Tensor:
+        """Minus the gradient times the estimate of the inverse second derivatives."""
+        if self._last is not None:
+            old, direction, length = self._last
+            step, change = direction * length, gradient - old
+            curvature = float(change.dot(step))
+            if curvature > 1e-10:
+                self._moves.append((step, change, 1 / curvature))
+        rest, shares = -gradient, []
+        for step, change, inverse in reversed(self._moves):
+            share = inverse * float(step.dot(rest))
+            shares.append(share)
+            rest = rest - share * change
+        if self._moves:
+            step, change, inverse = self._moves[-1]
+            rest = rest * (1 / (inverse * float(change.dot(change))))
+        for (step, change, inverse), share in zip(self._moves, reversed(shares)):
+            rest = rest + (share - inverse * float(change.dot(rest))) * step
+        return rest
+
+
+class _Search:
+    """A length along a direction that meets the strong Wolfe conditions: the loss falls by at least 1e-4 of what the slope
+    promises, and the slope falls to at most 0.9 of what it was."""
+
+    _DESCENT, _CURVATURE = 1e-4, 0.9
+
+    def __init__(self, evaluate: Callable[[float], tuple[float, Tensor]], direction: Tensor, loss: float, gradient: Tensor,
+                 slope: float, tolerance: float, most: int) -> None:
+        self._evaluate, self._direction, self._tolerance, self._most = evaluate, direction, tolerance, most
+        self._loss, self._gradient, self._slope = loss, gradient, slope
+
+    def _at(self, length: float) -> tuple[float, float, Tensor, float]:
+        loss, gradient = self._evaluate(length)
+        self._most -= 1
+        return length, loss, gradient, float(gradient.dot(self._direction))
+
+    def _falls(self, point: tuple[float, float, Tensor, float]) -> bool:
+        return point[1] <= self._loss + self._DESCENT * point[0] * self._slope  # False for NaN
+
+    def run(self, length: float) -> tuple[float, float, Tensor]:
+        """Returns the length, and loss and gradient there."""
+        before = (0.0, self._loss, self._gradient, self._slope)
+        while True:
+            point = self._at(length)
+            if not self._falls(point) or before[0] > 0 and point[1] >= before[1]:
+                return self._between(before, point)
+            if abs(point[3]) <= -self._CURVATURE * self._slope or self._most <= 0:
+                return point[:3]
+            if point[3] >= 0:
+                return self._between(point, before)
+            length, before = _cubic(before, point, 1.01 * point[0], 10 * point[0]), point
+
+    def _between(self, low: tuple[float, float, Tensor, float],
+                 high: tuple[float, float, Tensor, float]) -> tuple[float, float, Tensor]:
+        """low: the best point so far. A good length lies between it and high."""
+        while self._most > 0:
+            first, last = sorted((low[0], high[0]))
+            if (last - first) * float(self._direction.abs().max()) < self._tolerance:
+                break
+            margin = 0.1 * (last - first)
+            point = self._at(_cubic(low, high, first + margin, last - margin))
+            if not self._falls(point) or point[1] >= low[1]:
+                high = point
+                continue
+            if abs(point[3]) <= -self._CURVATURE * self._slope:
+                return point[:3]
+            if point[3] * (high[0] - low[0]) >= 0:
+                high = low
+            low = point
+        return low[:3]
+
+
+def _cubic(a: tuple[float, float, Tensor, float], b: tuple[float, float, Tensor, float], least: float, most: float) -> float:
+    """The minimiser of the cubic polynomial with the values and slopes of two points, limited; the middle if there is none
+    (Nocedal and Wright, equation 3.59)."""
+    (x, f, _, g), (y, h, _, k) = sorted((a, b), key=lambda point: point[0])
+    if not all(map(math.isfinite, (f, g, h, k))) or x == y:
+        return 0.5 * (least + most)
+    d = g + k - 3 * (f - h) / (x - y)
+    square = d * d - g * k
+    if square < 0:
+        return 0.5 * (least + most)
+    root = math.sqrt(square)
+    bottom = k - g + 2 * root
+    place = y - (y - x) * (k + root - d) / bottom if bottom else 0.5 * (least + most)
+    return min(max(place, least), most)
