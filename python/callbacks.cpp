@@ -27,8 +27,10 @@ nb::object tuple_of(const std::vector<Tensor>& tensors) {
 
 // --- Hooks.
 
-HookHandle register_hook(const Tensor& x, nb::callable hook) {
-  return x.register_hook([held = Held(std::move(hook))](const Tensor& grad) {
+// The collector does not see that a hook refers to its own tensor: a warning says so.
+HookHandle register_hook(const nb::object& self, nb::callable hook) {
+  nb::module_::import_("plugrad._cycles").attr("note_hook")(hook, self);
+  return nb::cast<Tensor&>(self).register_hook([held = Held(std::move(hook))](const Tensor& grad) {
     const nb::gil_scoped_acquire locked;
     return tensor_or_none(held.get()(wrap(grad)), "register_hook");
   });
@@ -55,7 +57,7 @@ void bind_hooks(nb::module_& m, nb::class_<Tensor>& tensor) {
            "Makes later passes of backward and grad call `hook(gradient)` with this tensor's gradient, once all of it has "
            "arrived.\n\nA tensor that the hook returns replaces the gradient. Several hooks run in the order of their "
            "registration. If a hook raises, the pass ends and changes no gradient. Returns a handle whose remove() ends "
-           "this. A hook keeps alive what it refers to, also its own tensor.")
+           "this. A hook keeps alive what it refers to; a warning says if that is its own tensor.")
       .def("register_post_accumulate_grad_hook", register_accumulate_hook, nb::arg("hook"),
            "Makes later calls of backward call `hook(tensor)` with this leaf after they stored all gradients.\n\nReturns a "
            "handle whose remove() ends this. Raises ValueError for results of ops.");

@@ -86,6 +86,7 @@ void construct(Tensor* self, const nb::object& data, std::optional<ShapeLike> sh
 
 void run_backward(const Tensor& self, std::optional<Tensor> gradient, bool retain_graph, bool create_graph) {
   const Tensor root = self, seed = gradient.value_or(Tensor());
+  if (create_graph) nb::module_::import_("plugrad._cycles").attr("note_graph")();
   unlocked([&] { root.backward(seed, {retain_graph, create_graph}); });
 }
 

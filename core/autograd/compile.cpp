@@ -71,7 +71,11 @@ void add_sharing(Key& key, const Tensor& x, const Tensors& arguments, size_t at)
   }
 }
 
-void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
+bool is_unaligned(const Tensor& x) { return view_of(x).layout & PLUGRAD_UNALIGNED; }
+
+enum class Alignments { told, left_out };
+
+void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at, Alignments alignments) {
   const plugrad_view& v = view_of(x);
   const DeviceState& device = device_of(x);
   const Node* const node = x.impl().node.get();
@@ -80,8 +84,10 @@ void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at
   words[count++] = word_of(&device);
   // The gradients of others belong to a position. No node has the address 1.
   words[count++] = !node ? 0 : node->flags & Node::kUnasked ? 1 : word_of(node);
-  words[count++] = v.dtype | static_cast<uint64_t>(v.rank) << 8 | static_cast<uint64_t>(v.layout) << 32;
-  words[count++] = v.offset & (device.info.alignment - 1);
+  const bool told = alignments == Alignments::told;
+  const uint64_t layout = told ? v.layout : v.layout & ~uint64_t{PLUGRAD_UNALIGNED};
+  words[count++] = v.dtype | static_cast<uint64_t>(v.rank) << 8 | layout << 32;
+  words[count++] = told ? v.offset & (device.info.alignment - 1) : 0;
   for (int i = 0; i < v.rank; ++i) {
     words[count++] = static_cast<uint64_t>(v.shape[i]);
     words[count++] = v.shape[i] > 1 ? static_cast<uint64_t>(v.strides[i]) : 0;
@@ -90,7 +96,8 @@ void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at
   add_sharing(key, x, arguments, at);
 }
 
-void write_key(std::string& text, const Tensors& arguments, std::string_view constants) {
+void write_key(std::string& text, const Tensors& arguments, std::string_view constants,
+               Alignments alignments = Alignments::told) {
   Key key(text);
   key.add(constants);
   key.add(local().mode);
@@ -101,7 +108,7 @@ void write_key(std::string& text, const Tensors& arguments, std::string_view con
     key.add(static_cast<uint64_t>(options.dtype));
     key.add(std::string_view(options.device));
   }
-  for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i);
+  for (size_t i = 0; i < arguments.size(); ++i) add_argument(key, arguments[i], arguments, i, alignments);
 }
 
 [[noreturn]] void refuse_argument(const std::string& name, const Tensors& arguments, size_t at) {
@@ -154,7 +161,9 @@ struct CompiledStep::State {
   bool may_record(const std::string& key);
   void warn(const std::string& why);
   void note_lost();
-  StepResults record(std::string key, const Tensors& arguments, const Function& f);
+  std::optional<StepResults> call_of_kind(const Tensors& arguments, std::string_view constants, const Function& f);
+  std::optional<Tensors> realigned(const Tensors& arguments, std::string_view constants) const;
+  StepResults record(std::string key, const Tensors& arguments, std::string_view constants, const Function& f);
   std::optional<StepResults> replay(Recording& recording, const Tensors& arguments, const Function& f);
   std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
 
@@ -199,7 +208,8 @@ bool CompiledStep::State::may_record(const std::string& key) {
   return false;
 }
 
-StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, const Function& f) {
+StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, std::string_view constants,
+                                        const Function& f) {
   arena->storage = {};  // the function's own run needs as much
   FunctionRun run = observe(arguments, f, false);
   ++figures.recorded;
@@ -216,6 +226,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   capture::ProgramChoice programs{options.programs};
   if (options.program_elements) programs.least = options.program_elements;
   recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, programs));
+  write_key(recordings.back()->alike, arguments, constants, Alignments::left_out);
   return results;
 }
 
@@ -250,6 +261,32 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     recordings.clear();
   }
   write_key(key, arguments, constants);
+  if (std::ranges::none_of(arguments, is_unaligned) || find(key, arguments)) return call_of_kind(arguments, constants, f);
+  const std::optional<Tensors> copies = realigned(arguments, constants);
+  if (copies) write_key(key, *copies, constants);
+  return call_of_kind(copies ? *copies : arguments, constants, f);
+}
+
+// Copies of the arguments that begin between the addresses at which the device aligns memory, as rows of a batch do, where a
+// recording differs from this call in such places alone. Else each place would be a kind of its own.
+std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, std::string_view constants) const {
+  std::string alike;
+  write_key(alike, arguments, constants, Alignments::left_out);
+  const auto found = std::ranges::find(recordings, alike, [](const auto& each) { return each->alike; });
+  if (found == recordings.end()) return std::nullopt;
+  Tensors copies = arguments;
+  const NoGrad unrecorded;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_unaligned(arguments[i])) continue;
+    if (arguments[i].requires_grad() || !(*found)->only_reads(i)) return std::nullopt;
+    copies[i] = clone(arguments[i]);
+  }
+  return copies;
+}
+
+// `key` is that of the arguments.
+std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& arguments, std::string_view constants,
+                                                             const Function& f) {
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
       warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
@@ -261,7 +298,7 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     lost += std::erase(recordings, found);
     key = found->key;  // the function may have called this step
   }
-  if (may_record(key)) return record(key, arguments, f);
+  if (may_record(key)) return record(key, arguments, constants, f);
   ++figures.called;
   return std::nullopt;
 }

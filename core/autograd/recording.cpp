@@ -131,6 +131,12 @@ void Recording::find_extents() {
       extents_meet_ = extents_meet_ || extents_[i].meets(extents_[j]);
 }
 
+bool Recording::only_reads(size_t argument) const {
+  const uint32_t memory = given_[argument].memory;
+  const auto is_part = [memory](const StepView& each) { return each.memory == memory; };
+  return !replay_.writes(memory) && std::ranges::none_of(results_, is_part);
+}
+
 bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
   if (!replay_.reorders()) return false;
   if (extents_meet_) return true;

@@ -32,7 +32,11 @@ class Recording {
   // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
 
+  // Whether the step neither writes the memory of an argument nor returns a part of it: a copy serves as well.
+  bool only_reads(size_t argument) const;
+
   const std::string key;
+  std::string alike = {};  // the key of all arguments that differ from these in their alignment alone
   std::string text() const;
 
   // What a forward pass does, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that

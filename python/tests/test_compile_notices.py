@@ -97,3 +97,22 @@ def test_a_model_that_moved_records_anew():
     losses = [step(plugrad.ones(3, 2, device="reference")).item() for _ in range(5)]
     assert losses == sorted(losses, reverse=True) and len(set(losses)) == 5
     assert step.figures().replayed >= 3
+
+
+def test_rows_at_any_place_are_one_kind():
+    """A recording serves copies of rows that begin between aligned addresses, unless it writes or returns them."""
+    rows, w = plugrad.rand((40, 3)), plugrad.rand((3, 5))
+    product = plugrad.compile(lambda x: (x @ w).tanh())
+    for i in range(40):
+        assert product(rows[i:i + 1]).tolist() == (rows[i:i + 1] @ w).tanh().tolist()
+    assert (product.figures().recorded, product.figures().called) == (1, 0)
+
+    def double(x):
+        x.mul_(2)
+        return x + 1
+
+    again, doubled, turned = rows.clone(), plugrad.compile(double), plugrad.compile(lambda x: x.t())
+    for i in range(40):
+        assert doubled(rows[i:i + 1]).tolist() == double(again[i:i + 1]).tolist()
+        assert turned(rows[i:i + 1]).data_ptr() == rows[i:i + 1].data_ptr()
+    assert rows.tolist() == again.tolist()

@@ -1,5 +1,6 @@
 """What PyTorch's names promise beyond values: modules, optimisers, and the order of parameters."""
 import math
+import warnings
 
 import plugrad
 import pytest
@@ -220,3 +221,35 @@ def test_steps_with_a_closure_and_gradients_of_zero():
     optim.Adam([x], 1e-3, (0.9, 0.999), 1e-8, 0, False)
     with pytest.raises(ValueError, match="maximize"):
         optim.AdamW([x], maximize=True)
+
+
+# --- What keeps what alive.
+
+def test_a_hook_that_refers_to_its_own_tensor_is_named():
+    class Net(nn.Module):
+        def __init__(self):
+            self.w = nn.Parameter([1.0])
+            self.w.register_hook(self.seen)
+
+        def seen(self, grad):
+            return grad
+
+    x = plugrad.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="its own tensor"):
+        x.register_hook(lambda grad: grad * x)
+    with pytest.warns(UserWarning, match="its own tensor"):
+        Net()
+    other, seen = plugrad.ones(2), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x.register_hook(lambda grad: grad * other)
+        x.register_hook(seen.append)
+
+
+def test_gradients_with_graphs_are_named():
+    x = plugrad.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="create_graph"):
+        (x * x).sum().backward(create_graph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plugrad.autograd.grad((x * x).sum(), x, create_graph=True)
