@@ -4,6 +4,7 @@
 #include <core/runtime/capture.hpp>
 #include <core/runtime/dense_copies.hpp>
 #include <core/runtime/foreign.hpp>
+#include <core/runtime/process_check.hpp>
 #include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/shadow.hpp>
@@ -100,7 +101,10 @@ std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t l
   profiling::Scope scope(device, call);
   std::optional<shadow::Run> second;
   if (shadow::is_on()) second.emplace(device, call);
+  std::optional<process_check::Run> looked_at;
+  if (process_check::is_on()) looked_at.emplace(device, call.opcode);
   const std::optional<How> how = run_rungs(device, call, layout);
+  looked_at.reset();
   if (how && second) second->compare();
   if (!how) {
     scope.drop();

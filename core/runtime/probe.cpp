@@ -21,8 +21,8 @@
 #include <string_view>
 
 namespace plugrad::probe {
-namespace {
 using std::chrono::seconds;
+namespace {
 
 enum class Mode { off, cached, always };
 Mode mode() {
@@ -34,6 +34,8 @@ Mode mode() {
     log(LogLevel::warning, "PLUGRAD_PROBE='" + std::string(wanted) + "': always, cached or off expected; taken as cached");
   return Mode::cached;
 }
+
+}  // namespace
 
 // A driver may take long to find its devices.
 seconds deadline(Depth depth) {
@@ -47,6 +49,7 @@ seconds deadline(Depth depth) {
   return usual;
 }
 
+namespace {
 uint64_t random_number() {
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
@@ -89,12 +92,15 @@ struct Heard {
   std::string errors;
 };
 
+// Takes the whole records off the bytes: a plugin may write as many as it likes.
 void listen(std::string& bytes, Record& last) {
-  for (; bytes.size() >= sizeof(Record); bytes.erase(0, sizeof(Record))) {
+  size_t taken = 0;
+  for (; bytes.size() - taken >= sizeof(Record); taken += sizeof(Record)) {
     Record record;
-    std::memcpy(&record, bytes.data(), sizeof record);
+    std::memcpy(&record, bytes.data() + taken, sizeof record);
     if (record.nonce == last.nonce && record.step >= last.step && record.step <= Step::done && !last.refused) last = record;
   }
+  bytes.erase(0, taken);
   last.reason[sizeof last.reason - 1] = 0;
 }
 
@@ -109,10 +115,10 @@ Heard heard(Child& child, uint64_t nonce, seconds limit) {
     child.read(std::chrono::milliseconds(child.is_open(Child::Stream::records) ? 50 : 1), texts);
     texts[1].clear();
     if (texts[0].size() + texts[2].size() == before) over = child.ended(all.status);
+    listen(texts[0], all.last);
     all.timed_out = !over && std::chrono::steady_clock::now() >= end;
     over |= all.timed_out;
   }
-  listen(texts[0], all.last);
   all.errors = std::move(texts[2]);
   return all;
 }

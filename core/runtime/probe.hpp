@@ -3,6 +3,7 @@
 #include <core/runtime/probe_record.hpp>
 #include <process/shared_object.hpp>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,5 +24,8 @@ Outcome check(const std::string& path, const FileIdentity& identity, Depth depth
 // options.
 Outcome check_open(const std::string& path, const FileIdentity& identity, uint32_t device,
                    const std::vector<std::pair<std::string, std::string>>& options);
+
+// How long a trial of this depth may take: PLUGRAD_PROBE_SECONDS, or else 10 s to load, and 60 s to count or open devices.
+std::chrono::seconds deadline(Depth depth);
 
 }  // namespace plugrad::probe

@@ -3,6 +3,7 @@
 
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/process_check.hpp>
 #include <core/runtime/shadow.hpp>
 #include <core/runtime/tracking.hpp>
 
@@ -130,7 +131,8 @@ void await(StreamState& stream) {
 
 void update_observed() {
   const std::lock_guard lock(observed_mutex());
-  if (is_on() || tracking::is_on() || shadow::is_on() || capture::is_on()) modes |= kObserved;
+  if (is_on() || tracking::is_on() || shadow::is_on() || capture::is_on() || process_check::is_on())
+    modes |= kObserved;
   else modes &= ~kObserved;
 }
 

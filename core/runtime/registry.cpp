@@ -7,6 +7,7 @@
 #include <core/runtime/loader.hpp>
 #include <core/runtime/local.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/probe.hpp>
 #include <core/runtime/split.hpp>
 #include <core/runtime/verdicts.hpp>
 #include <plugrad/runtime/generator.hpp>
@@ -61,8 +62,36 @@ std::array<std::mutex*, 6> last_mutexes() {
 }
 }  // namespace
 
+Registry::Locked::Locked(Registry& registry) : registry_(registry) {
+  while (!registry_.mutex_.try_lock_for(std::chrono::milliseconds(100)))
+    if (const std::string keeper = registry_.kept_by(); !keeper.empty())
+      throw Error(Code::internal, "[device] " + keeper + " while this thread waits for it: a plugin must not ask the core for "
+                                      "devices in a thread that it waits for");
+}
+
+Registry::Busy::Busy(Registry& registry, const std::string& what) : registry_(registry) {
+  {
+    const std::lock_guard lock(registry_.busy_mutex_);
+    before_ = registry_.busy_;
+  }
+  say({what, std::chrono::steady_clock::now()});
+}
+
+void Registry::Busy::say(const What& what) {
+  const std::lock_guard lock(registry_.busy_mutex_);
+  registry_.busy_ = what;
+}
+
+std::string Registry::kept_by() {
+  const auto limit = probe::deadline(probe::Depth::count);
+  const std::lock_guard lock(busy_mutex_);
+  if (busy_.name.empty() || std::chrono::steady_clock::now() - busy_.since < limit) return "";
+  return busy_.name + " has not returned for " + std::to_string(limit.count()) + " s";
+}
+
 void Registry::hold() {
   mutex_.lock();
+  busy_mutex_.lock();
   ForkMutex::for_each([](std::mutex& each) { each.lock(); });
   for (DeviceState& each : devices_) each.allocator.mutex().lock();
   for (std::mutex* each : last_mutexes()) each->lock();
@@ -72,6 +101,7 @@ void Registry::release(bool in_child) {
   for (std::mutex* each : last_mutexes()) each->unlock();
   for (DeviceState& each : devices_) each.allocator.mutex().unlock();
   ForkMutex::for_each([](std::mutex& each) { each.unlock(); });
+  busy_mutex_.unlock();
   if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread that the child does not have
   else mutex_.unlock();
 }
@@ -83,6 +113,7 @@ void Registry::count(Plugin& plugin) {
   plugin.counted_by = platform::process();
   PluginRecord& record = records_[plugin.record];
   try {
+    const Busy busy(*this, "count of the plugin " + record.name);
     plugin.devices = loader::count(plugin.table, record);
     plugin.opened.resize(plugin.devices);
     record.stage = Stage::ready;
@@ -100,7 +131,7 @@ void Registry::count_all() {
 }
 
 std::vector<PluginRecord> Registry::records() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   count_all();
   return records_;
 }
@@ -118,7 +149,7 @@ Plugin* Registry::counted_plugin(const std::string& backend) {
 }
 
 std::vector<std::string> Registry::device_names() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   count_all();
   std::vector<std::string> names;
   for (const Plugin& plugin : plugins_)
@@ -128,18 +159,31 @@ std::vector<std::string> Registry::device_names() {
 
 bool Registry::has(const std::string& name) {
   const auto [backend, index] = parse_device(name);
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   const Plugin* plugin = counted_plugin(backend);
   return plugin && index < plugin->devices;
 }
 
 DeviceState& Registry::device(const std::string& name) {
   const auto [backend, index] = parse_device(name);
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   Plugin* plugin = counted_plugin(backend);
   if (!plugin || index >= plugin->devices) throw_unknown(name);
   return open(*plugin, index);
 }
+
+namespace {
+// Notes the device that is opened.
+class Opening {
+ public:
+  Opening(std::string& noted, const std::string& name) : noted_(noted) { noted_ = name; }
+  ~Opening() { noted_.clear(); }
+  Opening(const Opening&) = delete;
+
+ private:
+  std::string& noted_;
+};
+}  // namespace
 
 DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   if (plugin.opened[index]) return *plugin.opened[index];
@@ -151,8 +195,14 @@ DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
                     "driver does not survive that: start processes by spawn instead of fork, or fork first");
   if (devices_.size() == kMaxDevices)
     throw Error(Code::unsupported, "[device] more than " + std::to_string(kMaxDevices) + " devices opened in one process");
+  const std::string name = plugin.table.name + (":" + std::to_string(index));
+  if (!opening_.empty())
+    throw Error(Code::internal, "[device] the open of " + opening_ + " asks the core for the device " + name +
+                                    ": the open of a plugin's device must not open devices");
   const OptionList options = options_for(plugin, index);
   loader::try_open(records_[plugin.record], index, options);
+  const Busy busy(*this, "open of the device " + name);
+  const Opening opening(opening_, name);
   DeviceState& made = devices_.emplace_back(plugin.table, plugin.source, plugin.origin, index,
                                             static_cast<uint32_t>(devices_.size()), options);
   made.seed = seed_;
@@ -178,7 +228,7 @@ OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
 }
 
 void Registry::set_options(const std::string& name, const OptionList& options) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   const auto [backend, index] = parse_device(name);
   if (backend.empty())
     throw Error(Code::invalid,
@@ -191,7 +241,7 @@ void Registry::set_options(const std::string& name, const OptionList& options) {
 }
 
 const void* Registry::extension(const std::string& backend, const char* name) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   search();
   Plugin* plugin = find_plugin(backend);
   return plugin ? extension_of(plugin->table, name) : nullptr;
@@ -221,14 +271,14 @@ void Registry::throw_unknown(const std::string& name) {
 }
 
 std::vector<DeviceState*> Registry::opened() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   std::vector<DeviceState*> all;
   for (DeviceState& device : devices_) all.push_back(&device);
   return all;
 }
 
 void Registry::seed(uint64_t value) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   seed_ = value;
   for (DeviceState& device : devices_) {
     device.seed = value;

@@ -6,6 +6,7 @@
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -74,7 +75,40 @@ class Registry {
   std::string all_devices();
   [[noreturn]] void throw_unknown(const std::string& name);
 
-  std::recursive_mutex mutex_;  // a plugin's open may call the host
+  // Locks the registry. Throws Error (internal) where a function of a plugin keeps it locked for longer than a trial may take:
+  // a thread for which the plugin waits would wait for ever.
+  class Locked {
+   public:
+    explicit Locked(Registry& registry);
+    ~Locked() { registry_.mutex_.unlock(); }
+    Locked(const Locked&) = delete;
+
+   private:
+    Registry& registry_;
+  };
+  // Says which function of a plugin runs, for threads that wait for the lock.
+  class Busy {
+   public:
+    Busy(Registry& registry, const std::string& what);
+    ~Busy() { say(before_); }
+    Busy(const Busy&) = delete;
+
+   private:
+    struct What {
+      std::string name;
+      std::chrono::steady_clock::time_point since;
+    };
+    friend Registry;
+    void say(const What& what);
+    Registry& registry_;
+    What before_;
+  };
+  std::string kept_by();  // what has kept the registry locked for too long; else empty
+
+  std::recursive_timed_mutex mutex_;  // a plugin's open may call the host
+  std::mutex busy_mutex_;
+  Busy::What busy_;
+  std::string opening_;  // the device that is opened at the moment
   bool searched_ = false;
   std::vector<std::string> directories_;  // added by the program
   std::vector<PluginRecord> records_;

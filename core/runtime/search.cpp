@@ -20,7 +20,7 @@ constexpr const char* kDisabled = "PLUGRAD_DISABLE names it";
 }  // namespace
 
 std::vector<std::string> Registry::directories() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   std::vector<std::string> all = listed();
   std::erase_if(all, [](const std::string& each) { return !each.starts_with('/'); });
   return all;
@@ -37,7 +37,7 @@ std::vector<std::string> Registry::listed() {
 }
 
 void Registry::add_directory(const std::string& directory) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   if (!directory.starts_with('/')) throw Error(Code::invalid, "[plugins] '" + directory + "': an absolute path is expected");
   if (searched_)
     throw Error(Code::invalid,
@@ -109,7 +109,7 @@ void Registry::accept(const loader::Loaded& loaded, PluginRecord& record, bool s
 
 // For a plugin that the program names: whatever is wrong with it is an error at once. One that is loaded already stays.
 template <class Load> PluginRecord Registry::accept_named(const std::string& origin, const Load& load) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   PluginRecord record;
   record.path = origin;
   Code code = Code::invalid;

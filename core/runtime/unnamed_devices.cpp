@@ -16,7 +16,7 @@ std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once some
 
 DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except, const char* extension) {
   const auto offers = [&](const Plugin& plugin) { return !extension || extension_of(plugin.table, extension); };
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   search();
   std::vector<Plugin*> candidates;
   for (Plugin& plugin : plugins_)
@@ -50,7 +50,7 @@ DeviceState* Registry::find_in(Plugin& plugin, int32_t type, int32_t index, bool
 DeviceState* Registry::find_at(int32_t type, int32_t index, const std::string& name) {
   DeviceState* const usual = chosen_device;
   if (usual && usual->info.dlpack_type == type && usual->info.dlpack_index == index) return usual;
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   search();
   const auto named = [&](const Plugin& p) { return !name.empty() && std::string_view(p.table.name).starts_with(name); };
   const auto first = [&](auto wanted, bool may_open) -> DeviceState* {
@@ -65,7 +65,7 @@ DeviceState* Registry::find_at(int32_t type, int32_t index, const std::string& n
 }
 
 DeviceState& Registry::default_device() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(*this);
   if (DeviceState* device = host_device(PLUGRAD_AS_DEFAULT, nullptr)) return *device;
   const std::string devices = all_devices();  // asks the plugins, and so comes first
   throw Error(Code::invalid, "[device] there is no default device: no plugin offers one in" + where_searched() +

@@ -44,9 +44,9 @@ std::atomic<bool> ends{false};
   return (ends ? 0 : overflow(here)) + here[0];
 }
 
-void flood(int descriptor) {
+void flood(int descriptor, int lines = 256) {
   const std::string line(4096, 'x');
-  for (int i = 0; i < 256; ++i)
+  for (int i = 0; i < lines; ++i)
     if (write(descriptor, line.data(), line.size()) < 0) return;
 }
 
@@ -105,7 +105,7 @@ const Behaviour kBehaviours[] = {
     {"flood_pipe",
      [] {  // the pipe to the core, where there is one
        struct stat about;
-       if (fstat(3, &about) == 0 && S_ISFIFO(about.st_mode)) flood(3);
+       if (fstat(3, &about) == 0 && S_ISFIFO(about.st_mode)) flood(3, 1 << 14);  // 64 MB
      }},
     {"orphan",
      [] {  // leaves a process behind that keeps all descriptors
