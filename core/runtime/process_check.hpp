@@ -1,5 +1,5 @@
-// PLUGRAD_CHECK=process: what a kernel changes in the process that runs it is put back after each op, and a warning names the
-// op and the device. It costs about 60 us for each op, and so is off by default.
+// PLUGRAD_CHECK=process: what a kernel changes in the process that runs it is put back after each op, and a warning names
+// the op and the device. It costs about 60 us for each op, and so is off by default.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <process/process_state.hpp>

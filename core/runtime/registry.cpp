@@ -65,8 +65,8 @@ std::array<std::mutex*, 6> last_mutexes() {
 Registry::Locked::Locked(Registry& registry) : registry_(registry) {
   while (!registry_.mutex_.try_lock_for(std::chrono::milliseconds(100)))
     if (const std::string keeper = registry_.kept_by(); !keeper.empty())
-      throw Error(Code::internal, "[device] " + keeper + " while this thread waits for it: a plugin must not ask the core for "
-                                      "devices in a thread that it waits for");
+      throw Error(Code::internal, "[device] " + keeper + " while this thread waits for it: a plugin must not ask the core "
+                                      "for devices in a thread that it waits for");
 }
 
 Registry::Busy::Busy(Registry& registry, const std::string& what) : registry_(registry) {
