@@ -75,8 +75,8 @@ class Registry {
   std::string all_devices();
   [[noreturn]] void throw_unknown(const std::string& name);
 
-  // Locks the registry. Throws Error (internal) where a function of a plugin keeps it locked for longer than a trial may take:
-  // a thread for which the plugin waits would wait for ever.
+  // Locks the registry. Throws Error (internal) where a function of a plugin keeps it locked for longer than a trial may
+  // take: a thread for which the plugin waits would wait for ever.
   class Locked {
    public:
     explicit Locked(Registry& registry);

@@ -1,4 +1,4 @@
-"""Extracts the README's program: its first C++ block, and the block after it, which is the expected output.
+"""Extracts the program of a page such as the README: its first C++ block, and the block after it, the expected output.
 
 readme_example.py README OUT           writes the program
 readme_example.py --run README BINARY  runs it, and fails if it prints something else

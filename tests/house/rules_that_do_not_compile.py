@@ -1,4 +1,5 @@
-"""A gradient whose parameters differ from the uses it lists does not compile, and the compiler says why.
+"""What does not compile, and the compiler says why: a gradient whose parameters differ from the uses it lists, and programs
+with flags that do not fit the library.
 
 rules_that_do_not_compile.py ROOT    with the compiler in CXX
 """
@@ -29,12 +30,36 @@ CASES = [
 ]
 
 
+# Flags of a program, and the only error.
+FLAGS = [
+    (["-std=c++17"], "compile with -std=c++20"),
+    (["-std=c++20", "-D_GLIBCXX_USE_CXX11_ABI=0"], "compile without -D_GLIBCXX_USE_CXX11_ABI=0"),
+    (["-std=c++20", "-Wuseless-cast", "-Wold-style-cast", "-Wshadow", "-Werror"], None),
+]
+
+
+def compiled(root, source, *flags):
+    command = [os.environ.get("CXX", "c++"), *flags, "-fsyntax-only", "-x", "c++", f"-I{root}", f"-I{root}/core/include",
+               f"-I{root}/sdk/include", "-"]
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+
+
 def compile_case(root, text):
     source = ("#include <core/autograd/rule.hpp>\nnamespace plugrad {\nTensor mul(const Tensor&, const Tensor&);\n" + text +
               "\n}\n")
-    command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++", f"-I{root}",
-               f"-I{root}/core/include", f"-I{root}/sdk/include", "-"]
-    return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    return compiled(root, source, "-std=c++20")
+
+
+def flags_not_as_expected(root):
+    """How many of FLAGS give another error, or more than one."""
+    failed = 0
+    for flags, reason in FLAGS:
+        done = compiled(root, "#include <plugrad/plugrad.hpp>\nint main() {}\n", *flags)
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        if (reason is None and errors) or (reason and (len(errors) != 1 or reason not in errors[0])):
+            failed += 1
+            print(f"{flags}\n  expected: {reason or 'it compiles'}\n  got: {errors[:5] or 'it compiles'}")
+    return failed
 
 
 def main(root):
@@ -44,7 +69,8 @@ def main(root):
         if reason is None and done.returncode or reason is not None and (not done.returncode or reason not in done.stderr):
             failed += 1
             print(f"{text}\n  expected: {reason or 'it compiles'}\n  got: {done.stderr[:2000] or 'it compiles'}")
-    print(f"{len(CASES)} declarations, {failed} not as expected")
+    failed += flags_not_as_expected(root)
+    print(f"{len(CASES)} declarations and {len(FLAGS)} sets of flags, {failed} not as expected")
     return 1 if failed else 0
 
 

@@ -1,5 +1,8 @@
 // The whole API except files and data sets, whose headers are in plugrad/io, and linear algebra: plugrad/ops/linalg.hpp.
 #pragma once
+#include <plugrad/runtime/api.hpp>
+
+#if __cplusplus >= 202002L  // else api.hpp says so, and nothing follows
 #include <plugrad/autograd/anomaly.hpp>
 #include <plugrad/autograd/autocast.hpp>
 #include <plugrad/autograd/autograd.hpp>
@@ -84,3 +87,4 @@
 #include <plugrad/training/dataset.hpp>
 #include <plugrad/training/fit.hpp>
 #include <plugrad/training/progress.hpp>
+#endif

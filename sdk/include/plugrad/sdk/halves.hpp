@@ -67,7 +67,7 @@ struct Float16 {
   // Rounds once, to the nearest, ties to even; from 65520 on to infinity. NaN stays NaN.
   template <class T> PLUGRAD_FUNCTION constexpr explicit Float16(T x) : bits(rounded(detail::OddRounding::single(x))) {}
   PLUGRAD_FUNCTION constexpr operator float() const {
-    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, size = static_cast<uint32_t>(bits & 0x7fffu) << 13;
+    const uint32_t sign = (bits & 0x8000u) << 16, size = (bits & 0x7fffu) << 13;
     return __builtin_bit_cast(float, sign | widened(size));
   }
 
