@@ -80,6 +80,13 @@ long double Sum::value() const {
 }
 
 uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
+const FloatLimits& worked_in(uint8_t dtype) { return limits_of(summed_in(dtype)); }
+
+Expected rounded_once(uint8_t dtype, Expected expected) {
+  if (summed_in(dtype) == dtype || !std::isfinite(expected.value)) return expected;
+  expected.bound += limits_of(dtype).epsilon * std::fabs(expected.value) + limits_of(dtype).smallest_denormal;
+  return expected;
+}
 
 namespace {
 long double factor_of(uint8_t sums, int64_t n) {

@@ -53,6 +53,10 @@ class Sum {
 
 // The dtype in which kernels sum: f32 for halves.
 uint8_t summed_in(uint8_t dtype);
+// The limits of that dtype: halves are computed in f32, by all kernels of rows.
+const FloatLimits& worked_in(uint8_t dtype);
+// What was expected of a result in that dtype, of one that is then rounded once to its own.
+Expected rounded_once(uint8_t dtype, Expected expected);
 // eps of that, times the factor that ops.md allows a sum of n terms.
 long double sum_factor(uint8_t dtype, int64_t n);
 

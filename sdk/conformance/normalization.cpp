@@ -30,7 +30,7 @@ struct Normalised {
   Real shift() const { return scale * mean_error; }
 };
 
-Real tolerance(uint8_t dtype, int64_t n) { return 16 * limits_of(dtype).epsilon + sum_factor(dtype, n); }
+Real tolerance(uint8_t dtype, int64_t n) { return 16 * worked_in(dtype).epsilon + sum_factor(dtype, n); }
 
 Normalised normalised(const Array& x, const Line& line, bool centred, double epsilon) {
   const auto n = static_cast<Real>(line.size());
@@ -68,8 +68,8 @@ struct LineGradient {
     const Real value = by.of(x), size = std::fabs(g) + inner_size + std::fabs(value) * product_size;
     const Real moved = by.error(x) * product_size + std::fabs(value) * product_error;
     const Real factor = by.relative + by.shift() * by.shift();
-    return {by.scale * (g - inner_mean - value * product_mean),
-            by.scale * (factor * size + moved) + 4 * limits_of(dtype).smallest_denormal, true, false};
+    return rounded_once(dtype, {by.scale * (g - inner_mean - value * product_mean),
+                                by.scale * (factor * size + moved) + 4 * limits_of(dtype).smallest_denormal, true, false});
   }
 };
 
@@ -83,13 +83,13 @@ Expected sum_of_products(const Array& grad, const std::vector<int64_t>& at, cons
     error += std::fabs(g) * errors[k];
   }
   const Real rounding = tolerance(grad.dtype(), static_cast<int64_t>(at.size())) * size;
-  return {sum, rounding + error + 4 * limits_of(grad.dtype()).smallest_denormal, true, false};
+  return rounded_once(grad.dtype(), {sum, rounding + error + 4 * limits_of(grad.dtype()).smallest_denormal, true, false});
 }
 
 Expected scaled(const Normalised& by, Real x, Real weight, Real bias, uint8_t dtype) {
-  const Real value = by.of(x) * weight + bias, epsilon = limits_of(dtype).epsilon;
+  const Real value = by.of(x) * weight + bias, epsilon = worked_in(dtype).epsilon;
   const Real bound = std::fabs(weight) * by.error(x) + 8 * epsilon * (std::fabs(value) + std::fabs(bias));
-  return {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
+  return rounded_once(dtype, {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false});
 }
 
 double epsilon_of(const Problem& problem) { return problem.attributes_as<plugrad_norm>().epsilon; }
@@ -226,11 +226,11 @@ void batch_norm_reference(const Question& question, const Problem& problem, Expe
     for (const int64_t i : lines[at])
       expected[0].elements[i] = scaled(by, x.get(i), weight.get(c), bias.get(c), question.out());
     const Real least = 4 * limits_of(question.out()).smallest_denormal;
-    expected[1].elements[at] = {by.mean, by.mean_error + least, true, !std::isfinite(by.mean)};
+    expected[1].elements[at] = rounded_once(question.out(), {by.mean, by.mean_error + least, true, !std::isfinite(by.mean)});
     // Rounded means of parts of the channel move its variance.
-    const Real moved = 4 * limits_of(question.out()).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
+    const Real moved = 4 * worked_in(question.out()).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
     const Real bound = by.relative * by.variance + by.mean_error * by.mean_error + moved + least;
-    expected[2].elements[at] = {by.variance, bound, true, false};
+    expected[2].elements[at] = rounded_once(question.out(), {by.variance, bound, true, false});
   }
 }
 

@@ -56,7 +56,7 @@ LogSumExp log_sum_exp(const Array& x, const std::vector<int64_t>& line) {
 }
 
 long double term_bound(uint8_t dtype, long double largest) {
-  return 16 * limits_of(dtype).epsilon * std::max(1.0L, largest);
+  return 16 * worked_in(dtype).epsilon * std::max(1.0L, largest);
 }
 
 // Logits of several magnitudes, some with special values.
@@ -100,7 +100,7 @@ void log_softmax_reference(const Question& question, const Problem& problem, Exp
     for (const int64_t i : line) {
       Expected& e = expected[0].elements[i];
       const long double value = lse.undefined ? kNaN : x.get(i) - lse.value;
-      e = {value, term_bound(dtype, lse.largest_term) + sum_error, true, false};
+      e = rounded_once(dtype, {value, term_bound(dtype, lse.largest_term) + sum_error, true, false});
       e.unspecified = !lse.undefined && std::isfinite(value) && lse.largest_term >= limits_of(dtype).largest / 2;
     }
   });
@@ -115,8 +115,9 @@ void softmax_reference(const Question& question, const Problem& problem, Expecta
     for (const int64_t i : line) {
       const long double value = lse.undefined ? kNaN : std::exp(x.get(i) - lse.maximum - lse.rest);
       const long double apart = std::min(1e4L, std::fabs(x.get(i) - lse.maximum));  // rounded, before the exponential
-      const long double bound = value * (limits_of(dtype).epsilon * (16 + apart) + sum_error);
-      expected[0].elements[i] = {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
+      const long double bound = value * (worked_in(dtype).epsilon * (16 + apart) + sum_error);
+      expected[0].elements[i] =
+          rounded_once(dtype, {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false});
       expected[0].elements[i].unspecified = !lse.undefined && lse.largest_term >= limits_of(dtype).largest / 2;
     }
   });
@@ -136,9 +137,10 @@ void softmax_backward_reference(const Question& question, const Problem& problem
     for (const int64_t i : line) sum.add_product(static_cast<double>(grad.get(i)), static_cast<double>(y.get(i)));
     for (const int64_t i : line) {
       const long double terms = std::fabs(grad.get(i)) + std::fabs(sum.value()), size = std::fabs(y.get(i));
-      const long double bound = 16 * limits_of(dtype).epsilon * terms + sum_factor(dtype, sum.terms()) * sum.magnitude();
+      const long double bound = 16 * worked_in(dtype).epsilon * terms + sum_factor(dtype, sum.terms()) * sum.magnitude();
       const long double value = y.get(i) * (grad.get(i) - sum.value());
-      expected[0].elements[i] = {value, size * bound + 4 * limits_of(dtype).smallest_denormal, true, false};
+      expected[0].elements[i] =
+          rounded_once(dtype, {value, size * bound + 4 * limits_of(dtype).smallest_denormal, true, false});
     }
   });
 }
@@ -167,7 +169,7 @@ void log_softmax_backward_reference(const Question& question, const Problem& pro
       const long double weight = std::exp(y.get(i)), product = weight * sum.value();
       const long double largest = std::max(std::fabs(grad.get(i)), std::fabs(product));
       const long double bound = term_bound(dtype, largest) + weight * sum_factor(dtype, sum.terms()) * sum.magnitude();
-      expected[0].elements[i] = {grad.get(i) - product, bound, true, false};
+      expected[0].elements[i] = rounded_once(dtype, {grad.get(i) - product, bound, true, false});
     }
   });
 }
@@ -197,8 +199,8 @@ void cross_entropy_reference(const Question& question, const Problem& problem, E
     const LogSumExp lse = log_sum_exp(x, line);
     const long double bound = term_bound(dtype, lse.largest_term) + sum_factor(dtype, static_cast<int64_t>(line.size()));
     const long double chosen = x.get(line[target.integer(row)]);
-    expected[0].elements[row] = {lse.value - chosen, bound, true, false};
-    expected[1].elements[row] = {lse.value, bound, true, false};
+    expected[0].elements[row] = rounded_once(dtype, {lse.value - chosen, bound, true, false});
+    expected[1].elements[row] = rounded_once(dtype, {lse.value, bound, true, false});
     const bool only_minus_infinity = lse.maximum == -HUGE_VALL;
     const bool overflows = lse.largest_term >= limits_of(dtype).largest / 2 && !lse.undefined;
     for (Expectation& output : expected) output.elements[row].unspecified = only_minus_infinity || overflows;
@@ -226,8 +228,8 @@ void cross_entropy_backward_reference(const Question& question, const Problem& p
     const long double g = grad.get(i / c), weight = std::exp(x.get(i) - lse.get(i / c));
     const long double terms = std::max({1.0L, std::fabs(x.get(i)), std::fabs(lse.get(i / c))}) * (1 + weight);
     const long double value = g * (weight - (target.integer(i / c) == i % c ? 1 : 0));
-    expected[0].elements[i] = {value, 16 * limits_of(question.out()).epsilon * std::max(1.0L, std::fabs(g)) * terms, true,
-                               false};
+    const long double bound = 16 * worked_in(question.out()).epsilon * std::max(1.0L, std::fabs(g)) * terms;
+    expected[0].elements[i] = rounded_once(question.out(), {value, bound, true, false});
   }
 }
 

@@ -50,6 +50,8 @@ enum class Bug {
   zero_halves,
   doubled_halves,
   rounds_each_half,
+  rounds_the_mean,
+  rounds_the_scale,
 };
 constexpr const char* kBugNames[] = {"sound",
                                      "wrong_exp",
@@ -88,9 +90,11 @@ constexpr const char* kBugNames[] = {"sound",
                                      "forgets_a_field",
                                      "zero_halves",
                                      "doubled_halves",
-                                     "rounds_each_half"};
+                                     "rounds_each_half",
+                                     "rounds_the_mean",
+                                     "rounds_the_scale"};
 
-static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::rounds_each_half) + 1);
+static_assert(std::size(kBugNames) == static_cast<size_t>(Bug::rounds_the_scale) + 1);
 
 Bug chosen() {
   const char* name = std::getenv("PLUGRAD_BUG");
@@ -235,6 +239,23 @@ void product_of_halves(const Call& call) {
   }
 }
 
+// LAYER_NORM of bf16 (n, d), computed in double.
+void norm_of_halves(const Call& call) {
+  const BFloat16 *x = data<BFloat16>(call.in(0)), *weight = data<BFloat16>(call.in(1)), *bias = data<BFloat16>(call.in(2));
+  BFloat16* const out = data<BFloat16>(call.out());
+  const int64_t d = call.in(0).shape[1];
+  for (int64_t row = 0; row < call.in(0).shape[0]; ++row, x += d) {
+    double mean = 0, variance = 0;
+    for (int64_t j = 0; j < d; ++j) mean += static_cast<double>(x[j]) / static_cast<double>(d);
+    if (kBug == Bug::rounds_the_mean) mean = static_cast<double>(BFloat16(mean));
+    for (int64_t j = 0; j < d; ++j) variance += (x[j] - mean) * (x[j] - mean) / static_cast<double>(d);
+    double scale = 1 / std::sqrt(variance + call.attributes<plugrad_norm>().epsilon);
+    if (kBug == Bug::rounds_the_scale) scale = static_cast<double>(BFloat16(scale));
+    for (int64_t j = 0; j < d; ++j)
+      out[row * d + j] = BFloat16((x[j] - mean) * scale * static_cast<double>(weight[j]) + static_cast<double>(bias[j]));
+  }
+}
+
 const uint16_t kCopied = kBug == Bug::copy_declines ? PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_NEGATIVE : PLUGRAD_ALL_LAYOUTS;
 
 const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
@@ -249,6 +270,7 @@ const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUG
                               kernel<product_of_halves>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16,
                                                         PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
                                                         kPlainFlags | PLUGRAD_ACCUMULATE),
+                              kernel<norm_of_halves>(PLUGRAD_OP_LAYER_NORM, PLUGRAD_BF16, 0),
                               kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
 
 class Faulty final : public Backend {
