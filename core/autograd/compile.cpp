@@ -2,6 +2,7 @@
 
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/recording.hpp>
+#include <core/autograd/rule.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/shadow.hpp>
 #include <core/runtime/tracking.hpp>
@@ -69,6 +70,13 @@ void add_sharing(Key& key, const Tensor& x, const Tensors& arguments, size_t at)
     key.add(static_cast<uint64_t>(view_of(x).offset - view_of(arguments[other]).offset));
     return;
   }
+}
+
+// A dense copy, outside the graph.
+Tensor dense_copy(const Tensor& x) {
+  Tensor out = empty_like(Op::COPY, device_of(x), view_of(x), dtype_of(x));
+  if (view_of(x).count) run(Op::COPY, {out}, {x});
+  return out;
 }
 
 bool is_unaligned(const Tensor& x) { return view_of(x).layout & PLUGRAD_UNALIGNED; }
@@ -275,11 +283,10 @@ std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, 
   const auto found = std::ranges::find(recordings, alike, [](const auto& each) { return each->alike; });
   if (found == recordings.end()) return std::nullopt;
   Tensors copies = arguments;
-  const NoGrad unrecorded;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!is_unaligned(arguments[i])) continue;
     if (arguments[i].requires_grad() || !(*found)->only_reads(i)) return std::nullopt;
-    copies[i] = clone(arguments[i]);
+    copies[i] = dense_copy(arguments[i]);
   }
   return copies;
 }

@@ -1,6 +1,7 @@
 // Checks of arguments that functions composed of several ops share. Errors name the function.
 #pragma once
 #include <core/tensor/impl.hpp>
+#include <plugrad/ops/elementwise.hpp>
 
 #include <string>
 

@@ -5,6 +5,7 @@
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/powers.hpp>
+#include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/rounding.hpp>
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/trigonometry.hpp>

@@ -2,6 +2,7 @@
 
 #include <core/ops/run.hpp>
 #include <core/runtime/local.hpp>
+#include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/advanced_indexing.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

@@ -46,6 +46,7 @@ from . import (accelerator as accelerator, amp as amp, array_api as array_api, a
 from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz as load_npz, open_gguf as open_gguf,
                     safe_open as safe_open, save as save, save_npy as save_npy, save_npz as save_npz)
 from .backends import cudnn as _cudnn  # the module takes the place of the function, which it is too
+from ._einops import serve as _serve_einops
 from ._generator import Generator as Generator
 from .amp import autocast as autocast
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
@@ -130,7 +131,42 @@ def use_deterministic_algorithms(mode: _builtins.bool, *, warn_only: _builtins.b
     _plugrad.set_deterministic(mode)
 
 
+def t(input: _plugrad.Tensor) -> _plugrad.Tensor:
+    """The transpose of a matrix; itself for fewer axes."""
+    return input.t()
+
+
+def detach(input: _plugrad.Tensor) -> _plugrad.Tensor:
+    """The same elements in the same memory, outside the graph."""
+    return input.detach()
+
+
+def is_floating_point(input: _plugrad.Tensor) -> _builtins.bool:
+    """Whether the dtype holds fractions."""
+    return input.is_floating_point()
+
+
+def is_complex(input: _plugrad.Tensor) -> _builtins.bool:
+    """False: there are no complex dtypes."""
+    return False
+
+
+def initial_seed() -> _builtins.int:
+    """The seed of the default device's generator."""
+    return _plugrad.generator_state()[0]
+
+
+def seed() -> _builtins.int:
+    """Seeds the generators of all devices from the system's source of randomness. Returns the seed."""
+    number = _builtins.int.from_bytes(_os.urandom(8), "little") >> 1
+    _plugrad.manual_seed(number)
+    return number
+
+
+_serve_einops()
+
 # PyTorch's names.
+dtype = _plugrad.DType
 is_grad_enabled = _plugrad.grad_enabled
 float, double, half = _plugrad.f32, _plugrad.f64, _plugrad.f16
 long, int, short = _plugrad.i64, _plugrad.i32, _plugrad.i16

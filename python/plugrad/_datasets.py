@@ -3,39 +3,40 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import _plugrad
 from ._generator import Generator, draw
 from ._plugrad import Tensor
 
+_Sample = TypeVar("_Sample", covariant=True)
+
 __all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]
 
 
-class Dataset:
+class Dataset(Generic[_Sample]):
     """What a DataLoader reads: a class with `__len__`, and `__getitem__` for the sample of a number. Deriving from this one
     is a matter of taste. A loader with workers calls `__getitem__` from several threads at once."""
 
     def __len__(self) -> int:
         raise NotImplementedError(f"[{type(self).__name__}] a data set needs __len__, the number of samples")
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> _Sample:
         raise NotImplementedError(f"[{type(self).__name__}] a data set needs __getitem__, which returns a sample")
-
 
     def __add__(self, other: Any) -> "ConcatDataset":
         """The samples of this data set, and then those of the other one."""
         return ConcatDataset([self, other])
 
 
-class IterableDataset:
+class IterableDataset(Generic[_Sample]):
     """A data set without numbers of samples: a class with `__iter__`. Any other iterable is as good to a DataLoader."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"[{type(self).__name__}] an iterable data set needs __iter__, which yields samples")
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """The rows of tensors with equal first extents: sample i is a tuple of row i of each.
 
     A loader copies the rows of a batch in one step for each tensor. Gradients flow back to the tensors. Raises ValueError
@@ -62,7 +63,7 @@ class TensorDataset(Dataset):
         return [x.index_select(0, index[x.device]) for x in self.tensors]
 
 
-class Subset(Dataset):
+class Subset(Dataset[Any]):
     """The samples of a data set with these numbers, in their order."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
@@ -80,7 +81,7 @@ class Subset(Dataset):
         return batch
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[Any]):
     """The samples of several data sets, one data set after another. Negative numbers count from the end."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:

@@ -101,7 +101,7 @@ def training() -> float:
     return float(loss)
 
 
-class Lines(data.Dataset):
+class Lines(data.Dataset[tuple[Tensor, float]]):
     def __init__(self, count: int) -> None:
         self.count = count
 

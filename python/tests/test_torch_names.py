@@ -305,3 +305,35 @@ def test_sequences_are_padded():
     for wrong in ([], [plugrad.ones(2, 3), plugrad.ones(2, 4)]):
         with pytest.raises(ValueError, match="pad_sequence"):
             rnn.pad_sequence(wrong)
+
+
+# --- Other packages.
+
+def test_einops_takes_tensors():
+    einops = pytest.importorskip("einops", reason="einops is not installed")
+    x = plugrad.arange(24.0).reshape(2, 3, 4).requires_grad_()
+    assert einops.rearrange(x, "a b c -> b (a c)").tolist() == x.permute(1, 0, 2).reshape(3, 8).tolist()
+    assert einops.reduce(x, "a b c -> a", "mean").tolist() == x.mean((1, 2)).tolist()
+    assert einops.reduce(x, "a (b d) c -> a c", "max", d=3).tolist() == x.amax(1).tolist()
+    assert einops.repeat(x, "a b c -> a b c d", d=2).shape == (2, 3, 4, 2)
+    einops.einsum(x, x, "a b c, a b c -> a").sum().backward()
+    assert x.grad.tolist() == (x * 2).tolist()
+
+
+def test_data_sets_are_generic():
+    class Numbers(plugrad.utils.data.Dataset[int]):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return index
+    assert [batch.tolist() for batch in plugrad.utils.data.DataLoader(Numbers(), 2)] == [[0, 1], [2]]
+
+
+def test_functions_of_torch_by_name():
+    x = plugrad.ones(2, 3, requires_grad=True)
+    assert plugrad.t(x).shape == (3, 2) and not plugrad.detach(x).requires_grad and plugrad.is_floating_point(x)
+    assert not plugrad.is_complex(x) and isinstance(plugrad.float32, plugrad.dtype)
+    state = plugrad.get_rng_state()
+    assert plugrad.seed() == plugrad.initial_seed()
+    plugrad.set_rng_state(state)
