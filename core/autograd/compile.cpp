@@ -316,7 +316,7 @@ CompiledStep::CompiledStep(CompiledStep&&) noexcept = default;
 CompiledStep& CompiledStep::operator=(CompiledStep&&) noexcept = default;
 
 StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const {
-  if (asked_for() == Capture::off || local().recorder) return f(arguments);
+  if (asked_for() == Capture::off || local().recorder) return detached(f(arguments));  // without a graph, as a replay
   require_arguments(state_->options.name, arguments);
   if (is_looked_at()) return detached(f(arguments));
   std::string warning;

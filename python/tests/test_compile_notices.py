@@ -116,3 +116,18 @@ def test_rows_at_any_place_are_one_kind():
         assert doubled(rows[i:i + 1]).tolist() == double(again[i:i + 1]).tolist()
         assert turned(rows[i:i + 1]).data_ptr() == rows[i:i + 1].data_ptr()
     assert rows.tolist() == again.tolist()
+
+
+def test_results_have_no_graph_wherever_the_function_is_called():
+    """Neither in eager code, nor inside another compiled function, whose gradients would differ from those of eager code."""
+    w = nn.Parameter([2.0])
+    inner = plugrad.compile(lambda x: x * w)
+
+    def outer(x):
+        return (inner(x) * w).sum()
+
+    compiled = plugrad.compile(lambda x: plugrad.autograd.grad(outer(x), w)[0])
+    x = plugrad.tensor([3.0])
+    assert not inner(x).requires_grad
+    want = plugrad.autograd.grad(outer(x), w)[0].item()
+    assert [compiled(x).item() for _ in range(3)] == [want] * 3 == [6.0] * 3
