@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 namespace plugrad {
@@ -26,8 +27,11 @@ std::string no_entry_symbol() {
 
 namespace {
 // A copy of a plugin's text, cut to `most` bytes. It lives as long as the process: a plugin that changes its own name later
-// must not pass for another plugin.
-const char* kept(const char* text, size_t most) { return (new std::string(text, strnlen(text, most)))->c_str(); }
+// must not pass for another plugin. Equal texts are kept once. The caller holds the registry's mutex, or is the only thread.
+const char* kept(const char* text, size_t most) {
+  static std::set<std::string>& all = *new std::set<std::string>;
+  return all.emplace(text, strnlen(text, most)).first->c_str();
+}
 }  // namespace
 
 std::string negotiate(const plugrad_backend* table, plugrad_backend& ours) {

@@ -154,8 +154,8 @@ TEST_F(ReducingPrograms, AgreeAboutTheSignOfZero) {
     }
 }
 
-// A step may run in other memory each time, and the sum's own kernel needs a workspace that the plan then has.
-TEST_F(ReducingPrograms, RunSinglyAndAsOneInTheSameStep) {
+// A step may run in other memory each time: an argument between aligned addresses is copied, and then runs as the others do.
+TEST_F(ReducingPrograms, RunAsOneWhereverTheirArgumentsLie) {
   const Function f = reduced_along({});
   auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
   const Tensor buffer = draw({40001}), other = draw({40000});
@@ -167,7 +167,7 @@ TEST_F(ReducingPrograms, RunSinglyAndAsOneInTheSameStep) {
     const Tensors results = step(x, other);
     Device("cuda-emu").sync();
     if (i) {
-      EXPECT_EQ(simt::launches() - before, i % 2 ? 4u : 1u) << i;
+      EXPECT_EQ(simt::launches() - before, i % 2 ? 2u : 1u) << i;
     }
     for (size_t k = 0; k < results.size(); ++k) EXPECT_EQ(bytes_of(results[k]), bytes_of(expected[k])) << i;
   }

@@ -12,6 +12,7 @@
 #include <cfenv>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -97,13 +98,13 @@ TEST(AskingBackend, WhatAKernelChangesInTheProcessIsPutBackAndNamed) {
   static constexpr plugrad_backend kTable = backend_table<Changes>("changes");
   add_backend(&kTable);
   const Device device("changes");
-  const std::string before = get_current_dir_name();
+  const std::filesystem::path before = std::filesystem::current_path();
   static std::string said;
   set_log_sink([](LogLevel, std::string_view line) { said += std::string(line) + "\n"; });
   EXPECT_EQ(full({3}, 1, DType::f32, device).to_vector<float>(), (std::vector<float>{2, 2, 2}));
   set_log_sink({});
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
-  EXPECT_EQ(before, get_current_dir_name());
+  EXPECT_EQ(before, std::filesystem::current_path());
   sigset_t now;
   pthread_sigmask(SIG_SETMASK, nullptr, &now);
   EXPECT_FALSE(sigismember(&now, SIGINT));
