@@ -271,8 +271,8 @@ def load_archive(path: Any, device: Any = None) -> Any:
             def read(name: str) -> bytes:
                 if name not in entries:
                     raise ValueError(f"has no {name}")
-                if entries[name].compress_type != zipfile.ZIP_STORED:
-                    raise ValueError(f"has packed elements in {name}: torch.save packs none")
+                if entries[name].compress_type != zipfile.ZIP_STORED or entries[name].flag_bits & 1:
+                    raise ValueError(f"has packed or encrypted bytes in {name}: torch.save writes none")
                 return archive.read(entries[name])
             if "byteorder" in entries and read("byteorder").strip() != b"little":
                 raise ValueError("was written on a machine whose numbers begin with the most significant byte")

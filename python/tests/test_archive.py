@@ -149,6 +149,14 @@ def test_damaged_files(tmp_path):
             plugrad.load(path)
         except (OSError, ValueError, MemoryError):
             pass
+    central = whole.index(b"PK\x01\x02")
+    path.write_bytes(whole[:central + 8] + b"\x01" + whole[central + 9:])  # says that the first entry is encrypted
+    with pytest.raises(OSError, match="encrypted"):
+        plugrad.load(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", bytes(1 << 20))
+    with pytest.raises(OSError, match="packed"):
+        plugrad.load(path)
     path.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
     with pytest.raises(OSError, match="before 1.6"):
         plugrad.load(path)
