@@ -215,14 +215,15 @@ def _is_named(obj: Any) -> bool:
     return isinstance(obj, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
 
 
-def save(obj: Any, path: Any, metadata: Any = None, **ignored: Any) -> None:
+def save(obj: Any, path: Any, metadata: Any = None, *, pickle_module: Any = None, pickle_protocol: int = 2,
+         _use_new_zipfile_serialization: bool = True) -> None:
     """Writes a file, all of it or nothing. What it is, the suffix of the path tells:
 
     .npy holds one tensor, .npz tensors by name, .safetensors tensors by name and a map of texts, the metadata. .pt, .pth,
     .tar, .ckpt and .bin are PyTorch's: they hold tensors, numbers, texts, and lists, tuples, dicts and sets of them, and
     torch.load reads them. With another suffix, tensors by name become safetensors, and other objects PyTorch's file. path
-    may be an open binary file, which gets PyTorch's. PyTorch's further arguments are ignored. Raises OSError with the
-    reason, and TypeError for objects that the file cannot hold.
+    may be an open binary file, which gets PyTorch's. The last three arguments are PyTorch's and have no effect. Raises
+    OSError with the reason, and TypeError for objects that the file cannot hold.
     """
     if hasattr(path, "write"):
         return save_archive(obj, path)
@@ -250,13 +251,14 @@ def _place(map_location: Any) -> Any:
     return "cpu" if callable(map_location) else map_location
 
 
-def load(path: Any, device: Any = None, *, map_location: Any = None, **ignored: Any) -> Any:
+def load(path: Any, device: Any = None, *, map_location: Any = None, pickle_module: Any = None,
+         weights_only: bool | None = None, mmap: bool | None = None, encoding: str = "utf-8") -> Any:
     """Returns the tensors of a file by name, or the tensor of a .npy file; they track no gradient.
 
     The suffix tells the format: .npy, .npz, .gguf. A file that begins as PyTorch's, or an open binary file, gives the object
     that torch.save was given: tensors, numbers, texts, and lists, dicts and sets of them. All others are safetensors.
-    map_location: PyTorch's name of device. Its weights_only and mmap are ignored: a file never runs code. Raises OSError
-    where the file is missing or damaged, or names other objects.
+    map_location: PyTorch's name of device. What follows is PyTorch's and has no effect: a file never runs code. Raises
+    OSError where the file is missing or damaged, or names other objects.
     """
     device = _place(map_location) if device is None else device
     if hasattr(path, "read") or _suffix(path) not in (".npy", ".npz", ".gguf", ".safetensors") and is_archive(path):

@@ -80,6 +80,9 @@ def test_nothing_is_lost_where_saving_fails(tmp_path):
     for wrong in (nn.Linear(2, 2), lambda: 0, {"a": object()}):
         with pytest.raises((TypeError, pickle.PicklingError)):
             plugrad.save(wrong, path)
+    for call in (lambda: plugrad.save([1], path, metdata={}), lambda: plugrad.load(path, weight_only=True)):
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            call()
     with pytest.raises(ValueError, match="NUL|0"):
         plugrad.save([1], "a\0b.pt")
     assert plugrad.load(path)["a"].tolist() == [1, 1] and os.listdir(tmp_path) == ["x.pt"]
