@@ -4,6 +4,7 @@
 #include <core/autograd/recording.hpp>
 #include <core/autograd/rule.hpp>
 #include <core/runtime/platform.hpp>
+#include <core/runtime/process_check.hpp>
 #include <core/runtime/shadow.hpp>
 #include <core/runtime/tracking.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -38,7 +39,7 @@ Capture asked_for() {
 // What looks at each op needs the function's own run.
 bool is_looked_at() {
   const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking);
-  return by_autograd || shadow::is_on() || tracking::is_on();
+  return by_autograd || shadow::is_on() || process_check::is_on() || tracking::is_on();
 }
 
 // --- What recordings differ by.
@@ -280,12 +281,13 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
 std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, std::string_view constants) const {
   std::string alike;
   write_key(alike, arguments, constants, Alignments::left_out);
-  const auto found = std::ranges::find(recordings, alike, [](const auto& each) { return each->alike; });
+  const auto found =
+      std::ranges::find_if(recordings, [&](const auto& each) { return each->alike == alike && each->fits(arguments); });
   if (found == recordings.end()) return std::nullopt;
   Tensors copies = arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!is_unaligned(arguments[i])) continue;
-    if (arguments[i].requires_grad() || !(*found)->only_reads(i)) return std::nullopt;
+    if (arguments[i].requires_grad() || !(*found)->only_reads(i, arguments)) return std::nullopt;
     copies[i] = dense_copy(arguments[i]);
   }
   return copies;

@@ -40,7 +40,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capt
     if (memories[memory].storage) outside_.push_back(memory);
   }
   for (const uint32_t each : outside_) ++memories[each].storage->traces;
-  if (replay_.reorders()) find_extents();
+  find_extents();
 }
 
 Recording::~Recording() {
@@ -131,15 +131,16 @@ void Recording::find_extents() {
       extents_meet_ = extents_meet_ || extents_[i].meets(extents_[j]);
 }
 
-bool Recording::only_reads(size_t argument) const {
+bool Recording::only_reads(size_t argument, const std::vector<Tensor>& arguments) const {
   const uint32_t memory = given_[argument].memory;
   const auto is_part = [memory](const StepView& each) { return each.memory == memory; };
-  return !replay_.writes(memory) && std::ranges::none_of(results_, is_part);
+  if (replay_.writes(memory) || std::ranges::any_of(results_, is_part)) return false;
+  const Extent read = extent_of<Extent>(*storage_of(arguments[argument]), false);
+  const auto meets = [&read](const Extent& each) { return each.meets(read); };
+  return std::ranges::none_of(extents_, meets) && std::ranges::none_of(moving_extents(arguments), meets);
 }
 
-bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
-  if (!replay_.reorders()) return false;
-  if (extents_meet_) return true;
+std::vector<Recording::Extent> Recording::moving_extents(const std::vector<Tensor>& arguments) const {
   std::vector<Extent> moving;
   for (const ArgumentGroup& each : arguments_)
     if (each.memory != capture::kNever)
@@ -149,6 +150,13 @@ bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
     const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
     if (storage_of(node.grad) != each.shared) moving.push_back(extent_of<Extent>(*storage_of(node.grad), true));
   }
+  return moving;
+}
+
+bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
+  if (!replay_.reorders()) return false;
+  if (extents_meet_) return true;
+  const std::vector<Extent> moving = moving_extents(arguments);
   for (size_t i = 0; i < moving.size(); ++i) {
     const auto meets = [&](const Extent& each) { return each.meets(moving[i]); };
     if (std::any_of(moving.begin(), moving.begin() + static_cast<std::ptrdiff_t>(i), meets)) return true;

@@ -32,8 +32,9 @@ class Recording {
   // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
 
-  // Whether the step neither writes the memory of an argument nor returns a part of it: a copy serves as well.
-  bool only_reads(size_t argument) const;
+  // Whether the step neither writes the memory of an argument, by whatever tensor, nor returns a part of it: a copy serves
+  // as well. The arguments fit.
+  bool only_reads(size_t argument, const std::vector<Tensor>& arguments) const;
 
   const std::string key;
   std::string alike = {};  // the key of all arguments that differ from these in their alignment alone
@@ -105,13 +106,15 @@ class Recording {
   capture::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes
-  // Of captured tensors, if calls run in another order than they were recorded: sorted, by where they begin.
+  // Of captured tensors: sorted, by where they begin.
   struct Extent {
     const plugrad_buffer* buffer;
     uint64_t begin, end;
     bool is_written;
     bool meets(const Extent& other) const;  // and one of them is written
   };
+  // Of arguments and gradients, which may lie elsewhere in each call.
+  std::vector<Extent> moving_extents(const std::vector<Tensor>& arguments) const;
   std::vector<Extent> extents_;
   bool extents_meet_ = false;
 };

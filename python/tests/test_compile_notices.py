@@ -118,6 +118,41 @@ def test_rows_at_any_place_are_one_kind():
     assert rows.tolist() == again.tolist()
 
 
+def test_a_row_of_what_the_function_writes_is_no_copy():
+    def adding(whole):
+        def add(x):
+            whole.mul_(2)
+            return x + 1
+        return add
+
+    ours, expected = (plugrad.arange(12.0).reshape(4, 3) for _ in range(2))
+    compiled, called = plugrad.compile(adding(ours)), adding(expected)
+    for i in (0, 1, 2, 3, 1, 2, 3):
+        assert compiled(ours[i:i + 1]).tolist() == called(expected[i:i + 1]).tolist()
+
+
+def test_a_row_of_another_argument_that_is_written_is_no_copy():
+    def add(whole, x):
+        whole.mul_(2)
+        return x + 1
+
+    ours, expected = (plugrad.arange(12.0).reshape(4, 3) for _ in range(2))
+    compiled = plugrad.compile(add)
+    for i in (0, 1, 2, 3, 1, 2, 3):
+        assert compiled(ours, ours[i:i + 1]).tolist() == add(expected, expected[i:i + 1]).tolist()
+
+
+def test_a_row_may_come_after_its_gradients_are_gone():
+    weight = plugrad.ones(3, requires_grad=True)
+    step = plugrad.compile(lambda x: (x * weight).sum().backward())
+    rows = plugrad.arange(12.0).reshape(4, 3)
+    for i in (0, 1, 0, 2, 3):
+        for _ in range(3):
+            step(rows[i:i + 1])
+        assert weight.grad.tolist() == (3 * rows[i]).tolist()
+        weight.grad = None
+
+
 def test_results_have_no_graph_wherever_the_function_is_called():
     """Neither in eager code, nor inside another compiled function, whose gradients would differ from those of eager code."""
     w = nn.Parameter([2.0])
