@@ -40,6 +40,9 @@ def state_of_torch(state: dict[str, Any]) -> dict[str, _plugrad.Tensor]:
                     flat[f"{name}.{i}"] = value
         for i, group in enumerate(state["param_groups"]):
             options = dict(group)
+            for name in ("maximize", "dampening"):
+                if options.get(name):
+                    raise ValueError(f"{name} is not supported, and the state has {name}={options[name]}")
             options["beta1"], options["beta2"] = options.pop("betas", (0.0, 0.0))
             for name, value in options.items():
                 if isinstance(value, (int, float)):

@@ -337,3 +337,18 @@ def test_functions_of_torch_by_name():
     state = plugrad.get_rng_state()
     assert plugrad.seed() == plugrad.initial_seed()
     plugrad.set_rng_state(state)
+
+
+def test_an_optimizer_continues_from_a_state_of_pytorch():
+    def state(**options):
+        slots = {"step": plugrad.tensor(3.0), "exp_avg": plugrad.tensor([0.5]), "exp_avg_sq": plugrad.tensor([0.25])}
+        group = {"lr": 0.25, "betas": (0.5, 0.75), "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "params": [0], **options}
+        return {"state": {0: slots}, "param_groups": [group]}
+
+    optimizer = optim.Adam([plugrad.ones(1, requires_grad=True)])
+    optimizer.load_state_dict(state(maximize=False, foreach=None))
+    assert (optimizer.lr, optimizer.param_groups[0]["betas"], optimizer.steps) == (0.25, (0.5, 0.75), 3)
+    assert optimizer.state_dict()["exp_avg.0"].tolist() == [0.5]
+    for option, value in (("maximize", True), ("dampening", 0.5)):
+        with pytest.raises(ValueError, match=f"{option} is not supported.*{option}={value}"):
+            optimizer.load_state_dict(state(**{option: value}))
