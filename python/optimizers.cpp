@@ -282,7 +282,8 @@ void bind_groups(nb::module_& m) {
           [](const GroupView& group, const std::string& name, const nb::object& otherwise) {
             return nb::cast<bool>(keys_of(group).attr("__contains__")(name)) ? read_group(group, name) : otherwise;
           },
-          nb::arg("name"), nb::arg("default") = nb::none(), "An option, or `default` if there is none of this name.")
+          nb::arg("name"), nb::arg("default") = nb::none(),
+          "The value of an option, or `default` if the group has no such option.")
       .def("__contains__", [](const GroupView& group,
                               const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
       .def(
