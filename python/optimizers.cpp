@@ -282,8 +282,7 @@ void bind_groups(nb::module_& m) {
           [](const GroupView& group, const std::string& name, const nb::object& otherwise) {
             return nb::cast<bool>(keys_of(group).attr("__contains__")(name)) ? read_group(group, name) : otherwise;
           },
-          nb::arg("name"), nb::arg("default") = nb::none(),
-          "The value of an option, or `default` if the group has no such option.")
+          nb::arg("name"), nb::arg("default") = nb::none(), "The value of an option, or `default` if the group lacks it.")
       .def("__contains__", [](const GroupView& group,
                               const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
       .def(

@@ -342,8 +342,8 @@ def test_functions_of_torch_by_name():
 def test_an_optimizer_continues_from_a_state_of_pytorch():
     def state(**options):
         slots = {"step": plugrad.tensor(3.0), "exp_avg": plugrad.tensor([0.5]), "exp_avg_sq": plugrad.tensor([0.25])}
-        group = {"lr": 0.25, "betas": (0.5, 0.75), "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "params": [0], **options}
-        return {"state": {0: slots}, "param_groups": [group]}
+        group = {"lr": 0.25, "betas": (0.5, 0.75), "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "params": [0]}
+        return {"state": {0: slots}, "param_groups": [group | options]}
 
     optimizer = optim.Adam([plugrad.ones(1, requires_grad=True)])
     optimizer.load_state_dict(state(maximize=False, foreach=None))
