@@ -4,11 +4,12 @@ A pickle can call any function. This one calls those that rebuild tensors, and c
 that names anything else is refused.
 """
 
+import contextlib
 import io
 import os
 import pickle
+import secrets
 import struct
-import tempfile
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -37,7 +38,7 @@ _PythonPickler: Any = getattr(pickle, "_Pickler")  # the one in C cannot name wh
 class _Pickler(_PythonPickler):  # type: ignore[misc]
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=2)
-        self.elements: list[tuple[Tensor, int]] = []
+        self.elements: list[Tensor] = []
         self._keys: dict[tuple[Any, ...], str] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
@@ -63,7 +64,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         view = (str(plain.device), plain.data_ptr(), plain.shape, plain.strides, str(plain.dtype))
         if view not in self._keys or not plain.numel():
             self._keys[view] = str(len(self.elements))
-            self.elements.append((plain, plain.numel()))
+            self.elements.append(plain)
         strides: list[int] = []
         stride = 1
         for extent in reversed(plain.shape):
@@ -113,7 +114,7 @@ def _written(obj: Any, file: Any, name: str) -> None:
         put("data.pkl", text.getvalue())
         put(".format_version", b"1")
         put("byteorder", b"little")
-        for key, (tensor, _) in enumerate(pickler.elements):
+        for key, tensor in enumerate(pickler.elements):
             put(f"data/{key}", tensor.contiguous().__reduce__()[1][0])
         put("version", b"3\n")
 
@@ -126,23 +127,17 @@ def save_archive(obj: Any, path: Any) -> None:
     if "\0" in target:
         raise ValueError("[path] a path holds the character '\\0': files have no such names")
     folder, name = os.path.split(os.path.abspath(target))
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             _written(obj, file, os.path.splitext(name)[0] or "archive")
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 # --- Reading.
@@ -182,8 +177,8 @@ def _rebuild(storage: Any, offset: int, size: Any, stride: Any, requires_grad: b
     last = offset + sum((extent - 1) * step for extent, step in zip(size, stride)) if 0 not in size else -1
     if last >= count:
         raise ValueError(f"has a tensor of shape {size} beyond its {count} elements")
-    whole = storage.elements.as_strided(size, stride, offset).clone()
-    return whole.requires_grad_() if requires_grad else whole
+    view = storage.elements.as_strided(size, stride, offset).detach()
+    return view.requires_grad_() if requires_grad else view
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, *_: Any) -> Tensor:

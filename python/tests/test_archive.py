@@ -20,6 +20,8 @@ def test_a_file_of_torch(root):
     first, turned = read["tied"]
     assert first.tolist() == [[0, 1, 2], [3, 4, 5]] and turned.tolist() == [[0, 3], [1, 4], [2, 5]]
     assert read["slice"].tolist() == [[1, 2], [4, 5]] and read["flags"].tolist() == [True, False]
+    first[0, 1] = 7.0  # what shared memory there shares it here
+    assert turned[1, 0].item() == read["slice"][0, 0].item() == 7
     assert read["parameter"]._is_parameter and not first.requires_grad
     net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     net.load_state_dict(read["model"])
