@@ -4,6 +4,7 @@
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/backend.hpp>
+#include <tests/error_message.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,23 +21,14 @@
 namespace plugrad {
 namespace {
 
+using test::contains, test::message_of;
+
 // Before the first device opens: the environment is read once.
 const bool prepared = [] {
   setenv("PLUGRAD_CHECK", "process", 1);
   setenv("PLUGRAD_PROBE_SECONDS", "1", 1);
   return true;
 }();
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-template <class F> std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class AsksInOpen final : public Backend {
  public:

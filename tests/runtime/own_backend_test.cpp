@@ -3,6 +3,7 @@
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/backend.hpp>
+#include <tests/error_message.hpp>
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -13,16 +14,7 @@
 namespace plugrad {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-template <class F> std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::contains, test::message_of;
 
 void fill(const Call& call) { std::fill_n(data<float>(call.out()), call.out().count, immediate<float>(call.in(0))); }
 void multiply(const Call& call) {
