@@ -70,7 +70,8 @@ def sampled(root):
 def accuracy(root):
     """The bounds of each function in ulp: the value's and the derivative's, the largest of its rows."""
     found = {}
-    for label, pair in module(root / "python/tests/accuracy/bounds.py", "bounds").BOUNDS.items():
+    bounds = module(root / "python/tests/accuracy/bounds.py", "bounds")
+    for label, pair in (bounds.BOUNDS | bounds.ROW_BOUNDS).items():
         known = found.setdefault(label.split()[0], pair)
         found[label.split()[0]] = tuple(map(max, known, pair))
     return {name: ", ".join(f"{bound:g}" for bound in pair) for name, pair in found.items()}
