@@ -100,9 +100,13 @@ class Attention {
   }
   // What the error of a score, and the sums behind it, may change a weight by, relative to it.
   long double relative_error(uint8_t dtype, const Row& row) const {
-    const uint8_t sums = summed_in(dtype);
-    const long double rounded = sums == dtype ? 0 : 4 * limits_of(dtype).epsilon;
-    return 4 * (16 * limits_of(sums).epsilon + sum_factor(sums, e)) * row.magnitude + 2 * sum_factor(sums, s) + rounded;
+    return 4 * (16 * limits_of(dtype).epsilon + sum_factor(dtype, e)) * row.magnitude + 2 * sum_factor(dtype, s) + halved();
+  }
+
+  // One rounding to a half, relative: matrix units take their factors as halves.
+  long double halved() const {
+    const uint8_t dtype = operand(0).dtype();
+    return summed_in(dtype) == dtype ? 0 : limits_of(dtype).epsilon / 2;
   }
 
   int64_t l, s, e, v, batches;
@@ -207,14 +211,13 @@ std::vector<Problem> attention_backward_problems(const Question& question, Rando
 void attention_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
   const Attention a(problem, 1);
   const uint8_t dtype = question.out();
-  const uint8_t sums = summed_in(dtype);
   const Array &grad = problem.inputs[0], &out = problem.inputs[5], &lse = problem.inputs[6];
   std::vector<Total> query(problem.outputs[0].count()), key(problem.outputs[1].count()), value(problem.outputs[2].count());
   for (int64_t row = 0; row < a.batches * a.l; ++row) {
     const int64_t b = row / a.l, matrix = a.place(b).key;
     const Attention::Row scores = a.row(b, row % a.l);
     const long double error = a.relative_error(dtype, scores) + 16 * limits_of(dtype).epsilon * std::fabs(lse.get(row)) +
-                              4 * sum_factor(sums, a.v) + 4 * sum_factor(sums, a.l * a.batches);
+                              4 * sum_factor(dtype, a.v) + 4 * sum_factor(dtype, a.l * a.batches) + a.halved();
     for (int64_t j = 0; j < a.s; ++j) {
       if (scores.scores[j] == -HUGE_VALL || lse.get(row) == -HUGE_VALL) continue;
       const long double weight = std::exp(scores.scores[j] - lse.get(row));

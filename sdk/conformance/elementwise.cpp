@@ -113,7 +113,7 @@ constexpr BinaryRow kBinary[] = {
 };
 
 // Activations x s(v(x)) with a distribution function s: the bound is 8 eps times the terms, the result's absolute value and
-// what an error of v adds to it.
+// what an error of v adds to it: v moves s by no more than the smaller of s and 1 - s, times v's own error.
 struct ActivationRow {
   uint32_t opcode;
   Real1 real;
@@ -122,16 +122,21 @@ struct ActivationRow {
 constexpr Real kRoot2 = 1.41421356237309504880L, kRoot2Pi = 2.50662827463100050242L;
 Real normal_below(Real x) { return std::erfc(-x / kRoot2) / 2; }
 Real normal_density(Real x) { return std::exp(-x * x / 2) / kRoot2Pi; }
+Real smaller_tail(Real x) { return std::erfc(std::fabs(x) / kRoot2) / 2; }
 Real logistic(Real v) { return 1 / (1 + std::exp(-v)); }
 Real twice_u(Real x) { return 4 / kRoot2Pi * (x + 0.044715L * x * x * x); }
 Real slope_of_u(Real x) { return 4 / kRoot2Pi * (1 + 3 * 0.044715L * x * x); }
 // s + x s (1 - s) v' with s = s(v)
 Real gated_slope(Real x, Real v, Real slope) { return logistic(v) + x * logistic(v) * logistic(-v) * slope; }
+Real gated_terms(Real x, Real v, Real slope) {
+  const Real falling = logistic(v) * logistic(-v), gate = std::fabs(x) * falling * slope;
+  return logistic(v) + gate + std::fabs(v) * (falling + gate);
+}
 constexpr ActivationRow kActivations[] = {
     {PLUGRAD_OP_GELU, [](Real x) { return x * normal_below(x); },
-     [](Real x) { return std::fabs(x) * normal_below(x) * (1 + x * x / 2); }},
+     [](Real x) { return std::fabs(x) * (normal_below(x) + smaller_tail(x) * x * x / 2); }},
     {PLUGRAD_OP_GELU_TANH, [](Real x) { return x * logistic(twice_u(x)); },
-     [](Real x) { return std::fabs(x) * logistic(twice_u(x)) * (1 + std::fabs(twice_u(x))); }},
+     [](Real x) { return std::fabs(x) * logistic(twice_u(x)) * (1 + logistic(-twice_u(x)) * std::fabs(twice_u(x))); }},
     {PLUGRAD_OP_SILU, [](Real x) { return x * logistic(x); }, [](Real x) { return std::fabs(x) * logistic(x); }},
 };
 
@@ -156,7 +161,8 @@ constexpr GradientRow kGradients[] = {
     {PLUGRAD_OP_GELU_BACKWARD,
      [](Real grad, Real x) { return grad * (normal_below(x) + x * normal_density(x)); },
      [](Real grad, Real x) {
-       return std::fabs(grad) * (normal_below(x) + std::fabs(x) * normal_density(x)) * (1 + x * x / 2);
+       const Real moved = (smaller_tail(x) + std::fabs(x) * normal_density(x)) * x * x / 2;
+       return std::fabs(grad) * (normal_below(x) + std::fabs(x) * normal_density(x) + moved);
      },
      {-6, 6},
      8,
@@ -164,14 +170,14 @@ constexpr GradientRow kGradients[] = {
     {PLUGRAD_OP_GELU_TANH_BACKWARD,
      [](Real grad, Real x) { return grad * gated_slope(x, twice_u(x), slope_of_u(x)); },
      [](Real grad, Real x) {
-       return std::fabs(grad) * gated_slope(std::fabs(x), twice_u(x), slope_of_u(x)) * (1 + std::fabs(twice_u(x)));
+       return std::fabs(grad) * gated_terms(x, twice_u(x), slope_of_u(x));
      },
      {-6, 6},
      8,
      [](Real x) { return (1 + std::fabs(x)) * slope_of_u(x); }},
     {PLUGRAD_OP_SILU_BACKWARD,
      [](Real grad, Real x) { return grad * gated_slope(x, x, 1); },
-     [](Real grad, Real x) { return std::fabs(grad) * gated_slope(std::fabs(x), x, 1) * (1 + std::fabs(x)); },
+     [](Real grad, Real x) { return std::fabs(grad) * gated_terms(x, x, 1); },
      {-10, 10},
      8,
      [](Real x) { return 1 + std::fabs(x); }},

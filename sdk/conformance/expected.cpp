@@ -32,7 +32,7 @@ bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
     return std::signbit(got) == std::signbit(value) && std::fabs(value) + expected.bound >= overflow;
   }
   const bool denormal = std::fabs(value) < limits.smallest_normal || std::fabs(got) < limits.smallest_normal;
-  return std::fabs(got - value) <= expected.bound + (denormal ? 4 * limits.smallest_denormal : 0);
+  return std::fabs(got - value) <= expected.bound + (denormal ? 4 * limits_of(summed_in(dtype)).smallest_denormal : 0);
 }
 
 bool acceptable_if_flushed(uint8_t dtype, long double got, const Expected& expected, int64_t terms) {
@@ -80,33 +80,34 @@ long double Sum::value() const {
 }
 
 uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
-const FloatLimits& worked_in(uint8_t dtype) { return limits_of(summed_in(dtype)); }
 
 Expected rounded_once(uint8_t dtype, Expected expected) {
-  if (summed_in(dtype) == dtype || !std::isfinite(expected.value)) return expected;
-  expected.bound += limits_of(dtype).epsilon * std::fabs(expected.value) + limits_of(dtype).smallest_denormal;
+  if (expected.bound == 0)
+    expected.value = rounded(dtype, expected.value);
+  else
+    expected.bound += ulp_bound(dtype, std::fabs(expected.value) + expected.bound, 0.5);
   return expected;
 }
 
-namespace {
-long double factor_of(uint8_t sums, int64_t n) {
+long double sum_factor(uint8_t dtype, int64_t n) {
   long double factor = 16 + 4 * std::log2(static_cast<long double>(n));
   if (n <= 4096) factor = std::max<long double>(factor, n);
-  return factor * limits_of(sums).epsilon;
+  return factor * limits_of(dtype).epsilon;
 }
-}  // namespace
 
-long double sum_factor(uint8_t dtype, int64_t n) { return factor_of(summed_in(dtype), n); }
+Expected Sum::expected(uint8_t dtype) const {
+  const long double underflow = 4 * terms_ * limits_of(dtype).smallest_denormal;  // of products; sums do not underflow
+  return within(dtype, sum_factor(dtype, terms_) * magnitude_ + underflow);
+}
 
-Expected Sum::expected(uint8_t dtype, bool rounds_each) const {
-  const FloatLimits& limits = limits_of(dtype);
-  const uint8_t sums = rounds_each ? dtype : summed_in(dtype);
-  const long double underflow = 4 * terms_ * limits_of(sums).smallest_denormal;  // of products; sums do not underflow
-  const long double bound = factor_of(sums, terms_) * magnitude_ + underflow;
-  const long double rounding = sums == dtype ? 0 : limits.epsilon * std::fabs(value()) + limits.smallest_denormal;
-  Expected expected{value(), bound + (std::isfinite(rounding) ? rounding : 0), true, false};
+Expected Sum::rounded_each(uint8_t dtype) const {
+  return within(dtype, (std::pow(1 + limits_of(dtype).epsilon / 2, terms_ - 1) - 1) * magnitude_);
+}
+
+Expected Sum::within(uint8_t dtype, long double bound) const {
+  Expected expected{value(), bound, true, false};
   // A partial sum may overflow in one order but not in another.
-  expected.unspecified = magnitude_ >= limits.largest / 2 && !nan_;
+  expected.unspecified = magnitude_ >= limits_of(dtype).largest / 2 && !nan_;
   return expected;
 }
 

@@ -39,25 +39,26 @@ class Sum {
   long double magnitude() const { return magnitude_; }
   int64_t terms() const { return terms_; }
   // Returns the sum as an expectation in a floating dtype. The bound is eps (16 + 4 log2 n) magnitude, and n eps magnitude
-  // up to n = 4096, where eps is that of the dtype in which kernels sum, and one rounding of the result. rounds_each:
-  // kernels add to memory, and so round each sum to the dtype.
-  Expected expected(uint8_t dtype, bool rounds_each = false) const;
+  // up to n = 4096.
+  Expected expected(uint8_t dtype) const;
+  // The same for n - 1 additions that each round to the dtype, in any order: ((1 + eps / 2)^(n - 1) - 1) magnitude.
+  // N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, section 4.2.
+  Expected rounded_each(uint8_t dtype) const;
 
  private:
   void accumulate(double term);
+  Expected within(uint8_t dtype, long double bound) const;
   double high_ = 0, low_ = 0;
   long double magnitude_ = 0;
   int64_t terms_ = 0;
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// The dtype in which kernels sum: f32 for halves.
+// The dtype in which kernels compute: f32 for halves.
 uint8_t summed_in(uint8_t dtype);
-// The limits of that dtype: halves are computed in f32, by all kernels of rows.
-const FloatLimits& worked_in(uint8_t dtype);
-// What was expected of a result in that dtype, of one that is then rounded once to its own.
+// Returns what may become of a result in summed_in(dtype), rounded to nearest even in dtype.
 Expected rounded_once(uint8_t dtype, Expected expected);
-// eps of that, times the factor that ops.md allows a sum of n terms.
+// eps times the factor that ops.md allows a sum of n terms.
 long double sum_factor(uint8_t dtype, int64_t n);
 
 }  // namespace plugrad::conformance

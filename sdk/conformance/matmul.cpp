@@ -103,7 +103,7 @@ void matmul_reference(const Question& question, const Problem& problem, Expectat
     if (question.op->inputs == 3) sum.add(problem.inputs[2].get(i));
     if (question.accumulates()) sum.add(static_cast<double>(problem.outputs[0].get(i)));
     Expected& e = expected[0].elements[i] = sum.expected(question.out());
-    if (question.out() == PLUGRAD_BF16) flushing.widen(e);
+    if (problem.outputs[0].dtype() == PLUGRAD_BF16) flushing.widen(e);
     if (question.flags & PLUGRAD_TF32) {
       e.bound += 2 * kTf32Epsilon * sum.magnitude();
       flushing.permit(e);

@@ -30,7 +30,7 @@ struct Normalised {
   Real shift() const { return scale * mean_error; }
 };
 
-Real tolerance(uint8_t dtype, int64_t n) { return 16 * worked_in(dtype).epsilon + sum_factor(dtype, n); }
+Real tolerance(uint8_t dtype, int64_t n) { return 16 * limits_of(dtype).epsilon + sum_factor(dtype, n); }
 
 Normalised normalised(const Array& x, const Line& line, bool centred, double epsilon) {
   const auto n = static_cast<Real>(line.size());
@@ -40,7 +40,7 @@ Normalised normalised(const Array& x, const Line& line, bool centred, double eps
     result.mean += x.get(i) / n;
     magnitude += std::fabs(x.get(i)) / n;
   }
-  result.relative = tolerance(x.dtype(), static_cast<int64_t>(line.size()));
+  result.relative = tolerance(summed_in(x.dtype()), static_cast<int64_t>(line.size()));
   result.mean_error = centred ? result.relative * magnitude : 0;
   if (!centred) result.mean = 0;
   for (const int64_t i : line) result.variance += (x.get(i) - result.mean) * (x.get(i) - result.mean) / n;
@@ -68,8 +68,8 @@ struct LineGradient {
     const Real value = by.of(x), size = std::fabs(g) + inner_size + std::fabs(value) * product_size;
     const Real moved = by.error(x) * product_size + std::fabs(value) * product_error;
     const Real factor = by.relative + by.shift() * by.shift();
-    return rounded_once(dtype, {by.scale * (g - inner_mean - value * product_mean),
-                                by.scale * (factor * size + moved) + 4 * limits_of(dtype).smallest_denormal, true, false});
+    return {by.scale * (g - inner_mean - value * product_mean),
+            by.scale * (factor * size + moved) + 4 * limits_of(dtype).smallest_denormal, true, false};
   }
 };
 
@@ -82,14 +82,15 @@ Expected sum_of_products(const Array& grad, const std::vector<int64_t>& at, cons
     size += std::fabs(g * values[k]);
     error += std::fabs(g) * errors[k];
   }
-  const Real rounding = tolerance(grad.dtype(), static_cast<int64_t>(at.size())) * size;
-  return rounded_once(grad.dtype(), {sum, rounding + error + 4 * limits_of(grad.dtype()).smallest_denormal, true, false});
+  const uint8_t dtype = summed_in(grad.dtype());
+  const Real rounding = tolerance(dtype, static_cast<int64_t>(at.size())) * size;
+  return {sum, rounding + error + 4 * limits_of(dtype).smallest_denormal, true, false};
 }
 
 Expected scaled(const Normalised& by, Real x, Real weight, Real bias, uint8_t dtype) {
-  const Real value = by.of(x) * weight + bias, epsilon = worked_in(dtype).epsilon;
+  const Real value = by.of(x) * weight + bias, epsilon = limits_of(dtype).epsilon;
   const Real bound = std::fabs(weight) * by.error(x) + 8 * epsilon * (std::fabs(value) + std::fabs(bias));
-  return rounded_once(dtype, {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false});
+  return {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
 }
 
 double epsilon_of(const Problem& problem) { return problem.attributes_as<plugrad_norm>().epsilon; }
@@ -140,18 +141,18 @@ std::vector<Problem> backward_problems(const Question& question, Random& random,
   return list;
 }
 
-void row_norm(const Problem& problem, Expectations& expected, bool centred) {
+void row_norm(const Question& question, const Problem& problem, Expectations& expected, bool centred) {
   const Array &x = problem.inputs[0], &weight = problem.inputs[1];
   const int64_t n = x.shape()[1];
   for (const Line& line : rows_of(x.shape())) {
     const Normalised by = normalised(x, line, centred, epsilon_of(problem));
     for (const int64_t i : line)
       expected[0].elements[i] =
-          scaled(by, x.get(i), weight.get(i % n), centred ? problem.inputs[2].get(i % n) : 0, x.dtype());
+          scaled(by, x.get(i), weight.get(i % n), centred ? problem.inputs[2].get(i % n) : 0, question.out());
   }
 }
 
-void row_norm_backward(const Problem& problem, Expectations& expected, bool centred) {
+void row_norm_backward(const Question& question, const Problem& problem, Expectations& expected, bool centred) {
   const Array &grad = problem.inputs[0], &x = problem.inputs[1], &weight = problem.inputs[2];
   const size_t n = static_cast<size_t>(x.shape()[1]);
   std::vector<Line> columns(n);
@@ -161,7 +162,7 @@ void row_norm_backward(const Problem& problem, Expectations& expected, bool cent
     const auto inner = [&](size_t k) { return grad.get(line[k]) * weight.get(static_cast<int64_t>(k)); };
     const LineGradient gradient(x, line, by, centred, inner);
     for (size_t k = 0; k < n; ++k) {
-      expected[0].elements[line[k]] = gradient.of(inner(k), x.get(line[k]), by, x.dtype());
+      expected[0].elements[line[k]] = gradient.of(inner(k), x.get(line[k]), by, question.out());
       columns[k].push_back(line[k]);
       values[k].push_back(by.of(x.get(line[k])));
       errors[k].push_back(by.error(x.get(line[k])));
@@ -204,17 +205,17 @@ std::vector<Problem> batch_norm_backward_problems(const Question& question, Rand
   return list;
 }
 
-void layer_norm_reference(const Question&, const Problem& problem, Expectations& expected) {
-  row_norm(problem, expected, true);
+void layer_norm_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  row_norm(question, problem, expected, true);
 }
-void rms_norm_reference(const Question&, const Problem& problem, Expectations& expected) {
-  row_norm(problem, expected, false);
+void rms_norm_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  row_norm(question, problem, expected, false);
 }
-void layer_norm_backward_reference(const Question&, const Problem& problem, Expectations& expected) {
-  row_norm_backward(problem, expected, true);
+void layer_norm_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  row_norm_backward(question, problem, expected, true);
 }
-void rms_norm_backward_reference(const Question&, const Problem& problem, Expectations& expected) {
-  row_norm_backward(problem, expected, false);
+void rms_norm_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
+  row_norm_backward(question, problem, expected, false);
 }
 
 void batch_norm_reference(const Question& question, const Problem& problem, Expectations& expected) {
@@ -226,11 +227,11 @@ void batch_norm_reference(const Question& question, const Problem& problem, Expe
     for (const int64_t i : lines[at])
       expected[0].elements[i] = scaled(by, x.get(i), weight.get(c), bias.get(c), question.out());
     const Real least = 4 * limits_of(question.out()).smallest_denormal;
-    expected[1].elements[at] = rounded_once(question.out(), {by.mean, by.mean_error + least, true, !std::isfinite(by.mean)});
+    expected[1].elements[at] = {by.mean, by.mean_error + least, true, !std::isfinite(by.mean)};
     // Rounded means of parts of the channel move its variance.
-    const Real moved = 4 * worked_in(question.out()).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
+    const Real moved = 4 * limits_of(question.out()).epsilon * std::fabs(by.mean) * std::sqrt(by.variance);
     const Real bound = by.relative * by.variance + by.mean_error * by.mean_error + moved + least;
-    expected[2].elements[at] = rounded_once(question.out(), {by.variance, bound, true, false});
+    expected[2].elements[at] = {by.variance, bound, true, false};
   }
 }
 

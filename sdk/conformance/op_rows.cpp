@@ -44,25 +44,51 @@ const plugrad_kernel* resolve(const plugrad_backend& table, plugrad_device* devi
   return table.resolve(device, &signature);
 }
 
+namespace {
+
+// Kernels of halves compute in f32, and round each result once. A cast is not computed.
+Question computed_in(const Question& question) {
+  Question wide = question;
+  for (uint8_t& dtype : wide.dtypes)
+    if (is_floating(dtype) && question.op->opcode != PLUGRAD_OP_CAST) dtype = summed_in(dtype);
+  return wide;
+}
+
+// Returns the sum of an op's result and what the output held. The result may be rounded before it is added, or not.
+Expected added(uint8_t dtype, Expected e, long double held) {
+  if (e.bound == 0 || summed_in(dtype) != dtype) e.bound += ulp_bound(dtype, std::fabs(e.value) + e.bound, 0.5);
+  e.value += held;
+  e.bound += ulp_bound(dtype, std::fabs(e.value) + e.bound, 0.5);
+  e.any_zero_sign = true;
+  return e;
+}
+Expected added(uint8_t dtype, Expected e, int64_t held) {
+  const uint64_t wrapping = static_cast<uint64_t>(held) + static_cast<uint64_t>(static_cast<int64_t>(e.value));
+  e.value = static_cast<long double>(wrapped(dtype, static_cast<int64_t>(wrapping)));
+  return e;
+}
+
+void add_output(const Array& before, Expectation& expected) {
+  const uint8_t dtype = before.dtype();
+  for (int64_t i = 0; i < before.count(); ++i) {
+    Expected& e = expected.elements[i];
+    e = is_floating(dtype) ? added(dtype, e, before.get(i)) : added(dtype, e, before.integer(i));
+  }
+}
+
+}  // namespace
+
 Expectations expectations(const OpRow& row, const Question& question, const Problem& problem) {
   Expectations list;
   for (const Array& output : problem.outputs) list.push_back({std::vector<Expected>(output.count()), {}});
-  row.reference(question, problem, list);
+  const Question wide = computed_in(question);
+  row.reference(wide, problem, list);
   const bool sums = row.reference == sum_reference || row.reference == matmul_reference;  // their references add terms
-  if (!question.accumulates() || sums) return list;
-  const Array& before = problem.outputs[0];
-  for (int64_t i = 0; i < before.count(); ++i) {
-    Expected& e = list[0].elements[i];
-    const long double held = before.get(i);
-    if (!is_floating(before.dtype())) {
-      const uint64_t wrapping =
-          static_cast<uint64_t>(before.integer(i)) + static_cast<uint64_t>(static_cast<int64_t>(e.value));
-      e.value = static_cast<long double>(wrapped(before.dtype(), static_cast<int64_t>(wrapping)));
-      continue;
-    }
-    e.bound += 2 * limits_of(before.dtype()).epsilon * (std::fabs(held) + std::fabs(e.value));
-    e.value += held;
-    e.any_zero_sign = true;
+  for (int k = 0; k < static_cast<int>(list.size()); ++k) {
+    if (k == 0 && question.accumulates() && !sums)
+      add_output(problem.outputs[0], list[0]);
+    else if (wide.out(k) != question.out(k))
+      for (Expected& e : list[k].elements) e = rounded_once(question.out(k), e);
   }
   return list;
 }

@@ -56,7 +56,7 @@ LogSumExp log_sum_exp(const Array& x, const std::vector<int64_t>& line) {
 }
 
 long double term_bound(uint8_t dtype, long double largest) {
-  return 16 * worked_in(dtype).epsilon * std::max(1.0L, largest);
+  return 16 * limits_of(dtype).epsilon * std::max(1.0L, largest);
 }
 
 // Logits of several magnitudes, some with special values.
@@ -100,7 +100,7 @@ void log_softmax_reference(const Question& question, const Problem& problem, Exp
     for (const int64_t i : line) {
       Expected& e = expected[0].elements[i];
       const long double value = lse.undefined ? kNaN : x.get(i) - lse.value;
-      e = rounded_once(dtype, {value, term_bound(dtype, lse.largest_term) + sum_error, true, false});
+      e = {value, term_bound(dtype, lse.largest_term) + sum_error, true, false};
       e.unspecified = !lse.undefined && std::isfinite(value) && lse.largest_term >= limits_of(dtype).largest / 2;
     }
   });
@@ -115,9 +115,8 @@ void softmax_reference(const Question& question, const Problem& problem, Expecta
     for (const int64_t i : line) {
       const long double value = lse.undefined ? kNaN : std::exp(x.get(i) - lse.maximum - lse.rest);
       const long double apart = std::min(1e4L, std::fabs(x.get(i) - lse.maximum));  // rounded, before the exponential
-      const long double bound = value * (worked_in(dtype).epsilon * (16 + apart) + sum_error);
-      expected[0].elements[i] =
-          rounded_once(dtype, {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false});
+      const long double bound = value * (limits_of(dtype).epsilon * (16 + apart) + sum_error);
+      expected[0].elements[i] = {value, bound + 4 * limits_of(dtype).smallest_denormal, true, false};
       expected[0].elements[i].unspecified = !lse.undefined && lse.largest_term >= limits_of(dtype).largest / 2;
     }
   });
@@ -137,10 +136,9 @@ void softmax_backward_reference(const Question& question, const Problem& problem
     for (const int64_t i : line) sum.add_product(static_cast<double>(grad.get(i)), static_cast<double>(y.get(i)));
     for (const int64_t i : line) {
       const long double terms = std::fabs(grad.get(i)) + std::fabs(sum.value()), size = std::fabs(y.get(i));
-      const long double bound = 16 * worked_in(dtype).epsilon * terms + sum_factor(dtype, sum.terms()) * sum.magnitude();
+      const long double bound = 16 * limits_of(dtype).epsilon * terms + sum_factor(dtype, sum.terms()) * sum.magnitude();
       const long double value = y.get(i) * (grad.get(i) - sum.value());
-      expected[0].elements[i] =
-          rounded_once(dtype, {value, size * bound + 4 * limits_of(dtype).smallest_denormal, true, false});
+      expected[0].elements[i] = {value, size * bound + 4 * limits_of(dtype).smallest_denormal, true, false};
     }
   });
 }
@@ -169,7 +167,7 @@ void log_softmax_backward_reference(const Question& question, const Problem& pro
       const long double weight = std::exp(y.get(i)), product = weight * sum.value();
       const long double largest = std::max(std::fabs(grad.get(i)), std::fabs(product));
       const long double bound = term_bound(dtype, largest) + weight * sum_factor(dtype, sum.terms()) * sum.magnitude();
-      expected[0].elements[i] = rounded_once(dtype, {grad.get(i) - product, bound, true, false});
+      expected[0].elements[i] = {grad.get(i) - product, bound, true, false};
     }
   });
 }
@@ -199,8 +197,8 @@ void cross_entropy_reference(const Question& question, const Problem& problem, E
     const LogSumExp lse = log_sum_exp(x, line);
     const long double bound = term_bound(dtype, lse.largest_term) + sum_factor(dtype, static_cast<int64_t>(line.size()));
     const long double chosen = x.get(line[target.integer(row)]);
-    expected[0].elements[row] = rounded_once(dtype, {lse.value - chosen, bound, true, false});
-    expected[1].elements[row] = rounded_once(dtype, {lse.value, bound, true, false});
+    expected[0].elements[row] = {lse.value - chosen, bound, true, false};
+    expected[1].elements[row] = {lse.value, bound, true, false};
     const bool only_minus_infinity = lse.maximum == -HUGE_VALL;
     const bool overflows = lse.largest_term >= limits_of(dtype).largest / 2 && !lse.undefined;
     for (Expectation& output : expected) output.elements[row].unspecified = only_minus_infinity || overflows;
@@ -224,12 +222,14 @@ std::vector<Problem> cross_entropy_backward_problems(const Question& question, R
 void cross_entropy_backward_reference(const Question& question, const Problem& problem, Expectations& expected) {
   const Array &grad = problem.inputs[0], &x = problem.inputs[1], &target = problem.inputs[2], &lse = problem.inputs[3];
   const int64_t c = x.shape()[1];
+  const FloatLimits& limits = limits_of(question.out());
   for (int64_t i = 0; i < x.count(); ++i) {
     const long double g = grad.get(i / c), weight = std::exp(x.get(i) - lse.get(i / c));
-    const long double terms = std::max({1.0L, std::fabs(x.get(i)), std::fabs(lse.get(i / c))}) * (1 + weight);
-    const long double value = g * (weight - (target.integer(i / c) == i % c ? 1 : 0));
-    const long double bound = 16 * worked_in(question.out()).epsilon * std::max(1.0L, std::fabs(g)) * terms;
-    expected[0].elements[i] = rounded_once(question.out(), {value, bound, true, false});
+    const int one = target.integer(i / c) == i % c;
+    // The exponent is rounded before the exponential.
+    const long double terms = weight * std::max(1.0L, std::fabs(x.get(i)) + std::fabs(lse.get(i / c))) + one;
+    const long double bound = 16 * limits.epsilon * std::fabs(g) * terms + 4 * limits.smallest_denormal * (1 + std::fabs(g));
+    expected[0].elements[i] = {g * (weight - one), bound, true, false};
   }
 }
 
