@@ -202,6 +202,7 @@ void bind_values(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_optimizers(nb::module_& m);
+void bind_printing(nb::module_& m);
 void bind_schedules(nb::module_& m);
 void bind_amp(nb::module_& m);
 void bind_io(nb::module_& m);

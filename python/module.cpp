@@ -40,6 +40,7 @@ NB_MODULE(_plugrad, m) {
   bind_networks(m);
   bind_nn(m);
   bind_optimizers(m);
+  bind_printing(m);
   bind_schedules(m);
   bind_amp(m);
   bind_io(m);

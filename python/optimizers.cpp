@@ -1,5 +1,6 @@
 // Optimisers and their groups of parameters.
-#include <python/binding.hpp>
+#include <python/own_optimizers.hpp>
+#include <python/parameter_groups.hpp>
 
 #include <nanobind/stl/optional.h>
 
@@ -9,49 +10,6 @@
 
 namespace plugrad::python {
 namespace {
-
-// One group of an optimiser, as a mapping that can be written.
-struct GroupView {
-  nb::object optimizer;  // keeps it alive
-  size_t index;
-  nn::Optimizer& get() const { return nb::cast<nn::Optimizer&>(optimizer); }
-};
-
-bool has_option(const nn::Optimizer& optimizer, const std::string& name) {
-  const std::vector<std::string> names = optimizer.option_names();
-  return std::ranges::find(names, name) != names.end();
-}
-
-// Names as PyTorch has them: betas for beta1 and beta2, and bools for options that are 0 or 1.
-bool is_switch(const std::string& name) { return name == "nesterov" || name == "centered" || name == "amsgrad"; }
-
-nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, size_t group) {
-  if (name == "betas" && has_option(optimizer, "beta1"))
-    return nb::make_tuple(optimizer.option("beta1", group), optimizer.option("beta2", group));
-  const double value = optimizer.option(name, group);
-  return is_switch(name) ? nb::object(nb::bool_(value != 0)) : nb::object(nb::float_(value));
-}
-
-std::vector<std::string> names_of(const nn::Optimizer& optimizer) {
-  std::vector<std::string> names;
-  for (const std::string& each : optimizer.option_names()) {
-    if (each == "beta1")
-      names.emplace_back("betas");
-    else if (each != "beta2")
-      names.push_back(each);
-  }
-  return names;
-}
-
-// Writes an option as Python gives it to `write(name, number)`.
-template <class Write> void write_option(const std::string& name, nb::handle value, Write write) {
-  const auto number = [&](nb::handle given) { return taken<double>(nb::float_(given), "[optimizer] " + name, "a number"); };
-  if (name != "betas") return write(name, number(value));
-  const nb::tuple betas = nb::tuple(nb::borrow(value));
-  if (betas.size() != 2) throw nb::value_error("[optimizer] betas must be two numbers");
-  write("beta1", number(betas[0]));
-  write("beta2", number(betas[1]));
-}
 
 std::vector<Tensor> tensors_in(const nb::object& given) {
   if (nb::isinstance<Tensor>(given))
@@ -124,6 +82,7 @@ void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, dou
 }
 
 void add_group(nb::handle self, const nb::dict& given) {
+  if (is_own(self)) return void(call_own("add_param_group", self, given));
   nb::list one;
   one.append(given);
   const nb::dict group = nb::cast<nb::dict>(listed(one)[0]);
@@ -155,7 +114,9 @@ std::string option_key(size_t group, const std::string& option) {
   return kGroups + std::to_string(group) + "." + option;
 }
 
-nb::dict state_of(const nn::Optimizer& optimizer) {
+nb::dict state_of(nb::handle self) {
+  if (is_own(self)) return nb::cast<nb::dict>(call_own("state_dict", self));
+  const nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
   nb::dict state;
   const auto put = [&](const std::string& name, const Tensor& tensor) { state[name.c_str()] = nb::cast(tensor); };
   for (const nn::NamedTensor& each : optimizer.state()) put(each.name, each.tensor);
@@ -184,7 +145,9 @@ class KeptOptions {
 };
 
 // Restores a state by state_of, or PyTorch's. steps: needed for a state without "steps".
-void load_state(nn::Optimizer& optimizer, const nb::dict& given, std::optional<int64_t> steps) {
+void load_state(nb::handle self, const nb::dict& given, std::optional<int64_t> steps) {
+  if (is_own(self)) return void(call_own("load_state_dict", self, given));
+  nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
   const bool is_theirs = given.contains("param_groups");
   const nb::dict state =
       is_theirs ? nb::cast<nb::dict>(nb::module_::import_("plugrad._pickling").attr("state_of_torch")(given)) : given;
@@ -227,77 +190,22 @@ nb::list groups_as_dicts(nb::handle self) {
 }
 
 nb::object pickled(nb::handle self) {
+  if (is_own(self)) return call_own("pickled", self);
   const nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
   return nb::make_tuple(nb::module_::import_("plugrad._pickling").attr("optimizer"),
-                        nb::make_tuple(self.type(), groups_as_dicts(self), state_of(optimizer), optimizer.steps()));
+                        nb::make_tuple(self.type(), groups_as_dicts(self), state_of(self), optimizer.steps()));
 }
 
-nb::object read_group(const GroupView& group, const std::string& name) {
-  if (name == "params") return nb::object(group.optimizer.attr("_parameters")[group.index]);
-  return option_of(group.get(), name, group.index);
-}
-
-void write_group(const GroupView& group, const std::string& name, const nb::object& value) {
-  if (name == "params")
-    throw nb::value_error("[optimizer] the parameters of a group cannot be replaced: make a new optimizer");
-  write_option(name, value,
-               [&](const std::string& option, double number) { group.get().set_option(option, number, group.index); });
-}
-
-nb::list keys_of(const GroupView& group) {
-  nb::list keys;
-  keys.append("params");
-  for (const std::string& name : names_of(group.get())) keys.append(name);
-  return keys;
-}
-
-nb::list values_of(const GroupView& group) {
-  nb::list values;
-  for (const nb::handle name : keys_of(group)) values.append(read_group(group, nb::cast<std::string>(name)));
-  return values;
-}
-
-nb::object items_of(const GroupView& group) {
-  return nb::module_::import_("builtins").attr("zip")(keys_of(group), values_of(group));
-}
-
-void update_group(const GroupView& group, const nb::dict& options) {
-  for (const auto& [name, value] : options)
-    write_group(group, taken<std::string>(name, "[optimizer] a key of the options", "a name"), nb::borrow(value));
-}
-
-void bind_groups(nb::module_& m) {
-  nb::class_<GroupView>(
-      m, "ParameterGroup",
-      "A group of an optimiser's parameters: group[\"params\"] are its tensors, group[\"lr\"] and the other "
-      "options can be written.\n\nRaises ValueError for an unknown option and for a value out of range.")
-      .def("__getitem__", read_group, nb::arg("name"))
-      .def("__setitem__", write_group, nb::arg("name"), nb::arg("value"))
-      .def("keys", keys_of, "\"params\" and the names of the options.")
-      .def("values", values_of, "The tensors, and the values of the options.")
-      .def("items", items_of, "Pairs of keys and values.")
-      .def("update", update_group, nb::arg("options"), "Writes several options.")
-      .def(
-          "get",
-          [](const GroupView& group, const std::string& name, const nb::object& otherwise) {
-            return nb::cast<bool>(keys_of(group).attr("__contains__")(name)) ? read_group(group, name) : otherwise;
-          },
-          nb::arg("name"), nb::arg("default") = nb::none(), "The value of an option, or `default` if the group lacks it.")
-      .def("__contains__", [](const GroupView& group,
-                              const std::string& name) { return nb::cast<bool>(keys_of(group).attr("__contains__")(name)); })
-      .def(
-          "__iter__", [](const GroupView& group) { return nb::iter(keys_of(group)); },
-          nb::sig("def __iter__(self) -> Iterator[str]"))
-      .def("__len__", [](const GroupView& group) { return keys_of(group).size(); });
-}
-
-nb::list group_views(nb::handle self) {
+nb::object group_views(nb::handle self) {
+  if (is_own(self)) return self.attr("_groups");
   nb::list all;
   for (size_t i = 0; i < nb::cast<nn::Optimizer&>(self).groups(); ++i) all.append(nb::cast(GroupView{nb::borrow(self), i}));
   return all;
 }
 
-nb::object step(nn::Optimizer& optimizer, const nb::object& closure) {
+nb::object step(nb::handle self, const nb::object& closure) {
+  if (is_own(self)) throw nb::type_error("[Optimizer] the class has no method step(closure=None): define one");
+  nn::Optimizer& optimizer = nb::cast<nn::Optimizer&>(self);
   const nb::object loss = closure.is_none() ? nb::none() : closure();
   unlocked([&] { optimizer.step(); });
   return loss;
@@ -314,11 +222,16 @@ void zero_grad(nb::handle self, bool set_to_none) {
 }
 
 void bind_base(nb::module_& m) {
-  nb::class_<nn::Optimizer>(m, "Optimizer", nb::dynamic_attr(),
+  nb::class_<nn::Optimizer, OwnOptimizer>(m, "Optimizer", nb::dynamic_attr(),
                             "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of "
                             "their own. A parameter stays as it is if it has no gradient, or is frozen by "
                             "requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
                             "gradient, and for rates and other options that are negative or not finite.")
+      .def("__init__", construct_own, nb::arg("params"), nb::arg("defaults"),
+           "For a class derived from Optimizer, whose step() goes through param_groups, which are dicts then, and keeps "
+           "what it needs in state[parameter]. defaults: the options of a group that does not give them.")
+      .def("_register",
+           [](nn::Optimizer& self, const nb::list& tensors) { self.add_param_group({tensors_in(tensors), {}}); })
       .def("step", step, nb::arg("closure") = nb::none(),
            "Makes one step with the current gradients. closure: a function that computes them and returns the loss; it is "
            "called first, and its result is returned.")
@@ -327,7 +240,7 @@ void bind_base(nb::module_& m) {
       .def_prop_rw("lr", &nn::Optimizer::rate, &nn::Optimizer::set_rate,
                    "The learning rate of the first group; setting it sets that of all groups.")
       .def_prop_ro("param_groups", group_views, "The groups; without any given, one.",
-                   nb::sig("def param_groups(self) -> list[ParameterGroup]"))
+                   nb::sig("def param_groups(self) -> list[Any]"))
       .def("add_param_group", add_group, nb::arg("param_group"), "Adds a dict with \"params\" and options.")
       .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
       .def("state_dict", state_of,

@@ -24,28 +24,63 @@ void bind_schedule(nb::module_& m, const char* name, const char* text, const Nam
           nb::keep_alive<1, 2>(), nb::arg("optimizer"), named..., nb::arg("last_epoch") = -1);
 }
 
+// A schedule that a Python program derives from LRScheduler. Its method get_lr() returns the rates of last_epoch.
+class OwnSchedule final : public nn::LRScheduler {
+ public:
+  OwnSchedule(nb::handle self, nn::Optimizer& optimizer) : LRScheduler(optimizer), self_(self) { (void)base_lrs(); }
+
+ private:
+  double rate(double initial, int64_t, size_t) const override { return initial; }
+  void apply(int64_t) override {
+    const nb::list rates(self_.attr("get_lr")());
+    if (rates.size() != optimizer_.groups())
+      throw nb::value_error("[LRScheduler] get_lr() must return a rate for each group of parameters");
+    for (size_t i = 0; i < rates.size(); ++i)
+      optimizer_.set_option("lr", taken<double>(rates[i], "[LRScheduler] a rate that get_lr() returned", "a number"), i);
+  }
+  nb::handle self_;  // this object is a part of it
+};
+
+void construct_own(nb::pointer_and_handle<nn::LRScheduler> self, nn::Optimizer& optimizer, int64_t last_epoch) {
+  if (self.h.type().is(nb::type<nn::LRScheduler>()))
+    throw nb::type_error("[LRScheduler] derive a class with a method get_lr from it, or take one of lr_scheduler");
+  auto* made = new (static_cast<void*>(self.p)) OwnSchedule(self.h, optimizer);
+  nb::inst_mark_ready(self.h);  // get_lr reads last_epoch
+  made->set_epoch(last_epoch + 1);
+}
+
+nb::dict state_of(nb::handle self) {
+  nb::dict state;
+  state.update(nb::cast<nb::dict>(self.attr("__dict__")));
+  state["last_epoch"] = nb::cast<const nn::LRScheduler&>(self).last_epoch();
+  return state;
+}
+
+void load_state(nb::handle self, const nb::dict& state) {
+  if (!state.contains("last_epoch")) throw nb::value_error("[LRScheduler] the state has no 'last_epoch'");
+  const int64_t epoch = taken<int64_t>(state["last_epoch"], "[LRScheduler] 'last_epoch' of the state", "a whole number");
+  for (const auto& [name, value] : state)
+    if (nb::cast<std::string>(name) != "last_epoch") nb::setattr(self, name, value);
+  nb::cast<nn::LRScheduler&>(self).set_epoch(epoch);
+}
+
 void bind_base(nb::module_& m) {
-  nb::class_<nn::LRScheduler>(m, "LRScheduler",
-                              "Sets the rates of an optimiser's groups for each epoch, from the rates that "
-                              "they had when the first schedule was made.")
+  nb::class_<nn::LRScheduler, OwnSchedule>(m, "LRScheduler", nb::dynamic_attr(),
+                                           "Sets the rates of an optimiser's groups for each epoch, from the rates that "
+                                           "they had when the first schedule was made.")
+      .def("__init__", construct_own, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("last_epoch") = -1,
+           "For a class derived from LRScheduler, whose get_lr() returns the rates of all groups at last_epoch.")
+      .def_prop_ro("base_lrs", &nn::LRScheduler::base_lrs, "The rates from which it counts, of all groups.")
+      .def_prop_ro(
+          "optimizer", [](const nn::LRScheduler& self) { return nb::find(&self.optimizer()); }, "The optimiser.",
+          nb::sig("def optimizer(self) -> Optimizer"))
       .def("step", &nn::LRScheduler::step, "Goes on to the next epoch.")
       .def_prop_rw("last_epoch", &nn::LRScheduler::last_epoch, &nn::LRScheduler::set_epoch,
                    "The epoch; setting it sets the rates, for a training that is resumed.")
       .def("get_last_lr", &nn::LRScheduler::get_last_lr, "The rates of all groups.")
-      .def(
-          "state_dict",
-          [](const nn::LRScheduler& schedule) {
-            nb::dict state;
-            state["last_epoch"] = schedule.last_epoch();
-            return state;
-          },
-          "Returns what a checkpoint needs: {\"last_epoch\": epoch}.")
-      .def(
-          "load_state_dict",
-          [](nn::LRScheduler& schedule, const nb::dict& state) {
-            schedule.set_epoch(nb::cast<int64_t>(state["last_epoch"]));
-          },
-          nb::arg("state_dict"), "Restores what state_dict returned, and sets the rates.");
+      .def("state_dict", state_of,
+           "Returns what a checkpoint needs: \"last_epoch\", and the attributes that were set on the schedule.")
+      .def("load_state_dict", load_state, nb::arg("state_dict"), "Restores what state_dict returned, and sets the rates.");
 }
 
 // The steps of a cycle: given as such, or by epochs.

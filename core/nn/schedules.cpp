@@ -22,8 +22,13 @@ LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::set_epoch(int64_t epoch) {
   require(epoch >= 0, "lr_scheduler", "an epoch of 0 or more");
-  apply(epoch);
-  epoch_ = epoch;
+  const int64_t before = std::exchange(epoch_, epoch);
+  try {
+    apply(epoch);
+  } catch (...) {
+    epoch_ = before;
+    throw;
+  }
 }
 
 void LRScheduler::apply(int64_t epoch) {
@@ -34,6 +39,12 @@ void LRScheduler::apply(int64_t epoch) {
 std::vector<double> LRScheduler::get_last_lr() const {
   std::vector<double> rates;
   for (size_t i = 0; i < optimizer_.groups(); ++i) rates.push_back(optimizer_.option("lr", i));
+  return rates;
+}
+
+std::vector<double> LRScheduler::base_lrs() const {
+  std::vector<double> rates;
+  for (size_t i = 0; i < optimizer_.groups(); ++i) rates.push_back(optimizer_.initial_rate(i));
   return rates;
 }
 

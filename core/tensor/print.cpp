@@ -1,23 +1,27 @@
-// Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html (its defaults).
+// Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html.
 #include <core/runtime/transfer.hpp>
 #include <core/tensor/impl.hpp>
+#include <plugrad/runtime/error.hpp>
+#include <plugrad/tensor/print.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <vector>
 
 namespace plugrad {
 namespace {
-constexpr int64_t kThreshold = 1000, kEdge = 3;
-constexpr int kPrecision = 8;
-constexpr size_t kLineWidth = 75;
+std::mutex mutex;
+PrintOptions chosen;
 
-// --- The part to print: the whole tensor, or three elements at each end of every long axis.
+// --- The part to print: the whole tensor, or some elements at each end of every long axis.
 
-bool is_cut(const plugrad_view& v, int axis) { return v.count > kThreshold && v.shape[axis] > 2 * kEdge; }
+bool is_cut(const plugrad_view& v, int axis, const PrintOptions& options) {
+  return v.count > options.threshold && v.shape[axis] > 2 * options.edge_items;
+}
 
 // Narrows one axis of a view to [start, start + extent).
 void narrow(plugrad_view& v, int axis, int64_t start, int64_t extent) {
@@ -26,12 +30,13 @@ void narrow(plugrad_view& v, int axis, int64_t start, int64_t extent) {
 }
 
 // Copies the printed corners, one for each choice of head or tail of every cut axis.
-Tensor shown_part(const Tensor& x) {
+Tensor shown_part(const Tensor& x, const PrintOptions& options) {
+  const int64_t edge = options.edge_items;
   const plugrad_view& whole = view_of(x);
   Shape shape = shape_of(whole);
   std::vector<int> cut;
   for (int axis = 0; axis < whole.rank; ++axis)
-    if (is_cut(whole, axis)) shape[static_cast<size_t>(axis)] = 2 * kEdge, cut.push_back(axis);
+    if (is_cut(whole, axis, options)) shape[static_cast<size_t>(axis)] = 2 * edge, cut.push_back(axis);
   if (cut.empty()) return x;
   DeviceState& device = device_of(x);
   const uint64_t alignment = device.info.alignment;
@@ -40,8 +45,8 @@ Tensor shown_part(const Tensor& x) {
     plugrad_view from = whole, to = view_of(part);
     for (size_t i = 0; i < cut.size(); ++i) {
       const bool tail = corner >> i & 1;
-      narrow(from, cut[i], tail ? whole.shape[cut[i]] - kEdge : 0, kEdge);
-      narrow(to, cut[i], tail ? kEdge : 0, kEdge);
+      narrow(from, cut[i], tail ? whole.shape[cut[i]] - edge : 0, edge);
+      narrow(to, cut[i], tail ? edge : 0, edge);
     }
     set_layout(from, alignment);
     set_layout(to, alignment);
@@ -74,10 +79,11 @@ template <class T> Decimal shortest(T value) {
   return {std::signbit(value), digits, std::stoi(all.substr(e + 1))};
 }
 
-// With kPrecision digits; removes zeros at the end, but not the point.
-std::string rounded(std::chars_format format, double value) {
+// With `precision` digits after the point; removes zeros at the end, but not the point.
+std::string rounded(std::chars_format format, double value, int precision) {
   char text[512];
-  const std::string all(text, std::to_chars(text, text + sizeof text, value, format, kPrecision).ptr);
+  std::string all(text, std::to_chars(text, text + sizeof text, value, format, precision).ptr);
+  if (!precision) all.insert(std::min(all.find('e'), all.size()), ".");
   const size_t end = std::min(all.find('e'), all.size());
   return all.substr(0, all.find_last_not_of('0', end - 1) + 1) + all.substr(end);
 }
@@ -100,18 +106,24 @@ std::string scientific(const Decimal& d, size_t after, size_t exponent_digits) {
   return (d.negative ? "-" : "") + mantissa + (d.exponent < 0 ? "e-" : "e+") + exponent;
 }
 
-// At most 8 digits after the point.
-template <class T> std::string short_positional(T value) {
+// At most `precision` digits after the point.
+template <class T> std::string short_positional(T value, int precision) {
   const std::string all = positional(shortest(value));
-  if (all.size() - all.find('.') - 1 <= static_cast<size_t>(kPrecision)) return all;
-  return rounded(std::chars_format::fixed, static_cast<double>(value));
+  if (all.size() - all.find('.') - 1 <= static_cast<size_t>(precision)) return all;
+  return rounded(std::chars_format::fixed, static_cast<double>(value), precision);
 }
-template <class T> std::string short_scientific(T value, size_t after, size_t exponent_digits) {
+template <class T> std::string short_scientific(T value, size_t after, size_t exponent_digits, int precision) {
   Decimal d = shortest(value);
-  if (d.digits.size() > static_cast<size_t>(kPrecision) + 1) {
-    const std::string all = rounded(std::chars_format::scientific, std::abs(static_cast<double>(value)));
+  if (d.digits.size() > static_cast<size_t>(precision) + 1) {
+    const std::string all = rounded(std::chars_format::scientific, std::abs(static_cast<double>(value)), precision);
     const size_t e = all.find('e');
     d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
+  } else if (value != 0 && d.digits.size() < after + 1) {  // further digits are those of the number, not zeros
+    char text[64];
+    const auto size = static_cast<int>(after);
+    d.digits.assign(text, std::to_chars(text, text + sizeof text, std::abs(static_cast<double>(value)),
+                                        std::chars_format::scientific, size).ptr);
+    d.digits = d.digits.substr(0, 1) + d.digits.substr(2, after);
   }
   return scientific(d, after, exponent_digits);
 }
@@ -132,7 +144,8 @@ template <class T> std::string scalar_text(T value) {
   return all;
 }
 
-template <class T> bool wants_exponent(const std::vector<T>& values) {
+template <class T> bool wants_exponent(const std::vector<T>& values, const PrintOptions& options) {
+  if (options.scientific) return *options.scientific;
   constexpr T kHigh = sizeof(T) == 4 ? T(1e6) : T(1e8);
   T high = 0, low = INFINITY;
   for (T v : values)
@@ -141,17 +154,18 @@ template <class T> bool wants_exponent(const std::vector<T>& values) {
 }
 
 // All texts have as many digits after the point and in the exponent as the longest needs.
-template <class T> std::vector<std::string> scientific_texts(const std::vector<T>& values) {
+template <class T> std::vector<std::string> scientific_texts(const std::vector<T>& values, int precision) {
   size_t after = 0, exponent_digits = 0;
   for (T v : values) {
     if (!std::isfinite(v)) continue;
-    const std::string bare = short_scientific(v, 0, 2);
+    const std::string bare = short_scientific(v, 0, 2, precision);
     const size_t point = bare.find('.'), e = bare.find('e');
     after = std::max(after, e - point - 1);
     exponent_digits = std::max(exponent_digits, bare.size() - e - 2);
   }
   std::vector<std::string> texts;
-  for (T v : values) texts.push_back(std::isfinite(v) ? short_scientific(v, after, exponent_digits) : special(v));
+  for (T v : values)
+    texts.push_back(std::isfinite(v) ? short_scientific(v, after, exponent_digits, precision) : special(v));
   return texts;
 }
 
@@ -167,15 +181,16 @@ std::vector<std::string> align(std::vector<std::string> texts) {
   return texts;
 }
 
-template <class T> std::vector<std::string> floating_texts(const std::vector<T>& values, bool scalar) {
+template <class T>
+std::vector<std::string> floating_texts(const std::vector<T>& values, bool scalar, const PrintOptions& options) {
   if (scalar) return {scalar_text(values.front())};
-  if (wants_exponent(values)) return align(scientific_texts(values));
+  if (wants_exponent(values, options)) return align(scientific_texts(values, options.precision));
   std::vector<std::string> texts;
-  for (T v : values) texts.push_back(std::isfinite(v) ? short_positional(v) : special(v));
+  for (T v : values) texts.push_back(std::isfinite(v) ? short_positional(v, options.precision) : special(v));
   return align(std::move(texts));
 }
 
-std::vector<std::string> texts_of(const Tensor& x) {
+std::vector<std::string> texts_of(const Tensor& x, const PrintOptions& options) {
   const bool scalar = !x.rank();
   std::vector<std::string> texts;
   with_element_type(view_of(x).dtype, [&]<class T>(T) {
@@ -185,7 +200,7 @@ std::vector<std::string> texts_of(const Tensor& x) {
       for (T v : read<T>(x)) texts.push_back(std::to_string(v));
     } else {
       const std::vector<T> values = read<T>(x);
-      texts = floating_texts(std::vector<ComputeType<T>>(values.begin(), values.end()), scalar);
+      texts = floating_texts(std::vector<ComputeType<T>>(values.begin(), values.end()), scalar, options);
     }
   });
   return is_floating(x.dtype()) ? texts : align(std::move(texts));
@@ -196,8 +211,8 @@ std::vector<std::string> texts_of(const Tensor& x) {
 // Puts brackets, blanks and line breaks around the texts of the elements.
 class Rows {
  public:
-  Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts)
-      : whole_(whole), shape_(shown), texts_(texts) {}
+  Rows(const plugrad_view& whole, const Shape& shown, const std::vector<std::string>& texts, const PrintOptions& options)
+      : whole_(whole), shape_(shown), texts_(texts), options_(options) {}
 
   std::string text(int axis = 0) {
     if (axis == shape_.rank()) return texts_[at_++];
@@ -210,8 +225,9 @@ class Rows {
   // The last axis, with as many elements per line as fit.
   std::string row(int axis, const std::string& indent) {
     std::string done, line = indent;
+    const size_t width = static_cast<size_t>(options_.line_width);
     const auto extend = [&](const std::string& word) {
-      if (line.size() + word.size() > kLineWidth - indent.size() && line.size() > indent.size()) {
+      if (line.size() + word.size() + indent.size() > width && line.size() > indent.size()) {
         done += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
         line = indent;
       }
@@ -219,7 +235,7 @@ class Rows {
     };
     for (int64_t i = 0, count = shape_[static_cast<size_t>(axis)]; i < count; ++i) {
       if (i) line += ' ';
-      if (i == kEdge && is_cut(whole_, axis)) extend("..."), line += ' ';
+      if (i == options_.edge_items && is_cut(whole_, axis, options_)) extend("..."), line += ' ';
       extend(text(axis + 1));
     }
     return done + line;
@@ -230,7 +246,7 @@ class Rows {
     const std::string between(static_cast<size_t>(shape_.rank() - axis - 1), '\n');
     for (int64_t i = 0, count = shape_[static_cast<size_t>(axis)]; i < count; ++i) {
       if (i) all += between;
-      if (i == kEdge && is_cut(whole_, axis)) all += indent + "..." + between;
+      if (i == options_.edge_items && is_cut(whole_, axis, options_)) all += indent + "..." + between;
       all += indent + text(axis + 1);
     }
     return all;
@@ -239,6 +255,7 @@ class Rows {
   const plugrad_view& whole_;
   const Shape& shape_;
   const std::vector<std::string>& texts_;
+  const PrintOptions& options_;
   size_t at_ = 0;
 };
 }  // namespace
@@ -246,10 +263,28 @@ class Rows {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor.defined()) return out << "undefined";
   if (!tensor.count()) return out << "[]";
-  const Tensor part = shown_part(tensor);
-  const std::vector<std::string> texts = texts_of(part);
+  const PrintOptions options = print_options();
+  const Tensor part = shown_part(tensor, options);
+  const std::vector<std::string> texts = texts_of(part, options);
   const Shape shown = part.shape();
-  return out << Rows(view_of(tensor), shown, texts).text();
+  return out << Rows(view_of(tensor), shown, texts, options).text();
+}
+
+PrintOptions print_options() {
+  const std::lock_guard lock(mutex);
+  return chosen;
+}
+
+void set_print_options(const PrintOptions& options) {
+  const auto require = [](bool holds, const char* expected) {
+    if (!holds) throw Error(Code::invalid, std::string("[set_print_options] expected ") + expected);
+  };
+  require(options.precision >= 0 && options.precision <= 100, "a precision from 0 to 100");
+  require(options.threshold >= 0 && options.edge_items >= 1 && options.edge_items <= 1000000,
+          "a threshold of 0 or more, and 1 to 1,000,000 items at each edge");
+  require(options.line_width >= 1, "a line width of 1 or more");
+  const std::lock_guard lock(mutex);
+  chosen = options;
 }
 
 }  // namespace plugrad

@@ -48,6 +48,7 @@ from .files import (GGUF as GGUF, load as load, load_npy as load_npy, load_npz a
 from .backends import cudnn as _cudnn  # the module takes the place of the function, which it is too
 from ._einops import serve as _serve_einops
 from ._generator import Generator as Generator
+from ._printing import set_printoptions as set_printoptions
 from .amp import autocast as autocast
 from .autograd import (Function as Function, checkpoint as checkpoint, detect_anomaly as detect_anomaly,
                        enable_grad as enable_grad, gradcheck as gradcheck, gradgradcheck as gradgradcheck,

@@ -82,6 +82,7 @@
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/tensor/dlpack.hpp>
+#include <plugrad/tensor/print.hpp>
 #include <plugrad/tensor/tensor.hpp>
 #include <plugrad/training/data_loader.hpp>
 #include <plugrad/training/dataset.hpp>

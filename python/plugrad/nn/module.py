@@ -7,6 +7,7 @@ from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Device, DType, Tensor
 from ._hooks import HookHandle, Watch
+from ._hypertext import tree
 
 __all__ = ["LoadResult", "Module", "Parameter"]
 
@@ -304,6 +305,9 @@ class Module:
         if not inner and "\n" not in extra:
             return f"{type(self).__name__}({extra})"
         return "\n  ".join([f"{type(self).__name__}(", *extra.splitlines(), *inner]) + "\n)"
+
+    def _repr_html_(self) -> str:
+        return tree(self)
 
 
 def _is_dtype(given: Any) -> bool:

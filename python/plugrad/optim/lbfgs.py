@@ -7,12 +7,12 @@ from typing import Any
 
 from .. import _plugrad
 from .._modes import enable_grad, no_grad
-from .._plugrad import Tensor
+from .._plugrad import Optimizer, Tensor
 
 __all__ = ["LBFGS"]
 
 
-class LBFGS:
+class LBFGS(Optimizer):
     """The quasi-Newton method of Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4, by the names of PyTorch's.
 
     params: tensors, all in one group, of one dtype, on one device. A step makes at most max_iter moves, and computes loss
@@ -34,28 +34,20 @@ class LBFGS:
             raise ValueError(f"[LBFGS] lr {lr}, max_iter {max_iter}, history_size {history_size}: positive numbers expected")
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f"[LBFGS] line_search_fn '{line_search_fn}' is unknown: None or 'strong_wolfe' expected")
-        self.param_groups: list[dict[str, Any]] = [
-            {"params": self._tensors, "lr": lr, "max_iter": max_iter,
-             "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval, "tolerance_grad": tolerance_grad,
-             "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn}]
+        super().__init__(self._tensors, {
+            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
+            "line_search_fn": line_search_fn})
         self._moves: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=history_size)  # (step, change of gradient, 1 / dot)
         self._last: tuple[Tensor, Tensor, float] | None = None  # gradient, direction and length of the last move
         self._iterations = 0
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients."""
-        for each in self._tensors:
-            if set_to_none:
-                each.zero_grad()
-            elif each.grad is not None:
-                each.grad = _plugrad.zeros_like(each.grad)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what a checkpoint needs beside the parameters."""
         options = {name: value for name, value in self.param_groups[0].items() if name != "params"}
         return {"options": options, "moves": list(self._moves), "last": self._last, "iterations": self._iterations}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], steps: int | None = None) -> None:
         """Restores what state_dict returned."""
         self.param_groups[0].update(state["options"])
         self._moves = deque(state["moves"], maxlen=self.param_groups[0]["history_size"])
@@ -79,11 +71,12 @@ class LBFGS:
     # --- Steps.
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:
+    def step(self, closure: Any = None) -> Any:
         """Makes up to max_iter moves. closure: drops the gradients, computes the loss, calls backward(), returns the loss.
         Returns the first loss."""
-        options = self.param_groups[0]
-        evaluations = 0
+        options, evaluations = self.param_groups[0], 0
+        if closure is None:
+            raise TypeError("[LBFGS] step needs a closure, which computes the loss and its gradient again")
 
         def evaluate(place: Tensor | None = None) -> tuple[float, Tensor]:
             nonlocal evaluations

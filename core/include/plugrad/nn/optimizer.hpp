@@ -30,7 +30,7 @@ class PLUGRAD_API Optimizer {
  public:
   virtual ~Optimizer();
   // Makes one step with the current gradients. Records no graph.
-  void step();
+  virtual void step();
   void zero_grad();  // drops the gradients of all parameters
 
   // The number of groups; one, if the parameters were given without groups.
@@ -40,9 +40,9 @@ class PLUGRAD_API Optimizer {
   void add_param_group(ParameterGroup group);
   // An option of a group, such as "lr". Throws Error (invalid), which names what is expected, for an unknown name and for a
   // value out of range.
-  double option(std::string_view name, size_t group = 0) const;
-  void set_option(std::string_view name, double value, size_t group = 0);
-  std::vector<std::string> option_names() const;
+  virtual double option(std::string_view name, size_t group = 0) const;
+  virtual void set_option(std::string_view name, double value, size_t group = 0);
+  virtual std::vector<std::string> option_names() const;
   // The learning rate of the first group; set_rate sets that of all groups.
   double rate() const { return option("lr"); }
   void set_rate(double rate);

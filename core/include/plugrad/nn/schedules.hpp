@@ -20,6 +20,8 @@ class PLUGRAD_API LRScheduler {
   // Sets the rates for an epoch; for a training that is resumed. Throws Error (invalid) for a negative one.
   void set_epoch(int64_t epoch);
   std::vector<double> get_last_lr() const;
+  std::vector<double> base_lrs() const;  // the rates of all groups from which it counts
+  Optimizer& optimizer() const { return optimizer_; }
 
  protected:
   explicit LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}

@@ -1,0 +1,87 @@
+"""Optimisers that programs derive from Optimizer, with the protocol of PyTorch's: param_groups are dicts, state is a dict of
+what step keeps for each parameter."""
+
+import copy
+from collections import defaultdict
+from typing import Any
+
+from . import _plugrad
+from ._plugrad import Tensor
+
+
+def begin(optimizer: Any, params: Any, defaults: dict[str, Any]) -> None:
+    """What Optimizer.__init__ does: the groups of params, with defaults for the options that a group has not."""
+    optimizer.defaults, optimizer.state = dict(defaults), defaultdict(dict)
+    optimizer._groups, optimizer._parameters = [], []
+    given = [params] if isinstance(params, (Tensor, dict)) else list(params)
+    if isinstance(params, Tensor) or not given:
+        raise ValueError("[optimizer] params is " + ("a tensor" if given else "empty")
+                         + ": expected an iterable of tensors, or of dicts with \"params\" and options")
+    groups = given if isinstance(given[0], dict) else [{"params": given}]
+    if not all(isinstance(group, dict) for group in groups):
+        raise TypeError("[optimizer] tensors and groups cannot be mixed")
+    for group in groups:
+        optimizer.add_param_group(group)
+
+
+def add_param_group(optimizer: Any, group: dict[str, Any]) -> None:
+    if "params" not in group:
+        raise ValueError("[optimizer] a group has no \"params\"")
+    params = group["params"]
+    tensors = [params] if isinstance(params, Tensor) else list(params)
+    optimizer._register(tensors)
+    optimizer._groups.append({"params": tensors, **optimizer.defaults, **{k: v for k, v in group.items() if k != "params"}})
+    optimizer._parameters.append(tensors)
+
+
+def state_dict(optimizer: Any) -> dict[str, Any]:
+    """{"state": {0: {..}}, "param_groups": [{.., "params": [0]}]}: parameters by their numbers."""
+    numbers = {id(each): i for i, each in enumerate(_all(optimizer))}
+    groups = [{**group, "params": [numbers[id(each)] for each in group["params"]]} for group in optimizer._groups]
+    return {"state": {numbers[id(each)]: dict(kept) for each, kept in optimizer.state.items()}, "param_groups": groups}
+
+
+def load_state_dict(optimizer: Any, state: dict[str, Any]) -> None:
+    groups = state["param_groups"]
+    if [len(each["params"]) for each in groups] != [len(each["params"]) for each in optimizer._groups]:
+        raise ValueError(f"[optimizer] the state has groups of {[len(each['params']) for each in groups]} parameters, the "
+                         f"optimizer has groups of {[len(each['params']) for each in optimizer._groups]}")
+    numbers = [number for each in groups for number in each["params"]]
+    kept: Any = defaultdict(dict)
+    for number, parameter in zip(numbers, _all(optimizer), strict=True):
+        if number in state["state"]:
+            kept[parameter] = {name: _placed(value, parameter) for name, value in state["state"][number].items()}
+    optimizer.state = kept
+    for group, given in zip(optimizer._groups, groups, strict=True):
+        group.update({name: copy.deepcopy(value) for name, value in given.items() if name != "params"})
+
+
+def pickled(optimizer: Any) -> tuple[Any, ...]:
+    rest = {name: value for name, value in vars(optimizer).items() if name not in ("_groups", "_parameters", "state")}
+    return _restored, (type(optimizer), optimizer._groups, dict(optimizer.state), rest)
+
+
+def text(optimizer: Any) -> str:
+    """The options of all groups, as PyTorch prints them."""
+    lines = [f"{type(optimizer).__name__} ("]
+    for i, group in enumerate(optimizer.param_groups):
+        options = [f"    {name}: {group[name]}" for name in sorted(group.keys()) if name != "params"]
+        lines += [f"Parameter Group {i}", *options, ""]
+    return "\n".join([*lines[:-1], ")"])
+
+
+def _all(optimizer: Any) -> list[Tensor]:
+    return [each for group in optimizer._groups for each in group["params"]]
+
+
+def _placed(value: Any, parameter: Tensor) -> Any:
+    """A copy of what was kept for a parameter, on its device."""
+    return value.to(parameter.device, copy=True) if isinstance(value, Tensor) else copy.deepcopy(value)
+
+
+def _restored(kind: Any, groups: list[dict[str, Any]], state: dict[Tensor, Any], rest: dict[str, Any]) -> Any:
+    made = kind.__new__(kind)
+    _plugrad.Optimizer.__init__(made, groups, rest["defaults"])
+    vars(made).update(rest)
+    made.state.update(state)
+    return made
