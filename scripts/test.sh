@@ -89,7 +89,7 @@ build_python() {
 
 test_python() {
   # How long the fuzzer of arguments runs.
-  if [ "$level" = long ]; then export PLUGRAD_ARGUMENT_SECONDS=7200; fi
+  if [ "$level" = long ]; then export PLUGRAD_ARGUMENT_SECONDS=7200 PLUGRAD_ARCHIVE_SECONDS=600; fi
   "$venv/bin/python" -m pytest --quiet -p no:cacheprovider -rs python/tests
   local -x PLUGRAD_PLUGIN_PATH=$PWD/build/test-plugins PLUGRAD_TEST_DEVICE
   for PLUGRAD_TEST_DEVICE in reference sim cuda-emu; do

@@ -2,8 +2,11 @@
 import io
 import os
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections import OrderedDict
+from pathlib import Path
 
 import plugrad
 import pytest
@@ -138,6 +141,14 @@ def test_a_tensor_lies_within_its_elements(tmp_path):
         archive(path, wrong, data__0=bytes(8))
         with pytest.raises((OSError, ValueError, MemoryError)):
             plugrad.load(path)
+
+
+def test_no_damage_does_more_than_fail(root):
+    """Ten seconds in quick, ten minutes in long."""
+    seconds = os.environ.get("PLUGRAD_ARCHIVE_SECONDS", "10")
+    ran = subprocess.run([sys.executable, Path(__file__).with_name("archive_fuzz.py"),
+                          root / "tests/fixtures/torch_checkpoint.pt", seconds, "1"], capture_output=True, text=True)
+    assert ran.returncode == 0 and " 0 went wrong" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-1000:]
 
 
 def test_damaged_files(tmp_path):
