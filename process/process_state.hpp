@@ -14,8 +14,9 @@ namespace plugrad {
 
 // Saves the state where it is created. restore puts back what has changed since: the floating-point environment and the
 // signal mask of this thread, and the signal handlers, umask, locale, current directory, interval timers, limits of
-// resources and standard files of the process. (-ffast-math, for instance, makes a library flush denormals to zero in the
-// thread that loads it.) Takes about 60 us; other threads that change such state at the same time lose their change.
+// resources and standard files of the process; it ends a copy of the process that was forked since. (-ffast-math, for
+// instance, makes a library flush denormals to zero in the thread that loads it.) Takes about 60 us; other threads that
+// change such state at the same time lose their change.
 class ProcessState {
  public:
   ProcessState();
@@ -36,6 +37,7 @@ class ProcessState {
   void restore_standard_files(std::string& changed) noexcept;
   void restore_limits(std::string& changed) noexcept;
 
+  pid_t process_;
   std::fenv_t arithmetic_;
   int rounding_;
   uint32_t mode_;  // the processor's control register for floating point

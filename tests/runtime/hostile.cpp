@@ -114,6 +114,7 @@ const Behaviour kBehaviours[] = {
          _exit(0);
        }
      }},
+    {"fork", [] { fork(); }},  // and returns in both processes
     {"crash_later",
      [] {
        std::thread([] {
