@@ -115,7 +115,7 @@ def _written(obj: Any, file: Any, name: str) -> None:
         put(".format_version", b"1")
         put("byteorder", b"little")
         for key, tensor in enumerate(pickler.elements):
-            put(f"data/{key}", tensor.contiguous().__reduce__()[1][0])
+            put(f"data/{key}", tensor.__reduce__()[1][0])
         put("version", b"3\n")
 
 

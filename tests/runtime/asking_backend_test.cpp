@@ -1,5 +1,6 @@
 // Backends that ask the core while it waits for them, and kernels that change the process.
 #include <plugrad/ops/elementwise.hpp>
+#include <plugrad/autograd/compile.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -104,6 +105,22 @@ TEST(AskingBackend, WhatAKernelChangesInTheProcessIsPutBackAndNamed) {
   for (const char* part : {"[changes:0] the kernel of fill changed", "the rounding mode", "the signal mask", "the umask",
                            "the current directory"})
     EXPECT_PRED2(contains, said, part);
+}
+
+TEST(AskingBackend, WhatAKernelOfACompiledFunctionChangesIsPutBackAndNamed) {
+  static constexpr plugrad_backend kTable = backend_table<Changes>("changes-too");
+  add_backend(&kTable);
+  const Tensor x = full({3}, 1, DType::f32, Device("changes-too"));
+  auto filled = compile([](const Tensor& given) { return full({3}, 5, DType::f32, given.device()); });
+  static std::string said;
+  for (int i = 0; i < 4; ++i) {
+    said.clear();
+    set_log_sink([](LogLevel, std::string_view line) { said += std::string(line) + "\n"; });
+    EXPECT_EQ(filled(x).to_vector<float>(), (std::vector<float>{2, 2, 2}));
+    set_log_sink({});
+    EXPECT_PRED2(contains, said, "[changes-too:0] the kernel of fill changed") << "call " << i;
+    EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+  }
 }
 
 }  // namespace

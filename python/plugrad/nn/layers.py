@@ -7,6 +7,7 @@ from .. import _plugrad
 from .._modes import no_grad
 from .._plugrad import Tensor
 from . import init
+from ._calls import Calls
 from .module import Module, OfOne
 
 __all__ = ["AlphaDropout", "Bilinear", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d",
@@ -219,24 +220,8 @@ class Unflatten(OfOne):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class _Function(OfOne):
-    """A function of a tensor and the arguments that the constructor takes, which are attributes."""
-
-    _function: Callable[..., Tensor]
-    _arguments: tuple[str, ...]
-
-    def _keep(self, **arguments: Any) -> None:
-        vars(self).update(arguments)
-        self._arguments = tuple(arguments)
-
-    def _kept(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._arguments}
-
-    def forward(self, x: Tensor) -> Tensor:
-        return type(self)._function(x, **self._kept())
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value!r}" for name, value in self._kept().items())
+class _Function(Calls, OfOne):
+    """A function of one tensor."""
 
 
 class PixelShuffle(_Function):

@@ -1,11 +1,10 @@
 """Losses as modules. reduction: "mean", "sum" or "none"."""
 
-from collections.abc import Callable
 from typing import Any
 
 from .. import _plugrad
 from .._plugrad import Tensor
-from .module import Module
+from ._calls import Calls
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
            "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MaxMarginLoss",
@@ -13,29 +12,20 @@ __all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyL
            "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "max_margin_loss"]
 
 
-class _Loss(Module):
-    """A function of tensors, and of the keyword arguments that the constructor takes."""
+class _Loss(Calls):
+    """A function of tensors."""
 
-    _function: Callable[..., Tensor]
-    _names: tuple[str, ...]
+    _shown = 0
 
     def __init__(self, reduction: str = "mean") -> None:
-        self._keep(reduction)
-
-    def _keep(self, reduction: str, **named: Any) -> None:
-        vars(self).update(named)
-        self.reduction, self._names = reduction, tuple(named)
+        self._keep(reduction=reduction)
 
     def _members(self) -> Any:
-        yield from ((name, getattr(self, name)) for name in self._names if isinstance(getattr(self, name), Tensor))
+        yield from ((name, value) for name, value in self._kept().items() if isinstance(value, Tensor))
 
     def _all_members(self, prefix: str = "") -> Any:
         """Weights of a loss are buffers: they move with the module."""
         return ((prefix + name, value, True) for name, value in self._members())
-
-    def forward(self, *tensors: Tensor) -> Tensor:
-        named = {name: getattr(self, name) for name in self._names}
-        return type(self)._function(*tensors, reduction=self.reduction, **named)
 
 
 class L1Loss(_Loss):
@@ -56,7 +46,7 @@ class HuberLoss(_Loss):
     _function = staticmethod(_plugrad.huber_loss)
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        self._keep(reduction, delta=delta)
+        self._keep(reduction=reduction, delta=delta)
 
 
 class SmoothL1Loss(_Loss):
@@ -65,7 +55,7 @@ class SmoothL1Loss(_Loss):
     _function = staticmethod(_plugrad.smooth_l1_loss)
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        self._keep(reduction, beta=beta)
+        self._keep(reduction=reduction, beta=beta)
 
 
 class CrossEntropyLoss(_Loss):
@@ -79,7 +69,7 @@ class CrossEntropyLoss(_Loss):
 
     def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
-        self._keep(reduction, weight=weight, ignore_index=ignore_index, label_smoothing=label_smoothing)
+        self._keep(reduction=reduction, weight=weight, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
 
 class NLLLoss(_Loss):
@@ -89,7 +79,7 @@ class NLLLoss(_Loss):
 
     def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100,
                  reduction: str = "mean") -> None:
-        self._keep(reduction, weight=weight, ignore_index=ignore_index)
+        self._keep(reduction=reduction, weight=weight, ignore_index=ignore_index)
 
 
 class BCELoss(_Loss):
@@ -98,7 +88,7 @@ class BCELoss(_Loss):
     _function = staticmethod(_plugrad.binary_cross_entropy)
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self._keep(reduction, weight=weight)
+        self._keep(reduction=reduction, weight=weight)
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -107,7 +97,7 @@ class BCEWithLogitsLoss(_Loss):
     _function = staticmethod(_plugrad.binary_cross_entropy_with_logits)
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
-        self._keep(reduction, weight=weight, pos_weight=pos_weight)
+        self._keep(reduction=reduction, weight=weight, pos_weight=pos_weight)
 
 
 class KLDivLoss(_Loss):
@@ -116,7 +106,7 @@ class KLDivLoss(_Loss):
     _function = staticmethod(_plugrad.kl_div)
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        self._keep(reduction, log_target=log_target)
+        self._keep(reduction=reduction, log_target=log_target)
 
 
 class PoissonNLLLoss(_Loss):
@@ -125,7 +115,7 @@ class PoissonNLLLoss(_Loss):
     _function = staticmethod(_plugrad.poisson_nll_loss)
 
     def __init__(self, log_input: bool = True, full: bool = False, *, eps: float = 1e-8, reduction: str = "mean") -> None:
-        self._keep(reduction, log_input=log_input, full=full, eps=eps)
+        self._keep(reduction=reduction, log_input=log_input, full=full, eps=eps)
 
 
 class GaussianNLLLoss(_Loss):
@@ -134,7 +124,7 @@ class GaussianNLLLoss(_Loss):
     _function = staticmethod(_plugrad.gaussian_nll_loss)
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        self._keep(reduction, full=full, eps=eps)
+        self._keep(reduction=reduction, full=full, eps=eps)
 
 
 class HingeEmbeddingLoss(_Loss):
@@ -143,7 +133,7 @@ class HingeEmbeddingLoss(_Loss):
     _function = staticmethod(_plugrad.hinge_embedding_loss)
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        self._keep(reduction, margin=margin)
+        self._keep(reduction=reduction, margin=margin)
 
 
 class MarginRankingLoss(_Loss):
@@ -152,7 +142,7 @@ class MarginRankingLoss(_Loss):
     _function = staticmethod(_plugrad.margin_ranking_loss)
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        self._keep(reduction, margin=margin)
+        self._keep(reduction=reduction, margin=margin)
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -161,7 +151,7 @@ class CosineEmbeddingLoss(_Loss):
     _function = staticmethod(_plugrad.cosine_embedding_loss)
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        self._keep(reduction, margin=margin)
+        self._keep(reduction=reduction, margin=margin)
 
 
 class TripletMarginLoss(_Loss):
@@ -171,7 +161,7 @@ class TripletMarginLoss(_Loss):
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  reduction: str = "mean") -> None:
-        self._keep(reduction, margin=margin, p=p, eps=eps, swap=swap)
+        self._keep(reduction=reduction, margin=margin, p=p, eps=eps, swap=swap)
 
 
 class MultiMarginLoss(_Loss):
@@ -180,7 +170,7 @@ class MultiMarginLoss(_Loss):
     _function = staticmethod(_plugrad.multi_margin_loss)
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self._keep(reduction, p=p, margin=margin, weight=weight)
+        self._keep(reduction=reduction, p=p, margin=margin, weight=weight)
 
 
 class MultiLabelMarginLoss(_Loss):
@@ -195,7 +185,7 @@ class MultiLabelSoftMarginLoss(_Loss):
     _function = staticmethod(_plugrad.multilabel_soft_margin_loss)
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self._keep(reduction, weight=weight)
+        self._keep(reduction=reduction, weight=weight)
 
 
 class SoftMarginLoss(_Loss):

@@ -1,10 +1,10 @@
 """Pooling as modules, over the last 1 to 3 dims. The functions of the same names say what they compute."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .. import _plugrad
-from .module import Module
+from ._calls import Calls
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
            "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
@@ -13,61 +13,61 @@ __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Adapt
 _Extents: TypeAlias = int | Sequence[int]
 
 
-class _Pool(Module):
-    """A function of a tensor, or of a tensor, indices and an output size, and of what the constructor takes."""
+class _Pool(Calls):
+    """A function of a tensor, or of a tensor, indices and an output size."""
 
-    _function: Callable[..., Any]
-    _arguments: tuple[str, ...]
     return_indices = False
 
-    def _keep(self, shown: int, **arguments: Any) -> None:
-        """shown: how many of the arguments repr() shows."""
-        vars(self).update(arguments)
-        self._arguments, self._shown = tuple(arguments), shown
-
     def forward(self, *given: Any, **named: Any) -> Any:
-        if self.return_indices:
-            named["return_indices"] = True
-        return type(self)._function(*given, **named, **{name: getattr(self, name) for name in self._arguments})
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._arguments[:self._shown])
+        return super().forward(*given, **({"return_indices": True} if self.return_indices else {}), **named)
 
 
 class _MaxPool(_Pool):
+    _shown = 5
+
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0,
                  dilation: _Extents = 1, return_indices: bool = False, ceil_mode: bool = False) -> None:
-        self._keep(5, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
+        self._keep(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
                    dilation=dilation, ceil_mode=ceil_mode)
         self.return_indices = return_indices
 
 
 class _AvgPool(_Pool):
+    _shown = 3
+
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True, **divisor: Any) -> None:
-        self._keep(3, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
+        self._keep(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding,
                    ceil_mode=ceil_mode, count_include_pad=count_include_pad, **divisor)
 
 
 class _LPPool(_Pool):
+    _shown = 4
+
     def __init__(self, norm_type: float, kernel_size: _Extents, stride: _Extents | None = None,
                  ceil_mode: bool = False) -> None:
-        self._keep(4, norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
+        self._keep(norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
 
 
 class _MaxUnpool(_Pool):
+    _shown = 3
+
     def __init__(self, kernel_size: _Extents, stride: _Extents | None = None, padding: _Extents = 0) -> None:
-        self._keep(3, kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding)
+        self._keep(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, padding=padding)
 
 
 class _AdaptiveAvgPool(_Pool):
+    _shown = 1
+
     def __init__(self, output_size: _Extents) -> None:
-        self._keep(1, output_size=output_size)
+        self._keep(output_size=output_size)
 
 
 class _AdaptiveMaxPool(_Pool):
+    _shown = 1
+
     def __init__(self, output_size: _Extents, return_indices: bool = False) -> None:
-        self._keep(1, output_size=output_size)
+        self._keep(output_size=output_size)
         self.return_indices = return_indices
 
 
