@@ -21,7 +21,7 @@ HookHandle add(const Tensor& x, const char* what, Hook hook) {
   static std::atomic<uint64_t> last{0};
   if (!hook.before && !hook.after) throw Error(Code::invalid, std::string("[") + what + "] the hook is no function");
   Node& node = node_of(x, what);
-  if (!node.rule) capture::note_change(*storage_of(x));
+  if (!node.rule) observe::note_change(*storage_of(x));
   More& more = node.extra();
   if (!more.hooks) more.hooks = std::make_shared<Hooks>();
   hook.id = ++last;
@@ -62,7 +62,7 @@ void HookHandle::remove() {
   const std::lock_guard lock(hooks_mutex);
   const auto found = std::ranges::find(hooks->all, id_, [](const auto& each) { return each->id; });
   if (found == hooks->all.end()) return;
-  ++capture::changes;
+  ++observe::changes;
   removed = *found;
   hooks->all.erase(found);
 }

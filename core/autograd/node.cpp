@@ -69,12 +69,12 @@ Ref<Node> new_node(const plugrad_view& view) {
       if (uses >> i & 1) save(*node, i, *operands[i], false);
     if (uses & kOutput) save(*node, count, out, true);
   }
-  if (l.mode & kObserving) [[unlikely]] observe(*node, out, {operands, static_cast<size_t>(count)});
+  if (l.mode & kObserving) [[unlikely]] observe_node(*node, out, {operands, static_cast<size_t>(count)});
   out.impl().node = std::move(node);
   return *out.impl().node;
 }
 
-[[gnu::noinline, gnu::cold]] void observe(Node& node, const Tensor& out, std::span<const Tensor* const> operands) {
+[[gnu::noinline, gnu::cold]] void observe_node(Node& node, const Tensor& out, std::span<const Tensor* const> operands) {
   const uint32_t mode = local().mode;
   if (mode & kRetaining) node.flags |= Node::kRetains;
   if (mode & (kDetecting | kDetectingForward)) detect_forward(node, out, operands);
@@ -86,7 +86,7 @@ namespace {
 void observe_all(Node& node, const Tensor& out, const std::vector<Tensor>& operands) {
   std::vector<const Tensor*> all;
   for (const Tensor& each : operands) all.push_back(&each);
-  observe(node, out, all);
+  observe_node(node, out, all);
 }
 }  // namespace
 
@@ -167,7 +167,7 @@ Tensor& Tensor::requires_grad_(bool on) {
   if (on && !is_floating(dtype()))
     throw Error(Code::invalid, std::string("[requires_grad_] a tensor of ") + dtype_name(dtype()) +
                                    " has no gradient: expected a floating dtype");
-  if (on != static_cast<bool>(impl_->node)) capture::note_change(*impl_->storage);
+  if (on != static_cast<bool>(impl_->node)) observe::note_change(*impl_->storage);
   if (!on && impl_->node) freeze(*impl_);
   if (on && !impl_->node) impl_->node = impl_->frozen ? thaw(*impl_) : new_node(impl_->view);
   if (on) impl_->node->flags &= static_cast<uint8_t>(~Node::kUnasked);

@@ -1,6 +1,6 @@
 // A tensor's place in the graph.
 #pragma once
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/tensor/impl.hpp>
 
 #include <array>
@@ -152,9 +152,9 @@ enum Mode : uint32_t {
 constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
 inline bool recording() { return local().mode & kRecording; }
 
-// Tells a recorder that the step reads or replaces the gradient that a node holds.
+// This thread reads or replaces the gradient that a node holds.
 inline void note_gradient(Node& node) {
-  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->touched(&node);
+  observe::touched(&node);
 }
 
 // Throws Error (invalid) if x may not be written in place: a leaf that requires a gradient, while recording, or an expanded
@@ -180,6 +180,6 @@ Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands,
 // The same for any number of operands. Saves nothing.
 Node& record_all(const Rule& rule, const Tensor& out, const std::vector<Tensor>& operands);
 // Does to a recorded node what the thread's modes ask for, beyond recording it.
-void observe(Node& node, const Tensor& out, std::span<const Tensor* const> operands);
+void observe_node(Node& node, const Tensor& out, std::span<const Tensor* const> operands);
 
 }  // namespace plugrad

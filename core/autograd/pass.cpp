@@ -6,7 +6,7 @@
 #include <core/autograd/rule.hpp>
 #include <core/autograd/sum.hpp>
 #include <core/runtime/fork.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observed.hpp>
 
 #include <algorithm>
 
@@ -197,7 +197,7 @@ Tensor Pass::watched_gradient(Node& node, size_t i, const Tensor& grad) {
 }
 
 void Pass::propagate_watched(Node& node, Tensor grad) {
-  const profiling::GradientOf observed(node.rule->name);
+  const observe::GradientOf observed(node.rule->name);
   notice(node, grad);
   if (node.flags & Node::kPart) return pass_to_call(node, std::move(grad));
   std::vector<Tensor> of_call;
@@ -235,7 +235,7 @@ std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
 }
 
 void Pass::run() {
-  const profiling::Scope observed(EventKind::gradient, "backward", nullptr);
+  const observe::Event observed(EventKind::gradient, "backward", nullptr);
   traverse();
   const PassMode mode(options_.create_graph);
   for (auto& [root, seed] : roots_) arrive(*root, std::move(seed));
@@ -262,7 +262,7 @@ Tensor Pass::captured(Node& node) {
 
 void Pass::commit() {
   const PassMode mode(options_.create_graph);
-  if (local().recorder) [[unlikely]]
+  if (observe::will_repeat()) [[unlikely]]
     for (const std::vector<NodeSum>* all : {&leaves_, &retained_})
       for (const NodeSum& each : *all) note_gradient(*each.node);
   for (NodeSum& each : retained_)

@@ -1,5 +1,5 @@
 // From a recording to the contents of a file.
-#include <core/autograd/recording.hpp>
+#include <core/steps/recording.hpp>
 #include <core/io/program_format.hpp>
 #include <core/io/strict_json.hpp>
 #include <core/runtime/small_blocks.hpp>
@@ -16,7 +16,7 @@
 namespace plugrad {
 namespace io {
 namespace {
-using capture::kNever;
+using steps::kNever;
 
 class Saver {
  public:
@@ -60,7 +60,7 @@ class Saver {
     for (const StepView& each : pass_.results)
       if (each.defined()) needed[each.memory] = true;
     for (size_t at = used.size(); at-- > 0;) {
-      const capture::Call& call = pass_.trace.calls[at];
+      const steps::Call& call = pass_.trace.calls[at];
       for (size_t i = 0; i < call.op.outputs; ++i) used[at] = used[at] || needed[call.memories[i]];
       for (size_t i = 0; used[at] && i < call.memories.size(); ++i)
         if (call.memories[i] != kNever) needed[call.memories[i]] = true;
@@ -92,7 +92,7 @@ class Saver {
   }
   bool is_input(uint32_t place) const { return place < program_.inputs.size(); }
 
-  void add_call(const capture::Call& call) {
+  void add_call(const steps::Call& call) {
     const std::string name = op_label(call.op.opcode);
     if (!is_saved_op(call.op.opcode) || call.op.flags & PLUGRAD_ACCUMULATE)
       refuse("calls " + name + ", which has no meaning in a file: ops of a forward pass have");

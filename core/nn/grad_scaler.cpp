@@ -1,6 +1,6 @@
 #include <plugrad/nn/grad_scaler.hpp>
 
-#include <core/runtime/trace.hpp>
+#include <core/runtime/observer.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
@@ -47,7 +47,7 @@ GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(op
 
 Tensor GradScaler::scale(const Tensor& loss) const {
   if (!options_.enabled) return loss;
-  capture::refuse("scales a loss by the changing factor of a GradScaler",
+  observe::unrepeatable("scales a loss by the changing factor of a GradScaler",
                   "compile the forward pass alone, or train in bf16, which needs no GradScaler");
   return mul(cast(loss, promote_types(loss.dtype(), DType::f32)), scale_);
 }

@@ -1,6 +1,6 @@
 #include <plugrad/nn/module.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/platform.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -120,7 +120,7 @@ void Module::apply(const std::function<void(Module&)>& function) {
 
 void Module::train(bool mode) {
   apply([mode](Module& module) {
-    if (module.training_ != mode) capture::flip_training(reinterpret_cast<uintptr_t>(&module));
+    if (module.training_ != mode) observe::flip_training(reinterpret_cast<uintptr_t>(&module));
     module.training_ = mode;
   });
 }

@@ -1,6 +1,7 @@
 #include <plugrad/nn/optimizer.hpp>
 
-#include <core/runtime/trace.hpp>
+#include <core/runtime/observer.hpp>
+#include <core/runtime/step_part.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/update.hpp>
@@ -39,10 +40,10 @@ Optimizer::~Optimizer() = default;
 
 // A compiled step refers to its optimisers.
 Optimizer::Captured::~Captured() {
-  if (is) ++capture::changes;
+  if (is) ++observe::changes;
 }
 Optimizer::Captured& Optimizer::Captured::operator=(const Captured&) {
-  if (is) ++capture::changes;
+  if (is) ++observe::changes;
   return *this;
 }
 
@@ -84,7 +85,7 @@ void Optimizer::add_param_group(ParameterGroup group) {
   for (size_t slot = 0; slot < slots_.size(); ++slot)
     for (const Tensor& each : added.parameters)
       slots_[slot].tensors.push_back(has_slot(slot, added.options) ? zeros_like(each) : Tensor());
-  if (captured_.is) ++capture::changes;
+  if (captured_.is) ++observe::changes;
   groups_.push_back(std::move(added));
   resized();
 }
@@ -105,7 +106,7 @@ void Optimizer::set_option(std::string_view name, double value, size_t group) {
   std::vector<double> changed = groups_.at(group).options;
   changed[option] = value;
   check(changed);
-  capture::refuse("sets an option of an optimiser", "do that outside, also if a schedule does it");
+  observe::unrepeatable("sets an option of an optimiser", "do that outside, also if a schedule does it");
   ++changes_;
   groups_[group].options = std::move(changed);
 }
@@ -177,12 +178,12 @@ void Optimizer::take_back() {
 }
 
 void Optimizer::step() {
-  if (!capture::is_on()) [[likely]] {
+  if (!observe::is_on()) [[likely]] {
     advance();
     return apply();
   }
   captured_.is = true;
-  capture::run_part({[this] { return advance(); }, [this] { apply(); }, [this] { take_back(); }});
+  observe::run_part({[this] { return advance(); }, [this] { apply(); }, [this] { take_back(); }});
 }
 
 bool Optimizer::count(int) { return false; }
@@ -192,7 +193,7 @@ Tensor& Optimizer::slot(size_t slot, const Update& update) {
   Tensor& tensor = slots_[slot].tensors[update.at];
   if (!tensor.defined()) tensor = zeros_like(update.parameter);
   if (tensor.device() != update.parameter.device()) {
-    const capture::DoneOnce moved;
+    const observe::DoneOnce moved;
     tensor.move_to_(update.parameter.device());
   }
   if (tensor.dtype() != update.parameter.dtype()) tensor.convert_(update.parameter.dtype());

@@ -1,6 +1,6 @@
 // Factors of matrices (.., m, n), computed in host memory by the extension of plugrad/sdk/linalg.h. Nothing is recorded.
 #pragma once
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observed.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/tensor.hpp>
 #include <plugrad/sdk/linalg.h>
@@ -53,7 +53,7 @@ class Factors {
   Device home_, device_;
   const plugrad_linalg* table_;
   const NoGrad unrecorded_;
-  profiling::Scope event_;
+  observe::Event event_;
 };
 
 // The axes before the last two, or before the last `inner` ones.

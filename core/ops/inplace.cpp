@@ -128,9 +128,9 @@ namespace {
 // Gives a leaf the memory of another tensor, and its gradient. Its node, to which the graph and hooks refer, stays.
 void exchange(Tensor& leaf, const Tensor& memory, const Tensor& grad) {
   Impl& impl = leaf.impl();
-  if (capture::Recorder* const recorder = local().recorder)  // an optimiser's state follows its parameter once
-    recorder->fail("it moves or converts a tensor in place: do that outside");
-  capture::note_change(*impl.storage);
+  // Not an error: an optimiser's state follows its parameter once.
+  observe::fail("it moves or converts a tensor in place: do that outside");
+  observe::note_change(*impl.storage);
   impl.device = &device_of(memory);
   impl.storage = memory.impl().storage;
   impl.view = view_of(memory);

@@ -36,7 +36,7 @@ namespace {
 // compiled step must do the same for all indices.
 bool may_look(const Tensor& index) {
   const DeviceState& device = device_of(index);
-  return !local().recorder && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count();
+  return !observe::will_repeat() && device.host_memory() && !device.compute && index.dtype() == DType::i64 && index.count();
 }
 bool none_is_negative(const Tensor& index) { return may_look(index) && min(index).item<int64_t>() >= 0; }
 }  // namespace

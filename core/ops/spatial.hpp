@@ -2,7 +2,7 @@
 #pragma once
 #include <core/ops/argument.hpp>
 #include <core/ops/window.hpp>
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>
@@ -44,7 +44,7 @@ inline void require_table(const char* name, int64_t each, int64_t count) {
 
 // Numbers on x's device, in f64 if x has that dtype, else in f32.
 inline Tensor constant(const std::vector<double>& numbers, const Shape& shape, const Tensor& x) {
-  const capture::ConstantUploads constant;
+  const observe::ConstantUploads constant;
   if (x.dtype() == DType::f64) return Tensor::from(numbers, shape, x.device());
   return Tensor::from(std::vector<float>(numbers.begin(), numbers.end()), shape, x.device());
 }
@@ -54,7 +54,7 @@ inline Tensor chosen(const Tensor& x, int axis, const std::vector<int64_t>& posi
   const size_t at = static_cast<size_t>(normal_axis(axis, x.rank(), "index"));
   Shape along(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1)), shape = x.shape();
   along[at] = shape[at] = static_cast<int64_t>(positions.size());
-  const capture::ConstantUploads constant;
+  const observe::ConstantUploads constant;
   return gather(x, axis, expand(Tensor::from(positions, along, x.device()), shape));
 }
 

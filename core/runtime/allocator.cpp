@@ -1,12 +1,11 @@
-#include <core/runtime/capture.hpp>
 #include <core/runtime/allocator.hpp>
 
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
+#include <core/runtime/observed.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/profiling.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <core/runtime/stream.hpp>
 
@@ -52,7 +51,7 @@ void Allocator::require_usable(const plugrad_buffer* made, uint64_t size) const 
 }
 
 plugrad_buffer* Allocator::buffer(uint64_t size) {
-  const profiling::Scope allocating(EventKind::allocation, "allocate", &device_, size);
+  const observe::Event allocating(EventKind::allocation, "allocate", &device_, size);
   plugrad_buffer* made = nullptr;
   if (!own_memory()) {
     const plugrad_status status = contained(device_.table.alloc, device_.handle, size, &made);
@@ -90,7 +89,7 @@ Block* Allocator::make_segment(BlockPool& pool, uint64_t bytes) {
 void Allocator::give_back(Block& whole) noexcept {
   const std::unique_ptr<Block> block(&whole);
   const std::unique_ptr<Segment> segment(block->segment);
-  const profiling::Scope releasing(EventKind::allocation, "release", &device_, segment->bytes);
+  const observe::Event releasing(EventKind::allocation, "release", &device_, segment->bytes);
   segment->pool->remove(whole);
   std::erase_if(buffers_, [&](const HostRange& each) { return each.address == reinterpret_cast<uintptr_t>(whole.buffer); });
   if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
@@ -203,13 +202,13 @@ void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
 
 Storage* Allocator::take(uint64_t bytes, uint32_t opcode, bool upload) {
   Storage* const block = take_block(bytes, opcode, upload);
-  if (capture::Recorder* const recorder = local().recorder) [[unlikely]] recorder->began(*block);
+  observe::allocated(*block);
   return block;
 }
 
 Storage* Allocator::take_block(uint64_t bytes, uint32_t opcode, bool upload) {
   device_.require_open();
-  if (profiling::is_on()) [[unlikely]] profiling::join();
+  observe::before_lock();
   const uint64_t size = block_bytes(bytes);
   BlockPool& pool = pool_for(size);
   std::unique_lock lock(mutex_);
@@ -217,7 +216,7 @@ Storage* Allocator::take_block(uint64_t bytes, uint32_t opcode, bool upload) {
   if (Block* block = extend(pool, size)) return hand_out(*block, size);
   if (device_.compute && stats_.reserved > stats_.active) {  // the free blocks may still be in flight
     lock.unlock();
-    const profiling::Scope waiting(EventKind::wait, "wait for memory", &device_);
+    const observe::Event waiting(EventKind::wait, "wait for memory", &device_);
     streams::drain(*device_.compute);
     streams::drain(*device_.copies);
     lock.lock();
@@ -230,7 +229,7 @@ Storage* Allocator::take_block(uint64_t bytes, uint32_t opcode, bool upload) {
 
 std::vector<Ref<Storage>> Allocator::take_row(std::span<const uint64_t> bytes, bool may_extend) {
   device_.require_open();
-  if (profiling::is_on()) [[unlikely]] profiling::join();
+  observe::before_lock();
   uint64_t size = 0;
   std::vector<std::unique_ptr<Block>> rests;
   for (const uint64_t each : bytes) {
@@ -276,7 +275,7 @@ void Allocator::give(Storage* storage) noexcept {
 
 uint64_t Allocator::trim() {
   if (device_.compute && streams::closed()) return 0;
-  if (profiling::is_on()) profiling::join();
+  observe::before_lock();
   const std::lock_guard lock(mutex_);
   return release(~0ull);
 }

@@ -3,9 +3,9 @@
 #include <core/runtime/import.hpp>
 #include <core/runtime/ledger.hpp>
 #include <core/runtime/native.hpp>
+#include <core/runtime/observed.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/printable.hpp>
-#include <core/runtime/profiling.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <plugrad/runtime/device.hpp>
@@ -192,7 +192,7 @@ int32_t Device::dlpack_type() const { return state_->info.dlpack_type; }
 
 void Device::sync() const {
   if (!state_->compute) return;
-  const profiling::Scope waiting(EventKind::wait, "synchronize", state_);
+  const observe::Event waiting(EventKind::wait, "synchronize", state_);
   streams::sync(*state_->compute);
   streams::sync(*state_->copies);
 }

@@ -1,14 +1,10 @@
 #include <core/runtime/dispatch.hpp>
 
 #include <core/runtime/bounce.hpp>
-#include <core/runtime/capture.hpp>
 #include <core/runtime/dense_copies.hpp>
 #include <core/runtime/foreign.hpp>
-#include <core/runtime/process_check.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observed.hpp>
 #include <core/runtime/registry.hpp>
-#include <core/runtime/shadow.hpp>
-#include <core/runtime/tracking.hpp>
 #include <core/runtime/wider.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>
@@ -36,7 +32,7 @@ plugrad_status run_on_stream(DeviceState& device, const plugrad_kernel* kernel, 
 plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call) {
   plugrad_op op = call.op();
   Local& l = local();
-  if (l.recorder && l.recorder->intercepts(op)) return PLUGRAD_OK;
+  if (observe::intercepts(l, op)) return PLUGRAD_OK;
   Ref<Storage> workspace;
   if (const uint64_t bytes = device.workspace_bytes(*kernel, op)) {
     if (bytes == UINT64_MAX) return PLUGRAD_OUT_OF_MEMORY;
@@ -49,8 +45,7 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
       device.compute ? run_on_stream(device, kernel, call, op) : contained(kernel->run, kernel, nullptr, &op);
   if (status != PLUGRAD_OK) return status;
   l.count_kernel(device.ordinal);
-  if (l.recorder) l.recorder->ran(device, kernel, op, call.storages, workspace.get());
-  else if (capture::is_on()) capture::ran_elsewhere(call.storages, call.operands());
+  observe::ran(l, device, kernel, op, call.storages, workspace.get());
   return status;
 }
 
@@ -96,25 +91,9 @@ std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t l
   return {};
 }
 
-// The same, with what a profiler and record_memory want to know.
 [[gnu::noinline, gnu::cold]] bool run_observed(DeviceState& device, const OpCall& call, uint16_t layout) {
-  profiling::Scope scope(device, call);
-  std::optional<shadow::Run> second;
-  if (shadow::is_on()) second.emplace(device, call);
-  std::optional<process_check::Run> looked_at;
-  if (process_check::is_on()) looked_at.emplace(device, call.opcode);
-  const std::optional<How> how = run_rungs(device, call, layout);
-  looked_at.reset();
-  if (how && second) second->compare();
-  if (!how) {
-    scope.drop();
-    local().declined = call.opcode;
-    return false;
-  }
-  scope.set_how(*how);
-  scope.complete(device.compute);
-  if (tracking::is_on()) tracking::note(call);
-  return true;
+  observe::Op event(device, call);
+  return event.end(run_rungs(device, call, layout), device.compute);
 }
 }  // namespace
 
@@ -138,7 +117,7 @@ bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout
 
 void count_decomposition(DeviceState& device) {
   ++device.decompositions;
-  if (profiling::is_on()) profiling::note_decomposition(device, local().declined);
+  observe::decomposed(device);
 }
 
 namespace {
@@ -149,11 +128,9 @@ void run_elsewhere(DeviceState& device, const OpCall& call) {
   ++device.bounces;
   if (fallback() == Fallback::warn)
     log(LogLevel::warning, op_label(call.opcode) + " cannot run on " + device.name + ": running it on " + host->name);
-  profiling::Scope scope(device, call);
-  scope.set_how(How::host);
+  observe::Op event(device, call, observe::Op::By::host);
   if (!bounce(*host, call)) throw_unsupported(device, call);
-  scope.complete(device.copies);
-  if (tracking::is_on()) tracking::note(call);
+  event.end(How::host, device.copies);
 }
 }  // namespace
 

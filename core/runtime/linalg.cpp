@@ -1,6 +1,6 @@
 #include <core/runtime/linalg.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/registry.hpp>
 #include <plugrad/runtime/log.hpp>
@@ -33,7 +33,7 @@ const plugrad_linalg* find(const DeviceState& device) {
 
 DeviceState& device_for(DeviceState& device, const std::string& what) {
   device.require_open();
-  capture::refuse(("factors a matrix on the host (" + what + ")").c_str(), "call it outside");
+  observe::unrepeatable(("factors a matrix on the host (" + what + ")").c_str(), "call it outside");
   if (find(device)) return device;
   if (fallback() == Fallback::error) throw_unsupported(device, what);
   DeviceState* host = Registry::get().host_device(PLUGRAD_AS_FALLBACK, device.source, PLUGRAD_LINALG);

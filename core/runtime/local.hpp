@@ -17,9 +17,7 @@ namespace plugrad {
 namespace profiling {
 class Log;
 }
-namespace capture {
-class Recorder;
-}
+class Observer;
 
 constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects, which moves between thread and depot whole
 
@@ -79,7 +77,7 @@ struct Local {
   void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
   const void* anomaly = nullptr;
   void* autocast = nullptr;
-  capture::Recorder* recorder = nullptr;  // of the step that this thread captures
+  Observer* observer = nullptr;  // what follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
   std::shared_ptr<profiling::Log> log;   // of this thread in the session of that id, or an older one
   uint64_t session = 0;

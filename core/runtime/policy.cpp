@@ -1,9 +1,8 @@
 #include <plugrad/runtime/policy.hpp>
 
 #include <core/runtime/device_state.hpp>
+#include <core/runtime/observed.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/process_check.hpp>
-#include <core/runtime/shadow.hpp>
 
 #include <string_view>
 
@@ -30,8 +29,7 @@ void set_mode(uint32_t bit, bool on) {
 
 void check_environment() {
   fallback_of_environment();
-  shadow::start();
-  process_check::start();
+  observe::start();
   const char* sync = platform::environment("PLUGRAD_SYNC");
   if (sync && std::string_view(sync) != "0" && std::string_view(sync) != "1")
     throw Error(Code::invalid, "PLUGRAD_SYNC='" + std::string(sync) + "': 0 or 1 expected");

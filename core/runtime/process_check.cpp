@@ -2,7 +2,7 @@
 
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observer.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/log.hpp>
 
@@ -18,7 +18,7 @@ void start() {
     if (std::string_view(text) != "process")
       throw Error(Code::invalid, std::string("PLUGRAD_CHECK='") + text + "': process expected");
     on = true;
-    profiling::update_observed();
+    observe::update();
     return true;
   }();
   static_cast<void>(started);

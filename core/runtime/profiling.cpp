@@ -1,11 +1,8 @@
-#include <core/runtime/capture.hpp>
 #include <core/runtime/profiling.hpp>
 
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
-#include <core/runtime/process_check.hpp>
-#include <core/runtime/shadow.hpp>
-#include <core/runtime/tracking.hpp>
+#include <core/runtime/observer.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -17,10 +14,6 @@
 namespace plugrad {
 
 std::mutex& recorder_mutex() {
-  static std::mutex& m = *new std::mutex;
-  return m;
-}
-std::mutex& observed_mutex() {
   static std::mutex& m = *new std::mutex;
   return m;
 }
@@ -129,13 +122,6 @@ void await(StreamState& stream) {
 }
 }  // namespace
 
-void update_observed() {
-  const std::lock_guard lock(observed_mutex());
-  if (is_on() || tracking::is_on() || shadow::is_on() || capture::is_on() || process_check::is_on())
-    modes |= kObserved;
-  else modes &= ~kObserved;
-}
-
 void join() { log_of_thread(); }
 
 // --- Scopes.
@@ -213,7 +199,7 @@ std::shared_ptr<Session> start(const ProfilerOptions& options) {
                                "range");
   r.session = std::make_shared<Session>(options, ++r.last);
   current.store(r.last, std::memory_order_release);
-  update_observed();
+  observe::update();
   return r.session;
 }
 
@@ -222,7 +208,7 @@ bool stop(Session& session) {
   if (session.stopped.exchange(true)) return false;
   current = 0;
   recorder().session.reset();
-  update_observed();
+  observe::update();
   return true;
 }
 

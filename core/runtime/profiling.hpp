@@ -22,9 +22,6 @@ class Log;
 inline constinit std::atomic<uint64_t> current{0};
 inline bool is_on() { return current.load(std::memory_order_relaxed) != 0; }
 
-// Sets or clears the bit of `modes` by what records now.
-void update_observed();
-
 // Gives the calling thread a log of the session that records. Must be called before a lock of the allocator is taken under
 // which a Scope is made.
 void join();

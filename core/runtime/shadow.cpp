@@ -3,7 +3,7 @@
 #include <core/runtime/agreement.hpp>
 #include <core/runtime/case_file.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observer.hpp>
 #include <plugrad/runtime/device.hpp>
 
 namespace plugrad::shadow {
@@ -36,7 +36,7 @@ void start() {
     if (!text || !*text) return false;
     name() = text;
     on = true;
-    profiling::update_observed();
+    observe::update();
     return true;
   }();
   static_cast<void>(started);

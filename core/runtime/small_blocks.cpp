@@ -1,8 +1,7 @@
 #include <core/runtime/small_blocks.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/import.hpp>
-#include <core/runtime/tracking.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -66,9 +65,9 @@ void refill(Magazine<Storage>& magazine, DeviceState& device, uint32_t list, uin
   storages.release();  // they live until the process ends
 }
 
-// The recorder's stand-in for a magazine of the calling thread, or the magazine.
+// The observer's stand-in for a magazine of the calling thread, or the magazine.
 Magazine<Storage>& magazine_of(Local& l, uint32_t list) {
-  Magazine<Storage>* const aside = l.recorder ? l.recorder->magazine(list) : nullptr;
+  Magazine<Storage>* const aside = l.observer ? l.observer->magazine(list) : nullptr;
   return aside ? *aside : l.storages[list];
 }
 }  // namespace
@@ -79,14 +78,13 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint3
   Magazine<Storage>& magazine = magazine_of(l, list);
   if (magazine.empty()) refill(magazine, device, list, size_class, opcode);
   if (&magazine == &l.storages[list]) return;
-  l.recorder->lent = magazine.pop();
-  l.recorder->began(*l.recorder->lent);
-  l.storages[list].lend(l.recorder->lent);
+  l.observer->lent = magazine.pop();
+  observe::allocated(*l.observer->lent);
+  l.storages[list].lend(l.observer->lent);
 }
 
 void destroy_slow(Storage* storage) noexcept {
-  if (storage->captured) [[unlikely]] capture::ended(*storage);
-  if (storage->tracked) [[unlikely]] tracking::forget(*storage);
+  if (storage->captured || storage->tracked) [[unlikely]] observe::released(*storage);
   if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
   if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it

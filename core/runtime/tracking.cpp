@@ -1,7 +1,7 @@
 #include <core/runtime/tracking.hpp>
 
 #include <core/runtime/fork.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/observer.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -86,7 +86,7 @@ void start(Where where) {
     tracker().where = std::make_shared<const Where>(std::move(where));
     on = true;
   }
-  profiling::update_observed();
+  observe::update();
   local().mode |= kTrackedMode;  // other threads set it at their next op
 }
 
@@ -104,7 +104,7 @@ std::shared_ptr<const Where> end() {
 
 void stop() {
   end();
-  profiling::update_observed();
+  observe::update();
 }
 
 void note(const OpCall& call) {

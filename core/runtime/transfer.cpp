@@ -1,10 +1,8 @@
 #include <core/runtime/transfer.hpp>
 
-#include <core/runtime/capture.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/local.hpp>
-#include <core/runtime/profiling.hpp>
-#include <core/runtime/tracking.hpp>
+#include <core/runtime/observed.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -53,12 +51,12 @@ void require_supported(plugrad_status status, const DeviceState& device, const c
 }
 
 void refuse_upload(Storage& to) {
-  if (capture::Recorder* const recorder = local().recorder; recorder && recorder->keeps_upload(to)) return;
-  capture::refuse("copies data of the host to a device",
+  if (observe::keeps_upload(to)) return;
+  observe::unrepeatable("copies data of the host to a device",
                   "make the tensor outside and capture it, or pass it as an argument");
 }
 void refuse_download() {
-  capture::refuse("reads the elements of a tensor (as item, to_vector and printing do)",
+  observe::unrepeatable("reads the elements of a tensor (as item, to_vector and printing do)",
                   "return the tensor and read it afterwards");
 }
 
@@ -71,8 +69,8 @@ void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return;
   refuse_upload(to);
   ++device.uploads;
-  if (tracking::is_on()) tracking::note_copy(to);
-  profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
+  observe::copying_to(to);
+  observe::Event scope(EventKind::copy, "upload", &device, bytes);
   if (by_hand(device)) std::memcpy(address(to, offset), from, bytes);
   else
     require_supported(copy(device, "upload", at(to, offset), at(from, PLUGRAD_HOST, device), bytes, &to, nullptr,
@@ -90,7 +88,7 @@ void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!bytes) return;
   ++device.downloads;
-  profiling::Scope scope(EventKind::copy, "download", &device, bytes);
+  observe::Event scope(EventKind::copy, "download", &device, bytes);
   if (by_hand(device)) {
     std::memcpy(to, address(from, offset), bytes);
     return;
@@ -98,7 +96,7 @@ void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes) {
   require_supported(copy(device, "download", at(to, PLUGRAD_HOST, device), at(from, offset), bytes, nullptr, &from, true),
                     device, "download");
   if (!device.compute) return;
-  const profiling::Scope waiting(EventKind::wait, "wait for data", &device);
+  const observe::Event waiting(EventKind::wait, "wait for data", &device);
   streams::verify(from);
   scope.complete(device.copies);
 }
@@ -107,9 +105,9 @@ void between(Storage& to, uint64_t to_offset, Storage& from, uint64_t from_offse
   DeviceState& target = *to.device;
   target.require_open();
   if (!bytes) return;
-  capture::refuse("copies a tensor to another device", "do that outside, and pass the copy as an argument");
-  if (tracking::is_on()) tracking::note_copy(to);
-  profiling::Scope scope(EventKind::copy, "copy", &target, bytes);
+  observe::unrepeatable("copies a tensor to another device", "do that outside, and pass the copy as an argument");
+  observe::copying_to(to);
+  observe::Event scope(EventKind::copy, "copy", &target, bytes);
   const bool whole = covers(to, to_offset, bytes);
   if (target.same_plugin(*from.device) && target.table.copy)
     if (copy(target, "copy", at(to, to_offset), at(from, from_offset), bytes, &to, &from, whole) == PLUGRAD_OK)
@@ -155,7 +153,7 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
   DeviceState& device = *to.device;
   if (!device.table.pin || !device.compute) return upload(to, offset, from.bytes, bytes);
   refuse_upload(to);
-  profiling::Scope scope(EventKind::copy, "upload", &device, bytes);
+  observe::Event scope(EventKind::copy, "upload", &device, bytes);
   if (from.writer && from.writer != device.copies) settle(from);
   require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device), bytes, &to, nullptr,
                          covers(to, offset, bytes), &from.read), device, "upload");
@@ -166,7 +164,7 @@ void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
   DeviceState& device = *from.device;
   if (!device.table.pin || !device.compute) return download(to.bytes, from, offset, bytes);
   refuse_download();
-  profiling::Scope scope(EventKind::copy, "download", &device, bytes);
+  observe::Event scope(EventKind::copy, "download", &device, bytes);
   require_supported(copy(device, "download", at(to.bytes, PLUGRAD_PINNED, device), at(from, offset), bytes, nullptr, &from,
                          true, &to.written),
                     device, "download");
@@ -175,7 +173,7 @@ void download(Pinned& to, Storage& from, uint64_t offset, uint64_t bytes) {
 }
 
 void settle(Pinned& p) {
-  const profiling::Scope waiting(EventKind::wait, "wait for data", p.device);
+  const observe::Event waiting(EventKind::wait, "wait for data", p.device);
   if (p.writer) streams::verify(*p.writer, p.written);
   while (p.read && streams::poll(*p.device->copies) < p.read) std::this_thread::yield();
 }

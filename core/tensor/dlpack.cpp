@@ -1,6 +1,6 @@
 #include <plugrad/tensor/dlpack.hpp>
 
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/import.hpp>
 #include <core/runtime/native.hpp>
 #include <core/runtime/registry.hpp>
@@ -75,7 +75,7 @@ void order_export(const Tensor& x, Order order) {
 
 template <class M> M* exported(const Tensor& x, Order order) {
   require_defined(x, "dlpack");
-  capture::refuse("gives a tensor to another library", "return the tensor, and pass it on afterwards");
+  observe::unrepeatable("gives a tensor to another library", "return the tensor, and pass it on afterwards");
   const Place place = place_of_device(plugrad::device_of(x));
   order_export(x, order);
   auto holder = std::make_unique<Holder<M>>();
@@ -138,7 +138,7 @@ void release_now(Imported::Release release, void* context) {
 }
 
 void require_memory_of(DeviceState& state, const Array& array) {
-  capture::refuse("takes a tensor from another library", "take it before, and pass it as an argument");
+  observe::unrepeatable("takes a tensor from another library", "take it before, and pass it as an argument");
   if (!is_at(state, array.device))
     throw Error(Code::invalid,
                 "[dlpack] the array lies on the device with DLPack " + text(array.device) + ", which is not " + state.name);

@@ -1,7 +1,7 @@
 #include <plugrad/training/fit.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/autograd/compile.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <plugrad/ops/clipping.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>

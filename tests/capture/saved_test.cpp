@@ -102,7 +102,7 @@ TEST(Saved, RunsOnAnotherDevice) {
     model.eval();
     auto step = compile([&](const Tensor& in) { return model(in); });
     expected = step(to(x, default_device()));
-    step.save(path);
+    save_program(step, path);
   }
   const SavedProgram program = load_program(path, Device("reference"));
   EXPECT_EQ(program.inputs().size(), 1u);
@@ -118,7 +118,7 @@ TEST(Saved, RefusesWhatIsMoreThanAForwardPass) {
   const auto refused = [&](const std::string& why, const std::function<Tensor(const Tensor&)>& f) {
     auto step = compile(f, {.name = "f"});
     step(x);
-    EXPECT_TRUE(throws(Code::invalid, {"[save]", why}, [&] { step.save(path); }));
+    EXPECT_TRUE(throws(Code::invalid, {"[save]", why}, [&] { save_program(step, path); }));
   };
   refused("draws random numbers", [](const Tensor& in) { return in * rand({3}); });
   refused("writes to a tensor that is older", [&](const Tensor& in) {
@@ -128,10 +128,10 @@ TEST(Saved, RefusesWhatIsMoreThanAForwardPass) {
     return in * 2;
   });
   auto none = compile([](const Tensor& in) { return in * 2; }, {.name = "none"});
-  EXPECT_TRUE(throws(Code::invalid, {"'none' has no recording"}, [&] { none.save(path); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has no recording"}, [&] { save_program(none, path); }));
   none(x);
   none(uniform({4}));
-  EXPECT_TRUE(throws(Code::invalid, {"'none' has 2 recordings"}, [&] { none.save(path); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has 2 recordings"}, [&] { save_program(none, path); }));
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
@@ -142,7 +142,7 @@ class Damaged : public ::testing::Test {
     const Tensor w = uniform({3, 2});
     auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
     step(uniform({4, 3}));
-    step.save(path_);
+    save_program(step, path_);
     text_ = io::read_safetensors_header(path_).metadata.at("plugrad.program");
     tensors_ = io::read_safetensors(path_).tensors;
   }

@@ -22,7 +22,7 @@ std::vector<std::string> fuzz_seeds() {
   const auto file = [&](const auto& f, const Tensor& x) {
     auto step = compile(f);
     step(x);
-    return bytes_written_by([&](const std::string& path) { step.save(path); });
+    return bytes_written_by([&](const std::string& path) { save_program(step, path); });
   };
   const Tensor w = rand({3, 4}, DType::f32, host), filter = rand({2, 1, 3, 3}, DType::f32, host);
   return {file([&](const Tensor& x) { return softmax(relu(matmul(x, w) + 1), 1); }, rand({2, 3}, DType::f32, host)),

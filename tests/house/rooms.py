@@ -2,8 +2,8 @@
 import re
 from pathlib import PurePosixPath
 
-# Each may use those before it; io is on a level with nn.
-ROOMS = ["runtime", "tensor", "autograd", "ops", "nn", "training"]
+# Each may use those before it; io is on a level with nn, and ops do not use steps.
+ROOMS = ["runtime", "tensor", "autograd", "steps", "ops", "nn", "training"]
 
 # A name and the first room that may use it, or None if no room of the core may.
 NAMES = {

@@ -1,6 +1,6 @@
 // Backends that ask the core while it waits for them, and kernels that change the process.
 #include <plugrad/ops/elementwise.hpp>
-#include <plugrad/autograd/compile.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>

@@ -149,18 +149,16 @@ TEST_P(Changing, IsPutBackAndSaid) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, Changing, ::testing::ValuesIn(changing_cases()), name_of);
 
-class Forking : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Forking, EndsTheCopyAlone) {
+TEST(Forking, EndsTheCopyAlone) {
   const Tree tree;
-  const Outcome outcome = tree.run(std::string("fork@") + GetParam(), {"records", "-", "device", "tiny", "compute", "tiny"},
-                                   {{"PLUGRAD_CHECK", "process"}});
-  EXPECT_EQ(outcome.status, 0) << outcome.errors;
-  EXPECT_EQ(hostile_record(outcome)[kStage], "ready");
-  EXPECT_EQ(outcome.all("value").size(), 2u) << "of tiny and reference, from one process";
+  for (const char* place : {"constructor", "entry", "count", "open", "run"}) {
+    const Outcome outcome = tree.run(std::string("fork@") + place, {"records", "-", "device", "tiny", "compute", "tiny"},
+                                     {{"PLUGRAD_CHECK", "process"}});
+    EXPECT_EQ(outcome.status, 0) << place << outcome.errors;
+    EXPECT_EQ(hostile_record(outcome)[kStage], "ready") << place;
+    EXPECT_EQ(outcome.all("value").size(), 2u) << place << ": of tiny and reference, from one process";
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Plugins, Forking, ::testing::Values("constructor", "entry", "count", "open", "run"));
 
 // --- What the core sees when it happens in its own process.
 

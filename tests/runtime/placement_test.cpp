@@ -1,11 +1,11 @@
 // The plan of memory of a compiled step.
-#include <core/runtime/placement.hpp>
+#include <core/steps/placement.hpp>
 
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <random>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 
 bool meet(const Interval& a, const Interval& b) {
@@ -94,4 +94,4 @@ TEST(Placement, NeverOverlaps) {
 }
 
 }  // namespace
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -20,7 +20,7 @@ class RunCommand : public ::testing::Test {
     const Tensor w = full({3, 2}, 0.5, DType::f32, host_);
     auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
     step(zeros({4, 3}, DType::f32, host_));
-    step.save(file_);
+    save_program(step, file_);
     io::write_npy(input_, ones({4, 3}, DType::f32, host_));
   }
   const Device host_{"reference"};

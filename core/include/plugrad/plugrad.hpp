@@ -7,7 +7,7 @@
 #include <plugrad/autograd/autocast.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/checkpoint.hpp>
-#include <plugrad/autograd/compile.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <plugrad/autograd/draw.hpp>
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/autograd/hooks.hpp>

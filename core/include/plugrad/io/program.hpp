@@ -3,7 +3,7 @@
 // A file is safetensors: the weights as tensors, and as metadata the calls, in JSON. It names ops of ops.def, not kernels,
 // so any device that trains networks runs it, with ops composed of others where it has to.
 #pragma once
-#include <plugrad/autograd/compile.hpp>
+#include <plugrad/steps/compile.hpp>
 
 #include <memory>
 #include <string>
@@ -15,6 +15,9 @@ namespace plugrad {
 // for a function that has no recording or several, does more than a forward pass, or runs an op without a meaning elsewhere
 // (a private one, a gradient, a random one); and Error (io_error).
 PLUGRAD_API void save_program(const CompiledStep& step, const std::string& path);
+template <class F> void save_program(const Compiled<F>& function, const std::string& path) {
+  save_program(function.step(), path);
+}
 
 // An input or a result of a program.
 struct ProgramTensor {

@@ -1,9 +1,9 @@
 // The calls of a replay as one sequence, on devices whose plugin takes such.
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
 #include <algorithm>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 void Replay::offer_sequence() {
   sequences_ = sequences_of(*trace_.device);
@@ -88,4 +88,4 @@ bool Replay::run_sequence() {
   return true;
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,5 +1,5 @@
 // Writes a group of calls as a program.
-#include <core/runtime/programs.hpp>
+#include <core/steps/programs.hpp>
 
 #include <core/runtime/op_table.hpp>
 #include <plugrad/sdk/program_block.hpp>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 
 class Writer {
@@ -198,4 +198,4 @@ std::optional<ProgramCall> write_program(const Group& group, const Surroundings&
   return Writer(group, around).write();
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

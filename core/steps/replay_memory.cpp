@@ -1,5 +1,5 @@
 // Where the memory of a replay lies.
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
 #include <core/runtime/small_blocks.hpp>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 constexpr uint64_t kLeastRoom = 64 << 10;  // of memory in which temporary memory lies: to bind it costs time
 constexpr uint32_t kLastStep = kNever - 1;
@@ -138,4 +138,4 @@ void Replay::bind_outside() {
   }
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,10 +1,10 @@
 // The calls of a replay that a device takes in one submission, such as the updates of all parameters.
 #include <core/runtime/foreign.hpp>
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
 #include <algorithm>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 bool Replay::is_taken(const Call& call) const {
   if (!together_ || call.workspace != kNever || call.op.flags & PLUGRAD_ACCUMULATE) return false;
@@ -68,4 +68,4 @@ void Replay::run_in_order() {
   run_until(items_.size());
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -109,8 +109,8 @@ template <class F> class Compiled {
   void clear() { step_.clear(); }
   std::string explain() const { return step_.explain(); }
   CompileFigures figures() const { return step_.figures(); }
-  // Writes what the function does as one file, with its weights: see plugrad/io/program.hpp, which must be included.
-  template <class Path> void save(const Path& path) const { save_program(step_, path); }
+  // What it recorded, for save_program.
+  const CompiledStep& step() const { return step_; }
 
  private:
   template <class Result, size_t... kIndex>

@@ -1,15 +1,15 @@
 // What a replay runs, and in which order.
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
 #include <core/runtime/op_table.hpp>
-#include <core/runtime/program_kernels.hpp>
 #include <core/runtime/small_blocks.hpp>
+#include <core/runtime/program_kernels.hpp>
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
 constexpr uint32_t kSeveral = kNever - 1;
@@ -278,4 +278,4 @@ void Replay::connect(Item& item) {
   if (call.workspace != kNever) followers_[call.workspace].workspaces.push_back(&item.op);
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,8 +1,8 @@
 // One run of a compiled function, as a recorder sees it.
 #pragma once
 #include <core/autograd/node.hpp>
-#include <core/runtime/trace.hpp>
-#include <plugrad/autograd/compile.hpp>
+#include <core/steps/trace.hpp>
+#include <plugrad/steps/compile.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -13,10 +13,10 @@ namespace plugrad {
 
 // A view of one of the step's memories; its offset counts from the memory's recorded base. Undefined: no memory.
 struct StepView {
-  uint32_t memory = capture::kNever;
+  uint32_t memory = steps::kNever;
   plugrad_view view{};
   Tensor empty{};  // a tensor without elements instead
-  bool defined() const { return memory != capture::kNever; }
+  bool defined() const { return memory != steps::kNever; }
 };
 
 // The gradient that a node holds before and after the step. The node of an argument whose gradient nobody asked for is that
@@ -39,14 +39,14 @@ struct FoundGradient {
 struct ArgumentGroup {
   Ref<Storage> outside, inside;  // during the run
   size_t first;                  // the first argument of the group
-  uint32_t memory = capture::kNever;
+  uint32_t memory = steps::kNever;
   uint64_t offset = 0;           // of the first argument's view, from the memory's base
 };
 
 struct FunctionRun {
   StepResults results;            // for the caller
   std::vector<StepView> returned;
-  capture::Trace trace;
+  steps::Trace trace;
   std::vector<ArgumentGroup> arguments;
   std::vector<StepView> given;  // the arguments as the step sees them
   std::vector<GradientPlace> gradients;
@@ -56,6 +56,6 @@ struct FunctionRun {
 };
 
 // Calls f and records it. digests: whether to read what each call writes.
-FunctionRun observe(const std::vector<Tensor>& arguments, const CompiledStep::Function& f, bool digests);
+FunctionRun run_observed(const std::vector<Tensor>& arguments, const CompiledStep::Function& f, bool digests);
 
 }  // namespace plugrad

@@ -1,13 +1,13 @@
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
-#include <core/runtime/digest.hpp>
 #include <core/runtime/dispatch.hpp>
 #include <core/runtime/profiling.hpp>
+#include <core/steps/digest.hpp>
 
 #include <algorithm>
 #include <sstream>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 const Call& Replay::call_of(const Item& item) const {
   return item.program == kNever ? trace_.calls[item.call] : programs_[item.program].call.call;
@@ -212,4 +212,4 @@ std::string Replay::text() const {
   return text.str();
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,12 +1,10 @@
-#include <plugrad/autograd/compile.hpp>
+#include <plugrad/steps/compile.hpp>
 
 #include <core/autograd/autocast.hpp>
-#include <core/autograd/recording.hpp>
 #include <core/autograd/rule.hpp>
+#include <core/runtime/observed.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/process_check.hpp>
-#include <core/runtime/shadow.hpp>
-#include <core/runtime/tracking.hpp>
+#include <core/steps/recording.hpp>
 #include <plugrad/runtime/log.hpp>
 
 #include <algorithm>
@@ -39,7 +37,7 @@ Capture asked_for() {
 // What looks at each op needs the function's own run.
 bool is_looked_at() {
   const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking);
-  return by_autograd || shadow::is_on() || process_check::is_on() || tracking::is_on();
+  return by_autograd || observe::needs_each_op();
 }
 
 // --- What recordings differ by.
@@ -111,7 +109,7 @@ void write_key(std::string& text, const Tensors& arguments, std::string_view con
   key.add(constants);
   key.add(local().mode);
   key.add(modes.load(std::memory_order_relaxed) & kKernelModes);
-  key.add(capture::training.load(std::memory_order_relaxed));
+  key.add(observe::training.load(std::memory_order_relaxed));
   if (autocasting()) {
     const AutocastOptions options = autocast_options();
     key.add(static_cast<uint64_t>(options.dtype));
@@ -139,9 +137,9 @@ StepResults detached(StepResults results) {
 }
 }  // namespace
 
-void note_training(uint64_t module) { capture::flip_training(module); }
+void note_training(uint64_t module) { observe::flip_training(module); }
 void note_hook() {
-  if (!local().recorder) ++capture::changes;
+  if (!observe::will_repeat()) ++observe::changes;
 }
 
 struct CompiledStep::State {
@@ -177,8 +175,8 @@ struct CompiledStep::State {
   std::optional<StepResults> check(Recording& recording, const Tensors& arguments, const Function& f);
 
   std::string key;  // of the last call
-  uint64_t changes = capture::changes;
-  const std::shared_ptr<capture::Arena> arena = std::make_shared<capture::Arena>();
+  uint64_t changes = observe::changes;
+  const std::shared_ptr<steps::Arena> arena = std::make_shared<steps::Arena>();
   uint64_t replays = 0, lost = 0;  // lost: recordings that no longer fit
   bool warned = false, noted_lost = false;
   std::string warning;  // not logged yet
@@ -220,7 +218,7 @@ bool CompiledStep::State::may_record(const std::string& key) {
 StepResults CompiledStep::State::record(std::string key, const Tensors& arguments, std::string_view constants,
                                         const Function& f) {
   arena->storage = {};  // the function's own run needs as much
-  FunctionRun run = observe(arguments, f, false);
+  FunctionRun run = run_observed(arguments, f, false);
   ++figures.recorded;
   if (lost >= kManyLost && lost > figures.replayed) note_lost();
   StepResults results = run.results;
@@ -232,7 +230,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   }
   flaws.erase(key);
   if (!run.trace.device) return results;
-  capture::ProgramChoice programs{options.programs};
+  steps::ProgramChoice programs{options.programs};
   if (options.program_elements) programs.least = options.program_elements;
   recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, programs));
   write_key(recordings.back()->alike, arguments, constants, Alignments::left_out);
@@ -243,7 +241,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
 std::optional<StepResults> CompiledStep::State::check(Recording& recording, const Tensors& arguments, const Function& f) {
   const std::optional<std::vector<uint64_t>> digests = recording.rehearse(arguments);
   if (!digests) return std::nullopt;
-  const FunctionRun run = observe(arguments, f, true);
+  const FunctionRun run = run_observed(arguments, f, true);
   if (const std::string how = recording.difference(*digests, run); !how.empty())
     throw Error(Code::internal, "[compile] '" + options.name + "' does not do what its function does: " + how);
   ++figures.called;
@@ -265,7 +263,7 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
     ~Handed() { to.swap(from); }
     std::string &from, &to;
   } const handed{warning, logged};
-  if (std::exchange(changes, capture::changes.load()) != capture::changes) {
+  if (std::exchange(changes, observe::changes.load()) != observe::changes) {
     lost += recordings.size();
     recordings.clear();
   }
@@ -318,7 +316,7 @@ CompiledStep::CompiledStep(CompiledStep&&) noexcept = default;
 CompiledStep& CompiledStep::operator=(CompiledStep&&) noexcept = default;
 
 StepResults CompiledStep::call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const {
-  if (asked_for() == Capture::off || local().recorder) return detached(f(arguments));  // without a graph, as a replay
+  if (asked_for() == Capture::off || observe::will_repeat()) return detached(f(arguments));  // without a graph, as a replay
   require_arguments(state_->options.name, arguments);
   if (is_looked_at()) return detached(f(arguments));
   std::string warning;

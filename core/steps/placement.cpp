@@ -1,4 +1,4 @@
-#include <core/runtime/placement.hpp>
+#include <core/steps/placement.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 // The search ends with the first of these: so many orders, so many comparisons of two blocks, or an arena that exceeds the
 // least possible one by no more than that part.
@@ -177,4 +177,4 @@ uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vec
   return Placing(blocks, rooms, fixed).run();
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,12 +1,12 @@
 // The numbers of a replay that change from step to step: random ones, and those of optimisers.
-#include <core/runtime/replay.hpp>
+#include <core/steps/replay.hpp>
 
 #include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 void Replay::draw() {
   if (!trace_.draws) return;
@@ -32,7 +32,7 @@ void Replay::take_back_draws() {
 
 namespace {
 // Shows the numbers of calls that do not run.
-class Renumbering final : public Recorder {
+class Renumbering final : public Observer {
  public:
   using Show = std::function<bool(const plugrad_op&)>;
   explicit Renumbering(Show show) : show_(std::move(show)) {}
@@ -41,7 +41,7 @@ class Renumbering final : public Recorder {
     return true;
   }
   void ran(DeviceState&, const plugrad_kernel*, const plugrad_op&, Storage* const*, Storage*) override {}
-  void began(Storage&) override {}
+  void allocated(Storage&) override {}
   void fail(const std::string&) override { equal = false; }
   void run_part(Part part) override { part.repeat(); }
   bool keeps_upload(Storage&) override { return false; }
@@ -96,4 +96,4 @@ bool Replay::renumber(const RecordedPart& recorded) {
   return shown.equal && at == recorded.last;
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,7 +1,7 @@
 // A recording of a compiled step: replays one run of its function.
 #pragma once
-#include <core/autograd/function_run.hpp>
-#include <core/runtime/replay.hpp>
+#include <core/steps/function_run.hpp>
+#include <core/steps/replay.hpp>
 
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@ namespace plugrad {
 class Recording {
  public:
   // arena: of the step's recordings, which never replay at the same time.
-  Recording(std::string key, FunctionRun run, std::shared_ptr<capture::Arena> arena, const capture::ProgramChoice& programs);
+  Recording(std::string key, FunctionRun run, std::shared_ptr<steps::Arena> arena, const steps::ProgramChoice& programs);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -27,7 +27,7 @@ class Recording {
   bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, with no effect, if an optimiser now does something else.
   std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
-  // The same without any effect; returns a digest of what each call wrote, see capture::Replay.
+  // The same without any effect; returns a digest of what each call wrote, see steps::Replay.
   std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments);
   // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
@@ -43,7 +43,7 @@ class Recording {
   // What a forward pass does, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that
   // does more: changes tensors of the program or gradients, draws random numbers, or runs an optimiser.
   struct ForwardPass {
-    const capture::Trace& trace;
+    const steps::Trace& trace;
     const std::vector<StepView>&given, &results;
   };
   ForwardPass forward_pass() const;
@@ -72,8 +72,8 @@ class Recording {
     Tensor gradient;
   };
 
-  capture::Replay make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena,
-                              const capture::ProgramChoice& programs);
+  steps::Replay make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
+                              const steps::ProgramChoice& programs);
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
@@ -101,9 +101,9 @@ class Recording {
   std::vector<std::vector<Placeholder>> placeholders_;
   std::vector<Handout> handouts_;
   std::vector<Row> rows_;
-  std::shared_ptr<capture::Arena> arena_;
+  std::shared_ptr<steps::Arena> arena_;
   std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
-  capture::Replay replay_;
+  steps::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes
   // Of captured tensors: sorted, by where they begin.

@@ -3,7 +3,7 @@
 // In the order of the trace, each call goes into the first group of its space that comes after all calls whose results it
 // needs or whose operands it overwrites; or into a new group at the end. A group of one call is that call.
 #pragma once
-#include <core/runtime/trace.hpp>
+#include <core/steps/trace.hpp>
 #include <plugrad/sdk/program.h>
 
 #include <array>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 // The extents above 1 of a shape.
 struct Space {
@@ -114,4 +114,4 @@ struct Surroundings {
 // Returns nothing if the group is no program: it has too many operands, or nothing but numbers.
 std::optional<ProgramCall> write_program(const Group& group, const Surroundings& around);
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

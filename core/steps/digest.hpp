@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 // A digest of a view's elements, row-major, as bytes. Waits for the device.
 uint64_t digest_of(const plugrad_view& view, Storage& storage);
@@ -24,4 +24,4 @@ class Snapshot {
   std::vector<char> bytes_;
 };
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,4 +1,4 @@
-#include <core/runtime/sequence.hpp>
+#include <core/steps/sequence.hpp>
 
 namespace plugrad {
 

@@ -1,6 +1,8 @@
-// A recorded step: its calls, their memory, and the recorder that collects them.
+// A recorded step: the kernels that a function runs on one device, in their order, the memory that each of them uses, and
+// the recorder that collects them. A block that is allocated twice is two memories of the step. replay.hpp runs it again.
 #pragma once
-#include <core/runtime/capture.hpp>
+#include <core/runtime/observer.hpp>
+#include <core/runtime/step_part.hpp>
 
 #include <array>
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 constexpr uint32_t kNever = UINT32_MAX;
 
@@ -41,12 +43,8 @@ struct Call {
   bool writes(size_t operand) const { return operand < op.outputs; }
 };
 
-// A part of the step whose ops get numbers that the host computes anew for each step, such as an optimiser.
-struct Part {
-  std::function<uint64_t()> advance;  // counts one more step; returns another value if its ops get other numbers
-  std::function<void()> repeat;       // calls its ops, which then only show their numbers
-  std::function<void()> undo;         // takes the last advance() back
-};
+using observe::Part;
+
 struct RecordedPart {
   Part part;
   uint32_t first, last;  // its calls are [first, last)
@@ -62,7 +60,7 @@ struct Trace {
   std::string flaw;                    // why it cannot be replayed; empty if it can
 };
 
-class StepRecorder : public Recorder {
+class StepRecorder : public Observer {
  public:
   StepRecorder();
   ~StepRecorder() override;
@@ -77,15 +75,13 @@ class StepRecorder : public Recorder {
   bool intercepts(const plugrad_op&) override { return false; }
   void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
            Storage* workspace) override;
-  void began(Storage& storage) override;
+  void allocated(Storage& storage) override;
   void fail(const std::string& why) override;
   void run_part(Part part) override;
   bool keeps_upload(Storage& to) override;
   Magazine<Storage>* magazine(uint32_t list) override { return &aside_[list]; }
-  // A storage was released, by any thread. The caller holds the mutex of captures.
-  void ended(Storage& storage, bool by_its_thread);
-  // Another thread used a storage.
-  void used_elsewhere(const Storage& storage);
+  void released(Storage& storage, bool by_its_thread) noexcept override;
+  void used_elsewhere(const Storage& storage) override;
 
  private:
   void stop() noexcept;
@@ -93,11 +89,11 @@ class StepRecorder : public Recorder {
   uint32_t add(Storage& storage, uint32_t begin);
 
   Trace trace_;
-  std::unordered_map<const Storage*, uint32_t> memories_;  // guarded by the mutex of captures
+  std::unordered_map<const Storage*, uint32_t> memories_;  // guarded by observe::mutex()
   std::array<Magazine<Storage>, kStorageLists + 1> aside_;
   std::vector<std::pair<DeviceState*, uint64_t>> offsets_;  // of all generators, before the step
   std::vector<Ref<Storage>> uploaded_;
   bool stopped_ = false;
 };
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,8 +1,8 @@
-#include <core/autograd/function_run.hpp>
+#include <core/steps/function_run.hpp>
 
 #include <core/autograd/autocast.hpp>
-#include <core/runtime/digest.hpp>
 #include <core/runtime/import.hpp>
+#include <core/steps/digest.hpp>
 
 #include <algorithm>
 #include <map>
@@ -16,11 +16,11 @@ using Tensors = std::vector<Tensor>;
 
 // --- The recorder, which also follows the gradients that the step reads and replaces.
 
-class StepCapture final : public capture::StepRecorder {
+class StepCapture final : public steps::StepRecorder {
  public:
   StepCapture(const Tensors& arguments, bool digesting) : arguments_(arguments), digesting_(digesting) {}
   void touched(void* node) override;
-  void run_part(capture::Part part) override;
+  void run_part(observe::Part part) override;
   void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
            Storage* workspace) override;
 
@@ -56,7 +56,7 @@ void StepCapture::touched(void* p) {
   gradients_.push_back({Ref<Node>::share(node), view_of_step(grad), {}, argument, alone ? nullptr : storage_of(grad)});
 }
 
-void StepCapture::run_part(capture::Part part) {
+void StepCapture::run_part(observe::Part part) {
   StepRecorder::run_part(std::move(part));
   std::vector<FoundGradient> all;
   for (const GradientPlace& each : gradients_) all.push_back({each.node.get(), view_of_step(each.node->grad)});
@@ -77,7 +77,7 @@ std::vector<GradientPlace> StepCapture::finish_gradients() {
 void StepCapture::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
                       Storage* workspace) {
   StepRecorder::ran(device, kernel, op, storages, workspace);
-  if (digesting_) digests.push_back(capture::digest_of(op.views, storages, op.outputs));
+  if (digesting_) digests.push_back(steps::digest_of(op.views, storages, op.outputs));
 }
 
 // --- Arguments, as the function gets them in a recording.
@@ -164,8 +164,8 @@ class InsideArguments {
 
 // --- Why a recording cannot be replayed.
 
-std::string name_of(const capture::Trace& trace, uint32_t memory) {
-  for (const capture::Call& call : trace.calls)
+std::string name_of(const steps::Trace& trace, uint32_t memory) {
+  for (const steps::Call& call : trace.calls)
     for (size_t i = 0; i < call.views.size(); ++i)
       if (call.memories[i] == memory)
         return "a tensor of " + shape_of(call.views[i]).text() + " " + dtype_label(call.views[i].dtype) +
@@ -173,14 +173,14 @@ std::string name_of(const capture::Trace& trace, uint32_t memory) {
   return "a tensor";
 }
 
-std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& results,
+std::string flaw_of(const steps::Trace& trace, const std::vector<StepView>& results,
                     const std::vector<GradientPlace>& gradients) {
   if (!trace.flaw.empty()) return trace.flaw;
   std::vector<bool> is_before(trace.memories.size()), is_after(trace.memories.size());
   for (const StepView& each : results) {
     if (each.defined()) is_after[each.memory] = true;
     if (!each.empty.defined()) continue;
-    const auto is_its = [&](const capture::Memory& m) { return m.storage.get() == storage_of(each.empty); };
+    const auto is_its = [&](const steps::Memory& m) { return m.storage.get() == storage_of(each.empty); };
     const auto found = std::ranges::find_if(trace.memories, is_its);
     if (found != trace.memories.end()) is_after[static_cast<size_t>(found - trace.memories.begin())] = true;
   }
@@ -189,12 +189,12 @@ std::string flaw_of(const capture::Trace& trace, const std::vector<StepView>& re
     if (each.after.defined()) is_after[each.after.memory] = true;
   }
   for (uint32_t i = 0; i < trace.memories.size(); ++i) {
-    const capture::Memory& m = trace.memories[i];
+    const steps::Memory& m = trace.memories[i];
     if (!m.is_older() && m.outlives() && !is_after[i])
       return "it keeps " + name_of(trace, i) + ": return that, or write it to a tensor of the program with copy_";
   }
   for (uint32_t i = 0; i < trace.memories.size(); ++i) {
-    const capture::Memory& m = trace.memories[i];
+    const steps::Memory& m = trace.memories[i];
     if (m.is_older() && !m.outlives() && !is_before[i])
       return "it drops " + name_of(trace, i) + ", which is older than it: write to that tensor with copy_";
   }
@@ -211,7 +211,7 @@ std::string kept_result_of(const FunctionRun& run) {
   for (const GradientPlace& each : run.gradients) hold(each.node->grad);
   for (const StepView& each : run.returned) {
     if (!each.defined()) continue;
-    const capture::Memory& memory = run.trace.memories[each.memory];
+    const steps::Memory& memory = run.trace.memories[each.memory];
     if (memory.is_older() || !memory.storage) continue;
     if (memory.storage->refs.load() > holders[memory.storage.get()].size() + 1)
       return "it keeps " + name_of(run.trace, each.memory) + ", and returns it: keep what the step returns";
@@ -236,7 +236,7 @@ class NoConversions {
 };
 }  // namespace
 
-FunctionRun observe(const Tensors& arguments, const CompiledStep::Function& f, bool digests) {
+FunctionRun run_observed(const Tensors& arguments, const CompiledStep::Function& f, bool digests) {
   InsideArguments inside(arguments);
   FunctionRun run;
   StepCapture recorder(arguments, digests);

@@ -1,10 +1,10 @@
-#include <core/runtime/digest.hpp>
+#include <core/steps/digest.hpp>
 
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/transfer.hpp>
 #include <core/runtime/visitor.hpp>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 constexpr uint64_t kPrime = 0x100000001b3, kStart = 0xcbf29ce484222325;  // FNV-1a, of 64 bits
 
@@ -41,4 +41,4 @@ Snapshot::Snapshot(Storage& storage) : storage_(storage), bytes_(storage.size) {
 
 void Snapshot::put_back() const { transfer::upload(storage_, 0, bytes_.data(), bytes_.size()); }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,10 +1,10 @@
 // Runs the calls of a trace again: a flat list, whose temporary memory was placed in one block beforehand.
 #pragma once
-#include <core/runtime/trace.hpp>
 #include <core/runtime/kept_ops.hpp>
-#include <core/runtime/placement.hpp>
-#include <core/runtime/programs.hpp>
-#include <core/runtime/sequence.hpp>
+#include <core/steps/placement.hpp>
+#include <core/steps/programs.hpp>
+#include <core/steps/sequence.hpp>
+#include <core/steps/trace.hpp>
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 // Whether calls may run together as programs, and from how many elements on; without a number, the plugin says it.
 struct ProgramChoice {
@@ -246,4 +246,4 @@ class Replay {
   Sequence sequence_;  // ends first: it refers to the items
 };
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 
 // The next multiple of an alignment, which is a power of two.
 inline uint64_t rounded(uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
@@ -29,4 +29,4 @@ struct Interval {
 uint64_t place(std::vector<Interval>& blocks, uint64_t alignment, const std::vector<uint64_t>& rooms = {},
                const std::vector<Interval>& fixed = {});
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

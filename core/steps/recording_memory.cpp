@@ -1,5 +1,5 @@
 // The memory of a recording that outlives its replays.
-#include <core/autograd/recording.hpp>
+#include <core/steps/recording.hpp>
 
 #include <core/runtime/small_blocks.hpp>
 
@@ -12,7 +12,7 @@ constexpr int kMostFailures = 8;  // of a row, one after the other: then its gra
 
 void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
   for (const ArgumentGroup& each : arguments_) {
-    if (each.memory == capture::kNever) continue;
+    if (each.memory == steps::kNever) continue;
     const Tensor& first = arguments[each.first];
     replay_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
   }
@@ -44,7 +44,7 @@ void Recording::bind_gradients(bool drop) {
 }
 
 void Recording::find_rows() {
-  const std::vector<capture::Replay::Room>& rooms = replay_.rooms();
+  const std::vector<steps::Replay::Room>& rooms = replay_.rooms();
   for (size_t room = 0; room < rooms.size(); ++room) {
     Row row{room, {}, {}};
     for (const uint32_t memory : rooms[room].memories) {

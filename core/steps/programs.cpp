@@ -1,11 +1,11 @@
-#include <core/runtime/programs.hpp>
+#include <core/steps/programs.hpp>
 
 #include <core/runtime/op_table.hpp>
 
 #include <algorithm>
 #include <bit>
 
-namespace plugrad::capture {
+namespace plugrad::steps {
 namespace {
 bool is_immediate(const plugrad_view& view) { return view.layout & PLUGRAD_IMMEDIATE; }
 bool is_dense(const plugrad_view& view) { return !(view.layout & PLUGRAD_STRIDED); }
@@ -258,4 +258,4 @@ std::vector<Step> divided(const Step& step, const Trace& trace, const ProgramLim
   return made;
 }
 
-}  // namespace plugrad::capture
+}  // namespace plugrad::steps

@@ -1,7 +1,7 @@
-#include <core/autograd/recording.hpp>
+#include <core/steps/recording.hpp>
 
-#include <core/runtime/digest.hpp>
 #include <core/runtime/small_blocks.hpp>
+#include <core/steps/digest.hpp>
 #include <plugrad/runtime/generator.hpp>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 }
 }  // namespace
 
-Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capture::Arena> arena,
-                     const capture::ProgramChoice& programs)
+Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<steps::Arena> arena,
+                     const steps::ProgramChoice& programs)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
       results_(std::move(run.returned)),
       form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
@@ -33,7 +33,7 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<capt
   make_placeholders(run.found);
   find_rows();
   release();
-  const std::vector<capture::Memory>& memories = replay_.trace().memories;
+  const std::vector<steps::Memory>& memories = replay_.trace().memories;
   for (uint32_t memory = 0; memory < memories.size(); ++memory) {
     if (!memories[memory].is_older()) continue;
     if (replay_.writes(memory)) written_.push_back(memory);
@@ -48,12 +48,12 @@ Recording::~Recording() {
 }
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
-capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<capture::Arena> arena,
-                                       const capture::ProgramChoice& programs) {
-  capture::Replay::Outside outside;
+steps::Replay Recording::make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
+                                       const steps::ProgramChoice& programs) {
+  steps::Replay::Outside outside;
   std::vector<uint32_t>& bound = outside.all;
   const auto add = [&](uint32_t memory) {
-    if (memory != capture::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
+    if (memory != steps::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
   };
   for (const ArgumentGroup& each : arguments_) add(each.memory);
   for (const GradientPlace& each : gradients_) add(each.before.memory);
@@ -66,7 +66,7 @@ capture::Replay Recording::make_replay(capture::Trace trace, std::shared_ptr<cap
   outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
   for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return capture::Replay(std::move(trace), outside, std::move(arena), programs);
+  return steps::Replay(std::move(trace), outside, std::move(arena), programs);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -97,7 +97,7 @@ bool Recording::fits(const std::vector<Tensor>& arguments) const {
 }
 
 bool Recording::has_captured() const {
-  const std::vector<capture::Memory>& memories = replay_.trace().memories;
+  const std::vector<steps::Memory>& memories = replay_.trace().memories;
   return std::ranges::none_of(outside_, [&](uint32_t each) {
     const Storage& storage = *memories[each].storage;
     return !memories[each].constant &&
@@ -122,7 +122,7 @@ bool Recording::Extent::meets(const Extent& other) const {
 
 void Recording::find_extents() {
   for (const uint32_t each : outside_) {
-    const capture::Memory& memory = replay_.trace().memories[each];
+    const steps::Memory& memory = replay_.trace().memories[each];
     if (!memory.constant) extents_.push_back(extent_of<Extent>(*memory.storage, replay_.writes(each)));
   }
   std::ranges::sort(extents_, {}, [](const Extent& each) { return std::make_pair(each.buffer, each.begin); });
@@ -143,7 +143,7 @@ bool Recording::only_reads(size_t argument, const std::vector<Tensor>& arguments
 std::vector<Recording::Extent> Recording::moving_extents(const std::vector<Tensor>& arguments) const {
   std::vector<Extent> moving;
   for (const ArgumentGroup& each : arguments_)
-    if (each.memory != capture::kNever)
+    if (each.memory != steps::kNever)
       moving.push_back(extent_of<Extent>(*storage_of(arguments[each.first]), replay_.writes(each.memory)));
   for (const GradientPlace& each : gradients_) {
     if (!each.before.defined() || !is_used(each.before.memory)) continue;
@@ -201,7 +201,7 @@ void Recording::undo_parts() {
 // --- Results.
 
 Tensor Recording::tensor_of(const StepView& view) const {
-  const capture::Replay::Bound& now = replay_.where(view.memory);
+  const steps::Replay::Bound& now = replay_.where(view.memory);
   Ref<Impl> impl(new (local().objects.get()) Impl(*now.storage->device, Ref<Storage>::share(now.storage)));
   impl->view = view.view;
   impl->view.buffer = now.storage->buffer;
@@ -295,25 +295,25 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
   bind_arguments(arguments);
   bind_gradients(false);
   bind_handouts(true);
-  std::vector<capture::Snapshot> before;
+  std::vector<steps::Snapshot> before;
   for (const uint32_t each : written_) before.emplace_back(*replay_.where(each).storage);
   const GeneratorState drawn = generator_state(Device(replay_.trace().device));
   replay_.draw();
   std::vector<uint64_t> digests = replay_.run_with_digests();
   set_generator_state(Device(replay_.trace().device), drawn);
-  for (const capture::Snapshot& each : before) each.put_back();
+  for (const steps::Snapshot& each : before) each.put_back();
   release();
   return digests;
 }
 
 namespace {
-std::string text_of(const capture::Call& call) {
+std::string text_of(const steps::Call& call) {
   return op_label(call.op.opcode) + " of " + shape_of(call.views[0]).text() + " " + dtype_label(call.views[0].dtype);
 }
 }  // namespace
 
 std::string Recording::difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const {
-  const std::vector<capture::Call>&ours = replay_.trace().calls, &theirs = run.trace.calls;
+  const std::vector<steps::Call>&ours = replay_.trace().calls, &theirs = run.trace.calls;
   const std::string depends = ". It depends on something other than tensors: pass that as an argument";
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     const std::string where = "call " + std::to_string(i) + " is ";
@@ -329,7 +329,7 @@ std::string Recording::difference(const std::vector<uint64_t>& digests, const Fu
 }
 
 std::string Recording::text() const {
-  const capture::PlanFigures& plan = replay_.figures();
+  const steps::PlanFigures& plan = replay_.figures();
   std::ostringstream text;
   text << plan.calls << " calls: " << plan.calls - plan.once - plan.unused << " in each replay, " << plan.fused
        << " of them in programs, " << plan.once << " that make constants, " << plan.unused

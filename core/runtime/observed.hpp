@@ -1,0 +1,48 @@
+// Events that take time, from before they begin until they end, for all that watch the process: profilers, record_memory,
+// the shadow device, checks of the process. observer.hpp has what takes none.
+#pragma once
+#include <core/runtime/observer.hpp>
+#include <core/runtime/process_check.hpp>
+#include <core/runtime/profiling.hpp>
+#include <core/runtime/shadow.hpp>
+
+#include <optional>
+
+namespace plugrad::observe {
+
+// A copy, a wait, an allocation of the device's memory, or one that the core does on the host.
+using Event = profiling::Scope;
+
+// An op that a device runs, or one that runs on the host in its place.
+class Op {
+ public:
+  enum class By { device, host };
+  Op(DeviceState& device, const OpCall& call, By by = By::device);
+  // The op ran in this way, or did not. Waits for the stream if a profiler wants that. Returns whether it ran. Throws Error
+  // (internal) for results that differ from those of the shadow device.
+  bool end(std::optional<How> how, StreamState* stream);
+
+ private:
+  const OpCall& call_;
+  profiling::Scope timed_;
+  std::optional<shadow::Run> second_;
+  std::optional<process_check::Run> checked_;
+};
+
+// Says which op's gradient this thread computes, for events inside.
+using GradientOf = profiling::GradientOf;
+
+// Data from elsewhere are about to be copied to a storage.
+void copying_to(Storage& to);
+// The core composes an op that a device declined.
+void decomposed(DeviceState& device);
+// Must be called before a lock of the allocator is taken under which an Event is made.
+inline void before_lock() {
+  if (profiling::is_on()) [[unlikely]] profiling::join();
+}
+// Whether somebody looks at each op as the device runs it, so that ops must run one by one.
+bool needs_each_op();
+// Reads what the environment asks for, once.
+void start();
+
+}  // namespace plugrad::observe
