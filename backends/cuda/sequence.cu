@@ -2,6 +2,7 @@
 
 #include <backends/cuda/submission.hpp>
 #include <backends/cuda/updates.hpp>
+#include <plugrad/sdk/extent.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -13,35 +14,14 @@ __global__ void __launch_bounds__(kBlock) set_base_kernel(FailureWord::Word* to,
   if (blockIdx.x == 0 && threadIdx.x == 0) *to = base;
 }
 
-struct Range {
-  uint64_t begin, end;  // addresses
-  bool is_written;
-};
-
-Range range_of(const plugrad_view& view, bool is_written) {
-  const auto size = static_cast<int64_t>(element_size(view.dtype));
-  int64_t low = 0, high = size;
-  for (int d = 0; d < view.rank; ++d)
-    (view.strides[d] < 0 ? low : high) += view.strides[d] * (view.shape[d] - 1) * size;
-  const auto base = reinterpret_cast<uint64_t>(data<char>(view));
-  return {base + static_cast<uint64_t>(low), base + static_cast<uint64_t>(high), is_written};
-}
-
 // Whether no call writes what another one reads or writes.
 bool are_independent(std::span<const plugrad_sequence_call> calls) {
-  std::vector<Range> ranges;
-  for (const plugrad_sequence_call& each : calls)
-    for (int k = 0; k < each.op->outputs + each.op->inputs; ++k)
-      if (const plugrad_view& view = *each.op->views[k]; !is_immediate(view) && view.count)
-        ranges.push_back(range_of(view, k < each.op->outputs));
-  std::ranges::sort(ranges, {}, &Range::begin);
-  uint64_t end = 0, end_of_written = 0;
-  for (const Range& each : ranges) {
-    if (each.begin < (each.is_written ? end : end_of_written)) return false;
-    end = std::max(end, each.end);
-    if (each.is_written) end_of_written = std::max(end_of_written, each.end);
-  }
-  return true;
+  std::vector<MemoryExtent> extents;
+  for (uint32_t at = 0; at < calls.size(); ++at)
+    for (int k = 0; k < calls[at].op->outputs + calls[at].op->inputs; ++k)
+      if (const plugrad_view& view = *calls[at].op->views[k]; !is_immediate(view) && view.count)
+        extents.push_back(extent_of(view, reinterpret_cast<uint64_t>(data<char>(view)), k < calls[at].op->outputs, at));
+  return plugrad::are_independent(extents);
 }
 
 }  // namespace

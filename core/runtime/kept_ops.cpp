@@ -1,5 +1,6 @@
 #include <core/runtime/kept_ops.hpp>
 
+#include <core/runtime/extent.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/stream.hpp>
 
@@ -9,45 +10,21 @@
 
 namespace plugrad {
 namespace {
-// A use of memory by an op. In host memory buffers are addresses; elsewhere only equal handles are the same memory.
+// A use of memory by an op.
 struct Use {
-  const plugrad_buffer* buffer;
-  uint64_t begin, end;
+  MemoryExtent extent;
   Storage* storage;
-  uint32_t op;
-  bool writes;
-
-  Use(Storage* of, uint32_t by, bool is_output) : storage(of), op(by), writes(is_output) {
-    const bool on_host = of->device->host_memory();
-    buffer = on_host ? nullptr : of->buffer;
-    begin = (on_host ? reinterpret_cast<uintptr_t>(of->buffer) : 0) + of->offset;
-    end = begin + of->bytes;
-  }
 };
-
-// Sorts uses, so that those of one memory lie side by side.
-void sort(std::vector<Use>& uses) {
-  std::ranges::sort(uses, {}, [](const Use& x) { return std::tuple(x.buffer, x.begin, x.storage, x.op); });
-}
-
-// Whether no op writes what another one uses.
-bool are_independent(const std::vector<Use>& sorted) {
-  for (size_t first = 0, next = 0; first < sorted.size(); first = next) {
-    bool one_writes = false, are_several = false;
-    uint64_t end = sorted[first].end;
-    for (; next < sorted.size() && sorted[next].buffer == sorted[first].buffer && sorted[next].begin < end; ++next) {
-      one_writes |= sorted[next].writes;
-      are_several |= sorted[next].op != sorted[first].op;
-      end = std::max(end, sorted[next].end);
-    }
-    if (one_writes && are_several) return false;
-  }
-  return true;
-}
 
 void add_uses(std::vector<Use>& uses, const plugrad_op& op, Storage* const* storages, uint32_t at) {
   for (uint16_t k = 0; k < op.outputs + op.inputs; ++k)
-    if (storages[k]) uses.emplace_back(storages[k], at, k < op.outputs);
+    if (storages[k]) uses.push_back({extent_of(*storages[k], k < op.outputs, at), storages[k]});
+}
+
+bool are_independent(const std::vector<Use>& uses) {
+  std::vector<MemoryExtent> extents;
+  for (const Use& each : uses) extents.push_back(each.extent);
+  return plugrad::are_independent(extents);
 }
 }  // namespace
 
@@ -63,12 +40,12 @@ bool submit_together(DeviceState& device, const OpsOfKernel& all) {
   const auto count = static_cast<uint32_t>(all.ops.size());
   std::vector<Use> uses;
   for (uint32_t at = 0; at < count; ++at) add_uses(uses, *all.ops[at], all.storages[at], at);
-  sort(uses);
   if (!are_independent(uses)) return false;
+  std::ranges::sort(uses, {}, [](const Use& each) { return std::tuple(each.storage, each.extent.user); });
   std::vector<streams::ListUses::Written> written;
   std::vector<Storage*> read;
   for (const Use& each : uses) {
-    if (each.writes) written.push_back({each.storage, each.op, false});
+    if (each.extent.is_written) written.push_back({each.storage, each.extent.user, false});
     else if (read.empty() || read.back() != each.storage) read.push_back(each.storage);
   }
   const char* const name = op_name(all.ops[0]->opcode);
@@ -115,14 +92,10 @@ bool KeptOps::keep(const OpCall& call) {
 }
 
 bool KeptOps::use(const Storage& storage) const {
-  const Use its(const_cast<Storage*>(&storage), 0, false);
-  const auto meets = [&](Storage* other) {
-    if (!other) return false;
-    const Use use(other, 0, false);
-    return use.buffer == its.buffer && use.begin < its.end && its.begin < use.end;
-  };
+  const MemoryExtent its = extent_of(storage, false);
+  const auto overlaps = [&](const Storage* other) { return other && extent_of(*other, false).overlaps(its); };
   return std::ranges::any_of(all_, [&](const Kept& each) {
-    return std::any_of(each.storages.begin(), each.storages.begin() + each.op.outputs + each.op.inputs, meets);
+    return std::any_of(each.storages.begin(), each.storages.begin() + each.op.outputs + each.op.inputs, overlaps);
   });
 }
 
@@ -137,7 +110,6 @@ std::vector<size_t> KeptOps::run() {
     add_uses(uses, each.op, each.storages.data(), static_cast<uint32_t>(left.size()));
     left.push_back(&each);
   }
-  sort(uses);
   const bool together = are_independent(uses);
   std::vector<size_t> declined;
   const auto alone = [&](Kept* each) {

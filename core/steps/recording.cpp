@@ -1,5 +1,6 @@
 #include <core/steps/recording.hpp>
 
+#include <core/runtime/extent.hpp>
 #include <core/runtime/small_blocks.hpp>
 #include <core/steps/digest.hpp>
 #include <plugrad/runtime/generator.hpp>
@@ -107,60 +108,44 @@ bool Recording::has_captured() const {
 
 // --- Memory in two tensors.
 
-namespace {
-// In host memory, buffers are addresses; elsewhere only equal handles are the same memory.
-template <class Extent> Extent extent_of(const Storage& storage, bool is_written) {
-  const bool on_host = storage.device->host_memory();
-  const uint64_t begin = (on_host ? reinterpret_cast<uintptr_t>(storage.buffer) : 0) + storage.offset;
-  return {on_host ? nullptr : storage.buffer, begin, begin + storage.bytes, is_written};
-}
-}  // namespace
-
-bool Recording::Extent::meets(const Extent& other) const {
-  return buffer == other.buffer && begin < other.end && other.begin < end && (is_written || other.is_written);
-}
-
 void Recording::find_extents() {
   for (const uint32_t each : outside_) {
     const steps::Memory& memory = replay_.trace().memories[each];
-    if (!memory.constant) extents_.push_back(extent_of<Extent>(*memory.storage, replay_.writes(each)));
+    if (!memory.constant) extents_.push_back(extent_of(*memory.storage, replay_.writes(each), each));
   }
-  std::ranges::sort(extents_, {}, [](const Extent& each) { return std::make_pair(each.buffer, each.begin); });
-  for (size_t i = 0; i < extents_.size(); ++i)
-    for (size_t j = i + 1; j < extents_.size() && extents_[j].begin < extents_[i].end; ++j)
-      extents_meet_ = extents_meet_ || extents_[i].meets(extents_[j]);
+  extents_conflict_ = !are_independent(extents_);
 }
 
 bool Recording::only_reads(size_t argument, const std::vector<Tensor>& arguments) const {
   const uint32_t memory = given_[argument].memory;
   const auto is_part = [memory](const StepView& each) { return each.memory == memory; };
   if (replay_.writes(memory) || std::ranges::any_of(results_, is_part)) return false;
-  const Extent read = extent_of<Extent>(*storage_of(arguments[argument]), false);
-  const auto meets = [&read](const Extent& each) { return each.meets(read); };
-  return std::ranges::none_of(extents_, meets) && std::ranges::none_of(moving_extents(arguments), meets);
+  const MemoryExtent read = extent_of(*storage_of(arguments[argument]), false);
+  const auto conflicts = [&read](const MemoryExtent& each) { return each.conflicts_with(read); };
+  return std::ranges::none_of(extents_, conflicts) && std::ranges::none_of(moving_extents(arguments), conflicts);
 }
 
-std::vector<Recording::Extent> Recording::moving_extents(const std::vector<Tensor>& arguments) const {
-  std::vector<Extent> moving;
+std::vector<MemoryExtent> Recording::moving_extents(const std::vector<Tensor>& arguments) const {
+  std::vector<MemoryExtent> moving;
   for (const ArgumentGroup& each : arguments_)
     if (each.memory != steps::kNever)
-      moving.push_back(extent_of<Extent>(*storage_of(arguments[each.first]), replay_.writes(each.memory)));
+      moving.push_back(extent_of(*storage_of(arguments[each.first]), replay_.writes(each.memory)));
   for (const GradientPlace& each : gradients_) {
     if (!each.before.defined() || !is_used(each.before.memory)) continue;
     const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
-    if (storage_of(node.grad) != each.shared) moving.push_back(extent_of<Extent>(*storage_of(node.grad), true));
+    if (storage_of(node.grad) != each.shared) moving.push_back(extent_of(*storage_of(node.grad), true));
   }
   return moving;
 }
 
 bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
   if (!replay_.reorders()) return false;
-  if (extents_meet_) return true;
-  const std::vector<Extent> moving = moving_extents(arguments);
+  if (extents_conflict_) return true;
+  const std::vector<MemoryExtent> moving = moving_extents(arguments);
   for (size_t i = 0; i < moving.size(); ++i) {
-    const auto meets = [&](const Extent& each) { return each.meets(moving[i]); };
-    if (std::any_of(moving.begin(), moving.begin() + static_cast<std::ptrdiff_t>(i), meets)) return true;
-    if (std::ranges::any_of(extents_, meets)) return true;
+    const auto conflicts = [&](const MemoryExtent& each) { return each.conflicts_with(moving[i]); };
+    if (std::any_of(moving.begin(), moving.begin() + static_cast<std::ptrdiff_t>(i), conflicts)) return true;
+    if (std::ranges::any_of(extents_, conflicts)) return true;
   }
   return false;
 }

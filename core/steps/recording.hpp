@@ -2,6 +2,7 @@
 #pragma once
 #include <core/steps/function_run.hpp>
 #include <core/steps/replay.hpp>
+#include <plugrad/sdk/extent.hpp>
 
 #include <memory>
 #include <optional>
@@ -106,17 +107,10 @@ class Recording {
   steps::Replay replay_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes
-  // Of captured tensors: sorted, by where they begin.
-  struct Extent {
-    const plugrad_buffer* buffer;
-    uint64_t begin, end;
-    bool is_written;
-    bool meets(const Extent& other) const;  // and one of them is written
-  };
   // Of arguments and gradients, which may lie elsewhere in each call.
-  std::vector<Extent> moving_extents(const std::vector<Tensor>& arguments) const;
-  std::vector<Extent> extents_;
-  bool extents_meet_ = false;
+  std::vector<MemoryExtent> moving_extents(const std::vector<Tensor>& arguments) const;
+  std::vector<MemoryExtent> extents_;  // of captured tensors
+  bool extents_conflict_ = false;
 };
 
 // The only recording of a compiled step. Throws Error (invalid) if it has none, or several.
