@@ -17,7 +17,6 @@
 #include <iostream>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 // How the core runs an op without a kernel for it.
@@ -120,28 +119,22 @@ int advise(const std::string& what, const std::string& target, int64_t index, bo
 }  // namespace
 
 int advise_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("device", po::value<int64_t>()->value_name("N")->default_value(0), "which device of the file's plugin");
-  const po::options_description options = with_common(own);
-  Arguments rest = arguments, words;
-  while (!rest.empty() && !rest.front().starts_with("-")) {
-    words.push_back(rest.front());
-    rest.erase(rest.begin());
-  }
-  const po::variables_map values = parse_options("plugrad advise", rest, options);
-  if (values["help"].as<bool>()) {
-    print_help(
+  Options options("plugrad advise");
+  options.add_whole("device", "N", "which device of the file's plugin", 0);
+  options.parse(arguments, arguments.size());
+  if (options.flag("help")) {
+    options.print_help(
         {"plugrad advise TRACE|mlp|cnn|transformer DEVICE|FILE [--device N] [--json]",
          "Says which ops of a program a device, or the device of a plugin's file, has no kernel for, ranked by the\n"
          "time that they took, and how the core runs them instead. TRACE is what a profiler wrote (docs/profiling.md),\n"
          "on any device; the three names are the models of plugrad trial, on the default device.",
-         "  plugrad advise trace.json build/libplugrad-backend-npu.so\n  plugrad advise transformer cuda:0\n"},
-        options);
+         "  plugrad advise trace.json build/libplugrad-backend-npu.so\n  plugrad advise transformer cuda:0\n"});
     return 0;
   }
+  const Arguments& words = options.words();
   if (words.size() != 2)
     throw UsageError("a trace or model, and a device or a plugin's file expected (see plugrad advise --help)");
-  return advise(words[0], words[1], values["device"].as<int64_t>(), values["json"].as<bool>());
+  return advise(words[0], words[1], *options.whole("device"), options.flag("json"));
 }
 
 }  // namespace plugrad::tool

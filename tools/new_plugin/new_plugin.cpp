@@ -2,6 +2,7 @@
 #include <plugrad/io/file.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <tools/new_plugin/templates.hpp>
+#include <tools/plugrad/files.hpp>
 #include <tools/plugrad/options.hpp>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,6 @@
 #include <iostream>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 namespace {
 
@@ -57,8 +57,7 @@ void write_project(const fs::path& folder, const std::string& name, const std::s
   for (const TemplateFile& file : plugin_templates()) {
     if (file.language != language) continue;
     const fs::path to = folder / place_for(file.path, name);
-    fs::create_directories(to.parent_path(), error);
-    if (error) throw Error(Code::io_error, "[" + to.parent_path().string() + "] cannot be created: " + error.message());
+    create_folder(to.parent_path().string());
     io::write_file(to.string(), filled(file.text, name));
     if (to.extension() == ".sh")
       fs::permissions(to, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
@@ -69,36 +68,32 @@ void write_project(const fs::path& folder, const std::string& name, const std::s
 }  // namespace
 
 int new_plugin_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("directory", po::value<std::string>()->value_name("DIR"), "where to write it (plugrad-NAME)")(
-      "lang", po::value<std::string>()->value_name("LANGUAGE")->default_value("c++"), "c++, c or rust");
-  const po::options_description options = with_common(own);
-  Arguments rest = arguments;
-  const bool named = !rest.empty() && !rest.front().starts_with("-");
-  const std::string name = named ? rest.front() : "";
-  if (named) rest.erase(rest.begin());
-  const po::variables_map values = parse_options("plugrad new-plugin", rest, options);
-  if (values["help"].as<bool>()) {
-    print_help(
+  Options options("plugrad new-plugin");
+  options.add_text("directory", "DIR", "where to write it (plugrad-NAME)");
+  options.add_text("lang", "LANGUAGE", "c++, c or rust", "c++");
+  options.parse(arguments, 1);
+  if (options.flag("help")) {
+    options.print_help(
         {"plugrad new-plugin NAME [--lang c++|c|rust] [--directory DIR]",
          "Writes the project of a backend plugin for a new kind of device: one source file, which can train networks from\n"
          "the start, a project file for CMake or Cargo, and a script that builds and tests it. It needs nothing but "
          "plugrad's\n"
          "SDK.",
-         "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"},
-        options);
+         "  plugrad new-plugin npu && plugrad-npu/ci.sh\n"});
     return 0;
   }
-  if (!named) throw UsageError("the plugin's name is missing: plugrad new-plugin NAME (see plugrad new-plugin --help)");
+  if (options.words().empty())
+    throw UsageError("the plugin's name is missing: plugrad new-plugin NAME (see plugrad new-plugin --help)");
+  const std::string& name = options.words()[0];
   if (!is_valid(name))
     throw UsageError("'" + name +
                      "' cannot name a backend: begin with a lower-case letter, and use lower-case letters, digits, - and _");
-  const fs::path folder = values.count("directory") ? values["directory"].as<std::string>() : "plugrad-" + name;
-  const std::string language = values["lang"].as<std::string>();
+  const fs::path folder = options.text("directory").value_or("plugrad-" + name);
+  const std::string language = *options.text("lang");
   if (language != "c++" && language != "c" && language != "rust")
     throw UsageError("--lang " + language + " is unknown: give c++, c or rust");
   write_project(folder, name, language);
-  if (values["json"].as<bool>())
+  if (options.flag("json"))
     std::cout << nlohmann::ordered_json{{"name", name}, {"language", language}, {"directory", folder.string()}}.dump(2)
               << "\n";
   else

@@ -11,7 +11,6 @@
 #include <iostream>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 struct Verdict {
@@ -21,18 +20,17 @@ struct Verdict {
 };
 
 // Evaluates given files as they are, and a data set's test part otherwise.
-Verdict judge(const std::string& checkpoint, const po::variables_map& values) {
+Verdict judge(const std::string& checkpoint, const Options& options) {
   const training::CheckpointOrigin origin = training::read_origin(checkpoint);
   training::TrainingConfig config = origin.config;
-  if (values.count("data") && values["data"].as<std::string>() != config.data) {
-    config = training::default_config(values["data"].as<std::string>());
+  if (const auto data = options.text("data"); data && *data != config.data) {
+    config = training::default_config(*data);
     config.hidden = origin.config.hidden;
     config.seed = origin.config.seed;
   }
-  apply_data_options(values, config);
-  const bool own_files = values.count("images") > 0;
-  if (own_files) config.test_images = config.test_labels = "";
-  const Device device(values.count("device") ? values["device"].as<std::string>() : origin.device);
+  apply_data_options(options, config);
+  if (options.text("images")) config.test_images = config.test_labels = "";
+  const Device device(options.text("device").value_or(origin.device));
   const training::Data data = training::load_data(config);
   const training::Samples& samples = data.has_test ? data.test : data.train;
   const int64_t outputs = std::max(data.outputs, config.data == origin.config.data ? origin.outputs : 0);
@@ -45,26 +43,24 @@ Verdict judge(const std::string& checkpoint, const po::variables_map& values) {
 }  // namespace
 
 int eval_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("checkpoint", po::value<std::string>()->value_name("FILE"), "a file that plugrad train wrote");
-  add_data_options(own, false);
-  own.add_options()("device", po::value<std::string>()->value_name("NAME"),
-                    "where to compute (the device it was trained on)");
-  const po::options_description options = with_common(own);
-  const po::variables_map values = parse_options("plugrad eval", arguments, options);
-  if (values["help"].as<bool>()) {
-    print_help(
+  Options options("plugrad eval");
+  options.add_text("checkpoint", "FILE", "a file that plugrad train wrote");
+  add_data_options(options, false);
+  options.add_text("device", "NAME", "where to compute (the device it was trained on)");
+  options.parse(arguments);
+  if (options.flag("help")) {
+    options.print_help(
         {"plugrad eval --checkpoint FILE [--data NAME] [options]",
          "Prints the loss and accuracy of a network on the test set of its data set, or on other data.",
          "  plugrad eval --checkpoint plugrad-run/checkpoint.safetensors\n"
-         "  plugrad eval --checkpoint run/checkpoint.safetensors --data idx --images x.idx.gz --labels y.idx.gz --json\n"},
-        options);
+         "  plugrad eval --checkpoint run/checkpoint.safetensors --data idx --images x.idx.gz --labels y.idx.gz --json\n"});
     return 0;
   }
-  if (!values.count("checkpoint")) throw UsageError("--checkpoint FILE is missing (see plugrad eval --help)");
-  const Verdict verdict = judge(values["checkpoint"].as<std::string>(), values);
+  const std::optional<std::string> checkpoint = options.text("checkpoint");
+  if (!checkpoint) throw UsageError("--checkpoint FILE is missing (see plugrad eval --help)");
+  const Verdict verdict = judge(*checkpoint, options);
   const double loss = verdict.evaluation.loss, accuracy = verdict.evaluation.accuracy;
-  if (values["json"].as<bool>()) {
+  if (options.flag("json")) {
     using Json = nlohmann::ordered_json;
     std::cout << Json{{"loss", std::isfinite(loss) ? Json(loss) : Json(nullptr)},
                       {"accuracy", accuracy},

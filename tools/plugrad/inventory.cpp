@@ -11,7 +11,6 @@
 #include <system_error>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -115,32 +114,29 @@ std::string memory_text(const Device& device) {
 }  // namespace
 
 int backends_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("verbose,v", po::bool_switch(),
-                    "every file that was considered, its last stage, and why it went no further")(
-      "clear-quarantine", po::bool_switch(), "first forget which files crashed, hung or ended the process that tried them");
-  const po::options_description options = with_common(own);
-  const po::variables_map values = parse_options("plugrad backends", arguments, options);
-  if (values["help"].as<bool>()) {
-    print_help(
-        {"plugrad backends [--verbose] [--clear-quarantine] [--json]", "Lists the backends that were found as plugins.",
-         "  plugrad backends\n  plugrad backends --verbose\n  plugrad backends --clear-quarantine\n"
-         "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"},
-        options);
+  Options options("plugrad backends");
+  options.add_flag("verbose,v", "every file that was considered, its last stage, and why it went no further");
+  options.add_flag("clear-quarantine", "first forget which files crashed, hung or ended the process that tried them");
+  options.parse(arguments);
+  if (options.flag("help")) {
+    options.print_help({"plugrad backends [--verbose] [--clear-quarantine] [--json]",
+                        "Lists the backends that were found as plugins.",
+                        "  plugrad backends\n  plugrad backends --verbose\n  plugrad backends --clear-quarantine\n"
+                        "  PLUGRAD_PLUGIN_PATH=/opt/npu/lib plugrad backends --json\n"});
     return 0;
   }
-  if (values["clear-quarantine"].as<bool>()) {
+  if (options.flag("clear-quarantine")) {
     const size_t cleared = clear_quarantine();
     std::cerr << "plugrad: " << cleared << (cleared == 1 ? " file left" : " files left") << " the quarantine\n";
   }
   const std::vector<PluginRecord> records = plugins();
-  if (values["json"].as<bool>()) {
+  if (options.flag("json")) {
     Json list = Json::array();
     for (const PluginRecord& record : records) list.push_back(to_json(record));
     std::cout << Json{{"directories", plugin_directories()}, {"plugins", list}}.dump(2, ' ', false,
                                                                                      Json::error_handler_t::replace)
               << "\n";
-  } else if (values["verbose"].as<bool>()) {
+  } else if (options.flag("verbose")) {
     print_verbose(records);
   } else {
     print_brief(records);
@@ -149,12 +145,11 @@ int backends_command(const Arguments& arguments) {
 }
 
 int devices_command(const Arguments& arguments) {
-  const po::options_description options = with_common({});
-  const po::variables_map values = parse_options("plugrad devices", arguments, options);
-  if (values["help"].as<bool>()) {
-    print_help({"plugrad devices [--json]", "Opens and lists the devices of all plugins.",
-                "  plugrad devices\n  plugrad devices --json | jq -r '.devices[].name'\n"},
-               options);
+  Options options("plugrad devices");
+  options.parse(arguments);
+  if (options.flag("help")) {
+    options.print_help({"plugrad devices [--json]", "Opens and lists the devices of all plugins.",
+                        "  plugrad devices\n  plugrad devices --json | jq -r '.devices[].name'\n"});
     return 0;
   }
   bool failed = false;
@@ -170,7 +165,7 @@ int devices_command(const Arguments& arguments) {
       std::cerr << "plugrad: " << one_line(error.what()) << "\n";
     }
   }
-  if (values["json"].as<bool>()) {
+  if (options.flag("json")) {
     std::cout << Json{{"devices", list}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else if (rows.size() > 1) {
     print_table(rows);

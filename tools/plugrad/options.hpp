@@ -1,18 +1,54 @@
-// Parses the options of the program and its commands with Boost.Program_options, and prints help.
+// The options of a command. Only options.cpp includes Boost.Program_options, which parses them and prints help.
 #pragma once
 #include <tools/plugrad/commands.hpp>
 
-#include <boost/program_options.hpp>
-
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace plugrad::tool {
 
-// Returns the command's own options, with --json and --help, which every command has.
-boost::program_options::options_description with_common(const boost::program_options::options_description& own);
-// Throws UsageError, with the closest match for an unknown option.
-boost::program_options::variables_map parse_options(const std::string& command, const Arguments& arguments,
-                                                    const boost::program_options::options_description& options);
-void print_help(const Usage& usage, const boost::program_options::options_description& options);
+// Declare the command's own options, then parse, then ask for values by the long names. Every command also has the flags
+// --json and --help.
+class Options {
+ public:
+  // command: the words that begin it, "plugrad train".
+  explicit Options(std::string command);
+  ~Options();
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  // The name "verbose,v" declares --verbose and -v. `value` is what --help prints for the value, "FILE".
+  void add_flag(const char* name, const char* description);
+  void add_text(const char* name, const char* value, const char* description,
+                const std::optional<std::string>& default_value = std::nullopt);
+  void add_whole(const char* name, const char* value, const char* description,
+                 const std::optional<int64_t>& default_value = std::nullopt);
+  void add_real(const char* name, const char* value, const char* description);
+  void add_texts(const char* name, const char* value, const char* description);  // may be repeated
+
+  // Up to `most_words` arguments may precede the options. Throws UsageError, with the closest match for an unknown option.
+  void parse(const Arguments& arguments, size_t most_words = 0);
+  void print_help(const Usage& usage) const;
+
+  // Returns the arguments that preceded the options.
+  const Arguments& words() const { return words_; }
+  bool flag(const std::string& name) const;
+  // Each returns the value that was given, else the default, else nothing. A command may lack the option.
+  std::optional<std::string> text(const std::string& name) const;
+  std::optional<int64_t> whole(const std::string& name) const;
+  std::optional<double> real(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;
+
+ private:
+  struct Parser;
+
+  std::string command_;
+  Arguments words_;
+  std::unique_ptr<Parser> parser_;
+};
 
 }  // namespace plugrad::tool

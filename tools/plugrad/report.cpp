@@ -1,5 +1,6 @@
 #include <tools/plugrad/report.hpp>
 
+#include <tools/plugrad/files.hpp>
 #include <tools/train/loss_plot.hpp>
 
 #include <nlohmann/json.hpp>
@@ -7,8 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 namespace plugrad::tool {
@@ -27,21 +26,10 @@ template <class T> std::string text_of(T value) {
 
 }  // namespace
 
-std::optional<std::string> mapping_of(const std::string& path) {
-  std::error_code error;
-  const std::string real = std::filesystem::canonical(path, error).string();
-  if (error) return std::nullopt;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find(" r-xp ") != std::string::npos && line.ends_with(" " + real)) return line;
-  }
-  return std::nullopt;
-}
-
 std::string results_json(const training::Trainer& trainer, const RunSummary& summary) {
   const Device device = trainer.device();
   const training::History& history = trainer.history();
-  const std::optional<std::string> mapping = mapping_of(device.plugin());
+  const std::optional<Mapping> mapping = mapping_of(device.plugin());
   Json results;
   results[trainer.has_test() ? "test_accuracy" : "train_accuracy"] = summary.evaluation.accuracy;
   if (trainer.has_test()) results["test_loss"] = finite_or_null(summary.evaluation.loss);
@@ -54,8 +42,8 @@ std::string results_json(const training::Trainer& trainer, const RunSummary& sum
   results["device"] = device.name();
   results["device_description"] = device.description();
   results["plugin"] = device.plugin();
-  results["plugin_mapped"] = mapping ? Json(std::filesystem::canonical(device.plugin()).string()) : Json(nullptr);
-  results["plugin_mapping"] = mapping ? Json(*mapping) : Json(nullptr);
+  results["plugin_mapped"] = mapping ? Json(mapping->file) : Json(nullptr);
+  results["plugin_mapping"] = mapping ? Json(mapping->line) : Json(nullptr);
   results["parameters"] = trainer.parameter_count();
   results["network"] = trainer.network().text();
   results["resumed_from"] = summary.resumed_from;

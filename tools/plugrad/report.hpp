@@ -3,7 +3,6 @@
 #include <tools/train/trainer.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace plugrad::tool {
@@ -16,9 +15,6 @@ struct RunSummary {
   int64_t resumed_from = 0;         // a step, or 0
   bool interrupted = false;
 };
-
-// Returns the line of /proc/self/maps for a file's code in this process, or nothing if the file is not mapped.
-std::optional<std::string> mapping_of(const std::string& path);
 
 std::string results_json(const training::Trainer& trainer, const RunSummary& summary);
 std::string losses_csv(const training::History& history);

@@ -12,7 +12,6 @@
 #include <iostream>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -61,53 +60,48 @@ int describe(const SavedProgram& program, bool json) {
   return 0;
 }
 
-int run(const SavedProgram& program, const po::variables_map& values, const std::string& device) {
-  const bool given = values.count("input") > 0;
-  const std::vector<std::string> paths = given ? values["input"].as<std::vector<std::string>>() : std::vector<std::string>();
-  const std::vector<Tensor> outputs = program(read_inputs(program, paths));
+int run(const SavedProgram& program, const Options& options, const std::string& device) {
+  const std::vector<Tensor> outputs = program(read_inputs(program, options.texts("input")));
+  const std::optional<std::string> prefix = options.text("output");
+  const bool json = options.flag("json");
   Json all = {{"device", device}, {"outputs", Json::array()}};
   for (size_t i = 0; i < outputs.size(); ++i) {
     Json one = described(program.outputs()[i]);
-    if (values.count("output")) {
-      const std::string path = values["output"].as<std::string>() + "-" + std::to_string(i) + ".npy";
+    if (prefix) {
+      const std::string path = *prefix + "-" + std::to_string(i) + ".npy";
       io::write_npy(path, for_numpy(outputs[i]));
       one["file"] = path;
-      if (!values["json"].as<bool>()) std::cout << "output " << i << " is in " << path << "\n";
-    } else if (!values["json"].as<bool>()) {
+      if (!json) std::cout << "output " << i << " is in " << path << "\n";
+    } else if (!json) {
       std::cout << "output " << i << ", " << text_of(program.outputs()[i]) << ":\n" << outputs[i] << "\n";
     }
     all["outputs"].push_back(one);
   }
-  if (values["json"].as<bool>()) std::cout << all.dump(2) << "\n";
+  if (json) std::cout << all.dump(2) << "\n";
   return 0;
 }
 }  // namespace
 
 int run_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("device", po::value<std::string>()->value_name("NAME"), "where to run it (the default device)")(
-      "input", po::value<std::vector<std::string>>()->value_name("FILE.npy"), "an input; once for each, in their order")(
-      "output", po::value<std::string>()->value_name("PREFIX"), "writes PREFIX-0.npy, ... instead of printing")(
-      "describe", po::bool_switch(), "prints what the program takes and gives, and does not run it");
-  const po::options_description options = with_common(own);
-  Arguments rest = arguments;
-  const bool named = !rest.empty() && !rest.front().starts_with("-");
-  const std::string file = named ? rest.front() : "";
-  if (named) rest.erase(rest.begin());
-  const po::variables_map values = parse_options("plugrad run", rest, options);
-  if (values["help"].as<bool>()) {
-    print_help({"plugrad run FILE [--device NAME] [--input FILE.npy ...] [--output PREFIX]",
-                "Runs a saved program: a compiled forward pass that step.save(FILE) wrote, on any device.",
-                "  plugrad run model.plugrad --describe\n"
-                "  plugrad run model.plugrad --device cpu --input x.npy --output y\n"},
-               options);
+  Options options("plugrad run");
+  options.add_text("device", "NAME", "where to run it (the default device)");
+  options.add_texts("input", "FILE.npy", "an input; once for each, in their order");
+  options.add_text("output", "PREFIX", "writes PREFIX-0.npy, ... instead of printing");
+  options.add_flag("describe", "prints what the program takes and gives, and does not run it");
+  options.parse(arguments, 1);
+  if (options.flag("help")) {
+    options.print_help({"plugrad run FILE [--device NAME] [--input FILE.npy ...] [--output PREFIX]",
+                        "Runs a saved program: a compiled forward pass that step.save(FILE) wrote, on any device.",
+                        "  plugrad run model.plugrad --describe\n"
+                        "  plugrad run model.plugrad --device cpu --input x.npy --output y\n"});
     return 0;
   }
-  if (!named) throw UsageError("the program's file is missing: plugrad run FILE (see plugrad run --help)");
-  const Device device = values.count("device") ? Device(values["device"].as<std::string>()) : default_device();
-  const SavedProgram program = load_program(file, device);
-  if (values["describe"].as<bool>()) return describe(program, values["json"].as<bool>());
-  return run(program, values, device.name());
+  if (options.words().empty()) throw UsageError("the program's file is missing: plugrad run FILE (see plugrad run --help)");
+  const std::optional<std::string> name = options.text("device");
+  const Device device = name ? Device(*name) : default_device();
+  const SavedProgram program = load_program(options.words()[0], device);
+  if (options.flag("describe")) return describe(program, options.flag("json"));
+  return run(program, options, device.name());
 }
 
 }  // namespace plugrad::tool

@@ -1,8 +1,9 @@
 // plugrad train.
 #include <plugrad/io/file.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <tools/plugrad/options.hpp>
+#include <tools/plugrad/files.hpp>
 #include <tools/plugrad/interrupt.hpp>
+#include <tools/plugrad/options.hpp>
 #include <tools/plugrad/progress.hpp>
 #include <tools/plugrad/report.hpp>
 #include <tools/plugrad/train_options.hpp>
@@ -11,12 +12,10 @@
 #include <cctype>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <string_view>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kExamples =
@@ -46,9 +45,7 @@ class Session {
     if (!request.resume.empty()) trainer_.load(request.resume);
     summary_.resumed_from = trainer_.step();
     last_step_ = request.steps > 0 ? std::min(request.steps, trainer_.total_steps()) : trainer_.total_steps();
-    std::error_code error;
-    std::filesystem::create_directories(request.out, error);
-    if (error) throw Error(Code::io_error, "[" + request.out + "] cannot be created: " + error.message());
+    create_folder(request.out);
     const io::AtomicFile fails_early_where_nothing_can_be_written(path("checkpoint.safetensors"));
   }
 
@@ -67,7 +64,7 @@ class Session {
   }
 
  private:
-  std::string path(const std::string& name) const { return (std::filesystem::path(request_.out) / name).string(); }
+  std::string path(const std::string& name) const { return joined_path(request_.out, name); }
 
   std::string resume_command() const {
     std::string command = "plugrad train --resume " + shell_quoted(path("checkpoint.safetensors"));
@@ -145,19 +142,19 @@ class Session {
 }  // namespace
 
 int train_command(const Arguments& arguments) {
-  const po::options_description options = with_common(train_options());
-  const po::variables_map values = parse_options("plugrad train", arguments, options);
-  if (values["help"].as<bool>()) {
-    print_help(
+  Options options("plugrad train");
+  add_train_options(options);
+  options.parse(arguments);
+  if (options.flag("help")) {
+    options.print_help(
         {"plugrad train [--data NAME] [--device NAME] [options]",
          "Trains a network of linear layers with ReLU between them, by Adam with a cosine schedule. Progress goes to\n"
          "stderr. Ctrl-C saves and prints how to continue; a second one ends at once. So do SIGTERM, SIGHUP and a closed "
          "pipe.",
-         kExamples},
-        options);
+         kExamples});
     return 0;
   }
-  return Session(read_train_request(values)).run();
+  return Session(read_train_request(options)).run();
 }
 
 }  // namespace plugrad::tool

@@ -1,12 +1,12 @@
 #include <tools/plugrad/train_options.hpp>
 
+#include <tools/plugrad/files.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 std::vector<int64_t> parse_widths(const std::string& text) {
@@ -27,23 +27,26 @@ std::vector<int64_t> parse_widths(const std::string& text) {
   }
 }
 
-int64_t at_least(const po::variables_map& values, const std::string& name, int64_t least) {
-  const auto value = values[name].as<int64_t>();
-  if (value < least)
-    throw UsageError("--" + name + " must be at least " + std::to_string(least) + ", got " + std::to_string(value));
-  return value;
+// Sets the number to the option's value, if it was given.
+template <class Number> void read_whole(const Options& options, const std::string& name, int64_t least, Number& number) {
+  const std::optional<int64_t> value = options.whole(name);
+  if (!value) return;
+  if (*value < least)
+    throw UsageError("--" + name + " must be at least " + std::to_string(least) + ", got " + std::to_string(*value));
+  number = static_cast<Number>(*value);
 }
 
-std::string absolute(const po::variables_map& values, const std::string& name) {
-  return std::filesystem::absolute(values[name].as<std::string>()).string();
+// The same of a path, which becomes absolute.
+void read_path(const Options& options, const std::string& name, std::string& path) {
+  if (const auto value = options.text(name)) path = absolute_path(*value);
 }
 
-void apply_network_options(const po::variables_map& values, training::TrainingConfig& config) {
-  if (values.count("hidden")) config.hidden = parse_widths(values["hidden"].as<std::string>());
-  if (values.count("epochs")) config.epochs = at_least(values, "epochs", 1);
-  if (values.count("batch")) config.batch = at_least(values, "batch", 1);
-  if (values.count("seed")) config.seed = static_cast<uint64_t>(at_least(values, "seed", 0));
-  if (values.count("rate")) config.rate = values["rate"].as<double>();
+void apply_network_options(const Options& options, training::TrainingConfig& config) {
+  if (const auto widths = options.text("hidden")) config.hidden = parse_widths(*widths);
+  read_whole(options, "epochs", 1, config.epochs);
+  read_whole(options, "batch", 1, config.batch);
+  read_whole(options, "seed", 0, config.seed);
+  config.rate = options.real("rate").value_or(config.rate);
   if (!(config.rate > 0) || !std::isfinite(config.rate)) throw UsageError("--rate must be above 0");
 }
 
@@ -58,24 +61,22 @@ void check_same_run(const training::TrainingConfig& before, const training::Trai
 
 }  // namespace
 
-void add_data_options(po::options_description& options, bool training) {
-  auto add = options.add_options();
-  const auto text = [] { return po::value<std::string>(); };
-  add("data", text()->value_name("NAME"), "fashion-mnist, moons (points in the plane), or idx (your own files)");
-  add("data-dir", text()->value_name("DIR"), "where fashion-mnist's four files are, if not where Debian puts them");
-  add("images", text()->value_name("FILE"), "idx: images of unsigned bytes (n, rows, columns), plain or .gz");
-  add("labels", text()->value_name("FILE"), "idx: their labels (n)");
+void add_data_options(Options& options, bool training) {
+  options.add_text("data", "NAME", "fashion-mnist, moons (points in the plane), or idx (your own files)");
+  options.add_text("data-dir", "DIR", "where fashion-mnist's four files are, if not where Debian puts them");
+  options.add_text("images", "FILE", "idx: images of unsigned bytes (n, rows, columns), plain or .gz");
+  options.add_text("labels", "FILE", "idx: their labels (n)");
   if (!training) return;
-  add("test-images", text()->value_name("FILE"), "idx: images for evaluation (the training images)");
-  add("test-labels", text()->value_name("FILE"), "idx: their labels");
+  options.add_text("test-images", "FILE", "idx: images for evaluation (the training images)");
+  options.add_text("test-labels", "FILE", "idx: their labels");
 }
 
-void apply_data_options(const po::variables_map& values, training::TrainingConfig& config) {
-  if (values.count("data-dir")) config.directory = absolute(values, "data-dir");
-  if (values.count("images")) config.images = absolute(values, "images");
-  if (values.count("labels")) config.labels = absolute(values, "labels");
-  if (values.count("test-images")) config.test_images = absolute(values, "test-images");
-  if (values.count("test-labels")) config.test_labels = absolute(values, "test-labels");
+void apply_data_options(const Options& options, training::TrainingConfig& config) {
+  read_path(options, "data-dir", config.directory);
+  read_path(options, "images", config.images);
+  read_path(options, "labels", config.labels);
+  read_path(options, "test-images", config.test_images);
+  read_path(options, "test-labels", config.test_labels);
   if (config.data == "idx" && (config.images.empty() || config.labels.empty())) {
     throw UsageError("--data idx needs --images FILE and --labels FILE");
   }
@@ -90,52 +91,47 @@ void apply_data_options(const po::variables_map& values, training::TrainingConfi
   }
 }
 
-po::options_description train_options() {
-  po::options_description options;
+void add_train_options(Options& options) {
   add_data_options(options, true);
-  auto add = options.add_options();
-  const auto whole = [] { return po::value<int64_t>()->value_name("N"); };
-  add("device", po::value<std::string>()->value_name("NAME"), "cpu (default), or another one from plugrad devices");
-  add("hidden", po::value<std::string>()->value_name("N,N,..."),
-      "widths of the hidden layers (512,512; moons: 16,16), or none");
-  add("epochs", whole(), "passes over all samples (10; moons: 100)");
-  add("batch", whole(), "samples per step (256; moons: 32)");
-  add("rate", po::value<double>()->value_name("R"), "Adam's learning rate at the start; falls to 0 (1e-3; moons: 1e-2)");
-  add("seed", whole(), "seed of weights and of the order of samples (1)");
-  add("steps", whole(), "stop after this many steps, as if interrupted there");
-  add("out", po::value<std::string>()->value_name("DIR"),
-      "where checkpoint.safetensors, losses.csv, loss.svg and results.json go; replaced where they exist (plugrad-run; "
-      "with --resume: the checkpoint's folder)");
-  add("checkpoint-every", whole(), "steps between checkpoints (at the end of each epoch, at most one a second)");
-  add("resume", po::value<std::string>()->value_name("FILE"), "continue from a checkpoint, with its options");
-  return options;
+  options.add_text("device", "NAME", "cpu (default), or another one from plugrad devices");
+  options.add_text("hidden", "N,N,...", "widths of the hidden layers (512,512; moons: 16,16), or none");
+  options.add_whole("epochs", "N", "passes over all samples (10; moons: 100)");
+  options.add_whole("batch", "N", "samples per step (256; moons: 32)");
+  options.add_real("rate", "R", "Adam's learning rate at the start; falls to 0 (1e-3; moons: 1e-2)");
+  options.add_whole("seed", "N", "seed of weights and of the order of samples (1)");
+  options.add_whole("steps", "N", "stop after this many steps, as if interrupted there");
+  options.add_text("out", "DIR",
+                   "where checkpoint.safetensors, losses.csv, loss.svg and results.json go; replaced where they exist "
+                   "(plugrad-run; with --resume: the checkpoint's folder)");
+  options.add_whole("checkpoint-every", "N", "steps between checkpoints (at the end of each epoch, at most one a second)");
+  options.add_text("resume", "FILE", "continue from a checkpoint, with its options");
 }
 
-TrainRequest read_train_request(const po::variables_map& values) {
+TrainRequest read_train_request(const Options& options) {
   TrainRequest request;
   request.out = "plugrad-run";
-  if (values.count("resume")) {
-    request.resume = values["resume"].as<std::string>();
-    const training::CheckpointOrigin origin = training::read_origin(request.resume);
+  const std::optional<std::string> data = options.text("data");
+  if (const auto resume = options.text("resume")) {
+    request.resume = *resume;
+    const training::CheckpointOrigin origin = training::read_origin(*resume);
     request.config = origin.config;
     request.device = origin.device;
-    const std::filesystem::path folder = std::filesystem::path(request.resume).parent_path();
-    request.out = folder.empty() ? "." : folder.string();
-    if (values.count("data") && values["data"].as<std::string>() != origin.config.data) {
+    request.out = folder_of(*resume);
+    if (data && *data != origin.config.data) {
       throw UsageError("--data cannot change when a run is resumed; this one has " + origin.config.data);
     }
   } else {
-    request.config = training::default_config(values.count("data") ? values["data"].as<std::string>() : "fashion-mnist");
+    request.config = training::default_config(data.value_or("fashion-mnist"));
   }
   const training::TrainingConfig before = request.config;
-  apply_data_options(values, request.config);
-  apply_network_options(values, request.config);
+  apply_data_options(options, request.config);
+  apply_network_options(options, request.config);
   if (!request.resume.empty()) check_same_run(before, request.config);
-  if (values.count("device")) request.device = values["device"].as<std::string>();
-  if (values.count("out")) request.out = values["out"].as<std::string>();
-  if (values.count("steps")) request.steps = at_least(values, "steps", 1);
-  if (values.count("checkpoint-every")) request.checkpoint_every = at_least(values, "checkpoint-every", 1);
-  request.json = values["json"].as<bool>();
+  request.device = options.text("device").value_or(request.device);
+  request.out = options.text("out").value_or(request.out);
+  read_whole(options, "steps", 1, request.steps);
+  read_whole(options, "checkpoint-every", 1, request.checkpoint_every);
+  request.json = options.flag("json");
   return request;
 }
 

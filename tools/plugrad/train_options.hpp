@@ -10,9 +10,9 @@
 namespace plugrad::tool {
 
 // --data, --data-dir, --images, --labels, and (of training) --test-images, --test-labels.
-void add_data_options(boost::program_options::options_description& options, bool training);
+void add_data_options(Options& options, bool training);
 // Overrides the configuration with the options about data. Throws UsageError where options contradict each other.
-void apply_data_options(const boost::program_options::variables_map& values, training::TrainingConfig& config);
+void apply_data_options(const Options& options, training::TrainingConfig& config);
 
 struct TrainRequest {
   training::TrainingConfig config;
@@ -24,9 +24,9 @@ struct TrainRequest {
   bool json = false;
 };
 
-boost::program_options::options_description train_options();
+void add_train_options(Options& options);
 // Parses the options of train. A resumed checkpoint supplies the configuration; an option that would make it a different
 // run throws UsageError.
-TrainRequest read_train_request(const boost::program_options::variables_map& values);
+TrainRequest read_train_request(const Options& options);
 
 }  // namespace plugrad::tool

@@ -16,7 +16,6 @@
 #include <iostream>
 
 namespace plugrad::tool {
-namespace po = boost::program_options;
 namespace {
 
 struct Verdict {
@@ -102,29 +101,23 @@ int run_trial(const std::string& name, const OptionList& options, bool json) {
 }  // namespace
 
 int trial_command(const Arguments& arguments) {
-  po::options_description own;
-  own.add_options()("device", po::value<int64_t>()->value_name("N")->default_value(0), "which device of the file's plugin")(
-      "option", po::value<std::vector<std::string>>()->value_name("KEY=VALUE")->default_value({}, ""),
-      "an option for opening the device; may be repeated");
-  const po::options_description options = with_common(own);
-  Arguments rest = arguments;
-  const bool named = !rest.empty() && !rest.front().starts_with("-");
-  const std::string target = named ? rest.front() : "";
-  if (named) rest.erase(rest.begin());
-  const po::variables_map values = parse_options("plugrad trial", rest, options);
-  if (values["help"].as<bool>()) {
-    print_help({"plugrad trial DEVICE|FILE [--device N] [--option KEY=VALUE] [--json]",
-                "Trains three small models on a device, or on the device of a plugin's file, to show that training works\n"
-                "there: a multilayer perceptron, a convolutional network and a transformer. No op may run elsewhere. The\n"
-                "exit status is 1 if a model does not learn.",
-                "  plugrad trial cuda:0\n  plugrad trial build/libplugrad-backend-npu.so\n"},
-               options);
+  Options options("plugrad trial");
+  options.add_whole("device", "N", "which device of the file's plugin", 0);
+  options.add_texts("option", "KEY=VALUE", "an option for opening the device; may be repeated");
+  options.parse(arguments, 1);
+  if (options.flag("help")) {
+    options.print_help(
+        {"plugrad trial DEVICE|FILE [--device N] [--option KEY=VALUE] [--json]",
+         "Trains three small models on a device, or on the device of a plugin's file, to show that training works\n"
+         "there: a multilayer perceptron, a convolutional network and a transformer. No op may run elsewhere. The\n"
+         "exit status is 1 if a model does not learn.",
+         "  plugrad trial cuda:0\n  plugrad trial build/libplugrad-backend-npu.so\n"});
     return 0;
   }
-  if (!named)
+  if (options.words().empty())
     throw UsageError("a device or a plugin's file is missing: plugrad trial DEVICE|FILE (see plugrad trial --help)");
-  return run_trial(device_of(target, values["device"].as<int64_t>()),
-                   options_in(values["option"].as<std::vector<std::string>>()), values["json"].as<bool>());
+  return run_trial(device_of(options.words()[0], *options.whole("device")), options_in(options.texts("option")),
+                   options.flag("json"));
 }
 
 }  // namespace plugrad::tool
