@@ -2,6 +2,7 @@
 #include <tests/tools/process.hpp>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -27,6 +28,13 @@ TEST(NewPlugin, WritesAProjectWithItsName) {
     EXPECT_EQ(text.find("@NAME@"), std::string::npos) << entry.path();
     EXPECT_EQ(text.find("@CLASS@"), std::string::npos) << entry.path();
   }
+}
+
+TEST(NewPlugin, JsonReplacesBytesThatAreNotUtf8) {
+  const Scratch scratch;
+  const Outcome outcome = plugrad_run({"new-plugin", "npu", "--directory", scratch.path("a\xff"), "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("directory"), scratch.path("a\uFFFD"));
 }
 
 TEST(NewPlugin, OverwritesNothing) {

@@ -88,6 +88,16 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
+TEST(Train, ALossThatIsNotFiniteIsNullInJson) {
+  const Scratch scratch;
+  const std::string run = scratch.path("run");
+  const Outcome outcome = train({"--data", "moons", "--rate", "1e30", "--steps", "5", "--out", run, "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* loss : {"train_loss", "test_loss"}) EXPECT_EQ(Json::parse(outcome.out).at(loss), nullptr) << loss;
+  const Outcome judged = plugrad_run({"eval", "--checkpoint", run + "/checkpoint.safetensors", "--json"});
+  EXPECT_EQ(Json::parse(judged.out).at("loss"), nullptr) << judged.out;
+}
+
 TEST(Train, FilesOfOnesOwnAreLearned) {
   const Scratch scratch;
   const Stripes stripes(scratch);

@@ -6,11 +6,10 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/ops.hpp>
 #include <tools/advise/trace.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
 #include <tools/trial/models.hpp>
 #include <tools/trial/target.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iomanip>
@@ -87,9 +86,13 @@ void print(const Device& device, const std::vector<TracedOp>& ops, const std::ve
               << size_text(each.op.bytes) << "  " << each.instead << "\n";
 }
 
-nlohmann::ordered_json to_json(const Missing& each) {
-  return {{"op", each.op.op},           {"dtypes", each.op.dtypes()}, {"calls", each.op.calls},
-          {"seconds", each.op.seconds}, {"bytes", each.op.bytes},     {"instead", each.instead}};
+Json to_json(const Missing& each) {
+  return Json::object({{"op", each.op.op},
+                       {"dtypes", each.op.dtypes()},
+                       {"calls", each.op.calls},
+                       {"seconds", each.op.seconds},
+                       {"bytes", each.op.bytes},
+                       {"instead", each.instead}});
 }
 
 int advise(const std::string& what, const std::string& target, int64_t index, bool json) {
@@ -105,14 +108,10 @@ int advise(const std::string& what, const std::string& target, int64_t index, bo
     print(device, ops, missing, total);
     return 0;
   }
-  auto list = nlohmann::ordered_json::array();
+  std::vector<Json> list;
   for (const Missing& each : missing) list.push_back(to_json(each));
-  std::cout << nlohmann::ordered_json{{"device", device.name()},
-                                      {"kinds", ops.size()},
-                                      {"seconds", total},
-                                      {"missing", list}}
-                   .dump(2)
-            << "\n";
+  const Json all = Json::object({{"device", device.name()}, {"kinds", ops.size()}, {"seconds", total}, {"missing", list}});
+  std::cout << all.pretty() << "\n";
   return 0;
 }
 

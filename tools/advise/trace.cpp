@@ -1,12 +1,12 @@
 #include <tools/advise/trace.hpp>
 
 #include <plugrad/runtime/error.hpp>
-
-#include <nlohmann/json.hpp>
+#include <tools/plugrad/json.hpp>
 
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 
 namespace plugrad::tool {
@@ -34,25 +34,23 @@ class Sums {
   std::map<std::pair<std::string, std::string>, TracedOp> sums_;
 };
 
-KernelOperand operand_in(const nlohmann::json& json) {
-  return {json.at("dtype").get<std::string>(), json.value("number", false)};
-}
+KernelOperand operand_in(const Json& json) { return {json.at("dtype").as<std::string>(), json.value("number", false)}; }
 
-TracedOp op_in(const nlohmann::json& event) {
-  const nlohmann::json& arguments = event.at("args");
+TracedOp op_in(const Json& event) {
+  const Json arguments = event.at("args");
   TracedOp op;
-  op.op = event.at("name").get<std::string>();
-  for (const auto& each : arguments.at("outputs")) op.operands.push_back(operand_in(each));
+  op.op = event.at("name").as<std::string>();
+  for (const Json& each : arguments.at("outputs").elements()) op.operands.push_back(operand_in(each));
   op.outputs = op.operands.size();
-  for (const auto& each : arguments.at("inputs")) op.operands.push_back(operand_in(each));
+  for (const Json& each : arguments.at("inputs").elements()) op.operands.push_back(operand_in(each));
   op.bytes = arguments.value("bytes", uint64_t{0});
   op.seconds = event.value("dur", 0.0) * 1e-6;
   return op;
 }
 
-bool is_op(const nlohmann::json& event) {
-  const std::string kind = event.value("cat", "");
-  return (kind == "forward" || kind == "backward") && event.contains("args") && event["args"].contains("outputs");
+bool is_op(const Json& event) {
+  const std::string kind = event.value("cat", std::string());
+  return (kind == "forward" || kind == "backward") && event.contains("args") && event.at("args").contains("outputs");
 }
 
 }  // namespace
@@ -69,10 +67,10 @@ std::vector<TracedOp> ops_of_trace(const std::string& file) {
   if (!in) throw Error(Code::io_error, "[" + file + "] cannot be read: expected a trace that a profiler wrote");
   Sums sums;
   try {
-    const nlohmann::json trace = nlohmann::json::parse(in);
-    for (const nlohmann::json& event : trace.is_array() ? trace : trace.at("traceEvents"))
+    const Json trace = Json::parse({std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
+    for (const Json& event : (trace.is_array() ? trace : trace.at("traceEvents")).elements())
       if (event.is_object() && is_op(event)) sums.add(op_in(event));
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     throw Error(Code::invalid, "[" + file + "] is not a profiler's trace: " + error.what());
   }
   std::vector<TracedOp> ops = sums.sorted();

@@ -3,9 +3,8 @@
 #include <plugrad/runtime/error.hpp>
 #include <tools/new_plugin/templates.hpp>
 #include <tools/plugrad/files.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -94,8 +93,7 @@ int new_plugin_command(const Arguments& arguments) {
     throw UsageError("--lang " + language + " is unknown: give c++, c or rust");
   write_project(folder, name, language);
   if (options.flag("json"))
-    std::cout << nlohmann::ordered_json{{"name", name}, {"language", language}, {"directory", folder.string()}}.dump(2)
-              << "\n";
+    std::cout << Json::object({{"name", name}, {"language", language}, {"directory", folder.string()}}).pretty() << "\n";
   else
     std::cout << "written to " << folder.string() << "; build it, check it and train on it:\n  " << folder.string()
               << "/ci.sh\n";

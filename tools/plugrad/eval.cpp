@@ -1,12 +1,10 @@
 // plugrad eval.
 #include <plugrad/runtime/error.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
 #include <tools/plugrad/train_options.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -61,14 +59,12 @@ int eval_command(const Arguments& arguments) {
   const Verdict verdict = judge(*checkpoint, options);
   const double loss = verdict.evaluation.loss, accuracy = verdict.evaluation.accuracy;
   if (options.flag("json")) {
-    using Json = nlohmann::ordered_json;
-    std::cout << Json{{"loss", std::isfinite(loss) ? Json(loss) : Json(nullptr)},
-                      {"accuracy", accuracy},
-                      {"count", verdict.count},
-                      {"data", verdict.data},
-                      {"device", verdict.device}}
-                     .dump(2)
-              << "\n";
+    const Json results = Json::object({{"loss", loss},
+                                       {"accuracy", accuracy},
+                                       {"count", verdict.count},
+                                       {"data", verdict.data},
+                                       {"device", verdict.device}});
+    std::cout << results.pretty() << "\n";
   } else {
     char text[160];
     std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%% of %lld on %s\n", loss, 100 * accuracy,

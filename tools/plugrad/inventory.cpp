@@ -1,9 +1,8 @@
 // plugrad backends, plugrad devices.
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,19 +12,17 @@
 namespace plugrad::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 bool usable(const PluginRecord& record) { return record.stage == Stage::ready && record.devices > 0; }
 
 Json to_json(const PluginRecord& record) {
-  return {{"name", record.name},
-          {"version", record.version},
-          {"devices", record.devices},
-          {"path", record.path},
-          {"stage", stage_name(record.stage)},
-          {"reason", record.reason},
-          {"revision", record.revision},
-          {"notes", record.notes}};
+  return Json::object({{"name", record.name},
+                       {"version", record.version},
+                       {"devices", record.devices},
+                       {"path", record.path},
+                       {"stage", stage_name(record.stage)},
+                       {"reason", record.reason},
+                       {"revision", record.revision},
+                       {"notes", record.notes}});
 }
 
 void print_row(const std::vector<std::string>& cells, const std::vector<size_t>& widths) {
@@ -98,10 +95,13 @@ std::vector<std::string> capability_names(const Device& device) {
 
 Json to_json(const Device& device) {
   const auto [free, total] = device.physical_memory();
-  return {{"name", device.name()},         {"description", device.description()},
-          {"identity", device.identity()}, {"memory_free", free},
-          {"memory_total", total},         {"capabilities", capability_names(device)},
-          {"plugin", device.plugin()}};
+  return Json::object({{"name", device.name()},
+                       {"description", device.description()},
+                       {"identity", device.identity()},
+                       {"memory_free", free},
+                       {"memory_total", total},
+                       {"capabilities", capability_names(device)},
+                       {"plugin", device.plugin()}});
 }
 
 std::string memory_text(const Device& device) {
@@ -131,11 +131,9 @@ int backends_command(const Arguments& arguments) {
   }
   const std::vector<PluginRecord> records = plugins();
   if (options.flag("json")) {
-    Json list = Json::array();
+    std::vector<Json> list;
     for (const PluginRecord& record : records) list.push_back(to_json(record));
-    std::cout << Json{{"directories", plugin_directories()}, {"plugins", list}}.dump(2, ' ', false,
-                                                                                     Json::error_handler_t::replace)
-              << "\n";
+    std::cout << Json::object({{"directories", plugin_directories()}, {"plugins", list}}).pretty() << "\n";
   } else if (options.flag("verbose")) {
     print_verbose(records);
   } else {
@@ -153,7 +151,7 @@ int devices_command(const Arguments& arguments) {
     return 0;
   }
   bool failed = false;
-  Json list = Json::array();
+  std::vector<Json> list;
   std::vector<std::vector<std::string>> rows = {{"device", "description", "memory", "plugin"}};
   for (const std::string& name : device_names()) {
     try {
@@ -166,7 +164,7 @@ int devices_command(const Arguments& arguments) {
     }
   }
   if (options.flag("json")) {
-    std::cout << Json{{"devices", list}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << Json::object({{"devices", list}}).pretty() << "\n";
   } else if (rows.size() > 1) {
     print_table(rows);
   } else {

@@ -1,8 +1,7 @@
 // plugrad: lists devices, and trains and evaluates networks on them.
 #include <plugrad/sdk/abi.h>
 #include <tools/plugrad/commands.hpp>
-
-#include <nlohmann/json.hpp>
+#include <tools/plugrad/json.hpp>
 
 #include <csignal>
 #include <exception>
@@ -47,10 +46,10 @@ int print_program_help() {
 
 int print_version(bool json) {
   if (json) {
-    const nlohmann::ordered_json version = {{"version", PLUGRAD_VERSION},
-                                            {"abi", static_cast<int>(PLUGRAD_ABI_MAJOR)},
-                                            {"revision", static_cast<int>(PLUGRAD_REVISION)}};
-    std::cout << version.dump(2) << "\n";
+    const auto version = plugrad::tool::Json::object({{"version", PLUGRAD_VERSION},
+                                                      {"abi", static_cast<int>(PLUGRAD_ABI_MAJOR)},
+                                                      {"revision", static_cast<int>(PLUGRAD_REVISION)}});
+    std::cout << version.pretty() << "\n";
   } else {
     std::cout << "plugrad " << PLUGRAD_VERSION << " (plugin ABI v" << PLUGRAD_ABI_MAJOR << ", revision " << PLUGRAD_REVISION
               << ")\n";

@@ -1,22 +1,15 @@
 #include <tools/plugrad/report.hpp>
 
 #include <tools/plugrad/files.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/train/loss_plot.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <sstream>
 
 namespace plugrad::tool {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// JSON has neither NaN nor infinity.
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 // Keeps every digit of the value's type, with a decimal point in every locale.
 template <class T> std::string text_of(T value) {
@@ -30,26 +23,26 @@ std::string results_json(const training::Trainer& trainer, const RunSummary& sum
   const Device device = trainer.device();
   const training::History& history = trainer.history();
   const std::optional<Mapping> mapping = mapping_of(device.plugin());
-  Json results;
-  results[trainer.has_test() ? "test_accuracy" : "train_accuracy"] = summary.evaluation.accuracy;
-  if (trainer.has_test()) results["test_loss"] = finite_or_null(summary.evaluation.loss);
-  results["train_loss"] = history.losses.empty() ? Json(nullptr) : finite_or_null(training::recent_loss(history));
-  results["epochs"] = trainer.epoch();
-  results["steps"] = trainer.step();
-  results["seconds"] = summary.seconds;
-  results["training_seconds"] = summary.training_seconds;
-  results["images_per_second"] = summary.samples_per_second;
-  results["device"] = device.name();
-  results["device_description"] = device.description();
-  results["plugin"] = device.plugin();
-  results["plugin_mapped"] = mapping ? Json(mapping->file) : Json(nullptr);
-  results["plugin_mapping"] = mapping ? Json(mapping->line) : Json(nullptr);
-  results["parameters"] = trainer.parameter_count();
-  results["network"] = trainer.network().text();
-  results["resumed_from"] = summary.resumed_from;
-  results["interrupted"] = summary.interrupted;
-  results["config"] = Json::parse(training::config_to_json(trainer.config()));
-  return results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::vector<Json::Member> results = {
+      {trainer.has_test() ? "test_accuracy" : "train_accuracy", summary.evaluation.accuracy}};
+  if (trainer.has_test()) results.emplace_back("test_loss", summary.evaluation.loss);
+  results.insert(results.end(), {{"train_loss", training::recent_loss(history)},
+                                 {"epochs", trainer.epoch()},
+                                 {"steps", trainer.step()},
+                                 {"seconds", summary.seconds},
+                                 {"training_seconds", summary.training_seconds},
+                                 {"images_per_second", summary.samples_per_second},
+                                 {"device", device.name()},
+                                 {"device_description", device.description()},
+                                 {"plugin", device.plugin()},
+                                 {"plugin_mapped", mapping ? Json(mapping->file) : Json(nullptr)},
+                                 {"plugin_mapping", mapping ? Json(mapping->line) : Json(nullptr)},
+                                 {"parameters", trainer.parameter_count()},
+                                 {"network", trainer.network().text()},
+                                 {"resumed_from", summary.resumed_from},
+                                 {"interrupted", summary.interrupted},
+                                 {"config", Json::parse(training::config_to_json(trainer.config()))}});
+  return Json::object(results).pretty() + "\n";
 }
 
 std::string losses_csv(const training::History& history) {

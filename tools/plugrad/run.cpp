@@ -5,18 +5,17 @@
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <iostream>
 
 namespace plugrad::tool {
 namespace {
-using Json = nlohmann::ordered_json;
 
-Json described(const ProgramTensor& tensor) {
-  return {{"dtype", dtype_name(tensor.dtype)}, {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
+std::vector<Json::Member> described(const ProgramTensor& tensor) {
+  const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+  return {{"dtype", dtype_name(tensor.dtype)}, {"shape", shape}};
 }
 
 std::string text_of(const ProgramTensor& tensor) { return tensor.shape.text() + " " + dtype_name(tensor.dtype); }
@@ -45,12 +44,16 @@ std::vector<Tensor> read_inputs(const SavedProgram& program, const std::vector<s
 // NumPy has no bf16.
 Tensor for_numpy(const Tensor& x) { return x.dtype() == DType::bf16 ? cast(x, DType::f32) : x; }
 
+Json list_of(const std::vector<ProgramTensor>& tensors) {
+  std::vector<Json> list;
+  for (const ProgramTensor& each : tensors) list.push_back(Json::object(described(each)));
+  return list;
+}
+
 int describe(const SavedProgram& program, bool json) {
   if (json) {
-    Json all = {{"inputs", Json::array()}, {"outputs", Json::array()}};
-    for (const ProgramTensor& each : program.inputs()) all["inputs"].push_back(described(each));
-    for (const ProgramTensor& each : program.outputs()) all["outputs"].push_back(described(each));
-    std::cout << all.dump(2) << "\n";
+    const Json all = Json::object({{"inputs", list_of(program.inputs())}, {"outputs", list_of(program.outputs())}});
+    std::cout << all.pretty() << "\n";
     return 0;
   }
   for (size_t i = 0; i < program.inputs().size(); ++i)
@@ -64,20 +67,20 @@ int run(const SavedProgram& program, const Options& options, const std::string& 
   const std::vector<Tensor> outputs = program(read_inputs(program, options.texts("input")));
   const std::optional<std::string> prefix = options.text("output");
   const bool json = options.flag("json");
-  Json all = {{"device", device}, {"outputs", Json::array()}};
+  std::vector<Json> list;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Json one = described(program.outputs()[i]);
+    std::vector<Json::Member> one = described(program.outputs()[i]);
     if (prefix) {
       const std::string path = *prefix + "-" + std::to_string(i) + ".npy";
       io::write_npy(path, for_numpy(outputs[i]));
-      one["file"] = path;
+      one.emplace_back("file", path);
       if (!json) std::cout << "output " << i << " is in " << path << "\n";
     } else if (!json) {
       std::cout << "output " << i << ", " << text_of(program.outputs()[i]) << ":\n" << outputs[i] << "\n";
     }
-    all["outputs"].push_back(one);
+    list.push_back(Json::object(one));
   }
-  if (json) std::cout << all.dump(2) << "\n";
+  if (json) std::cout << Json::object({{"device", device}, {"outputs", list}}).pretty() << "\n";
   return 0;
 }
 }  // namespace

@@ -1,13 +1,29 @@
 #include <tools/train/config.hpp>
 
 #include <plugrad/runtime/error.hpp>
-
-#include <nlohmann/json.hpp>
+#include <tools/plugrad/json.hpp>
 
 namespace plugrad::training {
+namespace {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingConfig, data, directory, images, labels, test_images, test_labels, hidden, epochs,
-                                   batch, rate, seed)
+using tool::Json;
+
+// Visits the members in the order of their names, as checkpoints store them.
+template <class Config, class Visit> void for_each_member(Config& config, Visit visit) {
+  visit("batch", config.batch);
+  visit("data", config.data);
+  visit("directory", config.directory);
+  visit("epochs", config.epochs);
+  visit("hidden", config.hidden);
+  visit("images", config.images);
+  visit("labels", config.labels);
+  visit("rate", config.rate);
+  visit("seed", config.seed);
+  visit("test_images", config.test_images);
+  visit("test_labels", config.test_labels);
+}
+
+}  // namespace
 
 TrainingConfig default_config(const std::string& data) {
   TrainingConfig config;
@@ -23,12 +39,19 @@ TrainingConfig default_config(const std::string& data) {
   return config;
 }
 
-std::string config_to_json(const TrainingConfig& config) { return nlohmann::json(config).dump(); }
+std::string config_to_json(const TrainingConfig& config) {
+  std::vector<Json::Member> members;
+  for_each_member(config, [&](const char* name, const auto& value) { members.emplace_back(name, value); });
+  return Json::object(members).compact();
+}
 
 TrainingConfig config_from_json(const std::string& text) {
   try {
-    return nlohmann::json::parse(text).get<TrainingConfig>();
-  } catch (const nlohmann::json::exception&) {
+    const Json json = Json::parse(text);
+    TrainingConfig config;
+    for_each_member(config, [&]<class T>(const char* name, T& value) { value = json.at(name).as<T>(); });
+    return config;
+  } catch (const tool::JsonError&) {
     throw Error(Code::io_error, "is not a configuration of plugrad train");
   }
 }

@@ -4,11 +4,10 @@
 #include <plugrad/runtime/numbers.hpp>
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <tools/plugrad/json.hpp>
 #include <tools/plugrad/options.hpp>
 #include <tools/trial/models.hpp>
 #include <tools/trial/target.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -43,17 +42,17 @@ Verdict tried(const TrialModel& model, Device device) {
   return verdict;
 }
 
-nlohmann::ordered_json to_json(const TrialModel& model, const Verdict& verdict) {
+Json to_json(const TrialModel& model, const Verdict& verdict) {
   const TrialResult& result = verdict.result;
-  return {{"model", model.name},
-          {"description", model.description},
-          {"trains", verdict.error.empty()},
-          {"error", verdict.error},
-          {"steps", result.steps},
-          {"first_loss", result.first_loss},
-          {"last_loss", result.last_loss},
-          {"accuracy", result.accuracy},
-          {"seconds", verdict.seconds}};
+  return Json::object({{"model", model.name},
+                       {"description", model.description},
+                       {"trains", verdict.error.empty()},
+                       {"error", verdict.error},
+                       {"steps", result.steps},
+                       {"first_loss", result.first_loss},
+                       {"last_loss", result.last_loss},
+                       {"accuracy", result.accuracy},
+                       {"seconds", verdict.seconds}});
 }
 
 void print(const TrialModel& model, const Verdict& verdict) {
@@ -84,7 +83,7 @@ int run_trial(const std::string& name, const OptionList& options, bool json) {
   const Device device(name);
   set_default_device(device);
   if (!json) std::cout << device.name() << ": " << device.description() << "\n";
-  auto all = nlohmann::ordered_json::array();
+  std::vector<Json> all;
   bool trains = true;
   for (const TrialModel& model : trial_models()) {
     const Verdict verdict = tried(model, device);
@@ -94,7 +93,7 @@ int run_trial(const std::string& name, const OptionList& options, bool json) {
     else
       print(model, verdict);
   }
-  if (json) std::cout << nlohmann::ordered_json{{"device", device.name()}, {"models", all}}.dump(2) << "\n";
+  if (json) std::cout << Json::object({{"device", device.name()}, {"models", all}}).pretty() << "\n";
   return trains ? 0 : 1;
 }
 
