@@ -3,6 +3,7 @@
 #include <core/runtime/fork.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/registry.hpp>
+#include <core/runtime/small_blocks.hpp>
 
 #include <algorithm>
 
