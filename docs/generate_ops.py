@@ -142,7 +142,7 @@ def line(function, generate, facts):
     op = OPS.get(name, name.upper())
     own = natively(op, facts["kernels"]) if op in facts["ops"] else "composed"
     gradient = gradient_text(facts["rows"].get(name, 0))
-    text = first_sentence(function.notes[0] if function.notes else facts["definitions"].get(name, ""))
+    text = first_sentence(facts["definitions"].get(name) or function.notes[0])
     dtypes = dtypes_text(facts["dtypes"].get(python)) or ("not sampled" if python not in facts["dtypes"] else "")
     ulp = facts["ulp"].get(python, "")
     return f"| `{cell(signature(function, generate))}` | {cell(text)} | {dtypes} | {gradient} | {ulp} | {own} |"

@@ -117,8 +117,9 @@ def parameter(text, where):
 
 
 def statements(text):
-    """Yields (comment above, declaration, comment beside) for each PLUGRAD_API function, in order."""
-    comment, fresh, pending = [], True, ""
+    """Yields (comment above, declaration, comment beside) for each PLUGRAD_API function, in order. A comment belongs to the
+    declaration below it, and to those that follow with the same name, or one that differs in 1d, 2d or 3d alone."""
+    comment, fresh, pending, owner = [], True, "", None
     for line in text.splitlines():
         bare = line.strip()
         if pending or bare.startswith("PLUGRAD_API"):
@@ -126,13 +127,15 @@ def statements(text):
             pending = f"{pending} {code.strip()}".strip()
             fresh = True
             if pending.endswith(";"):
-                yield " ".join(comment), pending, beside.strip()
+                name = re.sub(r"[123]d", "", re.search(r"(\w+)\(", pending).group(1))
+                owner = owner or name
+                yield " ".join(comment) if name == owner else "", pending, beside.strip()
                 pending = ""
         elif bare.startswith("//"):
-            comment = ([] if fresh else comment) + [bare.lstrip("/ ")]
+            comment, owner = ([] if fresh else comment) + [bare.lstrip("/ ")], None
             fresh = False
         elif not bare:
-            comment, fresh = [], True
+            comment, fresh, owner = [], True, None
 
 
 def with_defaults(taken, function):
@@ -358,6 +361,8 @@ def main(arguments):
     for stem in HEADERS + sorted(found - set(HEADERS) - set(LEFT_OUT)):
         read_header(headers / f"{stem}.hpp", functions)
     defined = definitions(root / "sdk/include/plugrad/sdk/ops.def")
+    if bare := [name for name, function in functions.items() if not function.notes and name not in defined]:
+        sys.exit(f"generate.py: no comment says what these functions do: {', '.join(bare)}")
     texts = [bindings(function, functions, defined) for function in functions.values()]
     last = other_names(functions.values()) + [line for each in functions.values() for line in torch_names(each)]
     for out, text in zip(outs, written_parts(texts, len(outs), last)):

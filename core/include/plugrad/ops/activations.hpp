@@ -32,9 +32,10 @@ PLUGRAD_API Tensor clamp(const Tensor& x, std::optional<Number> min = std::nullo
 // The same with bounds that broadcast with x, of which one may be undefined. Where a bound is NaN, so is the result. A bound
 // that replaces x gets the gradient; a single bound that equals x gets half of it.
 PLUGRAD_API Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
-// clamp with one bound. A tensor's dtype is promoted with x's.
+// clamp with a lower bound alone. A tensor's dtype is promoted with x's.
 PLUGRAD_API Tensor clamp_min(const Tensor& x, Number min);
 PLUGRAD_API Tensor clamp_min(const Tensor& x, const Tensor& min);
+// clamp with an upper bound alone. A tensor's dtype is promoted with x's.
 PLUGRAD_API Tensor clamp_max(const Tensor& x, Number max);
 PLUGRAD_API Tensor clamp_max(const Tensor& x, const Tensor& max);
 

@@ -26,8 +26,9 @@ PLUGRAD_API Tensor div(const Tensor& a, Number b, std::optional<RoundingMode> ro
 PLUGRAD_API Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 PLUGRAD_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 
-// ln(e^a + e^b) and log2(2^a + 2^b), without overflow.
+// ln(e^a + e^b), without overflow.
 PLUGRAD_API Tensor logaddexp(const Tensor& a, const Tensor& b);
+// log2(2^a + 2^b), without overflow.
 PLUGRAD_API Tensor logaddexp2(const Tensor& a, const Tensor& b);
 // a ln(b); 0 where a is 0 and b is no NaN. The derivative with respect to a is 0 where a = 0 and b <= 0.
 PLUGRAD_API Tensor xlogy(const Tensor& a, const Tensor& b);
@@ -46,8 +47,9 @@ PLUGRAD_API Tensor copysign(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor copysign(const Tensor& a, Number b);
 // 0 where x < 0 or x is NaN, values where x is 0, and 1 where x > 0, in their common dtype. No gradient.
 PLUGRAD_API Tensor heaviside(const Tensor& x, const Tensor& values);
-// The larger and the smaller; where one is NaN, the other one. The gradient is halved where they are equal.
+// The larger of two; where one is NaN, the other one. The gradient is halved where they are equal.
 PLUGRAD_API Tensor fmax(const Tensor& a, const Tensor& b);
+// The smaller of two; where one is NaN, the other one. The gradient is halved where they are equal.
 PLUGRAD_API Tensor fmin(const Tensor& a, const Tensor& b);
 
 }  // namespace plugrad

@@ -38,8 +38,9 @@ PLUGRAD_API std::vector<Tensor> dsplit(const Tensor& x, int64_t sections);
 PLUGRAD_API std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& indices);
 // A view in which the order of elements is reversed along the given axes.
 PLUGRAD_API Tensor flip(const Tensor& x, const Shape& axes);
-// A view with the second axis reversed, and one with the first.
+// A view with the second axis reversed.
 PLUGRAD_API Tensor fliplr(const Tensor& x);
+// A view with the first axis reversed.
 PLUGRAD_API Tensor flipud(const Tensor& x);
 // A view turned k times by 90 degrees in the plane of two axes, from the first towards the second.
 PLUGRAD_API Tensor rot90(const Tensor& x, int64_t k = 1, const Shape& axes = {0, 1});

@@ -39,17 +39,22 @@ PLUGRAD_API Tensor relu(const Tensor& x);  // gradient 0 at 0; keeps integers
 // The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
 PLUGRAD_API Tensor erf(const Tensor& x);
 
-// Comparisons return bool.
+// Whether a equals b. Returns bool.
 PLUGRAD_API Tensor eq(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor eq(const Tensor& a, Number b);
+// Whether a differs from b. Returns bool.
 PLUGRAD_API Tensor ne(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor ne(const Tensor& a, Number b);
+// Whether a < b. Returns bool.
 PLUGRAD_API Tensor lt(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor lt(const Tensor& a, Number b);
+// Whether a <= b. Returns bool.
 PLUGRAD_API Tensor le(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor le(const Tensor& a, Number b);
+// Whether a > b. Returns bool.
 PLUGRAD_API Tensor gt(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor gt(const Tensor& a, Number b);
+// Whether a >= b. Returns bool.
 PLUGRAD_API Tensor ge(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor ge(const Tensor& a, Number b);
 // Returns a where condition (bool) is true and b elsewhere. All three broadcast.

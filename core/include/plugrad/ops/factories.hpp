@@ -27,8 +27,9 @@ PLUGRAD_API Tensor linspace(double start, double end, int64_t steps, DType dtype
 // Returns base to the power of each of those numbers. Floating dtypes.
 PLUGRAD_API Tensor logspace(double start, double end, int64_t steps, double base = 10, DType dtype = DType::f32,
                             Device device = default_device());
-// Returns a tensor whose elements have no particular values; empty_like: with the shape, dtype and device of `like`.
+// Returns a tensor whose elements have no particular values.
 PLUGRAD_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = default_device());
+// Returns a tensor with the shape, dtype and device of `like`, whose elements have no particular values.
 PLUGRAD_API Tensor empty_like(const Tensor& like);
 // Returns a tensor of rank 0.
 PLUGRAD_API Tensor scalar(Number value, DType dtype = DType::f32, Device device = default_device());

@@ -18,13 +18,16 @@ PLUGRAD_API Tensor remainder(Number a, const Tensor& b);
 PLUGRAD_API Tensor fmod(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor fmod(const Tensor& a, Number b);
 
-// Bits of integers; of bools these are the logical functions. Throw Error (invalid) for floating operands.
+// Bits that both have; of bools the logical and. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_and(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_and(const Tensor& a, Number b);
+// Bits that either has; of bools the logical or. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_or(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_or(const Tensor& a, Number b);
+// Bits that one of both has; of bools the logical exclusive or. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_xor(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor bitwise_xor(const Tensor& a, Number b);
+// All bits reversed; of bools the logical not. Throws Error (invalid) for floating operands.
 PLUGRAD_API Tensor bitwise_not(const Tensor& x);
 // a 2^b; wraps. 0 where b is negative or at least the number of bits. Integers; bools count as i64.
 PLUGRAD_API Tensor bitwise_left_shift(const Tensor& a, const Tensor& b);

@@ -6,10 +6,11 @@
 
 namespace plugrad {
 
-// x with as many axes, if it has fewer: a view. A number gets extents of 1, and a vector (n) becomes (1, n).
+// x with one axis, if it has none: a view.
 PLUGRAD_API Tensor atleast_1d(const Tensor& x);
+// x with two axes, if it has fewer: a view. A number gets extents of 1, and a vector (n) becomes (1, n).
 PLUGRAD_API Tensor atleast_2d(const Tensor& x);
-// The same with three axes: a vector (n) becomes (1, n, 1), a matrix (n, m) becomes (n, m, 1).
+// A view of x with three axes, if it has fewer: a vector (n) becomes (1, n, 1), a matrix (n, m) becomes (n, m, 1).
 PLUGRAD_API Tensor atleast_3d(const Tensor& x);
 
 // Concatenates along the second axis, or along the only one. Numbers count as vectors. For what differs, see cat.

@@ -33,8 +33,9 @@ PLUGRAD_API Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = tr
 PLUGRAD_API Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true);
 PLUGRAD_API Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true);
 // dropout for selu: dropped elements get the value that selu takes for -infinity, and then all are scaled and moved, which
-// keeps mean 0 and variance 1. feature_alpha_dropout does so for whole channels of x (n, c, ..).
+// keeps mean 0 and variance 1.
 PLUGRAD_API Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = false);
+// alpha_dropout of whole channels of x (n, c, ..).
 PLUGRAD_API Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = false);
 
 }  // namespace plugrad

@@ -5,13 +5,19 @@
 
 namespace plugrad {
 
+// Whether x is false.
 PLUGRAD_API Tensor logical_not(const Tensor& x);
-PLUGRAD_API Tensor logical_and(const Tensor& a, const Tensor& b);  // they broadcast, and their dtypes may differ
+// Whether a and b are true. They broadcast, and their dtypes may differ.
+PLUGRAD_API Tensor logical_and(const Tensor& a, const Tensor& b);
+// Whether a or b is true. They broadcast, and their dtypes may differ.
 PLUGRAD_API Tensor logical_or(const Tensor& a, const Tensor& b);
+// Whether one of a and b is true and the other one false. They broadcast, and their dtypes may differ.
 PLUGRAD_API Tensor logical_xor(const Tensor& a, const Tensor& b);
-// Integers and bools are finite and no NaN.
+// Whether x is NaN; false for integers and bools.
 PLUGRAD_API Tensor isnan(const Tensor& x);
+// Whether x is infinite; false for integers and bools.
 PLUGRAD_API Tensor isinf(const Tensor& x);
+// Whether x is neither infinite nor NaN; true for integers and bools.
 PLUGRAD_API Tensor isfinite(const Tensor& x);
 // |a - b| <= atol + rtol |b|; equal infinities are close, and NaN is close to NaN if equal_nan.
 PLUGRAD_API Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);

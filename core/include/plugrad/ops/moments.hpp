@@ -6,15 +6,18 @@
 
 namespace plugrad {
 
-// Sums, means and variances of the elements that are not NaN, which have no gradient. Without any such element, the sum is 0
-// and the others are NaN. See sum, mean and var.
+// The sum of the elements that are not NaN; 0 without any. NaN gets no gradient. See sum.
 PLUGRAD_API Tensor nansum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The mean of the elements that are not NaN; NaN without any. NaN gets no gradient. See mean.
 PLUGRAD_API Tensor nanmean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The variance of the elements that are not NaN; NaN without any. NaN gets no gradient. See var.
 PLUGRAD_API Tensor nanvar(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
+// The standard deviation of the elements that are not NaN; NaN without any. NaN gets no gradient. See std.
 PLUGRAD_API Tensor nanstd(const Tensor& x, const Shape& axes = {}, bool keepdim = false, double correction = 1);
-// The variance, or its root, and the mean.
+// The variance and the mean.
 PLUGRAD_API std::vector<Tensor> var_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
                                          double correction = 1);
+// The standard deviation and the mean.
 PLUGRAD_API std::vector<Tensor> std_mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
                                          double correction = 1);
 // The covariances (m, m) of m variables, the rows of x, over their observations; of one variable (rank 0 or 1) a number.

@@ -9,6 +9,7 @@ namespace plugrad {
 
 // The positions (i64) of the true elements in row-major order: one row for each, with its position along each axis of x.
 PLUGRAD_API Tensor nonzero(const Tensor& x);
+// The same as nonzero.
 PLUGRAD_API Tensor argwhere(const Tensor& x);
 // The first `size` rows of nonzero, and rows of fill_value if there are fewer. Throws Error (invalid) for a negative size.
 PLUGRAD_API Tensor nonzero_static(const Tensor& x, int64_t size, int64_t fill_value = -1);

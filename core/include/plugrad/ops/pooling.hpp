@@ -43,7 +43,8 @@ PLUGRAD_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Sh
 // it never counts.
 PLUGRAD_API Tensor avg_pool1d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
                               const Shape& padding = {0}, bool ceil_mode = false, bool count_include_pad = true);
-// divisor_override, if given, divides the sums in place of the number of elements.
+// The mean of each window, as avg_pool1d has it. divisor_override, if given, divides the sums in place of the number of
+// elements.
 PLUGRAD_API Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
                               const Shape& padding = {0}, bool ceil_mode = false, bool count_include_pad = true,
                               std::optional<int64_t> divisor_override = std::nullopt);

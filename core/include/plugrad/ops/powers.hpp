@@ -9,10 +9,11 @@ PLUGRAD_API Tensor square(const Tensor& x);      // x^2; keeps integers, which w
 PLUGRAD_API Tensor reciprocal(const Tensor& x);  // 1 / x
 PLUGRAD_API Tensor rsqrt(const Tensor& x);       // 1 / sqrt(x)
 PLUGRAD_API Tensor exp2(const Tensor& x);        // 2^x
-PLUGRAD_API Tensor log2(const Tensor& x);
-PLUGRAD_API Tensor log10(const Tensor& x);
-// e^x - 1 and ln(1 + x), to a few units in the last place also where x is near 0.
+PLUGRAD_API Tensor log2(const Tensor& x);        // the logarithm to base 2
+PLUGRAD_API Tensor log10(const Tensor& x);       // the logarithm to base 10
+// e^x - 1, to a few units in the last place also where x is near 0.
 PLUGRAD_API Tensor expm1(const Tensor& x);
+// ln(1 + x), to a few units in the last place also where x is near 0.
 PLUGRAD_API Tensor log1p(const Tensor& x);
 
 }  // namespace plugrad

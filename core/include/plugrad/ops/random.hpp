@@ -7,9 +7,10 @@
 
 namespace plugrad {
 
-// Uniform in [0, 1), and normal with mean 0 and standard deviation 1, with the shape and device of `like`, and its dtype if
-// none is given. Floating dtypes.
+// Uniform in [0, 1), with the shape and device of `like`, and its dtype if none is given. Floating dtypes.
 PLUGRAD_API Tensor rand_like(const Tensor& like, std::optional<DType> dtype = std::nullopt);
+// Normal with mean 0 and standard deviation 1, with the shape and device of `like`, and its dtype if none is given. Floating
+// dtypes.
 PLUGRAD_API Tensor randn_like(const Tensor& like, std::optional<DType> dtype = std::nullopt);
 
 // Whole numbers of low (0 if it is left out) .. high - 1, all with the same probability up to a factor of 1 + 2^-24. Throws

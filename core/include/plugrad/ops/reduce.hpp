@@ -10,12 +10,15 @@ namespace plugrad {
 PLUGRAD_API Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 // f32 for integers and bools; their sum is one of i64, which wraps. The mean of no elements is NaN.
 PLUGRAD_API Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// The largest and the smallest element; of bools: whether any, and whether all, hold. Ties share the gradient equally.
-// Throws Error (invalid) for no elements.
+// The largest element; of bools: whether any is true. Ties share the gradient equally. Throws Error (invalid) for no
+// elements.
 PLUGRAD_API Tensor max(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The smallest element; of bools: whether all are true. Ties share the gradient equally. Throws Error (invalid) for no
+// elements.
 PLUGRAD_API Tensor min(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-// The same as max and min.
+// The same as max.
 PLUGRAD_API Tensor amax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+// The same as min.
 PLUGRAD_API Tensor amin(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 struct MinMax {
   Tensor min, max;

@@ -12,9 +12,11 @@ PLUGRAD_API Tensor cumsum(const Tensor& x, int axis);
 PLUGRAD_API Tensor cumprod(const Tensor& x, int axis);
 // ln of the sums of e^x, without overflow. Floating dtypes.
 PLUGRAD_API Tensor logcumsumexp(const Tensor& x, int axis);
-// The largest and the smallest element so far, and the position of the last such; of the last NaN once there is one. The
-// gradient goes to that element.
+// The largest element so far, and the position of the last such; of the last NaN once there is one. The gradient goes to
+// that element.
 PLUGRAD_API ValuesIndices cummax(const Tensor& x, int axis);
+// The smallest element so far, and the position of the last such; of the last NaN once there is one. The gradient goes to
+// that element.
 PLUGRAD_API ValuesIndices cummin(const Tensor& x, int axis);
 // Each element less the one before it, n times, along an axis of x with prepend before it and append after it, if they are
 // defined. Of bools: whether they differ. The axis shrinks by n, but not below 0. Throws Error (invalid) for a negative n

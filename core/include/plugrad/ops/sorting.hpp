@@ -26,9 +26,11 @@ PLUGRAD_API ValuesIndices topk(const Tensor& x, int64_t k, int axis = -1, bool l
 // The k-th smallest element along an axis, counted from 1. Throws Error (invalid) for a k below 1 or above the extent.
 PLUGRAD_API ValuesIndices kthvalue(const Tensor& x, int64_t k, int axis = -1, bool keepdim = false);
 
-// The largest and the smallest element along an axis, and the position of the first such; of the first NaN if there is one.
-// In Python they are max and min with a dim that is one number. Throws Error (invalid) for no elements.
+// The largest element along an axis, and the position of the first such; of the first NaN if there is one. In Python it is
+// max with a dim that is one number. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices max_with_indices(const Tensor& x, int axis, bool keepdim = false);
+// The smallest element along an axis, and the position of the first such; of the first NaN if there is one. In Python it is
+// min with a dim that is one number. Throws Error (invalid) for no elements.
 PLUGRAD_API ValuesIndices min_with_indices(const Tensor& x, int axis, bool keepdim = false);
 template <std::same_as<int> Axis> ValuesIndices max(const Tensor& x, Axis axis, bool keepdim = false) {
   return max_with_indices(x, axis, keepdim);

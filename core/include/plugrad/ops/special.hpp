@@ -10,9 +10,11 @@ namespace plugrad {
 PLUGRAD_API Tensor erfc(const Tensor& x);    // 1 - erf(x), accurate also where it is small
 PLUGRAD_API Tensor erfcx(const Tensor& x);   // e^(x^2) erfc(x)
 PLUGRAD_API Tensor erfinv(const Tensor& x);  // the reverse of erf: infinite at -1 and 1, NaN beyond them
-// The standard normal distribution function, its logarithm, and its reverse, which is infinite at 0 and 1.
+// The standard normal distribution function.
 PLUGRAD_API Tensor ndtr(const Tensor& x);
+// The logarithm of the standard normal distribution function, accurate also where the function is small.
 PLUGRAD_API Tensor log_ndtr(const Tensor& x);
+// The reverse of the standard normal distribution function; infinite at 0 and 1, NaN beyond them.
 PLUGRAD_API Tensor ndtri(const Tensor& x);
 
 // --- The gamma function.
@@ -29,9 +31,13 @@ PLUGRAD_API Tensor mvlgamma(const Tensor& x, int64_t p);
 
 // --- Modified Bessel functions of the first kind, of orders 0 and 1; i0e and i1e are multiplied by e^-|x|.
 
+// The modified Bessel function of the first kind of order 0.
 PLUGRAD_API Tensor i0(const Tensor& x);
+// e^-|x| i0(x), without overflow.
 PLUGRAD_API Tensor i0e(const Tensor& x);
+// The modified Bessel function of the first kind of order 1.
 PLUGRAD_API Tensor i1(const Tensor& x);
+// e^-|x| i1(x), without overflow.
 PLUGRAD_API Tensor i1e(const Tensor& x);
 
 // --- Elementary functions with a limit.

@@ -22,8 +22,9 @@ PLUGRAD_API Tensor angle(const Tensor& x);     // pi where x is negative, else 0
 PLUGRAD_API Tensor positive(const Tensor& x);
 // x - trunc(x), with the sign of x. The gradient is 1. Floating dtypes.
 PLUGRAD_API Tensor frac(const Tensor& x);
-// Angles in radians from degrees, and the reverse. Integers and bools give f32.
+// An angle in radians, from degrees. Integers and bools give f32.
 PLUGRAD_API Tensor deg2rad(const Tensor& x);
+// An angle in degrees, from radians. Integers and bools give f32.
 PLUGRAD_API Tensor rad2deg(const Tensor& x);
 // ln(x / (1 - x)), the reverse of sigmoid, of x limited to [eps, 1 - eps] if eps is given; the gradient is 0 beyond these.
 PLUGRAD_API Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);

@@ -5,19 +5,21 @@
 
 namespace plugrad {
 
-// A device without SIN and COS computes them less exactly where |x| is above 1e5 (f64: 1e8).
+// A device without SIN computes it less exactly where |x| is above 1e5 (f64: 1e8).
 PLUGRAD_API Tensor sin(const Tensor& x);
+// A device without COS computes it less exactly where |x| is above 1e5 (f64: 1e8).
 PLUGRAD_API Tensor cos(const Tensor& x);
+// sin(x) / cos(x). A device without SIN and COS computes it less exactly where |x| is above 1e5 (f64: 1e8).
 PLUGRAD_API Tensor tan(const Tensor& x);
-PLUGRAD_API Tensor asin(const Tensor& x);  // in [-pi / 2, pi / 2]; NaN where |x| > 1
-PLUGRAD_API Tensor acos(const Tensor& x);  // in [0, pi]; NaN where |x| > 1
-PLUGRAD_API Tensor atan(const Tensor& x);  // in [-pi / 2, pi / 2]
-// The angle of the point (x, y), in [-pi, pi]. They broadcast, and a zero counts by its sign.
+PLUGRAD_API Tensor asin(const Tensor& x);  // the reverse of sin, in [-pi / 2, pi / 2]; NaN where |x| > 1
+PLUGRAD_API Tensor acos(const Tensor& x);  // the reverse of cos, in [0, pi]; NaN where |x| > 1
+PLUGRAD_API Tensor atan(const Tensor& x);  // the reverse of tan, in [-pi / 2, pi / 2]
+// The angle of the point (x, y), in [-pi, pi]. y and x broadcast, and a zero counts by its sign.
 PLUGRAD_API Tensor atan2(const Tensor& y, const Tensor& x);
-PLUGRAD_API Tensor sinh(const Tensor& x);
-PLUGRAD_API Tensor cosh(const Tensor& x);
-PLUGRAD_API Tensor asinh(const Tensor& x);
-PLUGRAD_API Tensor acosh(const Tensor& x);  // NaN where x < 1
-PLUGRAD_API Tensor atanh(const Tensor& x);  // infinite at -1 and 1, and NaN beyond them
+PLUGRAD_API Tensor sinh(const Tensor& x);   // the hyperbolic sine
+PLUGRAD_API Tensor cosh(const Tensor& x);   // the hyperbolic cosine
+PLUGRAD_API Tensor asinh(const Tensor& x);  // the reverse of sinh
+PLUGRAD_API Tensor acosh(const Tensor& x);  // the reverse of cosh; NaN where x < 1
+PLUGRAD_API Tensor atanh(const Tensor& x);  // the reverse of tanh; infinite at -1 and 1, NaN beyond them
 
 }  // namespace plugrad

@@ -6,9 +6,12 @@
 
 namespace plugrad {
 
-// One extent may be -1. Returns a view if the strides allow it, else a copy. Throws Error (invalid) if the counts differ.
+// x's elements in another shape, of which one extent may be -1. Returns a view if the strides allow it, else a copy. Throws
+// Error (invalid) if the counts differ.
 PLUGRAD_API Tensor reshape(const Tensor& x, const Shape& shape);
+// A view with the axes in this order.
 PLUGRAD_API Tensor permute(const Tensor& x, const Shape& axes);
+// A view with two axes exchanged.
 PLUGRAD_API Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1);
 // Elements start, start + step, ... before end along one axis. Negative and too large positions mean what they mean in a
 // Python slice. step may be negative. Throws Error (invalid) for step 0.
@@ -28,9 +31,11 @@ PLUGRAD_API Tensor flatten(const Tensor& x, int start_axis = 0, int end_axis = -
 PLUGRAD_API Tensor ravel(const Tensor& x);
 // The reverse of flatten: an axis as several of these extents, one of which may be -1.
 PLUGRAD_API Tensor unflatten(const Tensor& x, int axis, const Shape& sizes);
-// x in the shape of another tensor, as reshape and expand do it.
+// x in the shape of another tensor, as reshape does it.
 PLUGRAD_API Tensor reshape_as(const Tensor& x, const Tensor& other);
+// x in the shape of another tensor, as reshape does it.
 PLUGRAD_API Tensor view_as(const Tensor& x, const Tensor& other);
+// x in the shape of another tensor, as expand does it.
 PLUGRAD_API Tensor expand_as(const Tensor& x, const Tensor& other);
 // A view of x's elements from element storage_offset on, with these extents and strides, which count elements. Elements may
 // be shared; their gradients add. Throws Error (invalid) unless x is contiguous, the strides are not negative, and all
