@@ -4,7 +4,6 @@
 
 #include <nanobind/stl/optional.h>
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
 
@@ -197,7 +196,10 @@ nb::object pickled(nb::handle self) {
 }
 
 nb::object group_views(nb::handle self) {
-  if (is_own(self)) return self.attr("_groups");
+  if (is_own(self)) {
+    note_unrepeatable("it reads the groups of an optimiser that is written in Python, whose numbers change unseen");
+    return self.attr("_groups");
+  }
   nb::list all;
   for (size_t i = 0; i < nb::cast<nn::Optimizer&>(self).groups(); ++i) all.append(nb::cast(GroupView{nb::borrow(self), i}));
   return all;
@@ -222,11 +224,11 @@ void zero_grad(nb::handle self, bool set_to_none) {
 }
 
 void bind_base(nb::module_& m) {
-  nb::class_<nn::Optimizer, OwnOptimizer>(m, "Optimizer", nb::dynamic_attr(),
-                            "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of "
-                            "their own. A parameter stays as it is if it has no gradient, or is frozen by "
-                            "requires_grad_(False).\n\nRaises ValueError for tensors that are no leaves or require no "
-                            "gradient, and for rates and other options that are negative or not finite.")
+  nb::class_<nn::Optimizer, OwnOptimizer>(
+      m, "Optimizer", nb::dynamic_attr(),
+      "Updates parameters in place: tensors, or groups of them, dicts with \"params\" and options of their own. A parameter "
+      "stays as it is if it has no gradient, or is frozen by requires_grad_(False).\n\nRaises ValueError for tensors that "
+      "are not leaves or require no gradient, and for rates and other options that are negative or not finite.")
       .def("__init__", construct_own, nb::arg("params"), nb::arg("defaults"),
            "For a class derived from Optimizer, whose step() goes through param_groups, which are dicts then, and keeps "
            "what it needs in state[parameter]. defaults: the options of a group that does not give them.")

@@ -41,17 +41,21 @@ class OwnSchedule final : public nn::LRScheduler {
   nb::handle self_;  // this object is a part of it
 };
 
+constexpr const char* kOptimizer = "_optimizer";
+
 void construct_own(nb::pointer_and_handle<nn::LRScheduler> self, nn::Optimizer& optimizer, int64_t last_epoch) {
   if (self.h.type().is(nb::type<nn::LRScheduler>()))
     throw nb::type_error("[LRScheduler] derive a class with a method get_lr from it, or take one of lr_scheduler");
   auto* made = new (static_cast<void*>(self.p)) OwnSchedule(self.h, optimizer);
-  nb::inst_mark_ready(self.h);  // get_lr reads last_epoch
+  self.h.attr(kOptimizer) = nb::find(&optimizer);  // keeps it alive, also if get_lr raises
+  nb::inst_mark_ready(self.h);                     // get_lr reads last_epoch
   made->set_epoch(last_epoch + 1);
 }
 
 nb::dict state_of(nb::handle self) {
   nb::dict state;
   state.update(nb::cast<nb::dict>(self.attr("__dict__")));
+  if (state.contains(kOptimizer)) nb::del(state[kOptimizer]);
   state["last_epoch"] = nb::cast<const nn::LRScheduler&>(self).last_epoch();
   return state;
 }
@@ -59,8 +63,10 @@ nb::dict state_of(nb::handle self) {
 void load_state(nb::handle self, const nb::dict& state) {
   if (!state.contains("last_epoch")) throw nb::value_error("[LRScheduler] the state has no 'last_epoch'");
   const int64_t epoch = taken<int64_t>(state["last_epoch"], "[LRScheduler] 'last_epoch' of the state", "a whole number");
-  for (const auto& [name, value] : state)
-    if (nb::cast<std::string>(name) != "last_epoch") nb::setattr(self, name, value);
+  for (const auto& [key, value] : state) {
+    const std::string name = taken<std::string>(key, "[LRScheduler] a key of the state", "a name");
+    if (name != "last_epoch" && name != "base_lrs") nb::setattr(self, key, value);  // base_lrs follow from the optimiser
+  }
   nb::cast<nn::LRScheduler&>(self).set_epoch(epoch);
 }
 
@@ -68,7 +74,7 @@ void bind_base(nb::module_& m) {
   nb::class_<nn::LRScheduler, OwnSchedule>(m, "LRScheduler", nb::dynamic_attr(),
                                            "Sets the rates of an optimiser's groups for each epoch, from the rates that "
                                            "they had when the first schedule was made.")
-      .def("__init__", construct_own, nb::keep_alive<1, 2>(), nb::arg("optimizer"), nb::arg("last_epoch") = -1,
+      .def("__init__", construct_own, nb::arg("optimizer"), nb::arg("last_epoch") = -1,
            "For a class derived from LRScheduler, whose get_lr() returns the rates of all groups at last_epoch.")
       .def_prop_ro("base_lrs", &nn::LRScheduler::base_lrs, "The rates from which it counts, of all groups.")
       .def_prop_ro(

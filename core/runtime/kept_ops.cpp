@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 namespace plugrad {
 namespace {

@@ -1,7 +1,7 @@
 #include <core/runtime/linalg.hpp>
 
-#include <core/runtime/observer.hpp>
 #include <core/runtime/foreign.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/registry.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/policy.hpp>

@@ -26,20 +26,14 @@ void count_active(int by) {
 Observer::Observer() {
   count_active(1);
   local().observer = this;
-  const std::lock_guard lock(captures_mutex);
-  observers().push_back(this);
 }
 
-void Observer::leave() noexcept {
-  if (local().observer == this) local().observer = nullptr;
-  std::erase(observers(), this);
-}
+void Observer::listen() { observers().push_back(this); }
+
+void Observer::leave() noexcept { std::erase(observers(), this); }
 
 Observer::~Observer() {
-  {
-    const std::lock_guard lock(captures_mutex);
-    leave();
-  }
+  if (local().observer == this) local().observer = nullptr;
   count_active(-1);
 }
 

@@ -60,7 +60,9 @@ class Observer {
  protected:
   // Begins to follow this thread, which no other observer may follow.
   Observer();
-  // Ends that. The caller holds observe::mutex().
+  // From here to leave() the observer hears of storages that other threads release or use. The most derived class calls
+  // both, with observe::mutex() held: other threads call virtual functions.
+  void listen();
   void leave() noexcept;
 };
 

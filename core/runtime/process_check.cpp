@@ -1,8 +1,8 @@
 #include <core/runtime/process_check.hpp>
 
+#include <core/runtime/observer.hpp>
 #include <core/runtime/op_table.hpp>
 #include <core/runtime/platform.hpp>
-#include <core/runtime/observer.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/log.hpp>
 

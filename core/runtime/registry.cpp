@@ -1,11 +1,11 @@
 #include <core/runtime/registry.hpp>
 
-#include <core/runtime/observer.hpp>
 #include <core/runtime/foreign.hpp>
 #include <core/runtime/fork.hpp>
 #include <core/runtime/handshake.hpp>
 #include <core/runtime/loader.hpp>
 #include <core/runtime/local.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/platform.hpp>
 #include <core/runtime/probe.hpp>
 #include <core/runtime/split.hpp>

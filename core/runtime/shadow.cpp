@@ -2,8 +2,8 @@
 
 #include <core/runtime/agreement.hpp>
 #include <core/runtime/case_file.hpp>
-#include <core/runtime/platform.hpp>
 #include <core/runtime/observer.hpp>
+#include <core/runtime/platform.hpp>
 #include <plugrad/runtime/device.hpp>
 
 namespace plugrad::shadow {

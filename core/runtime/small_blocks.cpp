@@ -1,7 +1,7 @@
 #include <core/runtime/small_blocks.hpp>
 
-#include <core/runtime/observer.hpp>
 #include <core/runtime/import.hpp>
+#include <core/runtime/observer.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -53,11 +53,11 @@ void require_supported(plugrad_status status, const DeviceState& device, const c
 void refuse_upload(Storage& to) {
   if (observe::keeps_upload(to)) return;
   observe::unrepeatable("copies data of the host to a device",
-                  "make the tensor outside and capture it, or pass it as an argument");
+                        "make the tensor outside and capture it, or pass it as an argument");
 }
 void refuse_download() {
   observe::unrepeatable("reads the elements of a tensor (as item, to_vector and printing do)",
-                  "return the tensor and read it afterwards");
+                        "return the tensor and read it afterwards");
 }
 
 bool by_hand(const DeviceState& device) { return !device.table.copy; }  // HOST_MEM without streams

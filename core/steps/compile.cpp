@@ -138,6 +138,7 @@ StepResults detached(StepResults results) {
 }  // namespace
 
 void note_training(uint64_t module) { observe::flip_training(module); }
+void note_unrepeatable(const char* why) { observe::fail(why); }
 void note_hook() {
   if (!observe::will_repeat()) ++observe::changes;
 }

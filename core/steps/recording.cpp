@@ -50,7 +50,7 @@ Recording::~Recording() {
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
 steps::Replay Recording::make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
-                                       const steps::ProgramChoice& programs) {
+                                     const steps::ProgramChoice& programs) {
   steps::Replay::Outside outside;
   std::vector<uint32_t>& bound = outside.all;
   const auto add = [&](uint32_t memory) {

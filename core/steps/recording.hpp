@@ -23,7 +23,7 @@ class Recording {
   // Whether the gradients are such as the recording met, and the program still has the tensors that the function captured.
   bool fits(const std::vector<Tensor>& arguments) const;
   bool has_captured() const;
-  // Whether tensors of the step, or arguments, lie over each other in memory, where a program could not follow what one of
+  // Whether tensors of the step, or arguments, overlap in memory, where a program could not follow what one of
   // them does to another.
   bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, with no effect, if an optimiser now does something else.
@@ -74,7 +74,7 @@ class Recording {
   };
 
   steps::Replay make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
-                              const steps::ProgramChoice& programs);
+                            const steps::ProgramChoice& programs);
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();

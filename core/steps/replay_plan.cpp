@@ -2,8 +2,8 @@
 #include <core/steps/replay.hpp>
 
 #include <core/runtime/op_table.hpp>
-#include <core/runtime/small_blocks.hpp>
 #include <core/runtime/program_kernels.hpp>
+#include <core/runtime/small_blocks.hpp>
 
 #include <algorithm>
 #include <iterator>

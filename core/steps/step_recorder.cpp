@@ -1,11 +1,8 @@
 #include <core/steps/trace.hpp>
 
 #include <core/runtime/fork.hpp>
-#include <core/runtime/op_table.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
-
-#include <algorithm>
 
 namespace plugrad::steps {
 namespace {
@@ -24,6 +21,8 @@ void unmark(Storage& storage) {
 StepRecorder::StepRecorder() {
   for (DeviceState* each : Registry::get().opened()) offsets_.emplace_back(each, each->offset.load());
   std::swap(local().storages, aside_);
+  const std::lock_guard lock(observe::mutex());
+  listen();
 }
 
 StepRecorder::~StepRecorder() { stop(); }
@@ -31,6 +30,7 @@ StepRecorder::~StepRecorder() { stop(); }
 void StepRecorder::stop() noexcept {
   if (std::exchange(stopped_, true)) return;
   Local& l = local();
+  l.observer = nullptr;
   for (Magazine<Storage>& each : l.storages) each.forget();  // a lent block was popped at once
   std::swap(l.storages, aside_);
   const std::lock_guard lock(observe::mutex());
@@ -97,8 +97,9 @@ void StepRecorder::used_elsewhere(const Storage& storage) {
 void StepRecorder::require_one_device(DeviceState& device) {
   if (!trace_.device) trace_.device = &device;
   if (trace_.device == &device) return;
-  observe::throw_unrepeatable(("runs on " + trace_.device->name + " and on " + device.name).c_str(),
-                "move its operands to one device, and give ops that the device lacks a function of their own");
+  const std::string what = "runs on " + trace_.device->name + " and on " + device.name;
+  observe::throw_unrepeatable(
+      what.c_str(), "move its operands to one device, and give ops that the device lacks a function of their own");
 }
 
 void StepRecorder::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,

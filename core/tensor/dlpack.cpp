@@ -1,8 +1,8 @@
 #include <plugrad/tensor/dlpack.hpp>
 
-#include <core/runtime/observer.hpp>
 #include <core/runtime/import.hpp>
 #include <core/runtime/native.hpp>
+#include <core/runtime/observer.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/runtime/runtime.hpp>

@@ -1,4 +1,5 @@
 // Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html.
+#include <core/runtime/fork.hpp>
 #include <core/runtime/transfer.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -14,7 +15,7 @@
 
 namespace plugrad {
 namespace {
-std::mutex mutex;
+ForkMutex mutex;  // guards the options
 PrintOptions chosen;
 
 // --- The part to print: the whole tensor, or some elements at each end of every long axis.
@@ -120,10 +121,10 @@ template <class T> std::string short_scientific(T value, size_t after, size_t ex
     d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
   } else if (value != 0 && d.digits.size() < after + 1) {  // further digits are those of the number, not zeros
     char text[64];
-    const auto size = static_cast<int>(after);
-    d.digits.assign(text, std::to_chars(text, text + sizeof text, std::abs(static_cast<double>(value)),
-                                        std::chars_format::scientific, size).ptr);
-    d.digits = d.digits.substr(0, 1) + d.digits.substr(2, after);
+    const auto end = std::to_chars(text, text + sizeof text, std::abs(static_cast<double>(value)),
+                                   std::chars_format::scientific, static_cast<int>(after));
+    const std::string all(text, end.ptr);
+    d = {d.negative, all.substr(0, 1) + all.substr(2, after), std::stoi(all.substr(all.find('e') + 1))};
   }
   return scientific(d, after, exponent_digits);
 }

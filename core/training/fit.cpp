@@ -1,13 +1,13 @@
 #include <plugrad/training/fit.hpp>
 
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/steps/compile.hpp>
 #include <plugrad/ops/clipping.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/numbers.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <plugrad/training/progress.hpp>
 
 #include <algorithm>

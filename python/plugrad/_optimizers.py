@@ -37,16 +37,23 @@ def add_param_group(optimizer: Any, group: dict[str, Any]) -> None:
 def state_dict(optimizer: Any) -> dict[str, Any]:
     """{"state": {0: {..}}, "param_groups": [{.., "params": [0]}]}: parameters by their numbers."""
     numbers = {id(each): i for i, each in enumerate(_all(optimizer))}
+    for each in optimizer.state:
+        if id(each) not in numbers:
+            raise ValueError(f"[optimizer] state has the key {each!r:.80}, which is not a parameter of a group")
     groups = [{**group, "params": [numbers[id(each)] for each in group["params"]]} for group in optimizer._groups]
     return {"state": {numbers[id(each)]: dict(kept) for each, kept in optimizer.state.items()}, "param_groups": groups}
 
 
 def load_state_dict(optimizer: Any, state: dict[str, Any]) -> None:
+    if missing := [name for name in ("state", "param_groups") if name not in state]:
+        raise ValueError(f"[optimizer] the state has no '{missing[0]}': expected what state_dict returned")
     groups = state["param_groups"]
     if [len(each["params"]) for each in groups] != [len(each["params"]) for each in optimizer._groups]:
         raise ValueError(f"[optimizer] the state has groups of {[len(each['params']) for each in groups]} parameters, the "
                          f"optimizer has groups of {[len(each['params']) for each in optimizer._groups]}")
     numbers = [number for each in groups for number in each["params"]]
+    if strange := [number for number in state["state"] if number not in numbers]:
+        raise ValueError(f"[optimizer] the state is of parameter {strange[0]!r}, which is in none of its groups")
     kept: Any = defaultdict(dict)
     for number, parameter in zip(numbers, _all(optimizer), strict=True):
         if number in state["state"]:

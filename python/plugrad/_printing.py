@@ -31,6 +31,6 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     options.update({name: value for name, value in given.items() if value is not None})
     if sci_mode is not _UNCHANGED:
         options["sci_mode"] = sci_mode
-    if options["threshold"] == math.inf:
-        options["threshold"] = sys.maxsize
+    limit = options["threshold"]
+    options["threshold"] = sys.maxsize if limit == math.inf else int(limit)
     _plugrad._set_print_options(*options.values())

@@ -31,13 +31,17 @@ def test_print_options_are_numpys(print_options):
                 assert stripped(text) == stripped(str(shown)), options
 
 
+def test_digits_and_exponent_are_of_one_number():
+    assert repr(plugrad.tensor([1e11, 1.17549435e-38])) == "Tensor([9.9999998e+10 1.1754944e-38])"
+
+
 def test_print_options_as_pytorch_names_them(print_options):
     x = plugrad.tensor([1500.0, 0.25])
     plugrad.set_printoptions(sci_mode=True, precision=2)
     assert repr(x) == "Tensor([1.5e+03 2.5e-01])"
     plugrad.set_printoptions(sci_mode=False)
     assert repr(plugrad.tensor([1e9, 0.25])) == "Tensor([1000000000.            0.25])"
-    plugrad.set_printoptions(sci_mode=None)
+    plugrad.set_printoptions(sci_mode=None, threshold=1000.0)
     assert plugrad.get_printoptions()["precision"] == 2 and plugrad.get_printoptions()["sci_mode"] is None
     plugrad.set_printoptions(profile="full")
     assert "..." not in repr(plugrad.zeros(2000))

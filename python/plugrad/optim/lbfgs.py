@@ -42,6 +42,12 @@ class LBFGS(Optimizer):
         self._last: tuple[Tensor, Tensor, float] | None = None  # gradient, direction and length of the last move
         self._iterations = 0
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Raises ValueError for a second group: the method works on all parameters as one vector."""
+        if self.param_groups:
+            raise ValueError("[LBFGS] all parameters are one group, which the constructor takes")
+        super().add_param_group(param_group)
+
     def state_dict(self) -> dict[str, Any]:
         """Returns what a checkpoint needs beside the parameters."""
         options = {name: value for name, value in self.param_groups[0].items() if name != "params"}
