@@ -244,9 +244,11 @@ void bind_base(nb::module_& m) {
       .def_prop_ro("param_groups", group_views, "The groups; without any given, one.",
                    nb::sig("def param_groups(self) -> list[Any]"))
       .def("add_param_group", add_group, nb::arg("param_group"), "Adds a dict with \"params\" and options.")
-      .def_prop_ro("steps", &nn::Optimizer::steps, "How many steps were made.")
+      .def_prop_ro("steps", &nn::Optimizer::steps,
+                   "How many steps were made; 0 for a class derived in Python, which counts its own.")
       .def("state_dict", state_of,
-           "Returns what a checkpoint needs beside the parameters, as tensors by name, which save() takes: those of the "
+           "Returns what a checkpoint needs beside the parameters. Of a class derived in Python: {\"state\": ..., "
+           "\"param_groups\": ...}, as PyTorch. Else tensors by name, which save() takes: those of the "
            "optimiser, \"steps\", and the options of each group, such as \"param_groups.0.lr\".")
       .def("load_state_dict", load_state, nb::arg("state"), nb::arg("steps") = nb::none(),
            "Restores what state_dict returned, also the options; or what that of PyTorch's optimiser of this name did. "

@@ -1,5 +1,5 @@
-// Events that take time, from before they begin until they end, for all that watch the process: profilers, record_memory,
-// the shadow device, checks of the process. observer.hpp has what takes none.
+// Events with a duration, for everybody who watches the process: profilers, record_memory, the shadow device, checks of the
+// process. observer.hpp has the events without a duration.
 #pragma once
 #include <core/runtime/observer.hpp>
 #include <core/runtime/process_check.hpp>
@@ -10,16 +10,16 @@
 
 namespace plugrad::observe {
 
-// A copy, a wait, an allocation of the device's memory, or one that the core does on the host.
+// A copy, a wait, an allocation or a release of a device's memory, a factorisation.
 using Event = profiling::Scope;
 
-// An op that a device runs, or one that runs on the host in its place.
+// An op, from before it runs until it has run: on its device, or on the host in the device's place.
 class Op {
  public:
   enum class By { device, host };
   Op(DeviceState& device, const OpCall& call, By by = By::device);
-  // The op ran in this way, or did not. Waits for the stream if a profiler wants that. Returns whether it ran. Throws Error
-  // (internal) for results that differ from those of the shadow device.
+  // how: the way in which the op ran; empty if it did not run. Waits for the stream if a profiler asks for that. Returns
+  // whether the op ran. Throws Error (internal) if the shadow device has other results.
   bool end(std::optional<How> how, StreamState* stream);
 
  private:

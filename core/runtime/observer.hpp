@@ -1,6 +1,6 @@
-// What happens in the runtime, told to those who watch. Code that makes something happen calls a function of this file, or
-// of observed.hpp for an event that takes time, and does not know who listens: the recorder of a compiled step, profilers,
-// record_memory, the shadow device, checks of the process.
+// Tells watchers about events in the runtime. The code behind an event calls a function of this file, or of observed.hpp if
+// the event has a duration, and does not know who listens: the recorder of a compiled step, profilers, record_memory, the
+// shadow device, checks of the process.
 //
 // An Observer follows one thread. While it does, the thread's ops do not take the fast path (kObserved), and its magazines
 // of small blocks are empty and full at once. So each use, each allocation and each release passes a slow function, which
@@ -89,7 +89,7 @@ inline void touched(void* object) {
   if (Observer* const observer = local().observer) [[unlikely]] observer->touched(object);
 }
 
-// --- What cannot be repeated for other data.
+// --- Events that no replay can repeat for other data.
 
 // Copies from the host, in the lifetime of this, are the same whenever the step runs: tables that follow from shapes.
 class ConstantUploads {
@@ -101,8 +101,8 @@ class ConstantUploads {
   static inline constinit thread_local int depth = 0;
 };
 
-// What the host reads and copies, in the lifetime of this, is no error: the recording fails anyway, and the next one will
-// find it done.
+// Reads and copies by the host, in the lifetime of this object, are not errors: the recording fails anyway, and the next
+// recording will find them done.
 class DoneOnce {
  public:
   DoneOnce() { ++depth; }
@@ -119,7 +119,7 @@ inline bool will_repeat() { return local().observer; }
 inline void unrepeatable(const char* what, const char* instead) {
   if (will_repeat() && !DoneOnce::depth) [[unlikely]] throw_unrepeatable(what, instead);
 }
-// The same, but the thread goes on, and runs op by op.
+// Tells the observer that no replay can repeat the thread's work. The thread goes on, without an error.
 inline void fail(const char* why) {
   if (Observer* const observer = local().observer) observer->fail(why);
 }

@@ -47,9 +47,9 @@ PLUGRAD_API Tensor copysign(const Tensor& a, const Tensor& b);
 PLUGRAD_API Tensor copysign(const Tensor& a, Number b);
 // 0 where x < 0 or x is NaN, values where x is 0, and 1 where x > 0, in their common dtype. No gradient.
 PLUGRAD_API Tensor heaviside(const Tensor& x, const Tensor& values);
-// The larger of two; where one is NaN, the other one. The gradient is halved where they are equal.
+// The larger of a and b; b where a is NaN, a where b is NaN. The gradient is halved where a equals b.
 PLUGRAD_API Tensor fmax(const Tensor& a, const Tensor& b);
-// The smaller of two; where one is NaN, the other one. The gradient is halved where they are equal.
+// The smaller of a and b; b where a is NaN, a where b is NaN. The gradient is halved where a equals b.
 PLUGRAD_API Tensor fmin(const Tensor& a, const Tensor& b);
 
 }  // namespace plugrad

@@ -11,7 +11,7 @@ PLUGRAD_API Tensor logical_not(const Tensor& x);
 PLUGRAD_API Tensor logical_and(const Tensor& a, const Tensor& b);
 // Whether a or b is true. They broadcast, and their dtypes may differ.
 PLUGRAD_API Tensor logical_or(const Tensor& a, const Tensor& b);
-// Whether one of a and b is true and the other one false. They broadcast, and their dtypes may differ.
+// Whether exactly one of a and b is true. They broadcast, and their dtypes may differ.
 PLUGRAD_API Tensor logical_xor(const Tensor& a, const Tensor& b);
 // Whether x is NaN; false for integers and bools.
 PLUGRAD_API Tensor isnan(const Tensor& x);

@@ -89,7 +89,8 @@ PLUGRAD_API void note_training(uint64_t module);
 // Said by a module that keeps hooks of its own: one came or went, so that all compiled steps record anew. One that comes and
 // goes inside of a step is part of it.
 PLUGRAD_API void note_hook();
-// This thread does what no replay could follow. A function that records is then called each time, after one warning.
+// Tells the recording of this thread, if there is one, that no replay can follow it: the function is then called each time,
+// after one warning with this reason.
 PLUGRAD_API void note_unrepeatable(const char* why);
 
 // A function of tensors that returns nothing, a tensor, a std::vector of them, or a std::array, pair or tuple of them.

@@ -16,7 +16,7 @@ struct PrintOptions {
   std::optional<bool> scientific = std::nullopt;  // 1.5e+03 or 1500., always; unset: as the numbers need it
 };
 
-// Those of the process. set_print_options throws Error (invalid) for numbers out of range.
+// The options of the process. set_print_options throws Error (invalid) for numbers out of range.
 PLUGRAD_API PrintOptions print_options();
 PLUGRAD_API void set_print_options(const PrintOptions& options);
 
