@@ -4,16 +4,19 @@ import copy
 import functools
 import os
 from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
+from types import MethodType
 from typing import Any, NamedTuple, overload
 
 from . import _plugrad
+from ._names_read import names_read
 from ._plugrad import Tensor
 
 # Types with values as keys: exactly these types, because a subclass may hide its value behind a __repr__ of its own.
-# Other objects are told apart by their class and identity.
+# Other objects are told apart by their class, their identity and the plain values among their attributes.
 _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...), slice, range, _plugrad.DType,
                     _plugrad.Device])
 _CHANGING = bytearray, memoryview, MutableSequence, MutableMapping, MutableSet
+_DEPTH = 4            # of lists and dicts in an attribute
 _ANYTHING_ELSE = 64  # objects that a function keeps, so that no other object gets their identity
 
 
@@ -43,6 +46,10 @@ def _taken_apart(value: Any, tensors: list[Tensor], others: Callable[[Any], Any]
     if isinstance(value, dict):
         return _with_items(value, ((key, _taken_apart(each, tensors, others)) for key, each in value.items()))
     return others(value)
+
+
+def _several(slots: Any) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots
 
 
 def _with_items(like: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -79,6 +86,7 @@ class Compiled(_plugrad._CompiledStep):
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
+        self._names: dict[type, tuple[frozenset[str], tuple[str, ...]]] = {}  # the attributes and slots in keys
 
     def _run(self, *given: Any, **named: Any) -> tuple[list[Tensor], int]:
         made: list[Tensor] = []
@@ -159,7 +167,30 @@ class Compiled(_plugrad._CompiledStep):
             return f"slice({','.join(self._text(self._known(each)) for each in (value.start, value.stop, value.step))})"
         if type(value) in _PLAIN:
             return f"{type(value).__name__} {value!r}"
-        return f"{self._class(value)} at {id(value)}"
+        return f"{self._class(value)} at {id(value)}{self._attributes(value)}"
+
+    def _attributes(self, value: Any) -> str:
+        """The numbers, text and so on among those of an object's attributes that the function may read, as text."""
+        if isinstance(value, MethodType):
+            value = value.__self__
+        kind = type(value)
+        if kind not in self._names:
+            read = names_read(self._function, kind)
+            named = (name for each in kind.__mro__ for name in _several(vars(each).get("__slots__", ())))
+            self._names[kind] = read, tuple(name for name in named if name in read)
+        read, slots = self._names[kind]
+        found = [(name, each) for name, each in getattr(value, "__dict__", {}).items() if name in read]
+        found += [(name, getattr(value, name, None)) for name in slots]
+        return "{" + ",".join(f"{name}:{self._plain(each)}" for name, each in found) + "}"
+
+    def _plain(self, value: Any, depth: int = 0) -> str:
+        """The text of a plain value, or of those in lists, tuples and dicts; empty for other objects."""
+        if type(value) in _PLAIN:
+            return self._text(value)
+        if depth == _DEPTH or not isinstance(value, list | tuple | dict):
+            return ""
+        inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        return f"({','.join(self._plain(each, depth + 1) for each in inner)})"
 
     def _class(self, value: Any) -> str:
         """The name of a class, with its identity unless it is built in."""
@@ -211,8 +242,8 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     ...     return loss
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
-    training modules) and the same other values: numbers and text by value, other objects by class and identity. Sets and
-    other containers than lists, tuples and dicts raise ValueError. For other values it records anew, up to `entries` times;
+    training modules) and the same other values: numbers and text by value, other objects by class, identity and the numbers and
+    text among those attributes that the function reads. Sets and other containers than lists, tuples and dicts raise ValueError. For other values it records anew, up to `entries` times;
     beyond that the function is called, after one warning. Tensors may lie in lists, tuples and dicts, also in results.
 
     Tensors that the function refers to, such as parameters, are part of the recording, which follows what they contain. So

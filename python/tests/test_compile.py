@@ -7,6 +7,7 @@ import importlib.util
 import math
 import subprocess
 import sys
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -381,6 +382,54 @@ def test_dicts_of_other_classes_work_compiled():
         for _ in range(2):
             result = f(made)
             assert type(result) is collections.OrderedDict and result["sum"].tolist() == [2, 2]
+
+
+def test_attributes_of_arguments_are_part_of_the_key():
+    class Slotted:
+        __slots__ = "scale", "unset"
+
+        def apply(self, x):
+            return x * self.scale
+
+    options, slotted, drop = types.SimpleNamespace(scale=2.0, more=[1]), Slotted(), nn.Dropout(0.0)
+    slotted.scale = 2.0
+    x = plugrad.ones(100)
+    f = plugrad.compile(lambda x, how: x * how.scale)
+    summed = plugrad.compile(lambda x, how: x * sum(how.more))
+    called = plugrad.compile(lambda x, how: how(x))
+    for scale in (2.0, 3.0, 2.0):
+        options.scale = slotted.scale = scale
+        assert f(x, options)[0].item() == f(x, slotted)[0].item() == called(x, slotted.apply)[0].item() == scale
+    assert f.figures() == (4, 2, 0) and summed(x, options)[0].item() == 1
+    options.more.append(4)
+    assert summed(x, options)[0].item() == 5
+    assert called(x, drop)[0].item() == 1
+    drop.p = 0.5
+    assert set(called(x, drop).tolist()) == {0, 2}
+
+
+def test_attributes_that_the_function_does_not_read_are_not_part_of_the_key():
+    class Trainer:
+        def __init__(self):
+            self.rate, self.steps, self.losses = 2.0, 0, []
+
+        def count(self, loss):
+            self.steps += 1
+            self.losses.append(loss.sum().item())
+
+        def _scaled(self, x):
+            return x * self.rate
+
+        @plugrad.compile
+        def step(self, x):
+            return self._scaled(x)
+
+    trainer, x = Trainer(), plugrad.ones(2)
+    for _ in range(10):
+        trainer.count(trainer.step(x))
+    assert Trainer.step.figures() == (1, 9, 0) and trainer.losses == [4.0] * 10
+    trainer.rate = 3.0
+    assert trainer.step(x).tolist() == [3, 3]
 
 
 def test_arguments_that_may_change_are_refused():

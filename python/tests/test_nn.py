@@ -45,8 +45,8 @@ def test_modules_of_ones_own():
     class Net(nn.Module):
         def __init__(self):
             self.first = nn.Linear(2, 3)
-            self.rest = [nn.Linear(3, 3), nn.Tanh()]
-            self.heads = {"a": nn.Linear(3, 1)}
+            self.rest = nn.ModuleList([nn.Linear(3, 3), nn.Tanh()])
+            self.heads = nn.ModuleDict({"a": nn.Linear(3, 1)})
             self.scale = nn.Parameter([2.0])
             self.default = Tensor([1.0])  # tracks unasked: no parameter
             self.constant = plugrad.ones((1,))
@@ -63,6 +63,38 @@ def test_modules_of_ones_own():
     assert all(p.grad is None for p in net.parameters())
     with pytest.raises(NotImplementedError):
         nn.Module()(1)
+
+
+def test_what_lies_in_plain_lists_is_not_of_the_module():
+    class Student(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(1, 1, bias=False)
+            self.teachers = [nn.Linear(1, 1)]
+            self.others = {"b": nn.Parameter([1.0])}, (nn.Parameter([2.0]),)
+    net = Student()
+    assert [name for name, _ in net.named_parameters()] == ["layer.weight"] == list(net.state_dict())
+    assert list(net.children()) == [net.layer] and "teachers" not in repr(net)
+    net.eval()
+    assert net.teachers[0].training
+
+
+def test_parameters_by_position_and_by_name():
+    class Net(nn.Module):
+        def __init__(self):
+            self.scales = nn.ParameterList([plugrad.ones(2), nn.Parameter([3.0])]).append(plugrad.zeros(1))
+            self.by = nn.ParameterDict({"a": plugrad.ones(2)})
+    net, other = Net(), Net()
+    net.by["b"], net.scales[2] = plugrad.tensor([4.0]), plugrad.tensor([5.0])
+    assert [name for name, _ in net.named_parameters()] == ["scales.0", "scales.1", "scales.2", "by.a", "by.b"]
+    assert all(isinstance(each, nn.Parameter) for each in net.parameters())
+    assert len(net.scales) == 3 and len(net.scales[1:]) == 2 and net.scales[2].tolist() == [5]
+    assert list(net.by) == ["a", "b"] and "b" in net.by and net.by.get("c") is None and net.by.pop("b").tolist() == [4]
+    del net.by["a"]
+    net.by.update({"a": plugrad.tensor([6.0, 7.0])})
+    assert other.load_state_dict(net.state_dict()) == ([], []) and other.by["a"].tolist() == [6, 7]
+    assert repr(nn.ParameterDict({"w": plugrad.ones(2, 3)})) == """ParameterDict(
+  (w): Parameter containing: [f32 of size 2x3]
+)"""
 
 
 def test_frozen_parameters_and_buffers_are_in_the_state():
@@ -90,7 +122,7 @@ def test_frozen_parameters_and_buffers_are_in_the_state():
 
 def test_parameters_of_large_modules_are_quick():
     net = nn.Module()
-    net.all = [nn.Parameter([1.0]) for _ in range(20_000)]
+    net.all = nn.ParameterList(nn.Parameter([1.0]) for _ in range(20_000))
     start = time.process_time()
     assert len(net.parameters()) == 20_000 and time.process_time() - start < 5
 
@@ -269,7 +301,8 @@ def test_ctrl_c_ends_a_training_between_two_steps():
 
 class Net(nn.Module):
     def __init__(self):
-        self.first, self.rest = nn.Conv2d(2, 4, 3, padding=1, groups=2), [nn.Dropout(0.5), nn.Flatten()]
+        self.first = nn.Conv2d(2, 4, 3, padding=1, groups=2)
+        self.rest = nn.ModuleList([nn.Dropout(0.5), nn.Flatten()])
 
     def forward(self, x):
         x = self.first(x).relu_()
@@ -280,10 +313,11 @@ class Net(nn.Module):
 
 def test_modules_inside_modules():
     net = Net()
-    assert [name for name, _ in net.named_modules()] == ["", "first", "rest.0", "rest.1"]
-    assert list(net.children()) == [net.first, *net.rest] and list(net.modules()) == [net, *net.children()]
+    assert [name for name, _ in net.named_modules()] == ["", "first", "rest", "rest.0", "rest.1"]
+    assert list(net.children()) == [net.first, net.rest]
+    assert list(net.modules()) == [net, net.first, net.rest, *net.rest]
     seen = []
-    assert net.apply(seen.append) is net and seen == [net.first, *net.rest, net]
+    assert net.apply(seen.append) is net and seen == [net.first, *net.rest, net.rest, net]
     assert net.requires_grad_(False) is net and not any(p.requires_grad for p in net.parameters())
     assert len(net.requires_grad_().parameters()) == 2 and all(p.requires_grad for p in net.parameters())
 

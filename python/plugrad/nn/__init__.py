@@ -9,7 +9,7 @@ from .activations import (CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, H
                           LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, SiLU, Sigmoid, Softmax, Softmin, Softplus, Softshrink,
                           Softsign, Tanh, Tanhshrink, Threshold, softmax)
 from .attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
-from .containers import ModuleDict, ModuleList, Sequential
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers import (AlphaDropout, Bilinear, ChannelShuffle, CosineSimilarity, Dropout, Dropout1d, Dropout2d, Dropout3d,
                      Embedding, EmbeddingBag, FeatureAlphaDropout, Flatten, Fold, Identity, Linear, PairwiseDistance,
@@ -39,8 +39,8 @@ __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "Adapt
            "LogSoftmax", "MLP", "MSELoss", "MarginRankingLoss", "MaxMarginLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d",
            "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList",
            "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "Neuron",
-           "PReLU", "PairwiseDistance", "Parameter", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNN",
-           "RNNCell", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
+           "PReLU", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle",
+           "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCell", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
            "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
            "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten", "Unfold", "Upsample",
            "cross_entropy", "functional", "init", "log_softmax", "max_margin_loss", "mse_loss", "parallel", "softmax",

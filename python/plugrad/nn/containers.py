@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from .._plugrad import Tensor
-from .module import Module
+from .module import Module, Parameter
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 class _Numbered(Module):
@@ -169,3 +169,103 @@ class ModuleDict(Module):
     def items(self) -> Iterable[tuple[str, Module]]:
         """The names and modules."""
         return self._modules.items()
+
+
+def _as_parameter(value: Any) -> Any:
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)
+    return f"Parameter containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+
+
+class ParameterList(Module):
+    """A list of parameters, which a module of your own uses as it likes. Tensors become parameters."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._values = [_as_parameter(value) for value in values]
+
+    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
+        return ((str(i), value) for i, value in enumerate(self._values) if isinstance(value, (Module, Tensor)))
+
+    def append(self, value: Any) -> Self:
+        """Adds a parameter behind the others. Returns itself."""
+        return self.extend([value])
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Adds parameters behind the others. Returns itself."""
+        self._values.extend(_as_parameter(value) for value in values)
+        return self
+
+    def __getitem__(self, i: int | slice) -> Any:
+        return ParameterList(self._values[i]) if isinstance(i, slice) else self._values[i]
+
+    def __setitem__(self, i: int, value: Any) -> None:
+        self._values[i] = _as_parameter(value)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def _lines(self) -> Iterator[str]:
+        return (f"({i}): {_shown(value)}" for i, value in enumerate(self._values))
+
+
+class ParameterDict(Module):
+    """Parameters by name. Tensors become parameters."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = {}
+        self.update(parameters or {})
+
+    def _members(self) -> Iterator[tuple[str, Tensor | Module]]:
+        return ((name, value) for name, value in self._values.items() if isinstance(value, (Module, Tensor)))
+
+    def update(self, parameters: Mapping[str, Any]) -> None:
+        """Adds parameters, or replaces those of the same names."""
+        self._values.update({name: _as_parameter(value) for name, value in parameters.items()})
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The parameter of this name, or the default."""
+        return self._values.get(name, default)
+
+    def pop(self, name: str) -> Any:
+        """Removes the parameter of this name and returns it. Raises KeyError."""
+        return self._values.pop(name)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._values.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The parameters."""
+        return self._values.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The names and parameters."""
+        return self._values.items()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._values[name] = _as_parameter(value)
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def _lines(self) -> Iterator[str]:
+        return (f"({name}): {_shown(value)}" for name, value in self._values.items())

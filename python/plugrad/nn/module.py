@@ -52,8 +52,9 @@ class Module:
     Its parameters are those tensors among its attributes that somebody asked to have a gradient: by nn.Parameter,
     requires_grad=True or requires_grad_(). One that is frozen later, by requires_grad_(False), remains a parameter.
     `Tensor([1.0])` tracks a gradient by default, without being asked to, and so is not one: a constant of a module does not
-    become trained by accident. Buffers are never parameters. Attributes may also be modules, and lists and dicts of tensors
-    and modules.
+    become trained by accident. Buffers are never parameters. Attributes may also be modules. Tensors and modules in plain
+    lists, tuples and dicts do not belong to the module, as in PyTorch: for those there are ModuleList, ModuleDict,
+    ParameterList and ParameterDict.
     """
 
     forward: Callable[..., Any] = _no_forward
@@ -102,8 +103,7 @@ class Module:
         return HookHandle(vars(self).setdefault("_backward_hooks", {}), hook)
 
     def _members(self) -> Iterator[tuple[str, "Tensor | Module"]]:
-        for name, value in vars(self).items():
-            yield from _flattened(name, value)
+        return ((name, value) for name, value in vars(self).items() if isinstance(value, (Module, Tensor)))
 
     def _all_members(self, prefix: str = "") -> Iterator[tuple[str, Tensor, bool | None]]:
         """Yields (name, tensor, whether a state_dict has it) for each tensor; None means that it is no buffer."""
@@ -333,18 +333,6 @@ def _once(named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         if tensor._identity not in seen:
             seen.add(tensor._identity)
             yield name, tensor
-
-
-def _flattened(name: str, value: Any) -> Iterator[tuple[str, "Tensor | Module"]]:
-    """Yields the tensors and modules in an attribute, with their names."""
-    if isinstance(value, (Module, Tensor)):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for i, each in enumerate(value):
-            yield from _flattened(f"{name}.{i}", each)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _flattened(f"{name}.{key}", each)
 
 
 class OfOne(Module):
