@@ -242,9 +242,10 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     ...     return loss
 
     A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (no_grad, autocast,
-    training modules) and the same other values: numbers and text by value, other objects by class, identity and the numbers and
-    text among those attributes that the function reads. Sets and other containers than lists, tuples and dicts raise ValueError. For other values it records anew, up to `entries` times;
-    beyond that the function is called, after one warning. Tensors may lie in lists, tuples and dicts, also in results.
+    training modules) and the same other values: numbers and text by value, other objects by class, identity and the
+    numbers and text among those attributes that the function reads. Sets and other containers than lists, tuples and
+    dicts raise ValueError. For other values it records anew, up to `entries` times; beyond that the function is called,
+    after one warning. Tensors may lie in lists, tuples and dicts, also in results.
 
     Tensors that the function refers to, such as parameters, are part of the recording, which follows what they contain. So
     are the gradients that it reads and stores, the random numbers it draws, and the options and counters of optimisers.
