@@ -3,7 +3,7 @@
 #include <backends/cuda/architecture.hpp>
 #include <backends/cuda/probe.hpp>
 #include <backends/cuda/rows.hpp>
-#include <backends/cuda/sequence.hpp>
+#include <backends/cuda/list.hpp>
 #include <backends/cuda/updates.hpp>
 #include <plugrad/backends/cuda.hpp>
 
@@ -100,23 +100,24 @@ const void* CudaBackend::extension(std::string_view name) noexcept {
       PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
   constexpr uint64_t kLongestRow = 4096;  // a team has all of a row, and few teams work on long ones
   if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1, kLongestRow>;
-  if (name == PLUGRAD_TOGETHER) return &kTogether<CudaBackend>;
-  return name == PLUGRAD_SEQUENCES ? &kSequences<CudaBackend> : nullptr;
+  return name == PLUGRAD_LISTS ? &kLists<CudaBackend> : nullptr;
 }
 
 // The kernel of a program has no row.
-bool CudaBackend::takes(const plugrad_kernel& kernel) const noexcept {
+bool CudaBackend::batches(const plugrad_kernel& kernel) const noexcept {
   const KernelRow* const row = static_cast<const BoundKernel&>(kernel).row;
   return row && op_info(row->opcode)->shape == OpShape::update;
 }
 
-void CudaBackend::run_together(const plugrad_kernel& kernel, Stream& stream, std::span<const plugrad_op* const> ops) {
-  run_updates(kernel, static_cast<CudaStream&>(stream), ops);
-}
-
-std::unique_ptr<Sequence> CudaBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
+std::unique_ptr<CallList> CudaBackend::make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) {
+  auto& on = static_cast<CudaStream&>(stream);
+  if (flags & PLUGRAD_LIST_ONCE) {
+    if (!(flags & PLUGRAD_LIST_INDEPENDENT) || !batches(*calls[0].kernel))
+      throw BackendError(PLUGRAD_UNSUPPORTED, "of lists that run once, only batches of updates are one submission");
+    return std::make_unique<UpdateBatch>(on, calls);
+  }
   if (!graphs_) throw BackendError(PLUGRAD_UNSUPPORTED, "graphs are off: the device's option graphs is 0");
-  return std::make_unique<GraphSequence>(static_cast<CudaStream&>(stream), calls);
+  return std::make_unique<GraphList>(on, calls);
 }
 
 const plugrad_kernel* CudaBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {

@@ -7,8 +7,7 @@
 
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/program.hpp>
-#include <plugrad/sdk/sequence.hpp>
-#include <plugrad/sdk/together.hpp>
+#include <plugrad/sdk/list.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -16,8 +15,7 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend, public NativeStreams, public Programs, public Sequences,
-                          public Together {
+class CudaBackend final : public Backend, public NativeStreams, public Programs, public CallLists {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -45,12 +43,10 @@ class CudaBackend final : public Backend, public NativeStreams, public Programs,
   void notify(Stream& stream, uint64_t number, Notice notice) override;
 
   static const void* extension(std::string_view name) noexcept;
-  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
+  std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
+  bool batches(const plugrad_kernel& kernel) const noexcept override;
 
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
-
-  bool takes(const plugrad_kernel& kernel) const noexcept override;
-  void run_together(const plugrad_kernel& kernel, Stream& stream, std::span<const plugrad_op* const> ops) override;
 
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }

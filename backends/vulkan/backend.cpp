@@ -2,7 +2,7 @@
 
 #include <backends/vulkan/grid.hpp>
 #include <backends/vulkan/program.hpp>
-#include <backends/vulkan/sequence.hpp>
+#include <backends/vulkan/list.hpp>
 
 #include <plugrad/backends/vulkan.hpp>
 
@@ -90,12 +90,15 @@ DeviceCount VulkanBackend::count() {
 // A launch takes longer than the work on a small tensor, so every program pays.
 const void* VulkanBackend::extension(std::string_view name) noexcept {
   constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_ALIKE;
-  if (name == PLUGRAD_SEQUENCES) return &kSequences<VulkanBackend>;
+  if (name == PLUGRAD_LISTS) return &kLists<VulkanBackend>;
   return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, kContents, 1, kChunk> : nullptr;
 }
 
-std::unique_ptr<Sequence> VulkanBackend::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
-  return std::make_unique<VulkanSequence>(device_, heap_, pipelines_.layout(), stream_of(stream), calls);
+std::unique_ptr<CallList> VulkanBackend::make_list(Stream& stream, std::span<const plugrad_list_call> calls,
+                                                   uint32_t flags) {
+  if (flags & PLUGRAD_LIST_ONCE)
+    throw BackendError(PLUGRAD_UNSUPPORTED, "a list that runs once is not faster than its calls");
+  return std::make_unique<VulkanList>(device_, heap_, pipelines_.layout(), stream_of(stream), calls);
 }
 
 const plugrad_kernel* VulkanBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {

@@ -4,14 +4,14 @@
 #include <backends/vulkan/stream.hpp>
 
 #include <plugrad/sdk/program.hpp>
-#include <plugrad/sdk/sequence.hpp>
+#include <plugrad/sdk/list.hpp>
 
 #include <deque>
 #include <vector>
 
 namespace plugrad::vulkan {
 
-class VulkanBackend final : public Backend, public Programs, public Sequences {
+class VulkanBackend final : public Backend, public Programs, public CallLists {
  public:
   explicit VulkanBackend(const Opening& opening);
 
@@ -35,7 +35,7 @@ class VulkanBackend final : public Backend, public Programs, public Sequences {
   void sync(Stream& stream, plugrad_failure& failure) override;
 
   const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
-  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
+  std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
 
  private:
   void describe();

@@ -1,4 +1,4 @@
-// The commands that batches and sequences are made of.
+// The commands that batches and lists are made of.
 #pragma once
 #include <backends/vulkan/api.hpp>
 #include <backends/vulkan/driver.hpp>

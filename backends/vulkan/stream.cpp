@@ -1,4 +1,4 @@
-#include <backends/vulkan/sequence.hpp>
+#include <backends/vulkan/list.hpp>
 
 #include <cctype>
 #include <cstring>

@@ -17,7 +17,7 @@ struct Batching {
   uint32_t eager = 4;  // after each so many, it is submitted if nothing is in flight
 };
 
-class Tape;  // of the commands of a sequence: sequence.hpp
+class Tape;  // of the commands of a list: list.hpp
 
 class VulkanStream final : public Stream {
  public:
@@ -54,7 +54,7 @@ class VulkanStream final : public Stream {
     uint32_t failed_at;  // where the parameters have the address of the failure's words, or kNowhere
   };
 
-  // While a tape is set, ops are recorded there: see VulkanSequence. Set by the thread that submits.
+  // While a tape is set, ops are recorded there: see VulkanList. Set by the thread that submits.
   void set_tape(Tape* tape) { tape_ = tape; }
 
   // Throws if the device is lost, or if an op failed whose failure waits for sync.

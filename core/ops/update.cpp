@@ -1,7 +1,7 @@
 #include <plugrad/ops/update.hpp>
 
 #include <core/ops/run.hpp>
-#include <core/runtime/kept_ops.hpp>
+#include <core/runtime/pending_ops.hpp>
 #include <core/runtime/program_kernels.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -72,9 +72,9 @@ struct Composition {
 };
 }  // namespace
 
-struct Updates::Kept {
-  KeptOps ops;
-  std::vector<Composition> compositions;  // of the kept ops
+struct Updates::Pending {
+  PendingOps ops;
+  std::vector<Composition> compositions;  // of the pending ops
 
   void run() {
     std::vector<Composition> all = std::exchange(compositions, {});
@@ -89,12 +89,12 @@ struct Updates::Kept {
 namespace {
 // Keeps a step or runs it, by its op or as the composition that `other` returns.
 template <size_t kOutputs, size_t kInputs, class Other>
-void update(Updates::Kept* kept, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
+void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs], const Operand (&inputs)[kInputs],
             Attributes attributes, const Other& other) {
-  if (kept) {
+  if (pending) {
     Composition step = other();
-    if (kept->ops.add(op, outputs, inputs, attributes)) return kept->compositions.push_back(std::move(step));
-    kept->run_before({&step.param, &step.first, &step.second, &step.grad});
+    if (pending->ops.add(op, outputs, inputs, attributes)) return pending->compositions.push_back(std::move(step));
+    pending->run_before({&step.param, &step.first, &step.second, &step.grad});
   }
   if (!try_run(op, outputs, inputs, attributes)) other().run();
 }
@@ -106,17 +106,17 @@ bool programs_end_before_updates(const Tensor& param) {
 }
 
 // With decay the gradient is a temporary, so it is used at once.
-void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Updates::Kept* kept) {
+void plain_sgd(Tensor& param, const Tensor& grad, const SgdStep& s, Updates::Pending* pending) {
   const bool decays = s.weight_decay != 0;
-  if (decays && kept) kept->run_before({&param, &grad});
+  if (decays && pending) pending->run_before({&param, &grad});
   const Tensor g = decayed(param, grad, s.weight_decay);
   if (decays && programs_end_before_updates(param)) param.add_(g, -s.rate);
   else
-    update(decays ? nullptr : kept, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)}, {},
+    update(decays ? nullptr : pending, Op::DESCENT_STEP, {param}, {g, immediate(dtype_of(param), s.rate, 0)}, {},
            [&] { return Composition{Op::DESCENT_STEP, param, {}, {}, g, s}; });
 }
 
-void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, Updates::Kept* kept) {
+void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, Updates::Pending* pending) {
   const NoGrad unrecorded;
   require_defined(param, "sgd_step");
   require_like("sgd_step", param, grad, "the gradient");
@@ -127,15 +127,15 @@ void sgd(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& s, 
   if (s.momentum != 0) require_writable(velocity, "sgd_step");
   if (!param.count()) return;
   raise_version(param);
-  if (s.momentum == 0) return plain_sgd(param, grad, s, kept);
+  if (s.momentum == 0) return plain_sgd(param, grad, s, pending);
   raise_version(velocity);
   const plugrad_sgd attributes{sizeof attributes, s.nesterov, s.momentum, s.weight_decay};
   const Immediate rate = immediate(dtype_of(param), s.rate, 0);
-  update(kept, Op::SGD_STEP, {param, velocity}, {grad, rate}, attributes,
+  update(pending, Op::SGD_STEP, {param, velocity}, {grad, rate}, attributes,
          [&] { return Composition{Op::SGD_STEP, param, velocity, {}, grad, s}; });
 }
 
-void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, Updates::Kept* kept) {
+void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& s, Updates::Pending* pending) {
   const NoGrad unrecorded;
   require_defined(param, "adam_step");
   require_like("adam_step", param, grad, "the gradient");
@@ -148,7 +148,7 @@ void adam(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamSte
   const double c1 = first.of(s.beta1, s.number), c2 = second.of(s.beta2, s.number);
   const plugrad_adam attributes{sizeof attributes, s.decoupled, s.beta1, s.beta2, s.epsilon, s.weight_decay};
   const auto number = [&](double value) { return immediate(dtype_of(param), value, 0); };
-  update(kept, Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes,
+  update(pending, Op::ADAM_STEP, {param, m, v}, {grad, number(s.rate), number(c1), number(c2)}, attributes,
          [&] { return Composition{Op::ADAM_STEP, param, m, v, grad, {}, s, c1, c2}; });
 }
 
@@ -163,18 +163,18 @@ void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const Ad
 
 Updates::Updates() = default;
 Updates::~Updates() = default;
-Updates::Kept* Updates::kept(const Tensor& param) {
-  if (!kept_ && param.defined() && device_of(param).compute) kept_ = std::make_unique<Kept>();
-  return kept_.get();
+Updates::Pending* Updates::pending(const Tensor& param) {
+  if (!pending_ && param.defined() && device_of(param).compute) pending_ = std::make_unique<Pending>();
+  return pending_.get();
 }
 void Updates::sgd_step(Tensor& param, Tensor& velocity, const Tensor& grad, const SgdStep& step) {
-  sgd(param, velocity, grad, step, kept(param));
+  sgd(param, velocity, grad, step, pending(param));
 }
 void Updates::adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step) {
-  adam(param, m, v, grad, step, kept(param));
+  adam(param, m, v, grad, step, pending(param));
 }
 void Updates::run() {
-  if (kept_) kept_->run();
+  if (pending_) pending_->run();
 }
 
 }  // namespace plugrad

@@ -132,7 +132,7 @@ void Replay::run() {
   if (device.compute || profiling::is_on()) {
     if (profiling::is_on())
       for (Item& item : items_) run_item(item);
-    else if (!run_sequence()) run_in_order();
+    else if (!run_list()) run_in_order();
   } else {
     for (Item& item : items_)
       if (const plugrad_status status = contained(item.kernel->run, item.kernel, nullptr, &item.op)) [[unlikely]]
@@ -199,11 +199,11 @@ std::vector<uint64_t> Replay::run_with_digests() {
 
 std::string Replay::text() const {
   std::ostringstream text;
-  if (ran_as_sequence_) text << "\n    " << items_.size() << " calls run as one sequence";
+  if (ran_as_list_) text << "\n    " << items_.size() << " calls run as one list";
   else
-    for (const Company& each : companies_)
+    for (const ItemRange& each : batches_)
       text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)
-           << " run as one submission";
+           << " run as one batch";
   for (const RunningProgram& each : programs_) text << "\n    program of " << each.call.text;
   for (const auto& [why, ops] : alone_) {
     text << "\n    alone, because " << why << ":";

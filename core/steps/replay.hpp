@@ -1,9 +1,8 @@
 // Runs the calls of a trace again: a flat list, whose temporary memory was placed in one block beforehand.
 #pragma once
-#include <core/runtime/kept_ops.hpp>
+#include <core/runtime/call_list.hpp>
 #include <core/steps/placement.hpp>
 #include <core/steps/programs.hpp>
-#include <core/steps/sequence.hpp>
 #include <core/steps/trace.hpp>
 
 #include <algorithm>
@@ -137,7 +136,7 @@ class Replay {
     std::vector<FollowingView> views;
     std::vector<Storage**> storages;
     std::vector<plugrad_op*> workspaces;
-    std::vector<uint32_t> items;  // whose operands it has, if they run as a sequence
+    std::vector<uint32_t> items;  // whose operands it has, if they run as a list
   };
   using SharedViews = std::unordered_map<std::string, plugrad_view*>;
 
@@ -173,26 +172,26 @@ class Replay {
   void bind_outside();
   void provide_arena();
   bool renumber(const RecordedPart& part);
-  // Sequences: replay_sequence.cpp.
+  // The items as one list: replay_list.cpp.
   struct ListMemory {
     uint32_t memory, last;
     bool is_fresh;  // what it has before the step does not matter
   };
-  void offer_sequence();
+  void offer_list();
   void find_list_uses();
-  plugrad_status make_or_run_sequence(std::span<const plugrad_sequence_call> calls, uint64_t first);
-  bool run_sequence();  // returns false if the items are to run one by one
-  // Calls in one submission: replay_together.cpp.
-  struct Company {
+  plugrad_status make_or_run_list(std::span<const plugrad_list_call> calls, uint64_t first);
+  bool run_list();  // returns false if the items are to run one by one
+  // Batches: replay_batches.cpp.
+  struct ItemRange {
     uint32_t first, last;  // items; last is the one after
   };
-  bool is_taken(const Call& call) const;
-  void divide_taken();
-  void find_companies(const Uses& uses);
-  bool run_company(const Company& company);
+  bool takes_batches_of(const Call& call) const;
+  void divide_batched();
+  void find_batches(const Uses& uses);
+  bool run_batch(const ItemRange& batch);
   void run_in_order();
   void note_changed(uint32_t item) {
-    if (sequences_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
+    if (is_list_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
   }
 
   void run_item(Item& item);
@@ -234,16 +233,16 @@ class Replay {
   std::vector<Room> rooms_;
   Bound arena_bound_;
   Ref<Storage> constants_;
-  const plugrad_together* together_ = nullptr;
-  std::vector<Company> companies_;                // in the order of their items
-  const plugrad_sequences* sequences_ = nullptr;  // null if the items do not run as one
-  bool ran_as_sequence_ = false;                  // in the last run
-  std::vector<uint64_t> changed_;                 // items, as a bit set: since the last run as a sequence
+  const plugrad_lists* lists_ = nullptr;  // what the device offers
+  std::vector<ItemRange> batches_;        // in the order of their items
+  bool is_list_ = false;                  // whether the items may run as one list
+  bool ran_as_list_ = false;              // in the last run
+  std::vector<uint64_t> changed_;         // items, as a bit set: since the last run as a list
   std::vector<ListMemory> list_written_;
   std::vector<uint32_t> list_read_;
   std::vector<streams::ListUses::Written> written_now_;
   std::vector<Storage*> read_now_;
-  Sequence sequence_;  // ends first: it refers to the items
+  CallList list_;  // ends first: it refers to the items
 };
 
 }  // namespace plugrad::steps

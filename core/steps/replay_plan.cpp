@@ -43,8 +43,8 @@ Replay::Replay(Trace trace, const Outside& outside, std::shared_ptr<Arena> arena
   place_constants(uses);
   bind_outside();
   for (Item& each : once_) run_item(each);
-  if (together_) find_companies(uses);
-  offer_sequence();
+  find_batches(uses);
+  offer_list();
 }
 
 // --- What becomes of the calls.
@@ -121,8 +121,8 @@ void Replay::find_steps(const std::vector<bool>& used, const std::vector<bool>& 
   Schedule schedule = make_schedule(trace_, order, offered ? &limits : nullptr);
   steps_ = std::move(schedule.steps);
   reorders_ = std::ranges::any_of(steps_, [](const Step& each) { return each.calls.size() > 1; });
-  if (trace_.device) together_ = together_of(*trace_.device);
-  if (together_) divide_taken();
+  if (trace_.device) lists_ = lists_of(*trace_.device);
+  if (lists_) divide_batched();
   if (choice.allowed) alone_ = std::move(schedule.alone);
   while (!write_programs(renumbered, limits)) programs_.clear();
   for (RunningProgram& each : programs_) {

@@ -7,8 +7,7 @@
 #include <plugins/sim/stream.hpp>
 #include <plugins/sim/world.hpp>
 
-#include <plugrad/sdk/sequence.hpp>
-#include <plugrad/sdk/together.hpp>
+#include <plugrad/sdk/list.hpp>
 
 #include <unordered_map>
 
@@ -25,11 +24,11 @@ struct SimKernel : plugrad_kernel {
 
 // Counts, guarded by World::mutex.
 struct Counters {
-  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0, sequences = 0, together = 0;
+  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0, lists = 0, batches = 0;
   std::array<uint64_t, 256> by_opcode{};
 };
 
-class Sim final : public Backend, public NativeStreams, public Sequences, public Together {
+class Sim final : public Backend, public NativeStreams, public CallLists {
  public:
   explicit Sim(const Opening& opening);
   static DeviceCount count() { return {2}; }
@@ -54,15 +53,10 @@ class Sim final : public Backend, public NativeStreams, public Sequences, public
   void signal_native(Stream& stream, uint64_t number, void* native) override;
   void notify(Stream& stream, uint64_t number, Notice notice) override;
 
-  std::unique_ptr<Sequence> make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) override;
-  // Submits calls under the numbers from `first` on, or none of them. Adds one to a counter of ours.
-  void submit_all(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first, uint64_t& counter);
-  void submit_sequence(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first) {
-    submit_all(stream, calls, first, counters_.sequences);
-  }
-
-  bool takes(const plugrad_kernel& kernel) const noexcept override;
-  void run_together(const plugrad_kernel& kernel, Stream& stream, std::span<const plugrad_op* const> ops) override;
+  std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
+  bool batches(const plugrad_kernel& kernel) const noexcept override;
+  // Submits the calls of a list under the numbers from `first` on, or none of them.
+  void submit_list(SimStream& stream, std::span<const plugrad_list_call> calls, uint64_t first, bool is_batch);
 
   // For the extension. The caller holds World::mutex for the members that it guards.
   uint32_t index() const { return index_; }

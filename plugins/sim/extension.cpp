@@ -42,11 +42,11 @@ uint64_t runs(plugrad_device* device, uint32_t opcode) {
 uint64_t copies(plugrad_device* device) {
   return sum_over(device, [](Sim& sim) { return sim.counters().copies; });
 }
-uint64_t sequences(plugrad_device* device) {
-  return sum_over(device, [](Sim& sim) { return sim.counters().sequences; });
+uint64_t lists(plugrad_device* device) {
+  return sum_over(device, [](Sim& sim) { return sim.counters().lists; });
 }
-uint64_t together(plugrad_device* device) {
-  return sum_over(device, [](Sim& sim) { return sim.counters().together; });
+uint64_t batches(plugrad_device* device) {
+  return sum_over(device, [](Sim& sim) { return sim.counters().batches; });
 }
 uint64_t allocs(plugrad_device* device) {
   return sum_over(device, [](Sim& sim) { return sim.counters().allocs; });
@@ -66,7 +66,7 @@ void hold(plugrad_device* device, uint32_t roles) {
 
 constexpr plugrad_sim kExtension = {
     sizeof(plugrad_sim), 0, hazards, last_hazard, device_of_index, runs, copies, allocs, allocated, set_latency, arm, hold,
-    sequences, together};
+    lists, batches};
 
 plugrad_status open(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                     plugrad_device_info* info) noexcept {
@@ -109,8 +109,7 @@ constexpr plugrad_backend kTable = table();
 
 const void* Sim::extension(std::string_view name) noexcept {
   if (name == PLUGRAD_PROGRAMS) return &kPrograms;
-  if (name == PLUGRAD_SEQUENCES) return &kSequences<Sim>;
-  if (name == PLUGRAD_TOGETHER) return &kTogether<Sim>;
+  if (name == PLUGRAD_LISTS) return &kLists<Sim>;
   return name == "sim/0" ? &kExtension : nullptr;
 }
 

@@ -44,8 +44,8 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: those of the contract, memory, streams, threads and the extensions native.h, program.h, sequence.h and
-// together.h, and one for each op.
+// All cases: those of the contract, memory, streams, threads and the extensions native.h, program.h and list.h, and one for
+// each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> transcription_cases();
@@ -59,8 +59,8 @@ std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
 std::vector<Case> op_cases();
 std::vector<Case> program_cases();
-std::vector<Case> sequence_cases();
-std::vector<Case> together_cases();
+std::vector<Case> list_cases();
+std::vector<Case> batch_cases();
 
 // Runs a case. A Breach ends it and counts as a failure.
 void run_case(const Case& one, Session& session, Tally& tally);

@@ -106,4 +106,13 @@ Outcome BadGather::submit(Queue& queue) const {
   return session_.device.run(queue, kernel_, op);
 }
 
+const plugrad_lists* offered_lists(const Session& session) {
+  const plugrad_backend& table = *session.plugin.table;
+  return table.get_extension ? static_cast<const plugrad_lists*>(table.get_extension(PLUGRAD_LISTS)) : nullptr;
+}
+
+bool is_whole(const plugrad_lists& lists) {
+  return lists.struct_size >= sizeof lists && lists.make && lists.run && lists.drop;
+}
+
 }  // namespace plugrad::conformance

@@ -1,6 +1,9 @@
-// Views, and single ops for the cases about streams: FILL and ADD of 1 on an f32 vector at the start of a buffer.
+// Views, and single ops for the cases about streams: FILL and ADD of 1 on an f32 vector at the start of a buffer. The
+// extension of list.h.
 #pragma once
 #include <sdk/conformance/session.hpp>
+
+#include <plugrad/sdk/list.h>
 
 namespace plugrad::conformance {
 
@@ -44,5 +47,10 @@ class BadGather {
   const plugrad_kernel* kernel_;
   Block block_;
 };
+
+// Returns null if the plugin does not offer lists.
+const plugrad_lists* offered_lists(const Session& session);
+// Whether the functions are there that no plugin may leave out.
+bool is_whole(const plugrad_lists& lists);
 
 }  // namespace plugrad::conformance

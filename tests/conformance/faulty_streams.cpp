@@ -1,6 +1,6 @@
-// The plugin sim with one planted bug in its extensions for native streams and for sequences, which PLUGRAD_BUG names.
+// The plugin sim with one planted bug in its extensions for native streams and for lists, which PLUGRAD_BUG names.
 #include <plugrad/sdk/native.h>
-#include <plugrad/sdk/sequence.h>
+#include <plugrad/sdk/list.h>
 #include <plugrad/sim.hpp>
 
 #include <cstdlib>
@@ -53,18 +53,19 @@ plugrad_status future(plugrad_stream* stream, uint64_t number, void (*callback)(
   return PLUGRAD_OK;
 }
 
-const plugrad_sequences& sound_sequences() {
-  static const plugrad_sequences& table =
-      *static_cast<const plugrad_sequences*>(plugrad_sim_backend(nullptr)->get_extension(PLUGRAD_SEQUENCES));
+const plugrad_lists& sound_lists() {
+  static const plugrad_lists& table =
+      *static_cast<const plugrad_lists*>(plugrad_sim_backend(nullptr)->get_extension(PLUGRAD_LISTS));
   return table;
 }
 
 // Runs for ever what it was made of.
-plugrad_status frozen(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count, plugrad_sequence** made) {
+plugrad_status frozen(plugrad_stream* stream, const plugrad_list_call* calls, uint32_t count, uint32_t flags,
+                      plugrad_list** made) {
   static std::deque<plugrad_view> views;
   static std::deque<std::vector<const plugrad_view*>> pointers;
   static std::deque<plugrad_op> ops;
-  std::vector<plugrad_sequence_call> list;
+  std::vector<plugrad_list_call> list;
   for (uint32_t i = 0; i < count; ++i) {
     plugrad_op& op = ops.emplace_back(*calls[i].op);
     pointers.emplace_back();
@@ -72,14 +73,14 @@ plugrad_status frozen(plugrad_stream* stream, const plugrad_sequence_call* calls
     op.views = pointers.back().data();
     list.push_back({calls[i].kernel, &op});
   }
-  return sound_sequences().make(stream, list.data(), count, made);
+  return sound_lists().make(stream, list.data(), count, flags, made);
 }
-plugrad_status without_last(plugrad_stream* stream, const plugrad_sequence_call* calls, uint32_t count,
-                            plugrad_sequence** made) {
-  return sound_sequences().make(stream, calls, count > 1 ? count - 1 : count, made);
+plugrad_status without_last(plugrad_stream* stream, const plugrad_list_call* calls, uint32_t count, uint32_t flags,
+                            plugrad_list** made) {
+  return sound_lists().make(stream, calls, count > 1 ? count - 1 : count, flags, made);
 }
-plugrad_status run_later(plugrad_sequence* sequence, uint64_t first, const uint64_t* changed) {
-  return sound_sequences().run(sequence, first + 1, changed);
+plugrad_status run_later(plugrad_list* list, uint64_t first, const uint64_t* changed) {
+  return sound_lists().run(list, first + 1, changed);
 }
 
 std::string_view bug_of_environment() {
@@ -87,13 +88,13 @@ std::string_view bug_of_environment() {
   return name ? name : "";
 }
 
-plugrad_sequences sequences_with_bug() {
-  plugrad_sequences table = sound_sequences();
+plugrad_lists lists_with_bug() {
+  plugrad_lists table = sound_lists();
   const std::string_view bug = bug_of_environment();
-  if (bug == "sequence_without_drop") table.drop = nullptr;
-  if (bug == "sequence_frozen") table.make = frozen;
-  if (bug == "sequence_without_last") table.make = without_last;
-  if (bug == "sequence_of_other_numbers") table.run = run_later;
+  if (bug == "list_without_drop") table.drop = nullptr;
+  if (bug == "list_frozen") table.make = frozen;
+  if (bug == "list_without_last") table.make = without_last;
+  if (bug == "list_of_other_numbers") table.run = run_later;
   return table;
 }
 
@@ -113,9 +114,9 @@ plugrad_native with_bug() {
 
 const void* get_extension(const char* name) {
   static const plugrad_native native = with_bug();
-  static const plugrad_sequences sequences = sequences_with_bug();
+  static const plugrad_lists lists = lists_with_bug();
   if (std::string_view(name) == PLUGRAD_NATIVE) return &native;
-  return std::string_view(name) == PLUGRAD_SEQUENCES ? &sequences : plugrad_sim_backend(nullptr)->get_extension(name);
+  return std::string_view(name) == PLUGRAD_LISTS ? &lists : plugrad_sim_backend(nullptr)->get_extension(name);
 }
 
 plugrad_backend table_with_bug(const plugrad_host* host) {

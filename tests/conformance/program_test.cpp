@@ -262,11 +262,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"notice_twice", "native.notice", "times for 3 calls that returned OK"},
                     Planted{"notice_lost", "native.notice", "notify does not call back for a number that is done"},
                     Planted{"notice_of_future", "native.notice", "expected INVALID"},
-                    Planted{"sequence_without_drop", "sequence.table", "a function of the extension is null"},
-                    Planted{"sequence_frozen", "sequence.changes", "whose numbers and places change made"},
-                    Planted{"sequence_frozen", "sequence.long", "three runs of 200 additions made"},
-                    Planted{"sequence_without_last", "sequence.changes", "run 1 returned INVALID"},
-                    Planted{"sequence_of_other_numbers", "sequence.order", "run fails"}),
+                    Planted{"list_without_drop", "list.table", "a function of the extension is null"},
+                    Planted{"list_frozen", "list.changes", "whose numbers and places change made"},
+                    Planted{"list_frozen", "list.long", "three runs of 200 additions made"},
+                    Planted{"list_without_last", "list.changes", "run 1 returned INVALID"},
+                    Planted{"list_without_last", "list.batches", "on a stream whose next number is"},
+                    Planted{"list_of_other_numbers", "list.order", "run fails"}),
     [](const auto& row) {
       const std::string_view only = row.param.only;
       return std::string(row.param.bug) + "_in_" + std::string(only.substr(only.find('.') + 1));
@@ -275,8 +276,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Conform, FindsNothingInSoundStreams) {
   if (!fs::exists(kFaultyStreams)) GTEST_SKIP() << "sim is not built";
   for (const char* only : {"native.table", "native.handle", "native.wait", "native.signal", "native.number", "native.notice",
-                           "native.notices", "native.failed_notice", "sequence.table", "sequence.changes", "sequence.long",
-                           "sequence.order", "sequence.failure", "sequence.drop"}) {
+                           "native.notices", "native.failed_notice", "list.table", "list.changes", "list.long",
+                           "list.order", "list.failure", "list.drop", "list.batches"}) {
     const Said said = with_bug("sound", {"--only", only}, kFaultyStreams);
     EXPECT_EQ(said.status, 0) << said.text;
     EXPECT_FALSE(contains(said.text, "skipped")) << said.text;

@@ -2,8 +2,7 @@
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/linalg.h>
 #include <plugrad/sdk/native.h>
-#include <plugrad/sdk/sequence.h>
-#include <plugrad/sdk/together.h>
+#include <plugrad/sdk/list.h>
 
 static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
   (void)host;

@@ -1,8 +1,7 @@
 // Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/rows.hpp>
-#include <plugrad/sdk/sequence.hpp>
-#include <plugrad/sdk/together.hpp>
+#include <plugrad/sdk/list.hpp>
 
 namespace {
 
@@ -29,11 +28,11 @@ struct Maker {
 constexpr auto kMade = elementwise_rows<Maker>(kAny);
 static_assert(kMade.size() > 100);
 
-class Again final : public Sequence {
+class Again final : public CallList {
   void run(uint64_t, Changes) override {}
 };
 
-class Whole final : public Backend, public NativeStreams, public Sequences, public Together {
+class Whole final : public Backend, public NativeStreams, public CallLists {
  public:
   explicit Whole(const Opening& opening) { opening.options.allow({"threads"}); }
   static DeviceCount count() { return {0, "no hardware"}; }
@@ -50,15 +49,13 @@ class Whole final : public Backend, public NativeStreams, public Sequences, publ
   void wait(Stream&, Stream&, uint64_t&) override { throw BackendError(PLUGRAD_INVALID, "not yet submitted"); }
   void sync(Stream&, plugrad_failure&) override {}
   static const void* extension(std::string_view name) noexcept {
-    if (name == PLUGRAD_SEQUENCES) return &kSequences<Whole, 4>;
-    if (name == PLUGRAD_TOGETHER) return &kTogether<Whole>;
+    if (name == PLUGRAD_LISTS) return &kLists<Whole, 4>;
     return name == "whole/0" ? "its own" : nullptr;
   }
-  std::unique_ptr<Sequence> make_sequence(Stream&, std::span<const plugrad_sequence_call>) override {
+  std::unique_ptr<CallList> make_list(Stream&, std::span<const plugrad_list_call>, uint32_t) override {
     return std::make_unique<Again>();
   }
-  bool takes(const plugrad_kernel&) const noexcept override { return false; }
-  void run_together(const plugrad_kernel&, Stream&, std::span<const plugrad_op* const>) override {}
+  bool batches(const plugrad_kernel&) const noexcept override { return true; }
   void* native_handle(Stream& stream) override { return &stream; }
   void wait_native(Stream&, uint64_t, void*) override {}
   void signal_native(Stream&, uint64_t, void*) override {}

@@ -27,7 +27,7 @@ ACCEPTED = [
     ("scans.cu:43: const uint64_t most", "it only says how many blocks share a line"),
     ("->  int64_t low = count > second_count ? count - second_count : 0, high = count <= first_count", "equal values"),
     ("functions.cu:12: inline constexpr bool kOneByOne", "it only says how many elements a thread takes at a time"),
-    ("sequence.cu:30: if (cudaGraphExecDestroy", "it forgets an error that no later call looks at"),
+    ("list.cu:54: if (cudaGraphExecDestroy", "it forgets an error that no later call looks at"),
     ("arithmetic.cu:11: return !is_approximated", "a plugin may lack ops: plugrad-conform lists them and grades it lower"),
     ("architecture.cu:33: int blocks = 0", "the query overwrites it"),
     ("matmul.cu:36: return {false, false, 0}", "nobody reads it of a matrix that is not plain"),

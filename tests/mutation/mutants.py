@@ -24,7 +24,7 @@ from pathlib import Path
 CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
 FLAGS = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
 # The other files of sim check the host, or plant faults for its tests: what they do is no plugin's duty.
-SIM_CHANGED = ["device", "native", "sequence", "stream", "transfer"]
+SIM_CHANGED = ["device", "native", "list", "stream", "transfer"]
 LOOPS = "sdk/include/plugrad/sdk/loops"
 NORMS = "LAYER_NORM,LAYER_NORM_BACKWARD,RMS_NORM,RMS_NORM_BACKWARD,BATCH_NORM,BATCH_NORM_BACKWARD"
 ROWS = "LOG_SOFTMAX,LOG_SOFTMAX_BACKWARD,CROSS_ENTROPY,CROSS_ENTROPY_BACKWARD,SOFTMAX,SOFTMAX_BACKWARD,ARGSORT,TOPK,CUMSUM"
@@ -39,7 +39,7 @@ FIRST = {
     "elements.hpp": "COPY,ADD,WHERE,GATHER", "elementwise.hpp": "FILL,COPY,CAST,IOTA,WHERE,ADD,EXP",
     "ordering.hpp": "MAX,ARGMAX",
 }
-SIM_FIRST = "contract.,memory.,stream.,native.,sequence.,failure.,thread."
+SIM_FIRST = "contract.,memory.,stream.,native.,list.,failure.,thread."
 # Survivors that are no bugs: a part of the file's name and line, and the reason.
 ACCEPTED = [
     ("attention.cpp:30: return {first,", "nothing moves along an axis of one element"),
@@ -75,7 +75,7 @@ ACCEPTED = [
     ("device.cpp:184: for (int i", "it checks the host"),
     ("device.cpp:237: job.racing", "it checks the host"),
     ("device.cpp:252: return true;", "it checks the host"),
-    ("sequence.cpp:34: std::equal", "it checks the host"),
+    ("list.cpp:37: std::equal", "it checks the host"),
     ("stream.cpp:50: std::to_string(accepted_", "a number in an error about the host"),
     ("stream.cpp:56: job.faults = 0;", "what runs or copies sets it, and waits look at none"),
     ("stream.cpp:141: std::strncpy", "a message that is too long loses a byte more"),

@@ -22,7 +22,7 @@ struct AdamStep {
 };
 PLUGRAD_API void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
 
-// Steps of several parameters. What a device may take in one submission is kept until run(), and dropped without it; the
+// Steps of several parameters. What a device may take in one submission is pending until run(), and dropped without it; the
 // rest runs at once.
 class PLUGRAD_API Updates {
  public:
@@ -33,11 +33,11 @@ class PLUGRAD_API Updates {
   void adam_step(Tensor& param, Tensor& m, Tensor& v, const Tensor& grad, const AdamStep& step);
   void run();
 
-  struct Kept;
+  struct Pending;
 
  private:
-  Kept* kept(const Tensor& param);
-  std::unique_ptr<Kept> kept_;  // null until a device may take several steps together
+  Pending* pending(const Tensor& param);
+  std::unique_ptr<Pending> pending_;  // null until a device may take several steps together
 };
 
 }  // namespace plugrad

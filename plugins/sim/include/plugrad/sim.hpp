@@ -44,10 +44,10 @@ typedef struct plugrad_sim {
   void (*arm)(plugrad_device* device, uint32_t fault, uint64_t n);
   // Stops streams of these roles (1 << role) from executing until a later call releases them; 0 releases all. [any]
   void (*hold)(plugrad_device* device, uint32_t roles);
-  // Returns the accepted runs of sequences. [any]
-  uint64_t (*sequences)(plugrad_device* device);
-  // Returns the accepted runs of several ops together. [any]
-  uint64_t (*together)(plugrad_device* device);
+  // Returns the accepted runs of lists that are not batches. [any]
+  uint64_t (*lists)(plugrad_device* device);
+  // Returns the accepted runs of batches. [any]
+  uint64_t (*batches)(plugrad_device* device);
 } plugrad_sim;
 
 // Returns the plugin's table, for programs that link it.

@@ -1,10 +1,10 @@
-// The steps of many parameters in one submission, on a device that checks that they are independent.
+// The steps of many parameters as batches, on a device that checks that they are independent.
 #include <tests/capture/sim_device.hpp>
 
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/sdk/ops.hpp>
-#include <plugrad/sdk/together.hpp>
+#include <plugrad/sdk/list.h>
 #include <tests/paths.hpp>
 
 #include <dlfcn.h>
@@ -16,13 +16,13 @@
 namespace plugrad::test {
 namespace {
 
-class UpdatesTogether : public SimDevice {
+class Batches : public SimDevice {
  protected:
-  // How many submissions of several ops the function makes.
-  uint64_t submissions(const std::function<void()>& f) const {
-    const uint64_t before = sim->together(handle());
+  // How many batches the function submits.
+  uint64_t batches(const std::function<void()>& f) const {
+    const uint64_t before = sim->batches(handle());
     f();
-    return sim->together(handle()) - before;
+    return sim->batches(handle()) - before;
   }
 };
 
@@ -48,7 +48,7 @@ const Make kOptimizers[] = {
     [](Tensors p) { return std::make_unique<nn::AdamW>(std::move(p), 0.1); },
 };
 
-TEST_F(UpdatesTogether, AreOneSubmissionWithTheSameBits) {
+TEST_F(Batches, AreOneSubmissionWithTheSameBits) {
   for (const Make& make : kOptimizers) {
     manual_seed(3);
     const Tensors all = parameters();
@@ -59,9 +59,9 @@ TEST_F(UpdatesTogether, AreOneSubmissionWithTheSameBits) {
     for (const Tensor& parameter : alone) each.push_back(make({parameter}));
     for (int i = 0; i < 3; ++i) {
       const uint64_t kernels = default_device().counters().kernels;
-      EXPECT_EQ(submissions([&] { optimizer->step(); }), 1u);
+      EXPECT_EQ(batches([&] { optimizer->step(); }), 1u);
       EXPECT_EQ(default_device().counters().kernels - kernels, all.size());
-      EXPECT_EQ(submissions([&] {
+      EXPECT_EQ(batches([&] {
         for (const auto& one : each) one->step();
       }), 0u);
     }
@@ -69,39 +69,36 @@ TEST_F(UpdatesTogether, AreOneSubmissionWithTheSameBits) {
   }
 }
 
-TEST_F(UpdatesTogether, AreOneSubmissionForEachKernel) {
+TEST_F(Batches, AreOneSubmissionForEachKernel) {
   Tensors all = parameters();
   for (const Tensor& each : parameters(DType::f64)) all.push_back(each);
   nn::Adam adam(all, 0.1);
-  EXPECT_EQ(submissions([&] { adam.step(); }), 2u);
+  EXPECT_EQ(batches([&] { adam.step(); }), 2u);
 }
 
-TEST_F(UpdatesTogether, RunAloneIfTheyShareMemory) {
+// In the second part, one of the updates runs at once, since its gradient is a temporary: the pending ones come first.
+TEST_F(Batches, RunAloneInTheirOrderIfTheyShareMemory) {
   Tensor x = rand({100}).requires_grad_(), same = x.detach().requires_grad_();
   x.set_grad(ones({100}));
   same.set_grad(ones({100}));
   const Tensor wanted = x.detach() - 0.5 - 0.5;
   nn::SGD sgd({x, same}, 0.5);
-  EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+  EXPECT_EQ(batches([&] { sgd.step(); }), 0u);
   EXPECT_TRUE(same_bytes({x.detach()}, {wanted}));
-}
 
-// One of them runs at once, since its gradient is a temporary: what was kept before has to come first.
-TEST_F(UpdatesTogether, KeepTheirOrderIfTheyShareMemory) {
   std::vector<float> values;
   for (const Device device : {Device("cpu"), Device("sim")}) {
-    Tensor x = ones({100}, DType::f32, device).requires_grad_(), same = x.detach().requires_grad_();
-    x.set_grad(ones({100}, DType::f32, device));
-    same.set_grad(ones({100}, DType::f32, device));
-    nn::SGD sgd({{{x}}, {{same}, {{"weight_decay", 0.25}}}}, 0.5);
-    sgd.step();
-    values.push_back(sum(x).item<float>());
+    Tensor first = ones({100}, DType::f32, device).requires_grad_(), second = first.detach().requires_grad_();
+    first.set_grad(ones({100}, DType::f32, device));
+    second.set_grad(ones({100}, DType::f32, device));
+    nn::SGD({{{first}}, {{second}, {{"weight_decay", 0.25}}}}, 0.5).step();
+    values.push_back(sum(first).item<float>());
   }
   EXPECT_EQ(values[0], values[1]);
 }
 
 // With decay, each gradient is a temporary, which is released before the next one is made.
-TEST_F(UpdatesTogether, HoldNoTemporaries) {
+TEST_F(Batches, HoldNoTemporaries) {
   Tensors all;
   for (int i = 0; i < 16; ++i) {
     all.push_back(ones({1 << 16}).requires_grad_());
@@ -115,7 +112,7 @@ TEST_F(UpdatesTogether, HoldNoTemporaries) {
   EXPECT_LT(default_device().memory().peak - before, 4u << 18);
 }
 
-TEST_F(UpdatesTogether, RunAloneWhenTheyAreDeclined) {
+TEST_F(Batches, RunAloneWhenTheyAreDeclined) {
   for (const uint32_t fault : {PLUGRAD_SIM_UNSUPPORTED, PLUGRAD_SIM_NO_ROOM}) {
     manual_seed(4);
     const Tensors all = parameters();
@@ -123,17 +120,17 @@ TEST_F(UpdatesTogether, RunAloneWhenTheyAreDeclined) {
     for (const Tensor& each : all) wanted.push_back(each.detach() - each.grad() * 0.25);
     nn::SGD sgd(all, 0.25);
     sim->arm(handle(), fault, 1);
-    EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+    EXPECT_EQ(batches([&] { sgd.step(); }), 0u);
     EXPECT_TRUE(same_bytes(values_of(all), wanted));
   }
 }
 
-TEST_F(UpdatesTogether, FailAtTheOpThatFails) {
+TEST_F(Batches, FailAtTheOpThatFails) {
   const Tensors all = parameters();
   nn::SGD sgd(all, 0.25);
   default_device().sync();
   sim->arm(handle(), PLUGRAD_SIM_FAIL, 2);
-  EXPECT_EQ(submissions([&] { sgd.step(); }), 1u);
+  EXPECT_EQ(batches([&] { sgd.step(); }), 1u);
   try {
     (void)all[1].detach().to_vector<float>();
     ADD_FAILURE() << "no failure";
@@ -143,14 +140,14 @@ TEST_F(UpdatesTogether, FailAtTheOpThatFails) {
   }
 }
 
-TEST_F(UpdatesTogether, RunAloneUnderAProfiler) {
+TEST_F(Batches, RunAloneUnderAProfiler) {
   nn::SGD sgd(parameters(), 0.25);
   const Profiler profiler;
-  EXPECT_EQ(submissions([&] { sgd.step(); }), 0u);
+  EXPECT_EQ(batches([&] { sgd.step(); }), 0u);
 }
 
 // Without run() nothing has happened.
-TEST_F(UpdatesTogether, WaitForRun) {
+TEST_F(Batches, WaitForRun) {
   Tensor x = ones({5}), y = ones({6}), none;
   Updates updates;
   updates.sgd_step(x, none, ones({5}), {.rate = 1});
@@ -163,22 +160,24 @@ TEST_F(UpdatesTogether, WaitForRun) {
 // Kernels that decline whatever they are given.
 namespace declining {
 plugrad_status run(const plugrad_kernel*, plugrad_stream*, const plugrad_op*) { return PLUGRAD_UNSUPPORTED; }
-plugrad_status run_all(const plugrad_kernel*, plugrad_stream*, const plugrad_op* const*, uint32_t) {
+uint32_t batches(plugrad_device*, const plugrad_kernel*) { return 1; }
+plugrad_status make(plugrad_stream*, const plugrad_list_call*, uint32_t, uint32_t, plugrad_list**) {
   return PLUGRAD_UNSUPPORTED;
 }
-uint32_t takes(plugrad_device*, const plugrad_kernel*) { return 1; }
+plugrad_status run_list(plugrad_list*, uint64_t, const uint64_t*) { return PLUGRAD_INTERNAL; }
+void drop(plugrad_list*) {}
 constexpr plugrad_kernel kKernel{sizeof(plugrad_kernel), 0, run, nullptr};
-constexpr plugrad_together kTogether{sizeof(plugrad_together), 0, takes, run_all};
+constexpr plugrad_lists kLists{sizeof(plugrad_lists), 2, batches, make, run_list, drop};
 const plugrad_backend* sim = nullptr;
 
 const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* signature) {
   const OpInfo* const op = op_info(signature->opcode);
   return op && op->shape == OpShape::update ? &kKernel : sim->resolve(device, signature);
 }
-const void* extension(const char* name) { return std::string_view(name) == PLUGRAD_TOGETHER ? &kTogether : nullptr; }
+const void* extension(const char* name) { return std::string_view(name) == PLUGRAD_LISTS ? &kLists : nullptr; }
 }  // namespace declining
 
-TEST_F(UpdatesTogether, AreComposedWhereTheirKernelsDecline) {
+TEST_F(Batches, AreComposedWhereTheirKernelsDecline) {
   void* const library = dlopen(test::test_plugin_path("libplugrad-backend-sim.so").c_str(), RTLD_NOW);
   declining::sim = reinterpret_cast<plugrad_backend_entry>(dlsym(library, "plugrad_backend_v0"))(host());
   static plugrad_backend table = *declining::sim;

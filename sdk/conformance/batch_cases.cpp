@@ -1,28 +1,11 @@
-// The extension of together.h: ops that are submitted together have the results that they have one by one.
+// Batches of the extension list.h: ops of one submission have the results that they have one by one.
 #include <sdk/conformance/submission.hpp>
-
-#include <plugrad/sdk/together.h>
 
 #include <cstring>
 #include <deque>
 
 namespace plugrad::conformance {
 namespace {
-
-const plugrad_together* extension(const Session& session) {
-  const plugrad_backend& table = *session.plugin.table;
-  return table.get_extension ? static_cast<const plugrad_together*>(table.get_extension(PLUGRAD_TOGETHER)) : nullptr;
-}
-
-bool whole(const plugrad_together& all) { return all.struct_size >= sizeof all && all.takes && all.run; }
-
-void check_table(Session& session, Tally& tally) {
-  const plugrad_together* const offered = extension(session);
-  if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_TOGETHER);
-  tally.check(offered == extension(session), "get_extension returns a different table on a second call");
-  tally.check(whole(*offered) && !offered->reserved, "struct_size is too small, or a function of the extension is null");
-  tally.check(session.device.async(), "the plugin offers ops together, but the device has no streams");
-}
 
 // The attributes of an update; the second kind differs in a number.
 struct UpdateAttributes {
@@ -68,17 +51,20 @@ class Updates {
       if (const Outcome outcome = session_.device.run(queue_, kernel, each.op); !outcome.ok()) return outcome;
     return {};
   }
-  Outcome run_together(const plugrad_kernel* kernel, const plugrad_together& offered) {
-    std::vector<const plugrad_op*> ops;
-    for (One& each : all_) {
-      each.op.number = queue_.last + 1 + ops.size();
-      ops.push_back(&each.op);
-    }
-    const Outcome outcome = attempt("run", [&] {
-      return offered.run(kernel, queue_.stream, ops.data(), static_cast<uint32_t>(ops.size()));
+  Outcome run_as_batch(const plugrad_kernel* kernel, const plugrad_lists& offered) {
+    std::vector<plugrad_list_call> calls;
+    for (One& each : all_) calls.push_back({kernel, &each.op});
+    plugrad_list* list = nullptr;
+    const Outcome made = attempt("make", [&] {
+      return offered.make(queue_.stream, calls.data(), static_cast<uint32_t>(calls.size()),
+                          PLUGRAD_LIST_ONCE | PLUGRAD_LIST_INDEPENDENT, &list);
     });
-    if (outcome.ok()) queue_.last += ops.size();
-    return outcome;
+    if (!made.ok()) return made;
+    if (!list) throw Breach("make returned OK and no list");
+    const Outcome ran = attempt("run", [&] { return offered.run(list, queue_.last + 1, nullptr); });
+    offered.drop(list);
+    if (ran.ok()) queue_.last += calls.size();
+    return ran;
   }
   std::vector<char> contents() {
     std::vector<char> bytes(bytes_);
@@ -124,36 +110,37 @@ class Updates {
   std::optional<Block> block_;
 };
 
-const plugrad_kernel* taken_kernel(Session& session, const plugrad_together& offered, const OpInfo& op, uint8_t dtype) {
+const plugrad_kernel* kernel_for_batches(Session& session, const plugrad_lists& offered, const OpInfo& op, uint8_t dtype) {
   if (!op.is_for(dtype)) return nullptr;
   const plugrad_kernel* const kernel =
       resolve(*session.plugin.table, session.device.handle(), question_for(op.opcode, dtype), PLUGRAD_IMMEDIATE);
-  return kernel && !kernel->workspace && offered.takes(session.device.handle(), kernel) ? kernel : nullptr;
+  return kernel && !kernel->workspace && offered.batches(session.device.handle(), kernel) ? kernel : nullptr;
 }
 
 // Small parameters and large ones, of whole packs and not, and more than a launch may take.
-void check_updates(Session& session, Tally& tally) {
-  const plugrad_together* const offered = extension(session);
-  if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_TOGETHER);
-  if (!whole(*offered) || !session.device.async())
-    return tally.skip("the extension is incomplete (see together.table), or the device has no streams");
+void check_batches(Session& session, Tally& tally) {
+  const plugrad_lists* const offered = offered_lists(session);
+  if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_LISTS);
+  if (!is_whole(*offered) || !session.device.async())
+    return tally.skip("the extension is incomplete (see list.table), or the device has no streams");
+  if (!offered->batches) return tally.skip("the plugin takes no batches");
   std::vector<int64_t> counts = {1, 3, 4, 1000, 1023, 1024, 1025, 70000, 2, 100001};
   for (int64_t i = 0; i < 220; ++i) counts.push_back(1 + i % 11);
   int taken = 0;
   for (const OpInfo& op : kOps) {
     for (const uint8_t dtype : {PLUGRAD_F32, PLUGRAD_F64}) {
       if (op.shape != OpShape::update) continue;
-      const plugrad_kernel* const kernel = taken_kernel(session, *offered, op, dtype);
+      const plugrad_kernel* const kernel = kernel_for_batches(session, *offered, op, dtype);
       if (!kernel) continue;
       ++taken;
       Queue queue = session.device.make_queue();
       Updates alone(session, queue, op, dtype, counts), together(session, queue, op, dtype, counts);
       const std::string what = std::string(op.name) + " of " + dtype_info(dtype)->name;
-      const Outcome one_by_one = alone.run_alone(kernel), at_once = together.run_together(kernel, *offered);
+      const Outcome one_by_one = alone.run_alone(kernel), at_once = together.run_as_batch(kernel, *offered);
       tally.check(one_by_one.ok(), what + " returned " + one_by_one.text());
-      tally.check(at_once.ok(), "several " + what + " together returned " + at_once.text());
+      tally.check(at_once.ok(), "a batch of " + what + " returned " + at_once.text());
       if (!one_by_one.ok() || !at_once.ok()) continue;
-      tally.check(alone.contents() == together.contents(), "several " + what + " together have other bits than one by one");
+      tally.check(alone.contents() == together.contents(), "a batch of " + what + " has other bits than one by one");
       uint64_t done = 0;
       tally.check(session.device.sync(queue).ok() && session.device.table().completed(queue.stream, &done) == PLUGRAD_OK &&
                       done == queue.last,
@@ -161,11 +148,11 @@ void check_updates(Session& session, Tally& tally) {
                       std::to_string(queue.last));
     }
   }
-  if (!taken) tally.skip("the plugin takes no updates of f32 and f64 together");
+  if (!taken) tally.skip("the plugin takes no batches of updates of f32 and f64");
 }
 
 }  // namespace
 
-std::vector<Case> together_cases() { return {{"together.table", check_table}, {"together.updates", check_updates}}; }
+std::vector<Case> batch_cases() { return {{"list.batches", check_batches}}; }
 
 }  // namespace plugrad::conformance

@@ -4,28 +4,28 @@
 namespace plugrad::test {
 namespace {
 
-class Sequences : public SimDevice {
+class CallLists : public SimDevice {
  protected:
-  uint64_t sequences() const { return sim->sequences(handle()); }
+  uint64_t lists() const { return sim->lists(handle()); }
   uint64_t runs() const { return sim->runs(handle(), 0); }
 };
 
 // A chain that no program takes as one, for the matrix product.
 Tensor chain(const Tensor& x) { return exp(matmul(relu(x) * 2, x)) + 1; }
 
-TEST_F(Sequences, RunOnceForEachReplay) {
+TEST_F(CallLists, RunOnceForEachReplay) {
   auto step = compile(chain);
   const Tensor x = randn({3, 3});
   step(x);
-  const uint64_t before = sequences(), kernels = runs(), counted = default_device().counters().kernels;
+  const uint64_t before = lists(), kernels = runs(), counted = default_device().counters().kernels;
   for (int i = 0; i < 5; ++i) step(x);
-  EXPECT_EQ(sequences(), before + 5);
+  EXPECT_EQ(lists(), before + 5);
   EXPECT_EQ((runs() - kernels) % 5, 0u);
   EXPECT_EQ(default_device().counters().kernels - counted, runs() - kernels);
-  EXPECT_NE(step.explain().find("calls run as one sequence"), std::string::npos) << step.explain();
+  EXPECT_NE(step.explain().find("calls run as one list"), std::string::npos) << step.explain();
 }
 
-TEST_F(Sequences, FollowArgumentsResultsNumbersAndDraws) {
+TEST_F(CallLists, FollowArgumentsResultsNumbersAndDraws) {
   const auto run = [](bool compiled) {
     manual_seed(7);
     Tensor w = ones({3, 3}).requires_grad_();
@@ -45,18 +45,18 @@ TEST_F(Sequences, FollowArgumentsResultsNumbersAndDraws) {
     results.push_back(w.detach());
     return results;
   };
-  const uint64_t before = sequences();
+  const uint64_t before = lists();
   const Tensors replayed = run(true);
-  EXPECT_EQ(sequences(), before + 4);  // the first two record: the optimiser has no state yet
+  EXPECT_EQ(lists(), before + 4);  // the first two record: the optimiser has no state yet
   EXPECT_TRUE(same_bytes(replayed, run(false)));
 }
 
 // The numbers of the failure are those of one call, and what it did not reach is right in the next run.
-TEST_F(Sequences, FailAtTheCallThatFails) {
+TEST_F(CallLists, FailAtTheCallThatFails) {
   auto step = compile(chain);
   const Tensor x = randn({3, 3}), wanted = chain(x);
   step(x);
-  const uint64_t first = sequences(), kernels = runs();
+  const uint64_t first = lists(), kernels = runs();
   step(x);
   const uint64_t calls = runs() - kernels;
   ASSERT_GT(calls, 2u);
@@ -71,24 +71,24 @@ TEST_F(Sequences, FailAtTheCallThatFails) {
     EXPECT_EQ(error.first(), error.last());
   }
   EXPECT_TRUE(same_bytes({step(x)}, {wanted}));
-  EXPECT_EQ(sequences(), first + 3);
+  EXPECT_EQ(lists(), first + 3);
 }
 
-TEST_F(Sequences, RunCallByCallWhenTheyAreDeclined) {
+TEST_F(CallLists, RunCallByCallWhenTheyAreDeclined) {
   auto step = compile(chain);
   const Tensor x = randn({3, 3}), y = randn({3, 3}), of_x = chain(x), of_y = chain(y);
   step(x);
   for (const uint32_t fault : {PLUGRAD_SIM_UNSUPPORTED, PLUGRAD_SIM_NO_ROOM}) {
-    const uint64_t before = sequences();
+    const uint64_t before = lists();
     sim->arm(handle(), fault, 1);
     EXPECT_TRUE(same_bytes({step(y)}, {of_y}));
-    EXPECT_EQ(sequences(), before);
+    EXPECT_EQ(lists(), before);
     EXPECT_TRUE(same_bytes({step(x)}, {of_x}));
-    EXPECT_EQ(sequences(), before + 1);
+    EXPECT_EQ(lists(), before + 1);
   }
 }
 
-TEST_F(Sequences, ThatAreRefusedHaveDoneNothing) {
+TEST_F(CallLists, ThatAreRefusedHaveDoneNothing) {
   const auto run = [&](bool compiled) {
     manual_seed(3);
     Tensor w = ones({2, 2}).requires_grad_();
@@ -112,7 +112,7 @@ TEST_F(Sequences, ThatAreRefusedHaveDoneNothing) {
 }
 
 // Other streams wait for the call that writes, not for the one that took the list's first number.
-TEST_F(Sequences, AreWaitedForByCopies) {
+TEST_F(CallLists, AreWaitedForByCopies) {
   sim->set_latency(handle(), 200);
   auto step = compile(chain);
   for (int i = 0; i < 5; ++i) {

@@ -1,4 +1,4 @@
-#include <backends/vulkan/sequence.hpp>
+#include <backends/vulkan/list.hpp>
 
 #include <cstring>
 
@@ -54,10 +54,10 @@ bool Tape::end() {
   return !differs_ && at_ == ends_[call_];
 }
 
-// --- The sequence.
+// --- The list.
 
-VulkanSequence::VulkanSequence(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
-                               std::span<const plugrad_sequence_call> calls)
+VulkanList::VulkanList(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
+                               std::span<const plugrad_list_call> calls)
     : device_(device), heap_(heap), f_(device.functions()), layout_(layout), stream_(stream),
       calls_(calls.begin(), calls.end()), tape_(static_cast<uint32_t>(calls.size())) {
   record_all();
@@ -68,7 +68,7 @@ VulkanSequence::VulkanSequence(Device& device, Heap& heap, VkPipelineLayout layo
 }
 
 // What still flies is kept: a lost device may use it, and the stream refers to it.
-VulkanSequence::~VulkanSequence() {
+VulkanList::~VulkanList() {
   try {
     for (const Instance& each : instances_) stream_.wait_for_reel(each.reel);
   } catch (const std::exception&) {
@@ -80,19 +80,19 @@ VulkanSequence::~VulkanSequence() {
     if (each.memory.mapped) heap_.release(each.memory);
 }
 
-void VulkanSequence::run_call(uint32_t call) {
+void VulkanList::run_call(uint32_t call) {
   struct Set {
     Set(VulkanStream& stream, Tape& tape) : of(stream) { of.set_tape(&tape); }
     ~Set() { of.set_tape(nullptr); }
     VulkanStream& of;
   };
-  const plugrad_sequence_call& c = calls_[call];
+  const plugrad_list_call& c = calls_[call];
   const Set set(stream_, tape_);
   const plugrad_status status = c.kernel->run(c.kernel, stream_.handle(), c.op);
   if (status != PLUGRAD_OK) throw CallFailed{status};
 }
 
-void VulkanSequence::record_all() {
+void VulkanList::record_all() {
   is_on_tape_ = false;
   tape_ = Tape(static_cast<uint32_t>(calls_.size()));
   for (uint32_t i = 0; i < calls_.size(); ++i) {
@@ -104,13 +104,13 @@ void VulkanSequence::record_all() {
   is_on_tape_ = true;
 }
 
-bool VulkanSequence::record_again(uint32_t call) {
+bool VulkanList::record_again(uint32_t call) {
   tape_.begin(call);
   run_call(call);
   return tape_.end();
 }
 
-VulkanSequence::Instance& VulkanSequence::free_instance() {
+VulkanList::Instance& VulkanList::free_instance() {
   const auto find = [&] { return std::ranges::find_if(instances_, [](const Instance& i) { return !i.reel.is_flying; }); };
   auto found = find();
   if (found == instances_.end()) {
@@ -128,7 +128,7 @@ VulkanSequence::Instance& VulkanSequence::free_instance() {
   return *found;
 }
 
-void VulkanSequence::make_instance() {
+void VulkanList::make_instance() {
   VkCommandBuffer commands = nullptr;
   auto info = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_;
@@ -138,7 +138,7 @@ void VulkanSequence::make_instance() {
   instances_.emplace_back().reel.commands = commands;
 }
 
-void VulkanSequence::write_parameters(Instance& instance, std::span<const Tape::Step> steps) const {
+void VulkanList::write_parameters(Instance& instance, std::span<const Tape::Step> steps) const {
   for (const Tape::Step& each : steps) {
     if (!each.pipeline) continue;
     char* const to = instance.memory.mapped + kWordBytes + each.offset;
@@ -149,7 +149,7 @@ void VulkanSequence::write_parameters(Instance& instance, std::span<const Tape::
 }
 
 // Brings an instance up to date that does not fly.
-void VulkanSequence::prepare(Instance& instance) {
+void VulkanList::prepare(Instance& instance) {
   if (!instance.is_recorded) {
     record_commands(instance);
   } else {
@@ -160,7 +160,7 @@ void VulkanSequence::prepare(Instance& instance) {
   std::memset(instance.memory.mapped, 0xff, sizeof(uint32_t));
 }
 
-void VulkanSequence::record_commands(Instance& instance) {
+void VulkanList::record_commands(Instance& instance) {
   const uint64_t bytes = kWordBytes + tape_.image().size();
   if (instance.memory.bytes < bytes) {
     if (instance.memory.mapped) heap_.release(std::exchange(instance.memory, {}));
@@ -186,7 +186,7 @@ void VulkanSequence::record_commands(Instance& instance) {
   instance.is_recorded = true;
 }
 
-void VulkanSequence::run(uint64_t first, Changes changes) {
+void VulkanList::run(uint64_t first, Changes changes) {
   stream_.demand_sound();
   for (uint32_t call = 0; call < calls_.size() && is_on_tape_; ++call) {
     if (!changes.at(call)) continue;

@@ -1,7 +1,10 @@
-// The extension of sequence.h. A sequence submits its calls one by one, and checks that the host names all changes.
+// The extension of list.h. A list submits its calls one by one, and checks that the host names all changes and that
+// independent calls are independent.
 #include <plugins/sim/device.hpp>
+#include <plugrad/sdk/extent.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace plugrad::sim {
 namespace {
@@ -38,43 +41,69 @@ struct Seen {
   }
 };
 
-class SimSequence final : public Sequence {
+// Throws INVALID if a call writes what another one reads or writes.
+void demand_independent(std::span<const plugrad_list_call> calls) {
+  std::vector<MemoryExtent> extents;
+  for (uint32_t at = 0; at < calls.size(); ++at) {
+    const plugrad_op& op = *calls[at].op;
+    for (int k = 0; k < op.outputs + op.inputs; ++k) {
+      if (is_immediate(*op.views[k])) continue;
+      const Range range = checked_range(*op.views[k], kGranule);
+      extents.push_back({op.views[k]->buffer, range.begin, range.end, k < op.outputs, at});
+    }
+  }
+  if (!are_independent(extents)) throw BackendError(PLUGRAD_INVALID, "the calls of an independent list are not independent");
+}
+
+class SimList final : public CallList {
  public:
-  SimSequence(Sim& device, SimStream& stream, std::span<const plugrad_sequence_call> calls)
-      : device_(device), stream_(stream), calls_(calls.begin(), calls.end()) {
-    for (const plugrad_sequence_call& each : calls_) seen_.emplace_back(*each.op);
+  SimList(Sim& device, SimStream& stream, std::span<const plugrad_list_call> calls, uint32_t flags)
+      : device_(device), stream_(stream), calls_(calls.begin(), calls.end()), flags_(flags) {
+    for (const plugrad_list_call& each : calls_) seen_.emplace_back(*each.op);
   }
 
   void run(uint64_t first, Changes changes) override {
+    if (flags_ & PLUGRAD_LIST_ONCE && std::exchange(has_run_, true)) report("a list that runs once ran again");
     std::vector<Seen> now;
-    for (const plugrad_sequence_call& each : calls_) now.emplace_back(*each.op);
+    for (const plugrad_list_call& each : calls_) now.emplace_back(*each.op);
     for (uint32_t i = 0; i < now.size(); ++i) {
       const bool is_listed = changes.at(i);
       if (seen_[i].has_form_of(now[i]) && (is_listed || seen_[i].equals(now[i]))) continue;
-      const std::lock_guard lock(world().mutex);
-      world().hazard("call " + std::to_string(i) + " of a sequence changed " +
-                     (is_listed ? "in what must stay as it was" : "and was not listed"));
+      report("call " + std::to_string(i) + " of a list changed " +
+             (is_listed ? "in what must stay as it was" : "and was not listed"));
     }
-    device_.submit_sequence(stream_, calls_, first);
+    if (flags_ & PLUGRAD_LIST_INDEPENDENT) demand_independent(calls_);
+    device_.submit_list(stream_, calls_, first, flags_ & PLUGRAD_LIST_ONCE);
     seen_ = std::move(now);
   }
 
  private:
+  static void report(const std::string& hazard) {
+    const std::lock_guard lock(world().mutex);
+    world().hazard(hazard);
+  }
+
   Sim& device_;
   SimStream& stream_;
-  const std::vector<plugrad_sequence_call> calls_;
+  const std::vector<plugrad_list_call> calls_;
+  const uint32_t flags_;
+  bool has_run_ = false;
   std::vector<Seen> seen_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sequence> Sim::make_sequence(Stream& stream, std::span<const plugrad_sequence_call> calls) {
-  return std::make_unique<SimSequence>(*this, static_cast<SimStream&>(stream), calls);
+bool Sim::batches(const plugrad_kernel& kernel) const noexcept {
+  const OpInfo* const info = static_cast<const SimKernel&>(kernel).info;
+  return info && info->shape == OpShape::update;
 }
 
-void Sim::submit_all(SimStream& stream, std::span<const plugrad_sequence_call> calls, uint64_t first,
-                     uint64_t& counter) {
-  const auto kernel_of = [](const plugrad_sequence_call& call) -> const SimKernel& {
+std::unique_ptr<CallList> Sim::make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) {
+  return std::make_unique<SimList>(*this, static_cast<SimStream&>(stream), calls, flags);
+}
+
+void Sim::submit_list(SimStream& stream, std::span<const plugrad_list_call> calls, uint64_t first, bool is_batch) {
+  const auto kernel_of = [](const plugrad_list_call& call) -> const SimKernel& {
     return static_cast<const SimKernel&>(*call.kernel);
   };
   std::vector<uint32_t> faults;
@@ -83,11 +112,11 @@ void Sim::submit_all(SimStream& stream, std::span<const plugrad_sequence_call> c
     stream.demand_sound();
     stream.demand_number(first);
     Range ranges[PLUGRAD_PROGRAM_OPERANDS];
-    for (const plugrad_sequence_call& each : calls) {
+    for (const plugrad_list_call& each : calls) {
       check(kernel_of(each), *each.op, ranges);
       faults.push_back(run_faults());
     }
-    ++counter;
+    ++(is_batch ? counters_.batches : counters_.lists);
   }
   for (size_t i = 0; i < calls.size(); ++i) {
     plugrad_op op = *calls[i].op;

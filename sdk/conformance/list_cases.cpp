@@ -1,7 +1,5 @@
-// The extension of sequence.h: a list of calls does what its calls do one by one.
+// The extension of list.h: a list of calls does what its calls do one by one.
 #include <sdk/conformance/submission.hpp>
-
-#include <plugrad/sdk/sequence.h>
 
 #include <deque>
 #include <memory>
@@ -11,21 +9,14 @@ namespace {
 
 constexpr int64_t kElements = 5000;
 
-const plugrad_sequences* extension(const Session& session) {
-  const plugrad_backend& table = *session.plugin.table;
-  return table.get_extension ? static_cast<const plugrad_sequences*>(table.get_extension(PLUGRAD_SEQUENCES)) : nullptr;
-}
-
-bool whole(const plugrad_sequences& all) { return all.struct_size >= sizeof all && all.make && all.run && all.drop; }
-
 plugrad_view vector_at(const Block& block, int64_t count = kElements, uint8_t dtype = PLUGRAD_F32) {
   return vector_view(block.buffer(), count, dtype);
 }
 
-// Calls that stay in place, as a sequence on a queue.
+// Calls that stay in place, as a list on a queue.
 class Calls {
  public:
-  Calls(Session& session, Queue& queue) : session_(session), queue_(queue), offered_(*extension(session)) {}
+  Calls(Session& session, Queue& queue) : session_(session), queue_(queue), offered_(*offered_lists(session)) {}
   ~Calls() { drop(); }
   Calls(const Calls&) = delete;
 
@@ -53,28 +44,28 @@ class Calls {
   }
   // An operand that the caller may change; the next run says so.
   plugrad_view& change(uint32_t call, size_t operand) {
-    if (sequence_) changed_[call / 64] |= uint64_t{1} << call % 64;
+    if (list_) changed_[call / 64] |= uint64_t{1} << call % 64;
     return calls_[call].views[operand];
   }
 
   Outcome make() {
-    std::vector<plugrad_sequence_call> list;
+    std::vector<plugrad_list_call> list;
     for (const Call& each : calls_) list.push_back({each.kernel, &each.op});
     changed_.assign((list.size() + 63) / 64, 0);
     return attempt("make", [&] {
-      return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), &sequence_);
+      return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), 0, &list_);
     });
   }
   // Uses up the numbers only if it returns OK.
   Outcome run() {
-    Outcome outcome = attempt("run", [&] { return offered_.run(sequence_, queue_.last + 1, changed_.data()); });
+    Outcome outcome = attempt("run", [&] { return offered_.run(list_, queue_.last + 1, changed_.data()); });
     if (!outcome.ok()) return outcome;
     queue_.last += calls_.size();
     changed_.assign(changed_.size(), 0);
     return outcome;
   }
   void drop() {
-    if (plugrad_sequence* const dropped = std::exchange(sequence_, nullptr)) offered_.drop(dropped);
+    if (plugrad_list* const dropped = std::exchange(list_, nullptr)) offered_.drop(dropped);
   }
   uint64_t count() const { return calls_.size(); }
 
@@ -89,19 +80,19 @@ class Calls {
   };
   Session& session_;
   Queue& queue_;
-  const plugrad_sequences& offered_;
+  const plugrad_lists& offered_;
   std::deque<Call> calls_;
   std::vector<uint64_t> changed_;
-  plugrad_sequence* sequence_ = nullptr;
+  plugrad_list* list_ = nullptr;
 };
 
 // Whether the case can run here; else the reason is in the tally.
 bool runnable(Session& session, Tally& tally) {
-  const plugrad_sequences* const offered = extension(session);
+  const plugrad_lists* const offered = offered_lists(session);
   const auto skip = [&](const std::string& why) { return tally.skip(why), false; };
-  if (!offered) return skip(std::string("the plugin does not offer ") + PLUGRAD_SEQUENCES);
-  if (!whole(*offered) || !session.device.async())
-    return skip("the extension is incomplete (see sequence.table), or the device has no streams");
+  if (!offered) return skip(std::string("the plugin does not offer ") + PLUGRAD_LISTS);
+  if (!is_whole(*offered) || !session.device.async())
+    return skip("the extension is incomplete (see list.table), or the device has no streams");
   const std::pair<uint32_t, uint16_t> needed[] = {{PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE}, {PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE},
                                                   {PLUGRAD_OP_ADD, 0}, {PLUGRAD_OP_MUL, 0}, {PLUGRAD_OP_COPY, 0},
                                                   {PLUGRAD_OP_SUM, 0}, {PLUGRAD_OP_GATHER, 0}};
@@ -117,11 +108,11 @@ bool runnable(Session& session, Tally& tally) {
 }
 
 void check_table(Session& session, Tally& tally) {
-  const plugrad_sequences* const offered = extension(session);
-  if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_SEQUENCES);
-  tally.check(offered == extension(session), "get_extension returns a different table on a second call");
-  tally.check(whole(*offered), "struct_size is too small, or a function of the extension is null");
-  tally.check(session.device.async(), "the plugin offers sequences, but the device has no streams");
+  const plugrad_lists* const offered = offered_lists(session);
+  if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_LISTS);
+  tally.check(offered == offered_lists(session), "get_extension returns a different table on a second call");
+  tally.check(is_whole(*offered), "struct_size is too small, or a function of the extension is null");
+  tally.check(session.device.async(), "the plugin offers lists, but the device has no streams");
 }
 
 float value_at(Session& session, Queue& queue, const Block& block, uint64_t offset = 0) {
@@ -164,7 +155,7 @@ void check_changes(Session& session, Tally& tally) {
   }
   for (int i = 0; i < kRuns; ++i) {
     const float found = value_at(session, queue, out, static_cast<uint64_t>(i) * slot), expected = result_of_chain(i % 7);
-    tally.check(found == expected, "run " + std::to_string(i) + " of a sequence whose numbers and places change made " +
+    tally.check(found == expected, "run " + std::to_string(i) + " of a list whose numbers and places change made " +
                                        std::to_string(found) + ", expected " + std::to_string(expected));
   }
 }
@@ -182,14 +173,14 @@ void check_long(Session& session, Tally& tally) {
   if (!tally.check(first.make().ok() && calls.make().ok(), "make fails for one call, or for 200")) return;
   tally.check(first.run().ok() && calls.run().ok() && calls.run().ok(), "run fails for one call, or for 200");
   calls.change(kChanged, 2) = number_view(1001);
-  tally.check(calls.run().ok(), "run fails for a sequence of which one call changed");
+  tally.check(calls.run().ok(), "run fails for a list of which one call changed");
   const float found = value_at(session, queue, a), expected = 3 * kCalls + 1000;
   tally.check(found == expected, "three runs of 200 additions made " + std::to_string(found) + ", expected " +
                                      std::to_string(expected));
 }
 
 // Single calls before and after, and another stream that waits.
-void check_order_in_sequence(Session& session, Tally& tally) {
+void check_order_in_list(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Device& device = session.device;
   Queue queue = device.make_queue(), other = device.make_queue(PLUGRAD_COPY_STREAM);
@@ -204,15 +195,15 @@ void check_order_in_sequence(Session& session, Tally& tally) {
     tally.check(calls.run().ok() && alone.run().ok(), "run fails");
     uint64_t covered = queue.last;
     const Outcome waited = attempt("wait", [&] { return device.table().wait(other.stream, queue.stream, &covered); });
-    tally.check(waited.ok() && covered == queue.last, "a wait for the last number of a sequence returned " + waited.text());
+    tally.check(waited.ok() && covered == queue.last, "a wait for the last number of a list returned " + waited.text());
     device.copy(other, copy_of(device.place(copied.buffer(), 0), device.place(out.buffer(), 0), sizeof(float)));
     const float found = value_at(session, other, copied);
-    tally.check(found == result_of_chain(i) + 1, "another stream that waits for a sequence reads " + std::to_string(found) +
+    tally.check(found == result_of_chain(i) + 1, "another stream that waits for a list reads " + std::to_string(found) +
                                                      ", expected " + std::to_string(result_of_chain(i) + 1));
   }
   uint64_t done = 0;
   tally.check(device.sync(queue).ok() && device.table().completed(queue.stream, &done) == PLUGRAD_OK && done == queue.last,
-              "after sync completed returns " + std::to_string(done) + " where the last number of a sequence is " +
+              "after sync completed returns " + std::to_string(done) + " where the last number of a list is " +
                   std::to_string(queue.last));
 }
 
@@ -231,7 +222,7 @@ void check_failure(Session& session, Tally& tally) {
   for (int round = 0; round < 2; ++round) {  // the second time, a run before it succeeds
     if (round) {
       device.upload(queue, index.buffer(), 0, &good, sizeof good);
-      tally.check(calls.run().ok() && value_at(session, queue, out) == 5, "a sequence does not run after sync");
+      tally.check(calls.run().ok() && value_at(session, queue, out) == 5, "a list does not run after sync");
       device.upload(queue, index.buffer(), 0, &bad, sizeof bad);
     }
     const uint64_t first = queue.last + 1;
@@ -242,13 +233,13 @@ void check_failure(Session& session, Tally& tally) {
     tally.check(sync.status == PLUGRAD_DEVICE_ERROR && failure.status == PLUGRAD_INDEX_ERROR &&
                     failure.first <= first + 1 && first + 1 <= failure.last && failure.first >= first &&
                     failure.last <= queue.last,
-                "sync after a sequence of which call " + std::to_string(first + 1) + " fails returned " + sync.text() +
+                "sync after a list of which call " + std::to_string(first + 1) + " fails returned " + sync.text() +
                     " for " + std::to_string(failure.first) + " .. " + std::to_string(failure.last));
-    tally.check(device.sync(queue).ok(), "sync does not clear the failure of a sequence");
+    tally.check(device.sync(queue).ok(), "sync does not clear the failure of a list");
   }
 }
 
-// The calls end with the sequence while its last run is in flight.
+// The calls end with the list while its last run is in flight.
 void check_drop(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Queue queue = session.device.make_queue();
@@ -258,19 +249,19 @@ void check_drop(Session& session, Tally& tally) {
     auto calls = std::make_unique<Calls>(session, queue);
     add_chain(*calls, a, b, c, out);
     calls->change(kFill, 1) = number_view(i % 5);
-    tally.check(calls->make().ok() && calls->run().ok(), "a sequence is refused after others were dropped");
+    tally.check(calls->make().ok() && calls->run().ok(), "a list is refused after others were dropped");
     calls->drop();
     const float found = value_at(session, queue, out);  // workspaces must live until here
-    tally.check(found == result_of_chain(i % 5), "a sequence that was dropped after its run made " + std::to_string(found) +
+    tally.check(found == result_of_chain(i % 5), "a list that was dropped after its run made " + std::to_string(found) +
                                                      ", expected " + std::to_string(result_of_chain(i % 5)));
   }
 }
 
 }  // namespace
 
-std::vector<Case> sequence_cases() {
-  return {{"sequence.table", check_table}, {"sequence.changes", check_changes}, {"sequence.long", check_long},
-          {"sequence.order", check_order_in_sequence}, {"sequence.failure", check_failure}, {"sequence.drop", check_drop}};
+std::vector<Case> list_cases() {
+  return {{"list.table", check_table}, {"list.changes", check_changes}, {"list.long", check_long},
+          {"list.order", check_order_in_list}, {"list.failure", check_failure}, {"list.drop", check_drop}};
 }
 
 }  // namespace plugrad::conformance

@@ -1,16 +1,13 @@
-// The calls of a replay as one sequence, on devices whose plugin takes such.
+// The calls of a replay as one list, on devices whose plugin takes lists.
 #include <core/steps/replay.hpp>
 
 #include <algorithm>
 
 namespace plugrad::steps {
 
-void Replay::offer_sequence() {
-  sequences_ = sequences_of(*trace_.device);
-  if (!sequences_ || items_.size() < std::max(sequences_->least, 1u) || items_.size() > UINT32_MAX) {
-    sequences_ = nullptr;
-    return;
-  }
+void Replay::offer_list() {
+  is_list_ = lists_ && items_.size() >= std::max(lists_->least, 1u) && items_.size() <= UINT32_MAX;
+  if (!is_list_) return;
   changed_.assign((items_.size() + 63) / 64, ~uint64_t{0});
   for (uint32_t i = 0; i < items_.size(); ++i) {
     const Call& call = call_of(items_[i]);
@@ -55,32 +52,32 @@ void Replay::find_list_uses() {
 }
 
 // Called with the stream's gate held, so it allocates nothing.
-plugrad_status Replay::make_or_run_sequence(std::span<const plugrad_sequence_call> calls, uint64_t first) {
-  if (!sequence_.is_made()) {
-    const plugrad_status status = sequence_.make(*sequences_, *trace_.device->compute, calls);
-    if (status == PLUGRAD_UNSUPPORTED) sequences_ = nullptr;
+plugrad_status Replay::make_or_run_list(std::span<const plugrad_list_call> calls, uint64_t first) {
+  if (!list_.is_made()) {
+    const plugrad_status status = list_.make(*lists_, *trace_.device->compute, calls, 0);
+    if (status == PLUGRAD_UNSUPPORTED) is_list_ = false;
     if (status != PLUGRAD_OK) return status;
     std::ranges::fill(changed_, 0);
   }
-  return sequence_.run(first, changed_.data());
+  return list_.run(first, changed_.data());
 }
 
-bool Replay::run_sequence() {
-  if (!sequences_) return false;
+bool Replay::run_list() {
+  if (!is_list_) return false;
   written_now_.clear();
   read_now_.clear();
   for (const ListMemory& each : list_written_)
     written_now_.push_back({bound_[each.memory].storage, each.last, each.is_fresh});
   for (const uint32_t memory : list_read_) read_now_.push_back(bound_[memory].storage);
-  std::vector<plugrad_sequence_call> calls;
-  if (!sequence_.is_made())
+  std::vector<plugrad_list_call> calls;
+  if (!list_.is_made())
     for (const Item& each : items_) calls.push_back({each.kernel, &each.op});
   const streams::ListUses uses{written_now_, read_now_, static_cast<uint32_t>(items_.size())};
   const plugrad_status status =
       streams::submit_list(*trace_.device->compute, "compile", uses,
-                           [&](uint64_t first) { return make_or_run_sequence(calls, first); });
-  ran_as_sequence_ = status == PLUGRAD_OK;
-  if (!ran_as_sequence_) {
+                           [&](uint64_t first) { return make_or_run_list(calls, first); });
+  ran_as_list_ = status == PLUGRAD_OK;
+  if (!ran_as_list_) {
     take_report();
     return false;
   }

@@ -1,17 +1,17 @@
-// Sequences: the commands of many ops in one command buffer, which is recorded once. Their parameters lie beside it, so that
+// CallLists: the commands of many ops in one command buffer, which is recorded once. Their parameters lie beside it, so that
 // a run in which few operands change writes few bytes.
 #pragma once
 #include <backends/vulkan/commands.hpp>
 #include <backends/vulkan/stream.hpp>
 
-#include <plugrad/sdk/sequence.hpp>
+#include <plugrad/sdk/list.hpp>
 
 #include <deque>
 #include <vector>
 
 namespace plugrad::vulkan {
 
-// What the kernels of a sequence record: dispatches and barriers, and an image of the parameters.
+// What the kernels of a list record: dispatches and barriers, and an image of the parameters.
 class Tape {
  public:
   static uint64_t step_of(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -46,11 +46,11 @@ class Tape {
   bool differs_ = false;
 };
 
-class VulkanSequence final : public Sequence {
+class VulkanList final : public CallList {
  public:
-  VulkanSequence(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
-                 std::span<const plugrad_sequence_call> calls);
-  ~VulkanSequence() override;
+  VulkanList(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
+                 std::span<const plugrad_list_call> calls);
+  ~VulkanList() override;
   void run(uint64_t first, Changes changes) override;
 
  private:
@@ -79,7 +79,7 @@ class VulkanSequence final : public Sequence {
   const DeviceFunctions& f_;
   const VkPipelineLayout layout_;
   VulkanStream& stream_;
-  const std::vector<plugrad_sequence_call> calls_;
+  const std::vector<plugrad_list_call> calls_;
   VkCommandPool pool_ = nullptr;
   Tape tape_;
   bool is_on_tape_ = false;  // whether the tape has all calls

@@ -1,4 +1,4 @@
-#include <backends/cuda/sequence.hpp>
+#include <backends/cuda/list.hpp>
 
 #include <backends/cuda/submission.hpp>
 #include <backends/cuda/updates.hpp>
@@ -15,13 +15,25 @@ __global__ void __launch_bounds__(kBlock) set_base_kernel(FailureWord::Word* to,
 }
 
 // Whether no call writes what another one reads or writes.
-bool are_independent(std::span<const plugrad_sequence_call> calls) {
+bool are_independent(std::span<const plugrad_list_call> calls) {
   std::vector<MemoryExtent> extents;
   for (uint32_t at = 0; at < calls.size(); ++at)
     for (int k = 0; k < calls[at].op->outputs + calls[at].op->inputs; ++k)
       if (const plugrad_view& view = *calls[at].op->views[k]; !is_immediate(view) && view.count)
         extents.push_back(extent_of(view, reinterpret_cast<uint64_t>(data<char>(view)), k < calls[at].op->outputs, at));
   return plugrad::are_independent(extents);
+}
+
+// Submits independent updates by one kernel, under the numbers from `first` on.
+void run_batch(std::span<const plugrad_list_call> calls, CudaStream& stream, uint64_t first) {
+  std::vector<plugrad_op> ops;
+  for (const plugrad_list_call& each : calls) {
+    ops.push_back(*each.op);
+    ops.back().number = first + ops.size() - 1;
+  }
+  std::vector<const plugrad_op*> pointers;
+  for (const plugrad_op& each : ops) pointers.push_back(&each);
+  run_updates(*calls[0].kernel, stream, pointers);
 }
 
 }  // namespace
@@ -31,11 +43,11 @@ void CudaStream::set_base(uint64_t number) {
   backend_.check(cudaGetLastError(), "the first number of a graph");
 }
 
-GraphSequence::GraphSequence(CudaStream& stream, std::span<const plugrad_sequence_call> calls)
+GraphList::GraphList(CudaStream& stream, std::span<const plugrad_list_call> calls)
     : backend_(stream.backend()), stream_(stream), calls_(calls.begin(), calls.end()) {}
 
 // CUDA keeps a destroyed graph until its last launch has ended.
-GraphSequence::~GraphSequence() {
+GraphList::~GraphList() {
   if (!executable_ || backend_.lost()) return;
   try {
     const CallScope scope(backend_.index());
@@ -44,17 +56,17 @@ GraphSequence::~GraphSequence() {
   }
 }
 
-void GraphSequence::run_calls() {
+void GraphList::run_calls() {
   for (size_t i = 0; i < calls_.size();) {
     const size_t end = updates_from(i);
-    end - i > 1 ? run_together(i, end) : run_one(i);
+    end - i > 1 ? run_batch(std::span(calls_).subspan(i, end - i), stream_, i) : run_one(i);
     i = end;
   }
   stream_.set_base(0);
 }
 
-void GraphSequence::run_one(size_t call) {
-  const plugrad_sequence_call& c = calls_[call];
+void GraphList::run_one(size_t call) {
+  const plugrad_list_call& c = calls_[call];
   plugrad_op op = *c.op;
   op.number = call;
   const plugrad_status status = c.kernel->run(c.kernel, stream_.Stream::handle(), &op);
@@ -62,8 +74,8 @@ void GraphSequence::run_one(size_t call) {
 }
 
 // Returns the call after the updates that begin with the first call and can be recorded as one, or after this one.
-size_t GraphSequence::updates_from(size_t first) const {
-  if (!backend_.takes(*calls_[first].kernel)) return first + 1;
+size_t GraphList::updates_from(size_t first) const {
+  if (!backend_.batches(*calls_[first].kernel)) return first + 1;
   size_t end = first + 1;
   while (end < calls_.size() && calls_[end].kernel == calls_[first].kernel) ++end;
   while (end - first > 1 && !are_independent(std::span(calls_).subspan(first, end - first)))
@@ -71,18 +83,7 @@ size_t GraphSequence::updates_from(size_t first) const {
   return end;
 }
 
-void GraphSequence::run_together(size_t first, size_t end) {
-  std::vector<plugrad_op> ops;
-  for (size_t i = first; i < end; ++i) {
-    ops.push_back(*calls_[i].op);
-    ops.back().number = i;
-  }
-  std::vector<const plugrad_op*> pointers;
-  for (const plugrad_op& each : ops) pointers.push_back(&each);
-  run_updates(*calls_[first].kernel, stream_, pointers);
-}
-
-cudaGraph_t GraphSequence::record() {
+cudaGraph_t GraphList::record() {
   stream_.begin_capture();
   try {
     run_calls();
@@ -96,7 +97,7 @@ cudaGraph_t GraphSequence::record() {
 }
 
 // Updates the executable graph to the operands as they are, or makes it.
-void GraphSequence::instantiate() {
+void GraphList::instantiate() {
   is_current_ = false;
   const cudaGraph_t graph = record();
   cudaGraphExecUpdateResultInfo info{};
@@ -111,7 +112,7 @@ void GraphSequence::instantiate() {
   is_current_ = true;
 }
 
-void GraphSequence::make_current() {
+void GraphList::make_current() {
   constexpr uint32_t kLongest = 1 << 20;
   if (skipped_ < pause_) {
     ++skipped_;
@@ -127,7 +128,7 @@ void GraphSequence::make_current() {
   }
 }
 
-void GraphSequence::run(uint64_t first, Changes changes) {
+void GraphList::run(uint64_t first, Changes changes) {
   stream_.demand_sound();
   const CallScope scope(backend_.index());
   for (uint32_t i = 0; i < calls_.size() && is_current_; ++i) is_current_ = !changes.at(i);
@@ -141,5 +142,7 @@ void GraphSequence::run(uint64_t first, Changes changes) {
   }
   stream_.submitted(first + calls_.size() - 1);
 }
+
+void UpdateBatch::run(uint64_t first, Changes) { run_batch(calls_, stream_, first); }
 
 }  // namespace plugrad::cuda

@@ -114,7 +114,7 @@ TEST_F(OneLaunch, IsEnoughInACompiledStep) {
   const Tensor x = rand({4});
   for (int i = 0; i < 3; ++i) step(x);
   EXPECT_EQ(launches([&] { step(x); }), 2u) << step.explain();
-  EXPECT_NE(step.explain().find("9 calls of adam_step run as one submission"), std::string::npos) << step.explain();
+  EXPECT_NE(step.explain().find("9 calls of adam_step run as one batch"), std::string::npos) << step.explain();
 }
 
 // Two more launches set the number that reports of failures count from.
@@ -123,7 +123,7 @@ TEST_F(OneNode, IsEnoughInAGraph) {
   auto step = neg_beside(adam);
   const Tensor x = rand({4});
   for (int i = 0; i < 3; ++i) step(x);
-  EXPECT_NE(step.explain().find("run as one sequence"), std::string::npos) << step.explain();
+  EXPECT_NE(step.explain().find("run as one list"), std::string::npos) << step.explain();
   EXPECT_EQ(launches([&] { step(x); }), 4u) << step.explain();
 }
 
@@ -138,7 +138,7 @@ TEST_F(OneNode, IsNotForUpdatesOfTheSameMemory) {
     return neg(x);
   });
   for (int i = 0; i < 3; ++i) step(in);
-  EXPECT_NE(step.explain().find("run as one sequence"), std::string::npos) << step.explain();
+  EXPECT_NE(step.explain().find("run as one list"), std::string::npos) << step.explain();
   EXPECT_EQ(launches([&] { step(in); }), 5u) << step.explain();  // two updates, neg, and the two
   const std::vector<float> values = all.to_vector<float>();
   EXPECT_EQ(values[25], -7);
