@@ -1,6 +1,8 @@
 #include <core/runtime/call_list.hpp>
 
 #include <core/runtime/extent.hpp>
+#include <core/runtime/local.hpp>
+#include <core/runtime/op_table.hpp>
 #include <core/runtime/stream.hpp>
 
 #include <algorithm>
