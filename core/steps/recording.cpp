@@ -30,14 +30,14 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<step
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
       results_(std::move(run.returned)),
       form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
-      replay_(make_replay(std::move(run.trace), std::move(arena), programs)) {
+      runner_(plan_of(std::move(run.trace), programs), std::move(arena)) {
   make_placeholders(run.found);
   find_rows();
   release();
-  const std::vector<steps::Memory>& memories = replay_.trace().memories;
+  const std::vector<steps::Memory>& memories = runner_.plan().trace.memories;
   for (uint32_t memory = 0; memory < memories.size(); ++memory) {
     if (!memories[memory].is_older()) continue;
-    if (replay_.writes(memory)) written_.push_back(memory);
+    if (runner_.plan().writes(memory)) written_.push_back(memory);
     if (memories[memory].storage) outside_.push_back(memory);
   }
   for (const uint32_t each : outside_) ++memories[each].storage->traces;
@@ -45,13 +45,12 @@ Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<step
 }
 
 Recording::~Recording() {
-  for (const uint32_t each : outside_) --replay_.trace().memories[each].storage->traces;
+  for (const uint32_t each : outside_) --runner_.plan().trace.memories[each].storage->traces;
 }
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
-steps::Replay Recording::make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
-                                     const steps::ProgramChoice& programs) {
-  steps::Replay::Outside outside;
+steps::Plan Recording::plan_of(steps::Trace trace, const steps::ProgramChoice& programs) {
+  steps::Outside outside;
   std::vector<uint32_t>& bound = outside.all;
   const auto add = [&](uint32_t memory) {
     if (memory != steps::kNever && std::ranges::find(bound, memory) == bound.end()) bound.push_back(memory);
@@ -67,7 +66,7 @@ steps::Replay Recording::make_replay(steps::Trace trace, std::shared_ptr<steps::
   outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
   for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return steps::Replay(std::move(trace), outside, std::move(arena), programs);
+  return steps::make_plan(std::move(trace), std::move(outside), programs);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -77,7 +76,7 @@ void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>&
       const auto place = std::ranges::find(gradients_, each.node, [](const GradientPlace& one) { return one.node.get(); });
       made.push_back({static_cast<size_t>(place - gradients_.begin()), {}});
       if (!each.gradient.defined()) continue;
-      const Tensor memory = empty(*replay_.trace().device, Shape(), each.gradient.view.dtype);
+      const Tensor memory = empty(*runner_.plan().trace.device, Shape(), each.gradient.view.dtype);
       plugrad_view view = each.gradient.view;
       view.buffer = view_of(memory).buffer;
       view.offset = view_of(memory).offset;
@@ -98,7 +97,7 @@ bool Recording::fits(const std::vector<Tensor>& arguments) const {
 }
 
 bool Recording::has_captured() const {
-  const std::vector<steps::Memory>& memories = replay_.trace().memories;
+  const std::vector<steps::Memory>& memories = runner_.plan().trace.memories;
   return std::ranges::none_of(outside_, [&](uint32_t each) {
     const Storage& storage = *memories[each].storage;
     return !memories[each].constant &&
@@ -110,8 +109,8 @@ bool Recording::has_captured() const {
 
 void Recording::find_extents() {
   for (const uint32_t each : outside_) {
-    const steps::Memory& memory = replay_.trace().memories[each];
-    if (!memory.constant) extents_.push_back(extent_of(*memory.storage, replay_.writes(each), each));
+    const steps::Memory& memory = runner_.plan().trace.memories[each];
+    if (!memory.constant) extents_.push_back(extent_of(*memory.storage, runner_.plan().writes(each), each));
   }
   extents_conflict_ = !are_independent(extents_);
 }
@@ -119,7 +118,7 @@ void Recording::find_extents() {
 bool Recording::only_reads(size_t argument, const std::vector<Tensor>& arguments) const {
   const uint32_t memory = given_[argument].memory;
   const auto is_part = [memory](const StepView& each) { return each.memory == memory; };
-  if (replay_.writes(memory) || std::ranges::any_of(results_, is_part)) return false;
+  if (runner_.plan().writes(memory) || std::ranges::any_of(results_, is_part)) return false;
   const MemoryExtent read = extent_of(*storage_of(arguments[argument]), false);
   const auto conflicts = [&read](const MemoryExtent& each) { return each.conflicts_with(read); };
   return std::ranges::none_of(extents_, conflicts) && std::ranges::none_of(moving_extents(arguments), conflicts);
@@ -129,7 +128,7 @@ std::vector<MemoryExtent> Recording::moving_extents(const std::vector<Tensor>& a
   std::vector<MemoryExtent> moving;
   for (const ArgumentGroup& each : arguments_)
     if (each.memory != steps::kNever)
-      moving.push_back(extent_of(*storage_of(arguments[each.first]), replay_.writes(each.memory)));
+      moving.push_back(extent_of(*storage_of(arguments[each.first]), runner_.plan().writes(each.memory)));
   for (const GradientPlace& each : gradients_) {
     if (!each.before.defined() || !is_used(each.before.memory)) continue;
     const Node& node = each.argument ? *arguments[*each.argument].impl().node : *each.node;
@@ -139,7 +138,7 @@ std::vector<MemoryExtent> Recording::moving_extents(const std::vector<Tensor>& a
 }
 
 bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
-  if (!replay_.reorders()) return false;
+  if (!runner_.plan().fused.reorders) return false;
   if (extents_conflict_) return true;
   const std::vector<MemoryExtent> moving = moving_extents(arguments);
   for (size_t i = 0; i < moving.size(); ++i) {
@@ -171,22 +170,22 @@ template <class F> void Recording::with_placeholders(size_t part, const F& f) {
 bool Recording::renumber() {
   for (size_t part = 0; part < placeholders_.size(); ++part) {
     bool same = true;
-    with_placeholders(part, [&] { same = replay_.advance(part); });
+    with_placeholders(part, [&] { same = runner_.advance(part); });
     if (same) continue;
-    for (size_t i = 0; i < part; ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+    for (size_t i = 0; i < part; ++i) with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
     return false;
   }
   return true;
 }
 
 void Recording::undo_parts() {
-  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+  for (size_t i = 0; i < placeholders_.size(); ++i) with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
 }
 
 // --- Results.
 
 Tensor Recording::tensor_of(const StepView& view) const {
-  const steps::Replay::Bound& now = replay_.where(view.memory);
+  const steps::Bound& now = runner_.where(view.memory);
   Ref<Impl> impl(new (local().objects.get()) Impl(*now.storage->device, Ref<Storage>::share(now.storage)));
   impl->view = view.view;
   impl->view.buffer = now.storage->buffer;
@@ -203,7 +202,7 @@ void Recording::store_gradients() {
 }
 
 void Recording::raise_versions() {
-  for (const uint32_t each : written_) ++replay_.where(each).storage->version;
+  for (const uint32_t each : written_) ++runner_.where(each).storage->version;
 }
 
 void Recording::find_nodes(const std::vector<Tensor>& arguments) {
@@ -223,13 +222,13 @@ void Recording::release() {
 // After a failure, what the step did not reach has not happened.
 void Recording::run() {
   try {
-    replay_.run();
+    runner_.run();
   } catch (...) {
     raise_versions();
-    replay_.take_back_draws();
+    runner_.take_back_draws();
     for (size_t i = 0; i < placeholders_.size(); ++i)
-      if (replay_.missed(replay_.trace().parts[i]))
-        with_placeholders(i, [&] { replay_.trace().parts[i].part.undo(); });
+      if (runner_.missed(runner_.plan().trace.parts[i]))
+        with_placeholders(i, [&] { runner_.plan().trace.parts[i].part.undo(); });
     release();
     throw;
   }
@@ -248,7 +247,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
     release();
     throw;
   }
-  replay_.draw();
+  runner_.draw();
   run();
   store_gradients();
   StepResults results{{}, form_};
@@ -263,12 +262,12 @@ Recording::ForwardPass Recording::forward_pass() const {
     throw Error(Code::invalid, std::string("[save] the compiled function ") + what + ": save a forward pass, such as a "
                                    "model in evaluation mode under NoGrad");
   };
-  if (!replay_.trace().parts.empty()) refuse("runs an optimiser");
-  if (replay_.trace().draws) refuse("draws random numbers");
+  if (!runner_.plan().trace.parts.empty()) refuse("runs an optimiser");
+  if (runner_.plan().trace.draws) refuse("draws random numbers");
   if (!gradients_.empty()) refuse("reads or changes gradients");
   for (const uint32_t each : written_)
-    if (!replay_.trace().memories[each].constant) refuse("writes to a tensor that is older than it");
-  return {replay_.trace(), given_, results_};
+    if (!runner_.plan().trace.memories[each].constant) refuse("writes to a tensor that is older than it");
+  return {runner_.plan().trace, given_, results_};
 }
 
 // --- Checks.
@@ -281,11 +280,11 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
   bind_gradients(false);
   bind_handouts(true);
   std::vector<steps::Snapshot> before;
-  for (const uint32_t each : written_) before.emplace_back(*replay_.where(each).storage);
-  const GeneratorState drawn = generator_state(Device(replay_.trace().device));
-  replay_.draw();
-  std::vector<uint64_t> digests = replay_.run_with_digests();
-  set_generator_state(Device(replay_.trace().device), drawn);
+  for (const uint32_t each : written_) before.emplace_back(*runner_.where(each).storage);
+  const GeneratorState drawn = generator_state(Device(runner_.plan().trace.device));
+  runner_.draw();
+  std::vector<uint64_t> digests = runner_.run_with_digests();
+  set_generator_state(Device(runner_.plan().trace.device), drawn);
   for (const steps::Snapshot& each : before) each.put_back();
   release();
   return digests;
@@ -298,7 +297,7 @@ std::string text_of(const steps::Call& call) {
 }  // namespace
 
 std::string Recording::difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const {
-  const std::vector<steps::Call>&ours = replay_.trace().calls, &theirs = run.trace.calls;
+  const std::vector<steps::Call>&ours = runner_.plan().trace.calls, &theirs = run.trace.calls;
   const std::string depends = ". It depends on something other than tensors: pass that as an argument";
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     const std::string where = "call " + std::to_string(i) + " is ";
@@ -314,12 +313,13 @@ std::string Recording::difference(const std::vector<uint64_t>& digests, const Fu
 }
 
 std::string Recording::text() const {
-  const steps::PlanFigures& plan = replay_.figures();
+  const steps::Plan& plan = runner_.plan();
+  const size_t calls = plan.trace.calls.size(), once = plan.simplified.once.size(), unused = plan.simplified.unused;
   std::ostringstream text;
-  text << plan.calls << " calls: " << plan.calls - plan.once - plan.unused << " in each replay, " << plan.fused
-       << " of them in programs, " << plan.once << " that make constants, " << plan.unused
-       << " whose results nothing reads; " << plan.temporaries << " bytes of temporary memory in " << plan.arena
-       << replay_.text();
+  text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused
+       << " of them in programs, " << once << " that make constants, " << unused << " whose results nothing reads; "
+       << plan.placed.temporary_bytes << " bytes of temporary memory in " << plan.placed.arena_bytes
+       << runner_.text();
   return text.str();
 }
 

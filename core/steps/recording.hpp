@@ -1,7 +1,7 @@
 // A recording of a compiled step: replays one run of its function.
 #pragma once
 #include <core/steps/function_run.hpp>
-#include <core/steps/replay.hpp>
+#include <core/steps/runner.hpp>
 #include <plugrad/sdk/extent.hpp>
 
 #include <memory>
@@ -28,7 +28,7 @@ class Recording {
   bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, with no effect, if an optimiser now does something else.
   std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
-  // The same without any effect; returns a digest of what each call wrote, see steps::Replay.
+  // The same without any effect; returns a digest of what each call wrote, see steps::Runner.
   std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments);
   // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
@@ -73,8 +73,7 @@ class Recording {
     Tensor gradient;
   };
 
-  steps::Replay make_replay(steps::Trace trace, std::shared_ptr<steps::Arena> arena,
-                            const steps::ProgramChoice& programs);
+  steps::Plan plan_of(steps::Trace trace, const steps::ProgramChoice& programs);
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
@@ -104,7 +103,7 @@ class Recording {
   std::vector<Row> rows_;
   std::shared_ptr<steps::Arena> arena_;
   std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
-  steps::Replay replay_;
+  steps::Runner runner_;
   std::vector<uint32_t> outside_;  // memories of tensors that the function captured
   std::vector<uint32_t> written_;  // memories from outside that the step writes
   // Of arguments and gradients, which may lie elsewhere in each call.

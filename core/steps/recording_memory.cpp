@@ -14,7 +14,7 @@ void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
   for (const ArgumentGroup& each : arguments_) {
     if (each.memory == steps::kNever) continue;
     const Tensor& first = arguments[each.first];
-    replay_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
+    runner_.bind(each.memory, *storage_of(first), view_of(first).offset - each.offset);
   }
 }
 
@@ -25,7 +25,7 @@ bool Recording::outlives(uint32_t memory) const {
 }
 
 bool Recording::is_used(uint32_t memory) const {
-  return replay_.reads(memory) || replay_.writes(memory) || outlives(memory);
+  return runner_.plan().reads(memory) || runner_.plan().writes(memory) || outlives(memory);
 }
 
 // A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
@@ -36,7 +36,7 @@ void Recording::bind_gradients(bool drop) {
     const uint32_t memory = each.before.memory;
     if (is_used(memory)) {
       held_.push_back(grad.impl().storage);
-      replay_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
+      runner_.bind(memory, *held_.back(), view_of(grad).offset - each.before.view.offset);
     } else if (drop) {
       each.node->grad = {};
     }
@@ -44,7 +44,7 @@ void Recording::bind_gradients(bool drop) {
 }
 
 void Recording::find_rows() {
-  const std::vector<steps::Replay::Room>& rooms = replay_.rooms();
+  const std::vector<steps::Room>& rooms = runner_.plan().placed.rooms;
   for (size_t room = 0; room < rooms.size(); ++room) {
     Row row{room, {}, {}};
     for (const uint32_t memory : rooms[room].memories) {
@@ -59,7 +59,7 @@ void Recording::find_rows() {
 // Returns false if there is no memory for the row.
 bool Recording::take_row(Row& row) {
   if (row.failures == kMostFailures) return false;
-  Allocator& allocator = replay_.trace().device->allocator;
+  Allocator& allocator = runner_.plan().trace.device->allocator;
   std::vector<Ref<Storage>> taken = allocator.take_row(row.bytes, false);
   if (taken.empty() && arena_->rows) {
     --arena_->rows;
@@ -72,16 +72,16 @@ bool Recording::take_row(Row& row) {
 
 // apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
 void Recording::bind_handouts(bool apart) {
-  DeviceState& device = *replay_.trace().device;
+  DeviceState& device = *runner_.plan().trace.device;
   for (Row& row : rows_) {
     if (row.handouts.size() == 1 || (!apart && take_row(row))) continue;
-    if (const uint64_t used = replay_.rooms()[row.room].used) row.spare = allocate(device, used, 0);
+    if (const uint64_t used = runner_.plan().placed.rooms[row.room].used) row.spare = allocate(device, used, 0);
   }
   for (Handout& each : handouts_) {
     if (!each.storage) each.storage = allocate(device, each.bytes, 0);
-    replay_.bind(each.memory, *each.storage, each.storage->offset);
+    runner_.bind(each.memory, *each.storage, each.storage->offset);
   }
-  for (const Row& row : rows_) replay_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
+  for (const Row& row : rows_) runner_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
 }
 
 }  // namespace plugrad

@@ -1,6 +1,7 @@
 #include <core/steps/trace.hpp>
 
 #include <core/runtime/fork.hpp>
+#include <core/runtime/op_table.hpp>
 #include <core/runtime/registry.hpp>
 #include <core/runtime/small_blocks.hpp>
 
@@ -133,6 +134,13 @@ bool StepRecorder::keeps_upload(Storage& to) {
   trace_.memories[memory].begin = kNever;
   trace_.memories[memory].constant = true;
   return true;
+}
+
+bool Call::reads(size_t operand) const { return !writes(operand) || is_in_out(op.opcode, static_cast<int>(operand)); }
+
+bool Call::is_random() const {
+  const OpInfo* const info = op_info(op.opcode);
+  return info && info->shape == OpShape::random;
 }
 
 }  // namespace plugrad::steps

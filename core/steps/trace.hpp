@@ -1,5 +1,5 @@
 // A recorded step: the kernels that a function runs on one device, in their order, the memory that each of them uses, and
-// the recorder that collects them. A block that is allocated twice is two memories of the step. replay.hpp runs it again.
+// the recorder that collects them. A block that is allocated twice is two memories of the step. runner.hpp runs it again.
 #pragma once
 #include <core/runtime/observer.hpp>
 #include <core/runtime/step_part.hpp>
@@ -40,6 +40,8 @@ struct Call {
   const char* gradient_of = nullptr;
 
   bool writes(size_t operand) const { return operand < op.outputs; }
+  bool reads(size_t operand) const;
+  bool is_random() const;
 };
 
 using observe::Part;

@@ -16,7 +16,7 @@
 namespace plugrad {
 namespace {
 ForkMutex mutex;  // guards the options
-PrintOptions chosen;
+PrintOptions current;
 
 // --- The part to print: the whole tensor, or some elements at each end of every long axis.
 
@@ -273,7 +273,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
 
 PrintOptions print_options() {
   const std::lock_guard lock(mutex);
-  return chosen;
+  return current;
 }
 
 void set_print_options(const PrintOptions& options) {
@@ -285,7 +285,7 @@ void set_print_options(const PrintOptions& options) {
           "a threshold of 0 or more, and 1 to 1,000,000 items at each edge");
   require(options.line_width >= 1, "a line width of 1 or more");
   const std::lock_guard lock(mutex);
-  chosen = options;
+  current = options;
 }
 
 }  // namespace plugrad

@@ -1,5 +1,5 @@
-// The numbers of a replay that change from step to step: random ones, and those of optimisers.
-#include <core/steps/replay.hpp>
+// The numbers of a step that change from step to step: random ones, and those of optimisers.
+#include <core/steps/runner.hpp>
 
 #include <cstring>
 #include <functional>
@@ -8,24 +8,24 @@
 
 namespace plugrad::steps {
 
-void Replay::draw() {
-  if (!trace_.draws) return;
-  DeviceState& device = *trace_.device;
-  const uint64_t first = drawn_ = device.offset.fetch_add(trace_.draws), seed = device.seed;
+void Runner::draw() {
+  if (!plan_.trace.draws) return;
+  DeviceState& device = *plan_.trace.device;
+  const uint64_t first = drawn_ = device.offset.fetch_add(plan_.trace.draws), seed = device.seed;
   for (const uint32_t call : draws_) {
-    const size_t inputs = trace_.calls[call].op.outputs;
-    plugrad_view* const* const views = pointers_.data() + operands_of_call_[call] + inputs;
+    const size_t inputs = plan_.trace.calls[call].op.outputs;
+    plugrad_view* const* const views = operands_.views(operands_of_call_[call]) + inputs;
     views[0]->offset = seed;
-    views[1]->offset = first + (trace_.calls[call].views[inputs + 1].offset - trace_.first_draw);
-    note_changed(item_of_call_[call]);
+    views[1]->offset = first + (plan_.trace.calls[call].views[inputs + 1].offset - plan_.trace.first_draw);
+    list_.note_item(item_of_call_[call]);
   }
 }
 
-void Replay::take_back_draws() {
+void Runner::take_back_draws() {
   for (const uint32_t call : draws_) {
     if (item_of_call_[call] < reached_) continue;
-    const size_t offset = trace_.calls[call].op.outputs + 1u;
-    trace_.device->offset = drawn_ + (trace_.calls[call].views[offset].offset - trace_.first_draw);
+    const size_t offset = plan_.trace.calls[call].op.outputs + 1u;
+    plan_.trace.device->offset = drawn_ + (plan_.trace.calls[call].views[offset].offset - plan_.trace.first_draw);
     return;
   }
 }
@@ -63,8 +63,8 @@ bool same_form(const Call& call, const plugrad_op& op) {
 }
 }  // namespace
 
-bool Replay::advance(size_t part) {
-  RecordedPart& recorded = trace_.parts[part];
+bool Runner::advance(size_t part) {
+  RecordedPart& recorded = plan_.trace.parts[part];
   const uint64_t numbers = recorded.part.advance();
   if (numbers == recorded.numbers) return true;
   recorded.numbers = numbers;
@@ -73,22 +73,26 @@ bool Replay::advance(size_t part) {
   return false;
 }
 
-bool Replay::renumber(const RecordedPart& recorded) {
+bool Runner::is_in_program(uint32_t call) const {
+  return item_of_call_[call] != kNever && items_[item_of_call_[call]].program != kNever;
+}
+
+bool Runner::renumber(const RecordedPart& recorded) {
   uint32_t at = recorded.first;
   Renumbering shown([&](const plugrad_op& op) {
-    if (at == recorded.last || !same_form(trace_.calls[at], op)) return false;
-    Call& call = trace_.calls[at];
+    if (at == recorded.last || !same_form(plan_.trace.calls[at], op)) return false;
+    Call& call = plan_.trace.calls[at];
     const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size());
-    if (differs && in_program(at)) return false;  // whose instructions have the attributes
+    if (differs && is_in_program(at)) return false;  // whose instructions have the attributes
     if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {
       if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;
       call.views[i].offset = op.views[i]->offset;
-      if (operands_of_call_[at] != kNever) pointers_[operands_of_call_[at] + i]->offset = op.views[i]->offset;
+      if (operands_of_call_[at] != kNever) operands_.views(operands_of_call_[at])[i]->offset = op.views[i]->offset;
       const auto number = numbers_.find({at, static_cast<uint32_t>(i)});
       if (number != numbers_.end()) number->second->offset = op.views[i]->offset;
     }
-    note_changed(item_of_call_[at]);
+    list_.note_item(item_of_call_[at]);
     ++at;
     return true;
   });

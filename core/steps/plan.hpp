@@ -1,0 +1,149 @@
+// What a replay does. Passes make it of a trace, in this order: simplify, fuse, place, list. Each pass is a function of what
+// the passes before it made, and changes nothing of that. runner.hpp runs the result.
+#pragma once
+#include <core/runtime/call_list.hpp>
+#include <core/steps/programs.hpp>
+#include <core/steps/trace.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plugrad::steps {
+
+// --- Simplify: which calls run, and how often.
+
+struct Simplified {
+  enum Role : uint8_t { kRead = 1, kWritten = 2, kBound = 4, kConstant = 8 };
+  std::vector<uint8_t> roles;       // by memory
+  std::vector<bool> renumbered;     // by call: whether its numbers change from step to step
+  std::vector<uint32_t> once;       // calls that make constants
+  std::vector<uint32_t> each_time;  // calls that run in each replay
+  size_t unused = 0;                // calls whose results nothing reads
+
+  bool is(uint32_t memory, Role role) const { return memory < roles.size() && roles[memory] & role; }
+};
+// bound: memories that get a storage before each replay.
+Simplified simplify(const Trace& trace, const std::vector<uint32_t>& bound);
+
+// --- Fuse: which calls run as one program.
+
+// Whether calls may run together as programs, and from how many elements on; without a number, the plugin says it.
+struct ProgramChoice {
+  bool allowed = false;
+  std::optional<uint64_t> least = {};
+};
+
+struct FusedProgram {
+  ProgramCall call;
+  std::vector<uint32_t> calls;
+};
+
+// What runs as one: a call, or a program of several calls.
+struct Item {
+  std::vector<uint32_t> calls;
+  uint32_t program = kNever;
+};
+
+struct Fused {
+  std::vector<Item> items;  // in their order
+  std::vector<FusedProgram> programs;
+  std::vector<uint64_t> workspaces;  // bytes; they are the memories that follow those of the trace
+  std::map<std::string, std::map<std::string, size_t>> alone;  // see Schedule
+  bool reorders = false;  // calls run in another order than they were recorded
+  size_t fused = 0;       // calls in programs
+
+  const Call& call_of(const Trace& trace, uint32_t item) const {
+    const Item& it = items[item];
+    return it.program == kNever ? trace.calls[it.calls[0]] : programs[it.program].call.call;
+  }
+};
+// lists: what the device offers, or null.
+Fused fuse(const Trace& trace, const Simplified& simplified, const ProgramChoice& choice, const plugrad_lists* lists);
+
+// --- Place: where memory is that only the step uses. From here on, the trace has the workspaces of programs.
+
+// The first and the last item that uses a memory; kNever and 0 for an unused one.
+struct Uses {
+  std::vector<uint32_t> first, last;  // by memory
+};
+
+struct MemoryPlace {
+  uint32_t memory;
+  uint64_t offset;  // in its block
+};
+
+// What results and gradients occupy. Until the step first uses them, temporary memory may be there.
+struct Room {
+  std::vector<uint32_t> memories;  // several follow each other, each as a block of the allocator
+  uint64_t used = 0;               // the first bytes of the room, in which temporary memory is
+  std::vector<MemoryPlace> temporaries = {};
+};
+
+// Memory that only the calls of a program need, should they run singly.
+struct InnerMemory {
+  static constexpr uint32_t kArena = kNever - 1, kSpare = kNever;
+  struct Place {
+    uint32_t memory;
+    uint64_t offset;
+    uint32_t room;  // or kArena or kSpare
+  };
+  std::vector<Place> places;
+  uint64_t spare = 0;  // bytes that no room has space for
+};
+
+struct Placed {
+  Uses uses;
+  std::vector<MemoryPlace> temporaries;  // in the arena
+  std::vector<Room> rooms;
+  std::vector<InnerMemory> inner;  // by program
+  std::vector<MemoryPlace> constants;
+  uint64_t temporary_bytes = 0, arena_bytes = 0, constant_bytes = 0;
+};
+// row: bound memories that may follow each other in one room.
+Placed place_memory(const Trace& trace, const Simplified& simplified, const Fused& fused, std::vector<uint32_t> row);
+
+// --- List: what is submitted as one.
+
+struct Listed {
+  struct Batch {
+    uint32_t first, last;  // items; last is the one after
+  };
+  struct Written {
+    uint32_t memory, last;  // the item that writes the memory last
+    bool is_fresh;          // what the memory has before the step does not matter
+  };
+  std::vector<Batch> batches;    // in the order of their items
+  bool is_list = false;          // whether the device may take all items as one list
+  std::vector<Written> written;  // by the list, in the order of `last`
+  std::vector<uint32_t> read;    // memories that the list only reads
+};
+Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, const plugrad_lists* lists);
+
+// Whether the device takes batches of the call's kernel.
+bool takes_batches_of(const Trace& trace, const Call& call, const plugrad_lists* lists);
+
+// --- All of it.
+
+// Memories that get a storage before each replay; `row`: those among them that may follow each other in one room.
+struct Outside {
+  std::vector<uint32_t> all, row;
+};
+
+struct Plan {
+  Trace trace;
+  Simplified simplified;
+  Fused fused;
+  Placed placed;
+  Listed listed;
+  const plugrad_lists* lists = nullptr;
+
+  bool reads(uint32_t memory) const { return simplified.is(memory, Simplified::kRead); }
+  bool writes(uint32_t memory) const { return simplified.is(memory, Simplified::kWritten); }
+};
+Plan make_plan(Trace trace, Outside outside, const ProgramChoice& choice);
+
+}  // namespace plugrad::steps

@@ -1,0 +1,257 @@
+#include <core/steps/runner.hpp>
+
+#include <core/runtime/dispatch.hpp>
+#include <core/runtime/profiling.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace plugrad::steps {
+
+// --- Construction.
+
+size_t Runner::count_operands(const Plan& plan) {
+  size_t operands = 0;
+  for (const Call& call : plan.trace.calls) operands += call.views.size();
+  for (const FusedProgram& each : plan.fused.programs) operands += each.call.call.views.size();
+  return operands;
+}
+
+Runner::Runner(Plan plan, std::shared_ptr<Arena> arena)
+    : plan_(std::move(plan)), operands_(plan_.trace.memories, count_operands(plan_)), arena_(std::move(arena)),
+      room_bounds_(plan_.placed.rooms.size()), list_(plan_) {
+  arena_->wanted = std::max(arena_->wanted, plan_.placed.arena_bytes);
+  make_all();
+  bind_constants();
+  bind_captured();
+  for (Running& each : once_) run_one(each);
+}
+
+void Runner::make_all() {
+  const Trace& trace = plan_.trace;
+  operands_of_call_.assign(trace.calls.size(), kNever);
+  item_of_call_.assign(trace.calls.size(), kNever);
+  singly_.resize(plan_.fused.programs.size());
+  for (const uint32_t at : plan_.simplified.once) once_.push_back(make(trace.calls[at], at));
+  for (uint32_t item = 0; item < plan_.fused.items.size(); ++item) {
+    const Item& planned = plan_.fused.items[item];
+    for (const uint32_t at : planned.calls) {
+      item_of_call_[at] = item;
+      if (trace.calls[at].is_random()) draws_.push_back(at);
+    }
+    Running& made = items_.emplace_back(make(plan_.fused.call_of(trace, item), planned.calls[0]));
+    if (planned.program == kNever) continue;
+    made.program = planned.program;
+    for (const uint32_t at : planned.calls) singly_[planned.program].push_back(make(trace.calls[at], at));
+    for (const ProgramCall::Number& each : plan_.fused.programs[planned.program].call.numbers)
+      numbers_[{each.call, each.operand}] = operands_.views(made.first)[made.op.outputs + each.input];
+  }
+  for (std::vector<Running>* all : {&once_, &items_})
+    for (Running& each : *all) connect(each);  // they no longer move
+  for (std::vector<Running>& all : singly_)
+    for (Running& each : all) connect(each);
+}
+
+// at: the call's place in the trace; of a program, the place of its first call.
+Runner::Running Runner::make(const Call& call, uint32_t at) {
+  Running made{call.kernel, call.op, operands_.add(call), at, 0};
+  if (&call == &plan_.trace.calls[at]) operands_of_call_[at] = made.first;
+  for (size_t i = 0; i < call.op.outputs; ++i) {
+    // What memory has before the step does not matter where a call fills all of it.
+    const plugrad_view& v = call.views[i];
+    const Memory& memory = plan_.trace.memories[call.memories[i]];
+    if (memory.is_older() || v.layout & PLUGRAD_STRIDED) continue;
+    const bool whole = static_cast<uint64_t>(v.count) * dtype_size(v.dtype) >= memory.bytes;
+    if (whole && !call.reads(i)) made.overwrites |= 1u << i;
+  }
+  return made;
+}
+
+void Runner::connect(Running& one) {
+  const Call& call = call_of(one);
+  one.op.views = operands_.views(one.first);
+  one.op.attributes = call.attributes.empty() ? nullptr : call.attributes.data();
+  if (call.workspace != kNever) operands_.add_workspace(call.workspace, one.op);
+}
+
+// --- Memory.
+
+void Runner::bind_constants() {
+  if (plan_.placed.constant_bytes) constants_ = allocate(*plan_.trace.device, plan_.placed.constant_bytes, 0);
+  for (const MemoryPlace& each : plan_.placed.constants) bind(each.memory, *constants_, constants_->offset + each.offset);
+}
+
+void Runner::bind_captured() {
+  for (uint32_t memory = 0; memory < plan_.trace.memories.size(); ++memory) {
+    const Memory& m = plan_.trace.memories[memory];
+    if (m.storage && !plan_.simplified.is(memory, Simplified::kBound)) bind(memory, *m.storage, m.base);
+  }
+}
+
+// Makes an arena that is large enough. If it is not the one of the last run, binds all temporary memories to it.
+void Runner::provide_arena() {
+  if (plan_.placed.temporaries.empty()) return;
+  DeviceState& device = *plan_.trace.device;
+  Ref<Storage>& storage = arena_->storage;
+  if (!storage || storage->device != &device || storage->size < plan_.placed.arena_bytes) {
+    storage = {};
+    storage = allocate(device, arena_->wanted, 0);
+  }
+  const Bound now{storage.get(), storage->buffer, storage->offset};
+  if (arena_bound_ == now) return;
+  arena_bound_ = now;
+  for (const MemoryPlace& each : plan_.placed.temporaries) bind(each.memory, *storage, storage->offset + each.offset);
+}
+
+void Runner::bind_room(size_t room, Storage& storage) {
+  const Bound now{&storage, storage.buffer, storage.offset};
+  if (room_bounds_[room] == now) return;
+  room_bounds_[room] = now;
+  for (const MemoryPlace& each : plan_.placed.rooms[room].temporaries)
+    bind(each.memory, storage, storage.offset + each.offset);
+}
+
+// Returns the spare memory, which the calls need until they are submitted.
+Ref<Storage> Runner::bind_inner(uint32_t program) {
+  const InnerMemory& inner = plan_.placed.inner[program];
+  Ref<Storage> spare;
+  if (inner.spare) spare = allocate(*plan_.trace.device, inner.spare, 0);
+  for (const InnerMemory::Place& each : inner.places) {
+    Storage& storage = each.room == InnerMemory::kArena   ? *arena_->storage
+                       : each.room == InnerMemory::kSpare ? *spare
+                                                          : *room_bounds_[each.room].storage;
+    bind(each.memory, storage, storage.offset + each.offset);
+  }
+  return spare;
+}
+
+// --- Running.
+
+void Runner::throw_failed(const Running& one, plugrad_status status) {
+  reached_ = item_of_call_[one.call];
+  throw_status(status, op_label(one.op.opcode) + " on " + plan_.trace.device->name + ", call " + std::to_string(one.call) +
+                           " of a compiled step",
+               take_report());
+}
+
+plugrad_status Runner::start(Running& one) {
+  DeviceState& device = *plan_.trace.device;
+  if (!device.compute) return contained(one.kernel->run, one.kernel, nullptr, &one.op);
+  reached_ = item_of_call_[one.call];  // submit may throw
+  Storage* const* const storages = operands_.storages(one.first);
+  const streams::Uses uses{{storages, one.op.outputs}, {storages + one.op.outputs, one.op.inputs}, one.overwrites};
+  return streams::submit(*device.compute, op_name(one.op.opcode), uses, [&](uint64_t number) {
+    one.op.number = number;
+    return contained(one.kernel->run, one.kernel, device.compute->handle, &one.op);
+  });
+}
+
+// What to do about the status of an one.
+void Runner::settle(Running& one, plugrad_status status) {
+  if (status == PLUGRAD_OK) [[likely]] return;
+  if (status != PLUGRAD_UNSUPPORTED || one.program == kNever) throw_failed(one, status);
+  take_report();
+  run_singly(one.program);
+}
+
+void Runner::run_one(Running& one) {
+  if (profiling::is_on()) [[unlikely]] return run_observed(one);
+  settle(one, start(one));
+}
+
+void Runner::run_observed(Running& one) {
+  DeviceState& device = *plan_.trace.device;
+  const char* const outer = std::exchange(local().gradient_of, call_of(one).gradient_of);
+  const OpCall call{one.op.opcode, one.op.outputs, one.op.inputs, one.op.views, operands_.storages(one.first),
+                    one.op.attributes};
+  plugrad_status status = PLUGRAD_OK;
+  {
+    const std::string name =
+        one.program == kNever ? std::string() : "program of " + plan_.fused.programs[one.program].call.text;
+    profiling::Scope scope(device, call, name);
+    status = start(one);
+    if (status == PLUGRAD_UNSUPPORTED) scope.drop();
+    scope.complete(device.compute);
+  }
+  local().gradient_of = outer;
+  settle(one, status);
+}
+
+// The kernel declined the program, perhaps for a while.
+void Runner::run_singly(uint32_t program) {
+  const Ref<Storage> spare = bind_inner(program);
+  for (Running& each : singly_[program]) run_one(each);
+}
+
+bool Runner::run_list() {
+  ran_as_list_ = false;
+  if (!list_.is_offered()) return false;
+  std::vector<plugrad_list_call> calls;
+  if (!list_.is_made())
+    for (const Running& each : items_) calls.push_back({each.kernel, &each.op});
+  return ran_as_list_ = list_.run(*plan_.trace.device->compute, operands_, calls);
+}
+
+// Returns false if the calls have to run one by one.
+bool Runner::run_batch(const Listed::Batch& batch) {
+  std::vector<plugrad_list_call> calls;
+  std::vector<Storage* const*> storages;
+  for (uint32_t i = batch.first; i < batch.last; ++i) {
+    calls.push_back({items_[i].kernel, &items_[i].op});
+    storages.push_back(operands_.storages(items_[i].first));
+  }
+  reached_ = batch.first;
+  return submit_batch(*plan_.trace.device, {*plan_.lists, calls, storages});
+}
+
+void Runner::run_in_order() {
+  uint32_t next = 0;
+  const auto run_until = [&](size_t end) {
+    while (next < end) run_one(items_[next++]);
+  };
+  for (const Listed::Batch& each : plan_.listed.batches) {
+    run_until(each.first);
+    if (run_batch(each)) next = each.last;
+  }
+  run_until(items_.size());
+}
+
+void Runner::run() {
+  DeviceState& device = *plan_.trace.device;
+  reached_ = 0;
+  provide_arena();
+  device.require_open();
+  if (device.compute || profiling::is_on()) {
+    if (profiling::is_on())
+      for (Running& one : items_) run_one(one);
+    else if (!run_list()) run_in_order();
+  } else {
+    for (Running& one : items_)
+      if (const plugrad_status status = contained(one.kernel->run, one.kernel, nullptr, &one.op)) [[unlikely]]
+        settle(one, status);
+  }
+  local().count_kernels(device.ordinal, items_.size());
+}
+
+bool Runner::missed(const RecordedPart& part) const {
+  for (uint32_t call = part.first; call < part.last; ++call)
+    if (item_of_call_[call] != kNever && item_of_call_[call] <= reached_) return false;
+  return true;
+}
+
+std::string Runner::text() const {
+  std::ostringstream text;
+  if (ran_as_list_) text << "\n    " << items_.size() << " calls run as one list";
+  else
+    for (const Listed::Batch& each : plan_.listed.batches)
+      text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)
+           << " run as one batch";
+  for (const FusedProgram& each : plan_.fused.programs) text << "\n    program of " << each.call.text;
+  for (const auto& [why, ops] : plan_.fused.alone) {
+    text << "\n    alone, because " << why << ":";
+    for (const auto& [op, count] : ops) text << " " << op << (count > 1 ? " (" + std::to_string(count) + ")" : "");
+  }
+  return text.str();
+}
+
+}  // namespace plugrad::steps

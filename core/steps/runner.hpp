@@ -1,0 +1,114 @@
+// Runs the calls of a plan: a flat list, whose temporary memory was placed in one block beforehand.
+#pragma once
+#include <core/steps/operands.hpp>
+#include <core/steps/plan.hpp>
+#include <core/steps/step_list.hpp>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plugrad::steps {
+
+// The block for temporary memory. Steps that never run at the same time share one, of the size that the largest needs.
+struct Arena {
+  Ref<Storage> storage;  // null until a step needs it
+  uint64_t wanted = 0;
+  // How often steps may still ask the device for memory for a row of gradients: the program may hold a part of each.
+  int rows = 4;
+};
+
+class Runner {
+ public:
+  Runner(Plan plan, std::shared_ptr<Arena> arena);
+  Runner(const Runner&) = delete;
+
+  const Plan& plan() const { return plan_; }
+  const Bound& where(uint32_t memory) const { return operands_.where(memory); }
+
+  // As Operands::bind.
+  void bind(uint32_t memory, Storage& storage, uint64_t base) {
+    if (operands_.bind(memory, storage, base)) list_.note_memory(memory);
+  }
+  // From now on the temporary memory of a room is in this storage and what follows it: where the room's memories are bound,
+  // or elsewhere.
+  void bind_room(size_t room, Storage& storage);
+
+  // Runs all calls. Throws Error if one fails; what the calls before it wrote stays written.
+  void run();
+  // The same; returns a digest of what each call of the trace wrote, or 0 for calls that do not run each time. Programs run
+  // twice, once call by call.
+  std::vector<uint64_t> run_with_digests();
+
+  // Draws random numbers as a run of the function would.
+  void draw();
+  // After a run that failed: gives back the random numbers of calls that it did not reach.
+  void take_back_draws();
+  // Whether the last run, which failed, ran none of the part's calls.
+  bool missed(const RecordedPart& part) const;
+  // Advances a part, and calls its ops for their numbers if these change. Returns false if it calls other ops than before;
+  // the part is then as it was.
+  bool advance(size_t part);
+
+  // Lists the programs, and why calls run alone.
+  std::string text() const;
+
+ private:
+  // An item of the plan, or a call of the plan by itself.
+  struct Running {
+    const plugrad_kernel* kernel;
+    plugrad_op op;
+    uint32_t first;       // of its operands
+    uint32_t call;        // of the trace; of a program, its first one
+    uint32_t overwrites;  // results whose memory it fills, as a bit set
+    uint32_t program = kNever;
+  };
+  static size_t count_operands(const Plan& plan);
+  void make_all();
+  Running make(const Call& call, uint32_t at);
+  void connect(Running& one);
+  void bind_constants();
+  void bind_captured();
+  bool renumber(const RecordedPart& part);
+  bool is_in_program(uint32_t call) const;
+
+  void provide_arena();
+  bool run_list();  // returns false if the items have to run one by one
+  bool run_batch(const Listed::Batch& batch);
+  void run_in_order();
+  void run_one(Running& one);
+  void run_observed(Running& one);
+  plugrad_status start(Running& one);
+  void settle(Running& one, plugrad_status status);
+  void run_singly(uint32_t program);
+  Ref<Storage> bind_inner(uint32_t program);
+  void rehearse_singly(uint32_t program, std::vector<uint64_t>& digests);
+  void add_digests(const Running& one, std::vector<uint64_t>& digests) const;
+  [[noreturn]] void throw_failed(const Running& one, plugrad_status status);
+
+  const Call& call_of(const Running& one) const {
+    return one.program == kNever ? plan_.trace.calls[one.call] : plan_.fused.programs[one.program].call.call;
+  }
+
+  Plan plan_;  // only numbers and attributes of calls change: see advance
+  Operands operands_;
+  std::vector<Running> once_, items_;
+  std::vector<std::vector<Running>> singly_;  // by program: its calls one by one, for when the kernel declines
+  std::vector<uint32_t> item_of_call_;        // kNever if it does not run each time
+  std::vector<uint32_t> operands_of_call_;    // the first operand; kNever if the call never runs
+  std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of programs
+  std::vector<uint32_t> draws_;               // calls that draw random numbers
+  uint64_t drawn_ = 0;                        // the generator's offset before the last draw()
+  uint32_t reached_ = 0;                      // the item that the last run came to
+  std::shared_ptr<Arena> arena_;
+  Bound arena_bound_;
+  std::vector<Bound> room_bounds_;
+  Ref<Storage> constants_;
+  bool ran_as_list_ = false;  // in the last run
+  StepList list_;             // ends first: it refers to the items
+};
+
+}  // namespace plugrad::steps

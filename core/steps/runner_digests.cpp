@@ -1,0 +1,59 @@
+// Runs of a step that show what each call wrote.
+#include <core/steps/digest.hpp>
+#include <core/steps/runner.hpp>
+
+#include <algorithm>
+
+namespace plugrad::steps {
+
+// Adds the digests of calls whose results are in memory after the item ran.
+void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) const {
+  const auto add = [&](const Running& each) {
+    digests[each.call] = digest_of(each.op.views, operands_.storages(each.first), each.op.outputs);
+  };
+  if (one.program == kNever) return add(one);
+  const std::vector<Running>& singly = singly_[one.program];
+  const Call& stored = call_of(one);
+  std::vector<uint32_t> left(stored.memories.begin(), stored.memories.begin() + stored.op.outputs);
+  for (size_t i = singly.size(); i-- > 0;) {
+    const Running& each = singly[i];
+    const std::vector<uint32_t>& memories = plan_.trace.calls[each.call].memories;
+    bool is_stored = true;
+    for (size_t k = 0; k < each.op.outputs; ++k) is_stored = std::erase(left, memories[k]) && is_stored;
+    if (is_stored) add(each);
+  }
+}
+
+// Runs the program's calls one by one, so that each shows what it writes, and then takes that back.
+void Runner::rehearse_singly(uint32_t program, std::vector<uint64_t>& digests) {
+  const Ref<Storage> spare = bind_inner(program);
+  std::vector<Snapshot> before;
+  std::vector<Storage*> written;
+  for (const Running& each : singly_[program]) {
+    Storage* const* const results = operands_.storages(each.first);
+    written.insert(written.end(), results, results + each.op.outputs);
+  }
+  std::ranges::sort(written);
+  written.erase(std::unique(written.begin(), written.end()), written.end());
+  for (Storage* const each : written)
+    if (each != spare.get()) before.emplace_back(*each);
+  for (Running& each : singly_[program]) {
+    run_one(each);
+    add_digests(each, digests);
+  }
+  for (const Snapshot& each : before) each.put_back();
+}
+
+std::vector<uint64_t> Runner::run_with_digests() {
+  provide_arena();
+  plan_.trace.device->require_open();
+  std::vector<uint64_t> digests(plan_.trace.calls.size());
+  for (Running& one : items_) {
+    if (one.program != kNever) rehearse_singly(one.program, digests);
+    run_one(one);
+    add_digests(one, digests);
+  }
+  return digests;
+}
+
+}  // namespace plugrad::steps

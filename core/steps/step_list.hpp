@@ -1,0 +1,44 @@
+// The calls of a step as one list of the device (plugrad/sdk/list.h).
+#pragma once
+#include <core/runtime/call_list.hpp>
+#include <core/steps/operands.hpp>
+#include <core/steps/plan.hpp>
+
+#include <span>
+#include <vector>
+
+namespace plugrad::steps {
+
+class StepList {
+ public:
+  explicit StepList(const Plan& plan);
+
+  bool is_offered() const { return is_offered_; }
+  // Whether the next run needs the calls.
+  bool is_made() const { return list_.is_made(); }
+  // An item, or all items that use a memory, have changed since the last run.
+  void note_item(uint32_t item) {
+    if (is_offered_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
+  }
+  void note_memory(uint32_t memory) {
+    if (!is_offered_) return;
+    for (const uint32_t each : items_[memory]) note_item(each);
+  }
+  // Submits the list. Returns false if the items have to run one by one. calls: of the items, unless the list is made.
+  bool run(StreamState& stream, const Operands& operands, std::span<const plugrad_list_call> calls);
+
+ private:
+  plugrad_status make_or_run(StreamState& stream, std::span<const plugrad_list_call> calls, uint64_t first);
+
+  const plugrad_lists* const lists_;
+  const Listed& listed_;
+  const uint32_t count_;
+  bool is_offered_;
+  std::vector<std::vector<uint32_t>> items_;  // by memory: the items that use it
+  std::vector<uint64_t> changed_;             // items, as a bit set
+  std::vector<streams::ListUses::Written> written_;  // of the run
+  std::vector<Storage*> read_;
+  CallList list_;
+};
+
+}  // namespace plugrad::steps
