@@ -113,16 +113,13 @@ void print_row(const Row& row, const Settings& settings, Device cpu, Device devi
                 f->cpu / f->device);
     std::fflush(stdout);
     last = n;
-    if (f->device >= f->cpu)
-      crossover = 0;
-    else if (!crossover)
-      crossover = n;
+    if (f->device >= f->cpu) crossover = 0;
+    else if (!crossover) crossover = n;
   }
   if (crossover)
     std::printf("crossover: from %lld elements on %s is the faster one\n", static_cast<long long>(crossover),
                 device.name().c_str());
-  else
-    std::printf("crossover: none up to %lld elements\n", static_cast<long long>(last));
+  else std::printf("crossover: none up to %lld elements\n", static_cast<long long>(last));
 }
 
 std::optional<Settings> parse(int argc, char** argv) {
@@ -133,16 +130,11 @@ std::optional<Settings> parse(int argc, char** argv) {
     char* end = nullptr;
     const double number = std::strtod(value.c_str(), &end);
     const bool is_number = !value.empty() && !*end && number > 0;
-    if (key == "--device")
-      settings.device = value;
-    else if (key == "--plugin")
-      settings.plugin = value;
-    else if (key == "--most" && is_number)
-      settings.most = static_cast<int64_t>(number);
-    else if (key == "--seconds" && is_number)
-      settings.seconds = number;
-    else
-      return std::nullopt;
+    if (key == "--device") settings.device = value;
+    else if (key == "--plugin") settings.plugin = value;
+    else if (key == "--most" && is_number) settings.most = static_cast<int64_t>(number);
+    else if (key == "--seconds" && is_number) settings.seconds = number;
+    else return std::nullopt;
   }
   return settings;
 }

@@ -3,16 +3,16 @@
 // program removes what the environment says to those libraries, so that each is at its best.
 #include <plugrad/plugrad.hpp>
 
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <dlfcn.h>
 #include <functional>
-#include <sched.h>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -73,15 +73,19 @@ Contestant open_library(const std::string& file) {
   const std::string name = file.substr(file.rfind('/') + 1);
   for (const char* function : {"cblas_sgemm", "scipy_cblas_sgemm"})
     if (const auto gemm = reinterpret_cast<Cblas>(dlsym(library, function)))
-      return {name, [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
+      return {name,
+              [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
                 const auto order = [](char side) { return side == 'T' ? kTranspose : kNoTranspose; };
                 const int i = static_cast<int>(n);
                 gemm(kRowMajor, order(layout[0]), order(layout[1]), i, i, i, 1, a, i, b, i, 0, c, i);
-              }, {}};
+              },
+              {}};
   if (const auto gemm = reinterpret_cast<Dnnl>(dlsym(library, "dnnl_sgemm")))
-    return {name, [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
+    return {name,
+            [gemm](const char* layout, int64_t n, const float* a, const float* b, float* c) {
               gemm(layout[0], layout[1], n, n, n, 1, a, n, b, n, 0, c, n);
-            }, {}};
+            },
+            {}};
   throw plugrad::Error(plugrad::Code::invalid, "[" + file + "] has neither cblas_sgemm, scipy_cblas_sgemm nor dnnl_sgemm");
 }
 
@@ -110,10 +114,12 @@ void measure(std::vector<Contestant>& all, const char* layout, int64_t n, int ro
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < all.size(); ++i) {
       Contestant& each = all[(i + static_cast<size_t>(round)) % all.size()];  // nobody always follows the same one
-      each.seconds.push_back(seconds_of([&] {
-        if (each.multiply) each.multiply(layout, n, left.data(), right.data(), out.data());
-        else (void)plugrad::matmul(a, b);
-      }, calls, threads));
+      each.seconds.push_back(seconds_of(
+          [&] {
+            if (each.multiply) each.multiply(layout, n, left.data(), right.data(), out.data());
+            else (void)plugrad::matmul(a, b);
+          },
+          calls, threads));
     }
   std::printf("%6lld %s", static_cast<long long>(n), layout);
   double best_peer = 0, ours = 0;
@@ -132,8 +138,9 @@ void measure(std::vector<Contestant>& all, const char* layout, int64_t n, int ro
 
 int main(int argc, char** argv) {
   if (argc < 2 || std::atoi(argv[1]) < 1) {
-    std::fprintf(stderr, "usage: bench_matmul THREADS [LIBRARY ...]\n"
-                         "  LIBRARY: a file with cblas_sgemm, scipy_cblas_sgemm or dnnl_sgemm\n");
+    std::fprintf(stderr,
+                 "usage: bench_matmul THREADS [LIBRARY ...]\n"
+                 "  LIBRARY: a file with cblas_sgemm, scipy_cblas_sgemm or dnnl_sgemm\n");
     return 2;
   }
   const int threads = std::atoi(argv[1]);

@@ -50,8 +50,8 @@ std::function<void()> Torch::training_step(bool adam) const {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext("libtorch", TORCH_VERSION ", " + std::to_string(at::get_num_threads()) + " threads, " +
-                                              at::get_cpu_capability());
+  benchmark::AddCustomContext(
+      "libtorch", TORCH_VERSION ", " + std::to_string(at::get_num_threads()) + " threads, " + at::get_cpu_capability());
   plugrad_bench::Rows<Torch>::add("torch", {}, {});
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -155,10 +155,11 @@ void print_updates(Device d) {
 int main(int argc, char** argv) {
   const std::string device = argc > 1 ? argv[1] : "cuda:0", part = argc > 2 ? argv[2] : "all";
   if (argc > 3 || (part != "all" && part != "tf32" && part != "graphs" && part != "small")) {
-    std::fprintf(stderr, "usage: bench_rates [DEVICE [all|tf32|graphs|small]]\n"
-                         "  tf32: matrix products alone; make the device with its option tf32=1 (PLUGRAD_CUDA_OPTIONS)\n"
-                         "  graphs: compiled steps alone\n"
-                         "  small: all figures, of small tensors\n");
+    std::fprintf(stderr,
+                 "usage: bench_rates [DEVICE [all|tf32|graphs|small]]\n"
+                 "  tf32: matrix products alone; make the device with its option tf32=1 (PLUGRAD_CUDA_OPTIONS)\n"
+                 "  graphs: compiled steps alone\n"
+                 "  small: all figures, of small tensors\n");
     return 2;
   }
   try {

@@ -85,10 +85,8 @@ std::string Child::start(std::vector<std::string> words, Input input) {
   const bool open = in.is_open() && records.is_open() && output.is_open() && errors.is_open();
   if (!open) return std::strerror(errno);
   Setting setting;
-  if (input == Input::pipe)
-    posix_spawn_file_actions_adddup2(&setting.files, in.reading(), STDIN_FILENO);
-  else
-    posix_spawn_file_actions_addopen(&setting.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (input == Input::pipe) posix_spawn_file_actions_adddup2(&setting.files, in.reading(), STDIN_FILENO);
+  else posix_spawn_file_actions_addopen(&setting.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&setting.files, output.writing(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&setting.files, errors.writing(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&setting.files, records.writing(), kRecords);
@@ -131,8 +129,7 @@ void Child::read(std::chrono::milliseconds most, std::array<std::string, 3>& tex
     const ssize_t got = ::read(ends_[i], bytes, sizeof bytes);
     if (got > 0)
       texts[i].append(bytes, std::min(static_cast<size_t>(got), kMostText - std::min(kMostText, texts[i].size())));
-    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
-      shut(ends_[i]);
+    else if (got == 0 || (errno != EINTR && errno != EAGAIN)) shut(ends_[i]);
   }
 }
 

@@ -56,12 +56,8 @@ void add(std::string& changed, const std::string& what) { changed += (changed.em
 }  // namespace
 
 ProcessState::ProcessState()
-    : process_(getpid()),
-      rounding_(std::fegetround()),
-      mode_(arithmetic_mode()),
-      umask_(current_umask()),
-      directory_(open(".", O_PATH | O_CLOEXEC)),
-      locale_(std::setlocale(LC_ALL, nullptr)),
+    : process_(getpid()), rounding_(std::fegetround()), mode_(arithmetic_mode()), umask_(current_umask()),
+      directory_(open(".", O_PATH | O_CLOEXEC)), locale_(std::setlocale(LC_ALL, nullptr)),
       thread_locale_(uselocale(locale_t{})) {
   std::fegetenv(&arithmetic_);
   pthread_sigmask(SIG_SETMASK, nullptr, &mask_);

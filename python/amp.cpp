@@ -41,9 +41,7 @@ void bind_scaler(nb::module_& m) {
       .def(
           "__init__",
           [](GradScaler* self, double init_scale, double growth_factor, double backoff_factor, int64_t growth_interval,
-             bool enabled) {
-            new (self) GradScaler({init_scale, growth_factor, backoff_factor, growth_interval, enabled});
-          },
+             bool enabled) { new (self) GradScaler({init_scale, growth_factor, backoff_factor, growth_interval, enabled}); },
           nb::arg("init_scale") = 65536.0, nb::arg("growth_factor") = 2.0, nb::arg("backoff_factor") = 0.5,
           nb::arg("growth_interval") = 2000, nb::arg("enabled") = true)
       .def("scale", &GradScaler::scale, nb::arg("loss"), "Returns the loss times the factor, in f32 at least.")

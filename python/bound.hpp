@@ -117,10 +117,8 @@ template <class R, class... A> auto bound(R (*function)(A...)) {
     std::tuple<std::decay_t<A>...> arguments{core_argument<A>(parameters, dtype)...};
     const auto call = [&] { return std::apply(function, arguments); };
     const bool is_long_call = std::apply([](const auto&... each) { return (is_long(each) || ...); }, arguments);
-    if constexpr (std::is_void_v<R>)
-      is_long_call ? unlocked(call) : call();
-    else
-      return given(is_long_call ? unlocked(call) : call());
+    if constexpr (std::is_void_v<R>) is_long_call ? unlocked(call) : call();
+    else return given(is_long_call ? unlocked(call) : call());
   };
 }
 

@@ -50,7 +50,8 @@ HookHandle register_accumulate_hook(nb::handle self, nb::callable hook) {
 void bind_hooks(nb::module_& m, nb::class_<Tensor>& tensor) {
   nb::class_<HookHandle>(m, "HookHandle", "What register_hook returns. In a with statement it removes the hook at the end.")
       .def("remove", &HookHandle::remove, "Later passes no longer call the hook.")
-      .def("__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> HookHandle"))
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> HookHandle"))
       .def("__exit__", [](HookHandle& self, const nb::args&) { self.remove(); });
   tensor
       .def("register_hook", register_hook, nb::arg("hook"),
@@ -69,9 +70,7 @@ void bind_hooks(nb::module_& m, nb::class_<Tensor>& tensor) {
 class PythonFunction final : public Function {
  public:
   PythonFunction(const nb::object& type, nb::object context, nb::tuple arguments)
-      : name_(nb::cast<std::string>(type.attr("__name__"))),
-        type_(type),
-        context_(std::move(context)),
+      : name_(nb::cast<std::string>(type.attr("__name__"))), type_(type), context_(std::move(context)),
         arguments_(std::move(arguments)) {
     for (const nb::handle each : arguments_) is_tensor_.push_back(is_tensor(each.ptr()));
   }
@@ -162,9 +161,9 @@ class PythonFunction final : public Function {
 
   std::string name_;
   Held type_, context_;
-  nb::object arguments_, results_;      // tuples, while forward runs; later null, because dropping them needs the GIL
-  std::vector<bool> is_tensor_;         // of the arguments
-  std::vector<bool> returned_tensor_;   // of the results
+  nb::object arguments_, results_;     // tuples, while forward runs; later null, because dropping them needs the GIL
+  std::vector<bool> is_tensor_;        // of the arguments
+  std::vector<bool> returned_tensor_;  // of the results
   bool single_ = false;
 };
 

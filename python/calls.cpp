@@ -142,7 +142,8 @@ PyObject* polished(PyObject* function, PyObject* const* arguments, size_t count,
   } else {
     result = runners[kRunner](function, arguments, count, names);
   }
-  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) [[unlikely]] shorten_error();
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) [[unlikely]]
+    shorten_error();
   return result;
 }
 

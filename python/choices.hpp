@@ -28,11 +28,13 @@ template <> struct Choices<ConvolutionPadding> {
 };
 template <> struct Choices<Resampling> {
   static constexpr const char* kRole = "mode";
-  static constexpr std::array kNames = {
-      std::pair("nearest", Resampling::nearest),     std::pair("nearest-exact", Resampling::nearest_exact),
-      std::pair("linear", Resampling::linear),       std::pair("bilinear", Resampling::bilinear),
-      std::pair("trilinear", Resampling::trilinear), std::pair("bicubic", Resampling::bicubic),
-      std::pair("area", Resampling::area)};
+  static constexpr std::array kNames = {std::pair("nearest", Resampling::nearest),
+                                        std::pair("nearest-exact", Resampling::nearest_exact),
+                                        std::pair("linear", Resampling::linear),
+                                        std::pair("bilinear", Resampling::bilinear),
+                                        std::pair("trilinear", Resampling::trilinear),
+                                        std::pair("bicubic", Resampling::bicubic),
+                                        std::pair("area", Resampling::area)};
 };
 template <> struct Choices<GridPadding> {
   static constexpr const char* kRole = "padding_mode";
@@ -72,9 +74,7 @@ template <> struct Choices<ScatterReduction> {
 };
 
 template <class Enum>
-concept Named = requires {
-  Choices<Enum>::kNames;
-};
+concept Named = requires { Choices<Enum>::kNames; };
 
 // Returns the value of this name. Throws Error (invalid), which lists the names, if there is none.
 template <Named Enum> Enum chosen(const std::string& name) {

@@ -95,9 +95,12 @@ void bind_compile(nb::module_& m) {
           },
           nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
       .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
-      .def("_save", [](const CompiledStep& self,
-                       const nb::object& path) { unlocked([&, file = path_of(path)] { save_program(self, file); }); },
-           nb::arg("path"))
+      .def(
+          "_save",
+          [](const CompiledStep& self, const nb::object& path) {
+            unlocked([&, file = path_of(path)] { save_program(self, file); });
+          },
+          nb::arg("path"))
       .def("_clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
       .def("_explain", [](const CompiledStep& self) { return unlocked([&] { return self.explain(); }); })
       .def("_figures", [](const CompiledStep& self) {

@@ -74,8 +74,7 @@ template <class T> class Reader {
     return list_item(data, i);
   }
   [[noreturn]] void ragged(PyObject* data, size_t depth) {
-    const std::string came =
-        is_list(data) ? "a list of " + std::to_string(list_size(data)) : type_name_of(data);
+    const std::string came = is_list(data) ? "a list of " + std::to_string(list_size(data)) : type_name_of(data);
     fail("the lists have no common shape: by the first elements it is " + extents_text(extents_) + ", but at depth " +
          std::to_string(depth) + " there is " + came + " where a list of " + std::to_string(extents_[depth]) +
          " was expected");
@@ -86,14 +85,12 @@ template <class T> class Reader {
         return static_cast<T>(float_of(x));
     }
     Number number = 0;
-    if (is_tensor(x))
-      number = tensor_in(x).item<double>();
+    if (is_tensor(x)) number = tensor_in(x).item<double>();
     else if (!number_of(x, number)) {
       if (is_list(x)) fail("a list stands where a number was expected: the lists have no common shape");
       throw nb::type_error(("[tensor] " + type_name_of(x) + " is not a number").c_str());
     }
-    if constexpr (std::is_same_v<T, Truth>)
-      return static_cast<Truth>(number.real() != 0);
+    if constexpr (std::is_same_v<T, Truth>) return static_cast<Truth>(number.real() != 0);
     else if constexpr (std::is_integral_v<T>) {
       if (number.floating() && number.real() != static_cast<double>(number.integer()))
         fail(std::to_string(number.real()) + " is not a whole number; a tensor of integers needs one");
@@ -163,9 +160,8 @@ Tensor from_nested(PyObject* data, std::optional<DType> wanted, Device device) {
   const bool bools = !wanted && leaf && is_bool(leaf) && kind_of(data) == Kind::boolean;
   const DType dtype = wanted.value_or(bools ? DType::boolean : default_floating());
   Tensor made;
-  with_element_type(static_cast<uint8_t>(dtype), [&]<class T>(T) {
-    made = read_as<Host<T>>(data, extents, dtype, !wanted, device);
-  });
+  with_element_type(static_cast<uint8_t>(dtype),
+                    [&]<class T>(T) { made = read_as<Host<T>>(data, extents, dtype, !wanted, device); });
   return made;
 }
 
@@ -362,9 +358,7 @@ template <class T> nb::object listed(const Tensor& x) {
 
 nb::object to_list(const Tensor& x) {
   nb::object list;
-  with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) {
-    list = listed<Host<T>>(x);
-  });
+  with_element_type(static_cast<uint8_t>(x.dtype()), [&]<class T>(T) { list = listed<Host<T>>(x); });
   return list;
 }
 

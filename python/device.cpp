@@ -77,8 +77,8 @@ void bind_memory(nb::module_& m) {
       .def_ro("largest_free", &MemoryStats::largest_free, "The largest free block.")
       .def("__repr__", [](const MemoryStats& s) {
         return "MemoryStats(active=" + std::to_string(s.active) + ", cached=" + std::to_string(s.cached) +
-               ", peak=" + std::to_string(s.peak) + ", reserved=" + std::to_string(s.reserved) + ", small=" +
-               std::to_string(s.small) + ", segments=" + std::to_string(s.segments) +
+               ", peak=" + std::to_string(s.peak) + ", reserved=" + std::to_string(s.reserved) +
+               ", small=" + std::to_string(s.small) + ", segments=" + std::to_string(s.segments) +
                ", largest_free=" + std::to_string(s.largest_free) + ")";
       });
   nb::class_<DeviceCounters>(m, "DeviceCounters", "What passed through a device since it was opened.")
@@ -111,8 +111,7 @@ bool is_cuda_available() {
 
 // A device equals its names, with and without ":0".
 bool equals(const Device& a, nb::handle b) {
-  if (nb::isinstance<nb::str>(b))
-    return short_name(a) == utf8_of(b) || a.name() == utf8_of(b);
+  if (nb::isinstance<nb::str>(b)) return short_name(a) == utf8_of(b) || a.name() == utf8_of(b);
   return nb::isinstance<Device>(b) && nb::cast<Device>(b) == a;
 }
 
@@ -120,10 +119,8 @@ void bind_makers(nb::class_<Device>& c) {
   c.def(
        "__init__",
        [](Device* self, const DeviceLike& name, std::optional<int64_t> index) {
-         if (!index)
-           new (self) Device(name.get());
-         else
-           new (self) Device(named_device(utf8_of(name.given) + ":" + std::to_string(*index)));
+         if (!index) new (self) Device(name.get());
+         else new (self) Device(named_device(utf8_of(name.given) + ":" + std::to_string(*index)));
        },
        nb::arg("name"), nb::arg("index") = nb::none())
       .def_static(
@@ -196,9 +193,7 @@ void bind_records(nb::module_& m) {
       });
 }
 
-std::string absolute(const nb::object& path) {
-  return path_of(nb::module_::import_("os.path").attr("abspath")(path));
-}
+std::string absolute(const nb::object& path) { return path_of(nb::module_::import_("os.path").attr("abspath")(path)); }
 
 // What `ask` returns, asked after the plugins of other packages are known.
 template <class Ask> auto searched(Ask ask) {
@@ -264,8 +259,7 @@ void bind_defaults(nb::module_& m) {
 }
 
 void bind_generators(nb::module_& m) {
-  m.def(
-      "manual_seed", [](uint64_t seed) { manual_seed(seed); }, nb::arg("seed"), "Seeds the generators of all devices.");
+  m.def("manual_seed", [](uint64_t seed) { manual_seed(seed); }, nb::arg("seed"), "Seeds the generators of all devices.");
   m.def(
       "generator_state",
       [](const DeviceLike& device) {
@@ -281,8 +275,8 @@ void bind_generators(nb::module_& m) {
         const auto number = [&](size_t i, const char* role) {
           return taken<uint64_t>(state[i], role, "a whole number from 0 to 2^64 - 1");
         };
-        set_generator_state(device.get(), {number(0, "[set_generator_state] the seed"),
-                                           number(1, "[set_generator_state] the offset")});
+        set_generator_state(device.get(),
+                            {number(0, "[set_generator_state] the seed"), number(1, "[set_generator_state] the offset")});
       },
       nb::arg("state"), nb::arg("device") = nb::none(), "Sets what generator_state returned.");
 }

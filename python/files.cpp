@@ -31,10 +31,8 @@ struct ValueOf {
   template <class T> nb::object operator()(const std::vector<T>& values) const {
     nb::list list;
     for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_same_v<T, bool>)
-        list.append((*this)(static_cast<bool>(values[i])));
-      else
-        list.append((*this)(values[i]));
+      if constexpr (std::is_same_v<T, bool>) list.append((*this)(static_cast<bool>(values[i])));
+      else list.append((*this)(values[i]));
     }
     return list;
   }

@@ -40,10 +40,8 @@ Waiting& waiting() {
 }  // namespace
 
 void release_under_gil(void* object, void (*release)(void*)) {
-  if (holds_gil())
-    release(object);
-  else if (Py_IsInitialized())
-    waiting().add(object, release);
+  if (holds_gil()) release(object);
+  else if (Py_IsInitialized()) waiting().add(object, release);
 }
 
 void release_waiting() { waiting().release(); }

@@ -91,8 +91,7 @@ void put(const Tensor& x, PyObject* key, PyObject* value, bool accumulate) {
 Tensor with_put(const Tensor& x, const nb::object& key, const nb::object& value, bool accumulate) {
   const Tensor whole = x;
   const Key items = key_of(key.ptr(), whole);
-  const Tensor source =
-      is_tensor(value.ptr()) ? tensor_in(value.ptr()) : tensor_from(value, whole.dtype(), whole.device());
+  const Tensor source = is_tensor(value.ptr()) ? tensor_in(value.ptr()) : tensor_from(value, whole.dtype(), whole.device());
   return unlocked([&] { return index_put(whole, items, source, accumulate); });
 }
 

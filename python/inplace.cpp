@@ -16,8 +16,7 @@ template <class Write> TensorObject written(nb::handle self, Write write) {
 
 TensorObject copy_into(nb::handle self, const nb::object& source) {
   const Tensor& x = nb::cast<Tensor&>(self);
-  const Tensor from =
-      nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
+  const Tensor from = nb::isinstance<Tensor>(source) ? nb::cast<Tensor>(source) : tensor_from(source, x.dtype(), x.device());
   return written(self, [&](Tensor& target) { target.copy_(from); });
 }
 

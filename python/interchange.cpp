@@ -81,15 +81,12 @@ nb::object to_capsule(const Tensor& x, const nb::object& stream, const nb::objec
   const Tensor source = for_export(x, dl_device, copy, copied);
   const bool versioned = wants_version(max_version);
   const uint64_t flags = copied ? dlpack::kIsCopied : 0;
-  void* managed =
-      versioned ? static_cast<void*>(unlocked([&] { return dlpack::export_versioned(source, flags, order); }))
-                : static_cast<void*>(unlocked([&] { return dlpack::export_managed(source, order); }));
+  void* managed = versioned ? static_cast<void*>(unlocked([&] { return dlpack::export_versioned(source, flags, order); }))
+                            : static_cast<void*>(unlocked([&] { return dlpack::export_managed(source, order); }));
   PyObject* capsule = PyCapsule_New(managed, versioned ? kVersioned : kOld, end_capsule);
   if (capsule) return nb::steal(capsule);
-  if (versioned)
-    drop(static_cast<dlpack::ManagedVersioned*>(managed));
-  else
-    drop(static_cast<dlpack::Managed*>(managed));
+  if (versioned) drop(static_cast<dlpack::ManagedVersioned*>(managed));
+  else drop(static_cast<dlpack::Managed*>(managed));
   throw nb::python_error();
 }
 
@@ -178,8 +175,7 @@ Tensor from_dlpack(const nb::object& array, const nb::object& device, std::optio
   if (!PyCapsule_CheckExact(array.ptr()) && !nb::hasattr(array, "__dlpack__"))
     throw nb::type_error("[from_dlpack] expected an object with __dlpack__, or a capsule");
   const bool moves = target.defined() && !shares_memory(array, target);
-  if (moves && copy && !*copy)
-    throw nb::buffer_error("[from_dlpack] another device needs a copy, which copy=False forbids");
+  if (moves && copy && !*copy) throw nb::buffer_error("[from_dlpack] another device needs a copy, which copy=False forbids");
   const Tensor shared = imported(array, moves ? Device() : target);
   if (!moves && !copy.value_or(false)) return shared;
   return unlocked([=] { return moves ? to(shared, target) : clone(shared); });
@@ -304,8 +300,9 @@ void bind_interchange(nb::module_& m, nb::class_<Tensor>& tensor) {
           },
           "The address of the first element. Does not wait for the device, which may still write to it.");
   tensor
-      .def("__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },
-           "What NumPy's elementwise functions and the operators of its arrays call: plugrad's op of that meaning.")
+      .def(
+          "__array_ufunc__", [](const nb::args& given, const nb::kwargs& named) { return by_numpy("ufunc", given, named); },
+          "What NumPy's elementwise functions and the operators of its arrays call: plugrad's op of that meaning.")
       .def(
           "__array_function__",
           [](const nb::args& given, const nb::kwargs& named) { return by_numpy("function", given, named); },

@@ -99,11 +99,12 @@ void save(const nb::dict& tensors, const nb::object& path, const nb::object& met
 
 void bind_io(nb::module_& m) {
   m.def("_save_safetensors", save, nb::arg("tensors"), nb::arg("path"), nb::arg("metadata").none());
-  m.def("_load_safetensors",
-        [](const nb::object& path, const DeviceLike& device) {
-          return unlocked([file = path_of(path), on = device.get()] { return io::read_safetensors(file, on).tensors; });
-        },
-        nb::arg("path"), nb::arg("device").none());
+  m.def(
+      "_load_safetensors",
+      [](const nb::object& path, const DeviceLike& device) {
+        return unlocked([file = path_of(path), on = device.get()] { return io::read_safetensors(file, on).tensors; });
+      },
+      nb::arg("path"), nb::arg("device").none());
   m.def(
       "load_metadata",
       [](const nb::object& path) {

@@ -57,8 +57,9 @@ extern "C" NB_EXPORT PyObject* PyInit__plugrad() {
   static int64_t owner = -1;
   const int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
   if (owner >= 0 && owner != here) {
-    PyErr_SetString(PyExc_ImportError, "[plugrad] another interpreter of this process has imported plugrad, which serves "
-                                       "one: use processes or threads in place of subinterpreters");
+    PyErr_SetString(PyExc_ImportError,
+                    "[plugrad] another interpreter of this process has imported plugrad, which serves "
+                    "one: use processes or threads in place of subinterpreters");
     return nullptr;
   }
   owner = here;

@@ -44,8 +44,7 @@ Tensor moved(const Tensor& x, const nb::args& where, const DeviceLike& device, c
 }
 
 Tensor moved_to(const Tensor& x, const DeviceLike& device, const nb::object& stream) {
-  if (!stream.is_none())
-    throw Error(Code::invalid, "[to_device] plugrad orders its own streams: leave the stream out");
+  if (!stream.is_none()) throw Error(Code::invalid, "[to_device] plugrad orders its own streams: leave the stream out");
   return unlocked([x, where = device.get()] { return to(x, where); });
 }
 
@@ -56,8 +55,9 @@ Tensor cast_to(const Tensor& x, DType dtype) {
 
 void bind_casts(nb::class_<Tensor>& tensor) {
   constexpr std::pair<const char*, DType> kCasts[] = {
-      {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16}, {"long", DType::i64},
-      {"int", DType::i32}, {"short", DType::i16}, {"char", DType::i8}, {"byte", DType::u8}, {"bool", DType::boolean}};
+      {"float", DType::f32}, {"double", DType::f64},  {"half", DType::f16},  {"bfloat16", DType::bf16},
+      {"long", DType::i64},  {"int", DType::i32},     {"short", DType::i16}, {"char", DType::i8},
+      {"byte", DType::u8},   {"bool", DType::boolean}};
   for (const auto& [name, dtype] : kCasts)
     tensor.def(
         name, [to = dtype](const Tensor& x) { return cast_to(x, to); },

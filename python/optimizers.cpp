@@ -75,8 +75,7 @@ void construct(nb::pointer_and_handle<T> self, const nb::object& parameters, dou
   nb::list kept;
   if (nb::isinstance<nb::dict>(all[0]))
     for (const nb::handle each : all) kept.append(nb::cast<nb::dict>(each)["params"]);
-  else
-    kept.append(all);
+  else kept.append(all);
   self.h.attr("_parameters") = kept;
 }
 
@@ -109,9 +108,7 @@ void construct_adam(nb::pointer_and_handle<T> self, const nb::object& parameters
 // group as "param_groups.0.lr".
 constexpr const char *kSteps = "steps", *kGroups = "param_groups.";
 
-std::string option_key(size_t group, const std::string& option) {
-  return kGroups + std::to_string(group) + "." + option;
-}
+std::string option_key(size_t group, const std::string& option) { return kGroups + std::to_string(group) + "." + option; }
 
 nb::dict state_of(nb::handle self) {
   if (is_own(self)) return nb::cast<nb::dict>(call_own("state_dict", self));

@@ -16,9 +16,8 @@ template <class R> using Moment = R (*)(const Tensor&, const Shape&, bool, doubl
 template <class Target, class R, class... Own>
 void bind_unbiased(Target& target, const char* name, Moment<R> f, const Own&... own) {
   const auto call = [f](const Tensor& x, const ShapeLike& axes, bool unbiased, bool keepdim) {
-    return given(unlocked([f, source = x, over = axes.get(), keepdim, unbiased] {
-      return f(source, over, keepdim, unbiased ? 1 : 0);
-    }));
+    return given(unlocked(
+        [f, source = x, over = axes.get(), keepdim, unbiased] { return f(source, over, keepdim, unbiased ? 1 : 0); }));
   };
   target.def(name, call, own..., nb::arg("dim"), nb::arg("unbiased"), nb::arg("keepdim") = false);
   target.def(
@@ -124,8 +123,9 @@ void bind_new(nb::class_<Tensor>& tensor, const char* name, int64_t value) {
             return filled_beside(x, shape.get(), value, dtype, device);
           },
           nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-          nb::sig(("def " + std::string(name) + "(self, *sizes: int, dtype: DType | str | type | None = None, "
-                                                "device: Device | str | None = None) -> Tensor")
+          nb::sig(("def " + std::string(name) +
+                   "(self, *sizes: int, dtype: DType | str | type | None = None, "
+                   "device: Device | str | None = None) -> Tensor")
                       .c_str()));
 }
 
@@ -153,10 +153,12 @@ void bind_properties(nb::class_<Tensor>& tensor) {
             return unlocked([source = x, shape = size.get()] { return sum_to_size(source, shape); });
           },
           nb::arg("size"), nb::sig("def sum_to_size(self, *size: int) -> Tensor"))
-      .def_prop_ro("mH", [](const Tensor& x) { return transpose(x); },
-                   "The same as mT: there are no complex numbers. Raises ValueError for fewer than two axes.")
-      .def_prop_ro("H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
-                   "The same as T: there are no complex numbers.");
+      .def_prop_ro(
+          "mH", [](const Tensor& x) { return transpose(x); },
+          "The same as mT: there are no complex numbers. Raises ValueError for fewer than two axes.")
+      .def_prop_ro(
+          "H", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); },
+          "The same as T: there are no complex numbers.");
 }
 
 // --- Random numbers on another device than that of `like`.
@@ -168,9 +170,8 @@ void bind_drawn_like(nb::module_& m, const char* name, Tensor (*f)(const Tensor&
       name,
       [f](const Tensor& like, A... numbers, const DTypeLike& dtype, const DeviceLike& device) {
         const DType wanted = dtype.get(like.dtype());
-        return unlocked([=, source = empty(like.shape(), like.dtype(), device.get())] {
-          return f(source, numbers..., wanted);
-        });
+        return unlocked(
+            [=, source = empty(like.shape(), like.dtype(), device.get())] { return f(source, numbers..., wanted); });
       },
       nb::arg("like"), names..., nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device"));
 }

@@ -59,10 +59,8 @@ nb::object option_of(const nn::Optimizer& optimizer, const std::string& name, si
 std::vector<std::string> names_of(const nn::Optimizer& optimizer) {
   std::vector<std::string> names;
   for (const std::string& each : optimizer.option_names()) {
-    if (each == "beta1")
-      names.emplace_back("betas");
-    else if (each != "beta2")
-      names.push_back(each);
+    if (each == "beta1") names.emplace_back("betas");
+    else if (each != "beta2") names.push_back(each);
   }
   return names;
 }

@@ -43,15 +43,14 @@ struct Name {
   std::string_view name;
   DType dtype;
 };
-constexpr Name kNames[] = {{"f32", DType::f32},  {"float32", DType::f32},  {"float", DType::f32},
-                           {"f64", DType::f64},  {"float64", DType::f64},  {"double", DType::f64},
-                           {"f16", DType::f16},  {"float16", DType::f16},  {"half", DType::f16},
-                           {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
-                           {"u8", DType::u8},    {"uint8", DType::u8},     {"i8", DType::i8},     {"int8", DType::i8},
-                           {"i16", DType::i16},  {"int16", DType::i16},    {"short", DType::i16},
-                           {"i32", DType::i32},  {"int32", DType::i32},
-                           {"i64", DType::i64},  {"int64", DType::i64},    {"int", DType::i64},
-                           {"long", DType::i64}, {"bool", DType::boolean}, {"bool_", DType::boolean}};
+constexpr Name kNames[] = {
+    {"f32", DType::f32},      {"float32", DType::f32},  {"float", DType::f32},     {"f64", DType::f64},
+    {"float64", DType::f64},  {"double", DType::f64},   {"f16", DType::f16},       {"float16", DType::f16},
+    {"half", DType::f16},     {"bf16", DType::bf16},    {"bfloat16", DType::bf16}, {"u8", DType::u8},
+    {"uint8", DType::u8},     {"i8", DType::i8},        {"int8", DType::i8},       {"i16", DType::i16},
+    {"int16", DType::i16},    {"short", DType::i16},    {"i32", DType::i32},       {"int32", DType::i32},
+    {"i64", DType::i64},      {"int64", DType::i64},    {"int", DType::i64},       {"long", DType::i64},
+    {"bool", DType::boolean}, {"bool_", DType::boolean}};
 
 std::string known_dtypes() {
   std::string names;
@@ -109,8 +108,7 @@ bool number_of(PyObject* x, Number& number) noexcept {
     return false;
   }
   PyObject* index = PyIndex_Check(x) ? PyNumber_Index(x) : PyNumber_Float(x);
-  const bool known =
-      index && (PyFloat_Check(index) ? (number = Number(float_of(index)), true) : integer_of(index, number));
+  const bool known = index && (PyFloat_Check(index) ? (number = Number(float_of(index)), true) : integer_of(index, number));
   Py_XDECREF(index);
   PyErr_Clear();
   return known;
@@ -153,9 +151,8 @@ const DTypeInfo& info(DTypeObject d) { return *dtype_info(static_cast<uint8_t>(d
 
 void bind_properties(nb::class_<DTypeObject>& dtype) {
   using D = DTypeObject;
-  dtype
-      .def_prop_ro(
-          "name", [](D d) { return dtype_name(d.value); }, "'f32', 'bool', ...")
+  dtype.def_prop_ro(
+           "name", [](D d) { return dtype_name(d.value); }, "'f32', 'bool', ...")
       .def_prop_ro(
           "itemsize", [](D d) { return item_size(d.value); }, "Bytes of an element.")
       .def_prop_ro(
@@ -163,7 +160,8 @@ void bind_properties(nb::class_<DTypeObject>& dtype) {
       .def_prop_ro(
           "is_signed", [](D d) { return d.value != DType::boolean && !info(d).is_unsigned(); },
           "Whether it holds negative numbers.")
-      .def_prop_ro("_digits", [](D d) { return info(d).digits; }, "Bits of the significand, or of the largest integer.")
+      .def_prop_ro(
+          "_digits", [](D d) { return info(d).digits; }, "Bits of the significand, or of the largest integer.")
       .def_prop_ro("_exponent_bits", [](D d) { return info(d).exponent_bits; }, "Bits of the exponent; 0 if not floating.");
 }
 }  // namespace
@@ -199,9 +197,8 @@ void bind_dtypes(nb::module_& m) {
   nb::class_<D> dtype(m, "DType", nb::is_final(),
                       "The type of a tensor's elements, like f32 or bool. Equal to its name: `t.dtype == 'f32'`.");
   bind_properties(dtype);
-  dtype
-      .def(
-          "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
+  dtype.def(
+           "__init__", [](D* self, const DTypeLike& name) { new (self) D{name.get(DType::f32)}; }, nb::arg("name"))
       .def("__repr__",
            [](D d) { return std::string("plugrad.") + dtype_name(d.value) + (d.value == DType::boolean ? "_" : ""); })
       .def("__str__", [](D d) { return dtype_name(d.value); })
@@ -253,7 +250,7 @@ bool nanobind::detail::type_caster<plugrad::python::ShapeLike>::from_python(hand
 }
 
 bool nanobind::detail::type_caster<plugrad::python::NumbersLike>::from_python(handle source, uint8_t flags,
-                                                                             cleanup_list* cleanup) noexcept {
+                                                                              cleanup_list* cleanup) noexcept {
   value.numbers.clear();
   if (source.is_none()) return true;
   plugrad::Number number = 0;

@@ -56,8 +56,8 @@ nb::list listed(const DeviceLike& device) {
 }  // namespace
 
 void bind_private_ops(nb::module_& m) {
-  m.def("private_op", call, nb::arg("name"), nb::arg("inputs"), nb::arg("results"),
-        nb::arg("attributes") = nb::bytes("", 0), nb::arg("gradient") = nb::none(),
+  m.def("private_op", call, nb::arg("name"), nb::arg("inputs"), nb::arg("results"), nb::arg("attributes") = nb::bytes("", 0),
+        nb::arg("gradient") = nb::none(),
         nb::sig("def private_op(name: str, inputs: collections.abc.Sequence[Tensor], results: "
                 "list[tuple[typing.Any, typing.Any]], attributes: bytes = b'', gradient: typing.Any = None) -> "
                 "list[Tensor]"),

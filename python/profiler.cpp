@@ -1,8 +1,8 @@
 // Profilers and snapshots of memory: the classes that python/plugrad/profiler.py wraps or returns.
-#include <python/binding.hpp>
-#include <python/held.hpp>
 #include <plugrad/autograd/memory.hpp>
 #include <plugrad/runtime/profiler.hpp>
+#include <python/binding.hpp>
+#include <python/held.hpp>
 
 #include <array>
 
@@ -28,11 +28,13 @@ std::string device_name(const ProfileEvent& event) { return event.device.defined
 void bind_events(nb::module_& m) {
   nb::class_<ProfileOperand>(m, "ProfileOperand", "An operand of an op that a profiler recorded.")
       .def_prop_ro("shape", [](const ProfileOperand& x) { return tuple_of_extents(x.shape()); })
-      .def_prop_ro("dtype", [](const ProfileOperand& x) { return x.dtype; }, "Its name: 'f32'.")
+      .def_prop_ro(
+          "dtype", [](const ProfileOperand& x) { return x.dtype; }, "Its name: 'f32'.")
       .def_ro("output", &ProfileOperand::output, "Whether the op writes it.")
       .def_ro("number", &ProfileOperand::number, "Whether it is a number beside tensors.");
-  nb::class_<ProfileEvent>(m, "ProfileEvent", "Something that a thread did while a profiler recorded. Times are in "
-                                              "nanoseconds.")
+  nb::class_<ProfileEvent>(m, "ProfileEvent",
+                           "Something that a thread did while a profiler recorded. Times are in "
+                           "nanoseconds.")
       .def_prop_ro("kind", &kind_of<ProfileEvent>, "'op', 'copy', 'allocation', 'wait', 'range' or 'gradient'.")
       .def_prop_ro("how", &how_of<ProfileEvent>, "'native', 'dense copies', 'wider dtype', 'decomposed' or 'host'.")
       .def_ro("failed", &ProfileEvent::failed, "Whether it ended by an exception.")
@@ -48,7 +50,8 @@ void bind_events(nb::module_& m) {
       .def_ro("bytes", &ProfileEvent::bytes, "Read and written.")
       .def_ro("live", &ProfileEvent::live, "Bytes of the device in use at the end.")
       .def_ro("peak", &ProfileEvent::peak, "The most in use since the device's event before; of a range, the most inside.")
-      .def_prop_ro("operands", [](const ProfileEvent& x) { return x.operands; }, "Outputs first.")
+      .def_prop_ro(
+          "operands", [](const ProfileEvent& x) { return x.operands; }, "Outputs first.")
       .def("__repr__", [](const ProfileEvent& x) {
         return "ProfileEvent(" + x.name + ", " + kind_of(x) + ", " + std::to_string(x.duration) + " ns)";
       });
@@ -88,12 +91,10 @@ void bind_profiler(nb::module_& m) {
       .def("stop", [](Profiler& p) { unlocked([&p] { p.stop(); }); })
       .def("events", &Profiler::events)
       .def("dropped", &Profiler::dropped)
-      .def("rows", [](const Profiler& p, const std::string& sort, size_t rows, bool shapes) {
-        return p.rows(table_options(sort, rows, shapes));
-      })
-      .def("table", [](const Profiler& p, const std::string& sort, size_t rows, bool shapes) {
-        return p.table(table_options(sort, rows, shapes));
-      })
+      .def("rows", [](const Profiler& p, const std::string& sort, size_t rows,
+                      bool shapes) { return p.rows(table_options(sort, rows, shapes)); })
+      .def("table", [](const Profiler& p, const std::string& sort, size_t rows,
+                       bool shapes) { return p.table(table_options(sort, rows, shapes)); })
       .def("save", [](const Profiler& p, const nb::object& path) { p.save(path_of(path)); });
   nb::class_<ProfileRange>(m, "_ProfileRange").def(nb::init<const std::string&>());
 }
@@ -117,8 +118,9 @@ void record(bool on, const nb::object& where) {
 
 void bind_snapshots(nb::module_& m) {
   nb::class_<MemoryEntry>(m, "MemoryEntry", "A piece of memory in use.")
-      .def_prop_ro("kind", [](const MemoryEntry& x) { return memory_kind_name(x.kind); },
-                   "'parameter', 'gradient', 'saved', 'other' or 'unrecorded'.")
+      .def_prop_ro(
+          "kind", [](const MemoryEntry& x) { return memory_kind_name(x.kind); },
+          "'parameter', 'gradient', 'saved', 'other' or 'unrecorded'.")
       .def_ro("bytes", &MemoryEntry::bytes)
       .def_ro("name", &MemoryEntry::name, "'0.weight', or '0.weight.grad' for its gradient.")
       .def_ro("saved_by", &MemoryEntry::saved_by, "The ops that keep it for their gradients.")
@@ -134,7 +136,8 @@ void bind_snapshots(nb::module_& m) {
   nb::class_<MemorySnapshot>(m, "MemorySnapshot", "Who holds the memory of a device.")
       .def_ro("device", &MemorySnapshot::device)
       .def_ro("total", &MemorySnapshot::total, "The sum of the entries, and memory_stats().active.")
-      .def_prop_ro("entries", [](const MemorySnapshot& x) { return x.entries; }, "The largest first.")
+      .def_prop_ro(
+          "entries", [](const MemorySnapshot& x) { return x.entries; }, "The largest first.")
       .def("table", &MemorySnapshot::table, nb::arg("rows") = 20,
            "The sums of each kind, and then `rows` entries, with equal ones on one line, as aligned text.");
   m.def("_memory_snapshot", snapshot);

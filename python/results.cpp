@@ -4,9 +4,7 @@
 namespace plugrad::python {
 namespace {
 // A type of plugrad._results; a reference that lives as long as the process.
-PyObject* result_type(const char* name) {
-  return nb::module_::import_("plugrad._results").attr(name).inc_ref().ptr();
-}
+PyObject* result_type(const char* name) { return nb::module_::import_("plugrad._results").attr(name).inc_ref().ptr(); }
 PyObject* values_indices_type() {
   static PyObject* const type = result_type("ValuesIndices");
   return type;
@@ -21,9 +19,7 @@ PyObject* new_pair(PyObject* type, const Tensor& first, const Tensor& second) {
 }
 }  // namespace
 
-PyObject* new_result(const ValuesIndices& result) {
-  return new_pair(values_indices_type(), result.values, result.indices);
-}
+PyObject* new_result(const ValuesIndices& result) { return new_pair(values_indices_type(), result.values, result.indices); }
 PyObject* new_result(const MinMax& result) { return new_pair(min_max_type(), result.min, result.max); }
 
 PyObject* values_alone(PyObject* result) {

@@ -152,8 +152,7 @@ template <Tensor (*kFunction)(const Tensor&, const Shape&)> Tensor with_shape(co
 }
 
 void bind_counts(nb::class_<Tensor>& tensor) {
-  tensor
-      .def("dim", &Tensor::rank, "How many axes there are.")
+  tensor.def("dim", &Tensor::rank, "How many axes there are.")
       .def("ndimension", &Tensor::rank, "How many axes there are.")
       .def(
           "stride", [](const Tensor& x) { return shape_tuple(x.strides()); }, nb::sig("def stride(self) -> Size"),
@@ -190,8 +189,9 @@ void bind_properties(nb::class_<Tensor>& tensor) {
       .def_prop_ro("ndim", &Tensor::rank, "How many axes there are.")
       .def_prop_ro(
           "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes swapped; a view.")
-      .def_prop_ro("mT", [](const Tensor& x) { return transpose(x); },
-                   "The last two axes swapped; a view. Raises ValueError for fewer than two axes.")
+      .def_prop_ro(
+          "mT", [](const Tensor& x) { return transpose(x); },
+          "The last two axes swapped; a view. Raises ValueError for fewer than two axes.")
       .def("t", flipped, "Returns a matrix with its axes swapped, as a view. Raises ValueError for more than two axes.")
       .def_prop_rw(
           "data", [](const Tensor& x) { return x.detach(); }, set_data,
@@ -294,10 +294,13 @@ void bind_arange(nb::module_& m) {
 }
 
 void bind_inference(nb::module_& m) {
-  m.def("_dtype_of_numbers", [](nb::handle data) -> nb::object {
-    const std::optional<DType> dtype = dtype_of_numbers(data);
-    return dtype ? nb::cast(DTypeObject{*dtype}) : nb::none();
-  }, nb::arg("data").none());
+  m.def(
+      "_dtype_of_numbers",
+      [](nb::handle data) -> nb::object {
+        const std::optional<DType> dtype = dtype_of_numbers(data);
+        return dtype ? nb::cast(DTypeObject{*dtype}) : nb::none();
+      },
+      nb::arg("data").none());
 }
 
 }  // namespace
@@ -306,8 +309,7 @@ nb::object shape_tuple(const Shape& shape) {
   static const auto allocate = slot_of<allocfunc>(shape_type, Py_tp_alloc);
   PyObject* made = allocate(shape_type, static_cast<Py_ssize_t>(shape.size()));
   if (!made) throw nb::python_error();
-  for (size_t i = 0; i < shape.size(); ++i)
-    set_item(made, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+  for (size_t i = 0; i < shape.size(); ++i) set_item(made, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
   return nb::steal(made);
 }
 

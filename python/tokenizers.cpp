@@ -65,10 +65,7 @@ void bind_tokenizers(nb::module_& m) {
   bind_word_pieces(m);
   nb::class_<io::TextStream>(m, "_TextStream")
       .def(nb::init<>())
-      .def("push",
-           [](io::TextStream& self, const nb::bytes& bytes) {
-             return self.push({bytes.c_str(), bytes.size()});
-           })
+      .def("push", [](io::TextStream& self, const nb::bytes& bytes) { return self.push({bytes.c_str(), bytes.size()}); })
       .def("finish", &io::TextStream::finish);
 }
 

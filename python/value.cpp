@@ -147,16 +147,12 @@ std::vector<Value> values_of(const nb::object& given, Device device) {
   std::vector<Value> values;
   const auto add = [&](nb::handle each) {
     Number number = 0;
-    if (is_value(each.ptr()))
-      values.push_back(value_in(each.ptr()));
-    else if (number_of(each.ptr(), number))
-      values.emplace_back(number.real(), device);
-    else
-      throw nb::type_error(("[value] expected Values or numbers, not " + type_name_of(each)).c_str());
+    if (is_value(each.ptr())) values.push_back(value_in(each.ptr()));
+    else if (number_of(each.ptr(), number)) values.emplace_back(number.real(), device);
+    else throw nb::type_error(("[value] expected Values or numbers, not " + type_name_of(each)).c_str());
   };
   Number number = 0;
-  if (is_value(given.ptr()) || number_of(given.ptr(), number))
-    add(given);
+  if (is_value(given.ptr()) || number_of(given.ptr(), number)) add(given);
   else
     for (const nb::handle each : given) add(each);
   return values;

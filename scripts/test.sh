@@ -106,6 +106,7 @@ if [ "$level" = quick ]; then timed 'release: build' build release build -DPLUGR
 else timed 'release: build' build release build -UPLUGRAD_CUDA_ARCHITECTURES; fi
 timed 'release: tests' run_tests release build -- --label-regex "$labels"
 timed 'Python: build' build_python
+timed 'format' scripts/format.sh --check
 timed 'Python: tests' test_python
 
 if [ "$level" != quick ]; then

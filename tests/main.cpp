@@ -3,10 +3,10 @@
 #include <plugrad/runtime/runtime.hpp>
 #include <tests/paths.hpp>
 
+#include <gtest/gtest.h>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <string>
 
 int main(int argc, char** argv) {

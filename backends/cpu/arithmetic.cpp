@@ -29,7 +29,8 @@ template <class T> struct Copy {
     const plugrad_view &out = *op->views[0], &in = *op->views[1];
     alignas(8) char slot[8];
     char* const p[] = {data<char>(out), address(in, slot)};
-    if (out.count == 1) [[likely]] return row(p, 1, nullptr), PLUGRAD_OK;
+    if (out.count == 1) [[likely]]
+      return row(p, 1, nullptr), PLUGRAD_OK;
     if (out.count <= kGrain && is_dense(out)) {
       if (is_dense(in)) return row(p, out.count, nullptr), PLUGRAD_OK;
       if (is_immediate(in)) return fill(p, out.count, nullptr), PLUGRAD_OK;

@@ -146,7 +146,7 @@ template <class T> class Forward {
       : call_(call), shapes_(call.in(0), call.in(1), call.in(2), call.attributes<plugrad_attention>()),
         query_(shapes_.of_queries<const T>(call.in(0))), key_(shapes_.of_keys<const T>(call.in(1))),
         value_(shapes_.of_keys<const T>(call.in(2))), out_(shapes_.of_queries<T>(call.out(0))),
-        lse_(shapes_.of_queries<T>(call.out(1))),        mask_(shapes_, call.in(3)) {
+        lse_(shapes_.of_queries<T>(call.out(1))), mask_(shapes_, call.in(3)) {
     chunks_ = ceil_div(shapes_.l, kRows);
     items_ = shapes_.batches() * chunks_;
     lanes_ = std::min<int64_t>(items_, threads_of(call));

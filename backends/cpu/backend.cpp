@@ -88,8 +88,7 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
   if (names.empty())
     throw BackendError(PLUGRAD_UNSUPPORTED, std::string("this plugin was built for processors with ") + sets.back().name +
                                                 ", which this one lacks: build it with -DPLUGRAD_CPU_SIMD=all");
-  throw BackendError(PLUGRAD_INVALID,
-                     std::string("option simd='") + (wanted ? wanted : "") + "' is not one of" + names);
+  throw BackendError(PLUGRAD_INVALID, std::string("option simd='") + (wanted ? wanted : "") + "' is not one of" + names);
 }
 
 }  // namespace

@@ -25,9 +25,7 @@ using Vectors = __m512i[kLanes];
 __mmask16 first16(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xffff : (1u << std::max<int64_t>(count, 0)) - 1);
 }
-__mmask32 first32(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << std::max<int64_t>(count, 0)) - 1;
-}
+__mmask32 first32(int64_t count) { return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << std::max<int64_t>(count, 0)) - 1; }
 
 // Transposes 16 vectors of 16 elements.
 void transpose(Vectors& r) {
@@ -236,10 +234,18 @@ void end_pairs(const char (&)[64]) {}
 
 constexpr Bf16Kernels kTileKernels{
     {{multiply_tiles<1, 1>, multiply_tiles<1, 2>}, {multiply_tiles<2, 1>, multiply_tiles<2, 2>}},
-    pack<false>, pack<true>, round, begin_tiles, end_tiles};
+    pack<false>,
+    pack<true>,
+    round,
+    begin_tiles,
+    end_tiles};
 constexpr Bf16Kernels kPairKernels{
     {{multiply_pairs<1, 1>, multiply_pairs<1, 2>}, {multiply_pairs<2, 1>, multiply_pairs<2, 2>}},
-    pack<false>, pack<true>, round, begin_pairs, end_pairs};
+    pack<false>,
+    pack<true>,
+    round,
+    begin_pairs,
+    end_pairs};
 
 }  // namespace
 }  // namespace plugrad::cpu

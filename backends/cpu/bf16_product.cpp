@@ -53,8 +53,8 @@ class Bf16Product : Contraction<BFloat16> {
     for (int64_t batch = 0; batch < batches_; batch += group_)
       for (int64_t column = 0; column < n_; column += width_)
         for (int64_t slice = 0; slice < slices_; ++slice) {
-          const Chunk chunk{batch, std::min(group_, batches_ - batch), column, std::min(width_, n_ - column), slice * depth_,
-                            std::min(depth_, k_ - slice * depth_)};
+          const Chunk chunk{batch,          std::min(group_, batches_ - batch),   column, std::min(width_, n_ - column),
+                            slice * depth_, std::min(depth_, k_ - slice * depth_)};
           pack_chunk(kernels, threads, chunk, panels);
           multiply_chunk(kernels, threads, chunk, panels, sums);
         }
@@ -96,14 +96,15 @@ class Bf16Product : Contraction<BFloat16> {
     grid.down = ceil_div(m_, grid.rows);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.depth,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
-      const Session session(kernels);
-      const Matrix<BFloat16> c = c_.at(offset(c_, chunk.batch + batch) + row * c_.row + (chunk.column + column) * c_.column);
-      if (has_addend_ && chunk.k == 0) copy_addend(chunk.batch + batch, row, chunk.column + column, m, n, c);
-      const BFloat16* b = panels + (packs_ == 1 ? 0 : batch) * depth_ * width_ + column * depth_;
-      for (int64_t r = 0; r < m; r += kBlock)
-        multiply_strip(kernels, chunk, chunk.batch + batch, row + r, std::min(kBlock, m - r), column, n, b,
-                       slices_ > 1 ? sums + (row + r) * width_ + column : nullptr);
-    });
+                const Session session(kernels);
+                const Matrix<BFloat16> c =
+                    c_.at(offset(c_, chunk.batch + batch) + row * c_.row + (chunk.column + column) * c_.column);
+                if (has_addend_ && chunk.k == 0) copy_addend(chunk.batch + batch, row, chunk.column + column, m, n, c);
+                const BFloat16* b = panels + (packs_ == 1 ? 0 : batch) * depth_ * width_ + column * depth_;
+                for (int64_t r = 0; r < m; r += kBlock)
+                  multiply_strip(kernels, chunk, chunk.batch + batch, row + r, std::min(kBlock, m - r), column, n, b,
+                                 slices_ > 1 ? sums + (row + r) * width_ + column : nullptr);
+              });
   }
 
   // Rows of a tile of the output; `sums` is where their sums are kept from one slice to the next.
@@ -142,7 +143,7 @@ class Bf16Product : Contraction<BFloat16> {
     return {packed, kTileDepth, kTileSize, tile};
   }
 
-  bool adds_;  // to the output
+  bool adds_;                      // to the output
   int64_t depth_, slices_;         // of a slice of k; how many there are
   int64_t width_, packs_, group_;  // columns, right operands and batches at a time
 };
@@ -151,16 +152,13 @@ template <class Product> void append(RowList& rows) {
   constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   constexpr uint32_t kFlags = kPlainFlags | PLUGRAD_ACCUMULATE;
   constexpr auto workspace = Product::workspace;
-  rows.push_back(
-      with_workspace<workspace>(kernel<Product::multiply>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, kMemory, kFlags)));
+  rows.push_back(with_workspace<workspace>(kernel<Product::multiply>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, kMemory, kFlags)));
   rows.push_back(with_workspace<workspace>(kernel<Product::multiply>(PLUGRAD_OP_MATMUL_ADD, PLUGRAD_BF16, kMemory)));
 }
 
 struct TileProduct {
   static uint64_t workspace(const Call& call) { return Bf16Product(call).workspace(); }
-  static void multiply(const Call& call) {
-    Bf16Product(call).run(*tile_kernels(), threads_of(call), call.workspace());
-  }
+  static void multiply(const Call& call) { Bf16Product(call).run(*tile_kernels(), threads_of(call), call.workspace()); }
 };
 
 #if defined(__x86_64__)

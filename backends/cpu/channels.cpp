@@ -106,10 +106,8 @@ template <class T> struct BatchNorm {
     const int64_t tasks = (batch.channels + each - 1) / each, bytes = call.out().count * int64_t{sizeof(T)};
     parallel_pass(threads_of(call), tasks, bytes, [&](int64_t task) {
       const int64_t end = std::min(batch.channels, (task + 1) * each);
-      if (streamed)
-        K::template run_channels<true>(call, batch, task * each, end);
-      else
-        K::template run_channels<false>(call, batch, task * each, end);
+      if (streamed) K::template run_channels<true>(call, batch, task * each, end);
+      else K::template run_channels<false>(call, batch, task * each, end);
     });
   }
 };

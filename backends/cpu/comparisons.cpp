@@ -23,7 +23,11 @@ template <class T> struct Where {
     }
   }
   static constexpr Elementwise kKind{
-      1, 3, 0, 1, {sizeof(T), 1, sizeof(T), sizeof(T)},
+      1,
+      3,
+      0,
+      1,
+      {sizeof(T), 1, sizeof(T), sizeof(T)},
       {row<false, false>, nullptr, row<true, false>, nullptr, row<false, true>, nullptr, row<true, true>}};
   static void general(const Call& call) { run_elementwise(kKind, call); }
 

@@ -49,11 +49,8 @@ inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t 
 template <class T> class Contraction {
  protected:
   explicit Contraction(const Call& call)
-      : has_addend_(call.op().inputs == 3),
-        a_(operand<const T>(call.in(0))),
-        b_(operand<const T>(call.in(1))),
-        addend_(operand<const T>(call.in(has_addend_ ? 2 : 0))),
-        c_(operand<T>(call.out())) {
+      : has_addend_(call.op().inputs == 3), a_(operand<const T>(call.in(0))), b_(operand<const T>(call.in(1))),
+        addend_(operand<const T>(call.in(has_addend_ ? 2 : 0))), c_(operand<T>(call.out())) {
     const plugrad_view &a = call.in(0), &out = call.out(), &addend = call.in(has_addend_ ? 2 : 0);
     m_ = out.shape[out.rank - 2];
     n_ = out.shape[out.rank - 1];

@@ -225,8 +225,8 @@ template <class T> class Correlating {
       c.rows = part_begin(part + 1) - part_begin(part);
       c.width = width_;
       c.bias = !has_bias() ? nullptr
-               : by_rows_ ? weights + (group * parts_ + part) * part_elements()
-                          : data<T>(call_.in(2)) + row;
+               : by_rows_  ? weights + (group * parts_ + part) * part_elements()
+                           : data<T>(call_.in(2)) + row;
       c.out = data<T>(call_.out()) + (image * call_.out().shape[1] + row) * product(extents_);
       for (const Job& job : jobs_) {
         c.weights = part_weights(weights, group, job, part);
@@ -308,15 +308,16 @@ template <class T> Correlating<T> forward_plan(const Call& call) {
   const plugrad_view &x = call.in(0), &weight = call.in(1);
   const Windows windows(weight, call.attributes<plugrad_convolution>());
   const int64_t rows = weight.shape[0] / windows.groups, channels = weight.shape[1], size = product(windows.size);
-  return {call, windows.over_input(spatial(x), spatial(call.out())), rows, channels, windows,
-          {rows * channels * size, channels * size, size}};
+  return {call,    windows.over_input(spatial(x), spatial(call.out())), rows, channels,
+          windows, {rows * channels * size, channels * size, size}};
 }
 template <class T> Correlating<T> input_gradient_plan(const Call& call) {
   const plugrad_view &grad = call.in(0), &weight = call.in(1);
   const Windows windows(weight, call.attributes<plugrad_convolution>());
   const int64_t channels = weight.shape[0] / windows.groups, rows = weight.shape[1], size = product(windows.size);
-  return {call, windows.over_output(spatial(grad), spatial(call.out())), rows, channels, windows,
-          {rows * channels * size, size, rows * size}};
+  return {call,    windows.over_output(spatial(grad), spatial(call.out())),
+          rows,    channels,
+          windows, {rows * channels * size, size, rows * size}};
 }
 
 }  // namespace

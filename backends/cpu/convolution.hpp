@@ -62,8 +62,8 @@ template <class T> struct FewRowsGradient {
 template <class T> struct ConvolutionKernels {
   CopyLine<T> copy_line;
   void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);  // to contiguous rows
-  void (*correlate)(const Correlation<T>& c);       // vectors hold positions
-  void (*correlate_rows)(const Correlation<T>& c);  // vectors hold rows
+  void (*correlate)(const Correlation<T>& c);                                                // vectors hold positions
+  void (*correlate_rows)(const Correlation<T>& c);                                           // vectors hold rows
   void (*weight_gradient)(const WeightGradient<T>& g);
   void (*few_rows_gradient)(const FewRowsGradient<T>& g);
 };

@@ -55,8 +55,8 @@ template <class T> struct Kernel : Runs<T> {
         if (start >= end) return;
         const int64_t low = std::max(start, begin), high = std::min(start + c.columns, end);
         if (low < high)
-          panel.segments[panel.count++] = {
-              low - begin, high - low, image * c.out_image + line * c.out_line + (low - start) * c.out_column};
+          panel.segments[panel.count++] = {low - begin, high - low,
+                                           image * c.out_image + line * c.out_line + (low - start) * c.out_column};
       }
   }
 
@@ -128,8 +128,7 @@ template <class T> struct Kernel : Runs<T> {
   static constexpr std::array<RunStrip, sizeof...(i)> strips(std::integer_sequence<int, i...>) {
     return {run_strip<i + 1, vectors>...};
   }
-  template <int vectors>
-  static void run_strips(const Correlation<T>& c, int64_t begin, const Panel& panel) {
+  template <int vectors> static void run_strips(const Correlation<T>& c, int64_t begin, const Panel& panel) {
     static constexpr auto kRun = strips<vectors>(std::make_integer_sequence<int, vectors == kLongPanel ? 1 : kStripRows>());
     const EqualStrips all{c.rows};
     for (int64_t i = 0; i < all.count(); ++i) {
@@ -257,8 +256,7 @@ template <class T> struct Kernel : Runs<T> {
 
   // --- Gradients of weights.
 
-  template <int rows, int vectors>
-  static HWY_NOINLINE void run_tile(const WeightGradient<T>& g, int64_t i, int64_t column) {
+  template <int rows, int vectors> static HWY_NOINLINE void run_tile(const WeightGradient<T>& g, int64_t i, int64_t column) {
     const D d;
     const int64_t wide = lanes();
     T* to = g.sums + i * g.rows + column;

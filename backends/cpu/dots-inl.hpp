@@ -48,7 +48,8 @@ template <class T> struct Dots {
       const hn::RepartitionToWide<D> pairs;
       const auto first = hn::BitCast(pairs, pair(x[0], x[1])), second = hn::BitCast(pairs, pair(x[2], x[3]));
       hn::Store(hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, first, second)),
-                        hn::BitCast(d, hn::InterleaveUpper(pairs, first, second))), d, blocks);
+                        hn::BitCast(d, hn::InterleaveUpper(pairs, first, second))),
+                d, blocks);
     }
     hn::Vec<Block> sums = hn::Load(Block(), blocks);
     for (int64_t i = kTogether; i < lanes(); i += kTogether) sums = hn::Add(sums, hn::Load(Block(), blocks + i));
@@ -121,7 +122,7 @@ template <class T> struct Dots {
       V parts[4][2];
 #pragma GCC unroll 4
       for (auto& part : parts) part[0] = part[1] = hn::Zero(d);
-      const auto add = [&](int64_t at, V (&part)[2]) {
+      const auto add = [&](int64_t at, V(&part)[2]) {
         const V right = hn::LoadU(d, b + at);
         part[0] = hn::MulAdd(hn::LoadU(d, x + at), right, part[0]);
         part[1] = hn::MulAdd(hn::LoadU(d, y + at), right, part[1]);

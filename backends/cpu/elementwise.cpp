@@ -13,13 +13,13 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kTile = 2048;    // elements of a tile that goes through buffers
+constexpr int64_t kTile = 2048;  // elements of a tile that goes through buffers
 // Pieces for each thread where there is much work: in long ones, what a processor reads ahead is seldom another thread's.
 constexpr int64_t kTasksEach = 16;
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
-constexpr int64_t kWhole = 64;     // elements: parts of an aligned row begin at a cache line
-constexpr int64_t kLine = 64;      // bytes
-constexpr int64_t kShortRow = 64;  // for shorter rows, a call per row costs more than copying rows together
+constexpr int64_t kWhole = 64;                 // elements: parts of an aligned row begin at a cache line
+constexpr int64_t kLine = 64;                  // bytes
+constexpr int64_t kShortRow = 64;              // for shorter rows, a call per row costs more than copying rows together
 
 // The operands over one index space, without extents of 1. Dimensions are ordered for the first output, and merged.
 struct Nest {
@@ -98,8 +98,8 @@ class Tiling {
     choose_row();
     choose_sizes();
     if (stores_far(call.out()) && !arguments)
-      if (const RowFunction far = far_row(call.op().opcode, call.out().dtype, kind.inputs, scalars_ >> kind.outputs,
-                                          vector_bytes_of(call)))
+      if (const RowFunction far =
+              far_row(call.op().opcode, call.out().dtype, kind.inputs, scalars_ >> kind.outputs, vector_bytes_of(call)))
         row_ = far;
   }
 

@@ -72,10 +72,8 @@ void Factors<T>::solve_triangular(const plugrad_matrices& a, const plugrad_matri
   const Matrix<T> matrix = view<T>(a, b);
   Matrix<T> solution = view<T>(x, b);
   const bool unit = flags & PLUGRAD_LINALG_UNIT;
-  if (flags & PLUGRAD_LINALG_UPPER)
-    unit ? solve<Eigen::UnitUpper>(matrix, solution) : solve<Eigen::Upper>(matrix, solution);
-  else
-    unit ? solve<Eigen::UnitLower>(matrix, solution) : solve<Eigen::Lower>(matrix, solution);
+  if (flags & PLUGRAD_LINALG_UPPER) unit ? solve<Eigen::UnitUpper>(matrix, solution) : solve<Eigen::Upper>(matrix, solution);
+  else unit ? solve<Eigen::UnitLower>(matrix, solution) : solve<Eigen::Lower>(matrix, solution);
   view<T>(x, b) = solution;
 }
 

@@ -67,8 +67,8 @@ template <class T, bool largest> struct Extreme {
   using Partial = T;
   static constexpr bool kFloating = std::is_floating_point_v<T>, kRounds = false;
   using Limits = std::numeric_limits<T>;
-  static constexpr T kIdentity = kFloating ? (largest ? -Limits::infinity() : Limits::infinity())
-                                           : (largest ? Limits::min() : Limits::max());
+  static constexpr T kIdentity =
+      kFloating ? (largest ? -Limits::infinity() : Limits::infinity()) : (largest ? Limits::min() : Limits::max());
   template <class V> static HWY_INLINE V combine(V a, V b) {
     const auto better = largest ? hn::Gt(b, a) : hn::Lt(b, a);
     if constexpr (kFloating) return hn::IfThenElse(hn::Or(better, hn::IsNaN(b)), b, a);  // NaN in a stays: nothing beats it
@@ -237,15 +237,14 @@ template <class F> struct Folding {
       hn::StoreU(sum, d, sums + c);
     }
     for (; c < n; ++c)
-      for (int64_t r = 0; r < rows; ++r)
-        sums[c] = F::combine_lanes(sums[c], reinterpret_cast<const T*>(p + r * stride)[c]);
+      for (int64_t r = 0; r < rows; ++r) sums[c] = F::combine_lanes(sums[c], reinterpret_cast<const T*>(p + r * stride)[c]);
   }
   static void take(char* partials, const char* elements, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       F::take(reinterpret_cast<Partial*>(partials)[i], reinterpret_cast<const T*>(elements)[i]);
   }
-  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init,   row,      columns,  merge, store, each_row,
-                                   kBlock,    block_of,        start,  add_rows, take};
+  static constexpr Reduction kKind{sizeof(T), sizeof(Partial), init,     row,   columns,  merge, store,
+                                   each_row,  kBlock,          block_of, start, add_rows, take};
 };
 
 }  // namespace plugrad::cpu::HWY_NAMESPACE

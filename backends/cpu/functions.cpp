@@ -164,8 +164,13 @@ template <class F, class T> struct VectorBinary {
 struct PowConstants {
   static constexpr double kLog2[] = {2.885390081790048, 0.9617966733682309, 0.5770835830070087, 0.41167268734376855,
                                      0.3407329932424559};
-  static constexpr double kExp2[] = {1.0, 0.6931472067342503, 0.2402265092256076, 0.05550327159647605,
-                                     0.00961805662050108, 0.0013400454984126323, 0.00015461467905285986};
+  static constexpr double kExp2[] = {1.0,
+                                     0.6931472067342503,
+                                     0.2402265092256076,
+                                     0.05550327159647605,
+                                     0.00961805662050108,
+                                     0.0013400454984126323,
+                                     0.00015461467905285986};
 };
 
 // Denormals of f32 are normal in double.
@@ -229,8 +234,8 @@ template <class T> bool quick_power(T* out, const T* x, int64_t n, T y) {
 // Returns whether this holds for all lanes. The rests of the products need a fused multiply-add.
 template <class D, class V> HWY_INLINE bool plain_pow(D d, V x, V y, V& result) {
   constexpr float kLog2[] = {0.9617966923011453f, 0.577079779499317f, 0.41190066747624626f, 0.3366040449446179f};
-  constexpr float kExp2[] = {0.693147188116349f, 0.24022650761348438f, 0.05550356682386405f, 0.009618082183394121f,
-                             0.0013391093247266345f, 0.0001545336197353356f};
+  constexpr float kExp2[] = {0.693147188116349f,    0.24022650761348438f,   0.05550356682386405f,
+                             0.009618082183394121f, 0.0013391093247266345f, 0.0001545336197353356f};
   const V scale = hn::Set(d, 2.885390043258667f), scale_rest = hn::Set(d, 3.851925982253235e-08f);  // 2 / ln 2
   const V one = hn::Set(d, 1.f), rounder = hn::Set(d, Format<float>::kRounder);
   V k;
@@ -285,9 +290,8 @@ template <> struct Pow<float> {
     const auto wide = [d, df](bool single, const float* v, int64_t i) HWY_ATTR {
       return single ? hn::Set(d, static_cast<double>(*v)) : hn::PromoteTo(d, hn::LoadU(df, v + i));
     };
-    const auto at = [&](int64_t i) HWY_ATTR {
-      return narrow(df, pow_of_f32(d, wide(a_single, a, i), wide(b_single, b, i)));
-    };
+    const auto at = [&](int64_t i)
+                        HWY_ATTR { return narrow(df, pow_of_f32(d, wide(a_single, a, i), wide(b_single, b, i))); };
     if (n < lanes) {
       const auto part = [d, df, n](bool single, const float* v) HWY_ATTR {
         return single ? hn::Set(d, static_cast<double>(*v))
@@ -320,7 +324,11 @@ template <> struct Pow<double> {  // as exact as libm: f64 is used for checking
 
 template <class T> struct Power : Pow<T> {
   static constexpr Elementwise kKind{
-      1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)},
+      1,
+      2,
+      0,
+      16,
+      {sizeof(T), sizeof(T), sizeof(T)},
       {Pow<T>::template row<false, false>, Pow<T>::template row<true, false>, Pow<T>::template row<false, true>}};
   static void general(const Call& call) { run_elementwise(kKind, call); }
 
@@ -364,16 +372,23 @@ template <class V, class T>
 inline constexpr Elementwise kNarrowUnary{
     1, 1, 0, 8, {sizeof(T), sizeof(T)}, {narrow_row<T, VectorUnary<V, ComputeType<T>>::dense, 1>}};
 template <class P, class T>
-inline constexpr Elementwise kNarrowPower{1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)},
-                                          {narrow_row<T, P::template row<false, false>, 2>,
-                                           narrow_row<T, P::template row<true, false>, 2, 1>,
-                                           narrow_row<T, P::template row<false, true>, 2, 2>}};
+inline constexpr Elementwise kNarrowPower{
+    1,
+    2,
+    0,
+    16,
+    {sizeof(T), sizeof(T), sizeof(T)},
+    {narrow_row<T, P::template row<false, false>, 2>, narrow_row<T, P::template row<true, false>, 2, 1>,
+     narrow_row<T, P::template row<false, true>, 2, 2>}};
 
 template <class V, class T>
-inline constexpr Elementwise kNarrowBinary{
-    1, 2, 0, 16, {sizeof(T), sizeof(T), sizeof(T)},
-    {narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<false>, 2>,
-     narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<true>, 2, 1>}};
+inline constexpr Elementwise kNarrowBinary{1,
+                                           2,
+                                           0,
+                                           16,
+                                           {sizeof(T), sizeof(T), sizeof(T)},
+                                           {narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<false>, 2>,
+                                            narrow_row<T, VectorBinary<V, ComputeType<T>>::template row<true>, 2, 1>}};
 
 template <class F, class T, bool is_narrow, int inputs> struct RunOf;
 template <uint32_t opcode, class T> struct RunOf<OpFunction<opcode>, T, false, 1> : VectorUnary<Vectors<opcode>, T> {};

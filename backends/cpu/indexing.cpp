@@ -59,8 +59,8 @@ struct Space {
   void merge() {
     int last = 0;
     for (int d = 1; d < rank; ++d) {
-      const bool joins = big[last] == big[d] * shape[d] && index[last] == index[d] * shape[d] &&
-                         small[last] == small[d] * shape[d];
+      const bool joins =
+          big[last] == big[d] * shape[d] && index[last] == index[d] * shape[d] && small[last] == small[d] * shape[d];
       if (!joins) ++last;
       shape[last] = joins ? shape[last] * shape[d] : shape[d];
       big[last] = big[d];
@@ -116,7 +116,8 @@ struct Space {
   // Returns the index at p, or -1 if it is out of range.
   int64_t at(const char* p) const {
     const int64_t i = load<int64_t>(p);
-    if (i >= 0 && i < extent) [[likely]] return i;
+    if (i >= 0 && i < extent) [[likely]]
+      return i;
     refuse(i);
     return -1;
   }
@@ -170,7 +171,8 @@ template <class T, bool dense> void gather_line(const Space& s, Space::Place p, 
     for (int64_t i = 0; i < share; i += kCacheLine) __builtin_prefetch(next + i, 0, 2);
     for (int64_t k = from; k < std::min(last, from + kBlock); ++k) {
       const uint64_t i = load<uint64_t>(p.index + k * index);
-      if (i < extent) [[likely]] std::memcpy(p.small + k * small, p.big + static_cast<int64_t>(i) * big, sizeof(T));
+      if (i < extent) [[likely]]
+        std::memcpy(p.small + k * small, p.big + static_cast<int64_t>(i) * big, sizeof(T));
       else s.refuse(static_cast<int64_t>(i));
     }
   }
@@ -242,7 +244,8 @@ template <class T, bool dense> void scatter_line(const Space& s, Space::Place p)
   const uint64_t extent = static_cast<uint64_t>(s.extent);
   for (int64_t k = 0; k < s.length; ++k) {
     const uint64_t i = load<uint64_t>(p.index + k * index);
-    if (i < extent) [[likely]] add_to<T>(p.big + static_cast<int64_t>(i) * big, p.small + k * small);
+    if (i < extent) [[likely]]
+      add_to<T>(p.big + static_cast<int64_t>(i) * big, p.small + k * small);
     else s.refuse(static_cast<int64_t>(i));
   }
 }
@@ -377,12 +380,10 @@ template <uint32_t opcode, bool fresh, class... T> constexpr std::array<KernelRo
   return {with_workspace<scatter_workspace>(kernel<scatter<T, fresh>>(opcode, element_dtype<T>))...};
 }
 constexpr auto kIndexingRows = join(gathers(kStored), scatters<PLUGRAD_OP_SCATTER_ADD, false>(kNumbers),
-                            scatters<PLUGRAD_OP_SCATTER_SUM, true>(kNumbers));
+                                    scatters<PLUGRAD_OP_SCATTER_SUM, true>(kNumbers));
 
 }  // namespace
 
-void append_indexing(RowList& rows) {
-  append(rows, kIndexingRows);
-}
+void append_indexing(RowList& rows) { append(rows, kIndexingRows); }
 
 }  // namespace plugrad::cpu

@@ -32,9 +32,8 @@ plugrad_status each(plugrad_device* device, uint32_t dtype, const plugrad_matric
 
 plugrad_status lu(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* factors,
                   const plugrad_matrices* pivots, int32_t* failed) noexcept {
-  return each(device, dtype, *a, [&]<class T>(T, int64_t b) {
-    failed[b] = is_empty(*a) ? 0 : Factors<T>::lu(*a, *factors, *pivots, b);
-  });
+  return each(device, dtype, *a,
+              [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) ? 0 : Factors<T>::lu(*a, *factors, *pivots, b); });
 }
 
 plugrad_status swap_rows(plugrad_device* device, uint32_t dtype, const plugrad_matrices* pivots, const plugrad_matrices* x,
@@ -44,10 +43,9 @@ plugrad_status swap_rows(plugrad_device* device, uint32_t dtype, const plugrad_m
       const int64_t i = flags & PLUGRAD_LINALG_BACKWARDS ? pivots->rows - 1 - n : n;
       const int64_t other = element<int32_t>(*pivots, b, i, 0) - int64_t{1};
       if (other < 0 || other >= x->rows)
-        throw BackendError(PLUGRAD_INVALID, "pivot " + std::to_string(other + 1) + " names no row of " +
-                                                std::to_string(x->rows));
-      for (int64_t j = 0; other != i && j < x->columns; ++j)
-        std::swap(element<T>(*x, b, i, j), element<T>(*x, b, other, j));
+        throw BackendError(PLUGRAD_INVALID,
+                           "pivot " + std::to_string(other + 1) + " names no row of " + std::to_string(x->rows));
+      for (int64_t j = 0; other != i && j < x->columns; ++j) std::swap(element<T>(*x, b, i, j), element<T>(*x, b, other, j));
     }
   });
 }
@@ -61,9 +59,8 @@ plugrad_status solve_triangular(plugrad_device* device, uint32_t dtype, const pl
 
 plugrad_status cholesky(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* l,
                         int32_t* failed) noexcept {
-  return each(device, dtype, *a, [&]<class T>(T, int64_t b) {
-    failed[b] = is_empty(*a) ? 0 : Factors<T>::cholesky(*a, *l, b);
-  });
+  return each(device, dtype, *a,
+              [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) ? 0 : Factors<T>::cholesky(*a, *l, b); });
 }
 
 plugrad_status qr(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* q,
@@ -76,9 +73,8 @@ plugrad_status qr(plugrad_device* device, uint32_t dtype, const plugrad_matrices
 
 plugrad_status eigh(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* values,
                     const plugrad_matrices* vectors, int32_t* failed) noexcept {
-  return each(device, dtype, *a, [&]<class T>(T, int64_t b) {
-    failed[b] = is_empty(*a) || Factors<T>::eigh(*a, *values, vectors, b) ? 0 : 1;
-  });
+  return each(device, dtype, *a,
+              [&]<class T>(T, int64_t b) { failed[b] = is_empty(*a) || Factors<T>::eigh(*a, *values, vectors, b) ? 0 : 1; });
 }
 
 plugrad_status svd(plugrad_device* device, uint32_t dtype, const plugrad_matrices* a, const plugrad_matrices* u,

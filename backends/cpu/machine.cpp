@@ -1,13 +1,13 @@
 #include <backends/cpu/machine.hpp>
 
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <sched.h>
 #include <sstream>
 #include <thread>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>

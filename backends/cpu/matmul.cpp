@@ -103,7 +103,7 @@ template <class T> struct Kernel {
     zero<rows, vectors>(third);
     zero<rows, vectors>(fourth);
     const T* left[1] = {a.data};
-    const auto add = [&](V (&to)[rows][vectors]) {
+    const auto add = [&](V(&to)[rows][vectors]) {
       add_product<rows, vectors>(left, a.row, 0, b, to);
       left[0] += a.column;
       b += b_row;
@@ -164,8 +164,7 @@ template <class T> struct Kernel {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v)
-        hn::StoreU(hn::Add(sums[r][v], hn::LoadU(d, addend + v * wide)), d, c + v * wide);
+      for (int v = 0; v < vectors; ++v) hn::StoreU(hn::Add(sums[r][v], hn::LoadU(d, addend + v * wide)), d, c + v * wide);
       c += c_row;
       addend += addend_row;
       asm("" : "+r"(c), "+r"(addend));
@@ -179,8 +178,7 @@ template <class T> struct Kernel {
       for (int v = 0; v < vectors; ++v) hwy::Prefetch(c + v * lanes());
   }
 
-  template <int rows, int vectors>
-  static HWY_INLINE void zero(V (&sums)[rows][vectors]) {
+  template <int rows, int vectors> static HWY_INLINE void zero(V (&sums)[rows][vectors]) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
@@ -336,8 +334,8 @@ template <class T> struct Kernel {
   }
 
   // The same for k of at most kDepth.
-  static HWY_INLINE void multiply_slice(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a,
-                                        const Matrix<const T>& b, const Matrix<T>& c, const Addend<T>& addend) {
+  static HWY_INLINE void multiply_slice(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a, const Matrix<const T>& b,
+                                        const Matrix<T>& c, const Addend<T>& addend) {
     constexpr int kLong = 8;  // vectors: if m is 1, each element of b is read once, so long rows are faster
     int64_t j = 0;
     const auto next = [&](int64_t columns) {
@@ -408,7 +406,7 @@ template <class T> struct Kernel {
   static bool is_transposed(const plugrad_view& b) {
     return b.rank == 2 && b.strides[0] == 1 && b.strides[1] == b.shape[0] && !is_immediate(b);
   }
-  static constexpr int64_t kSmall = 4096;  // elements of a matrix: three such matrices need no packing or tasks
+  static constexpr int64_t kSmall = 4096;         // elements of a matrix: three such matrices need no packing or tasks
   static constexpr int64_t kNarrow = 16 / kSize;  // so few columns fill no vector, but the rows of a transposed operand do
 };
 

@@ -17,8 +17,7 @@ inline constexpr int64_t kSegment = 2048;  // elements that are summed in T befo
 template <class T> struct Scaling {
   T mean, rest, scale;
   Scaling(double average, double variance, double epsilon)
-      : mean(static_cast<T>(average)),
-        rest(static_cast<T>(average - static_cast<double>(mean))),
+      : mean(static_cast<T>(average)), rest(static_cast<T>(average - static_cast<double>(mean))),
         scale(static_cast<T>(1 / std::sqrt(variance + epsilon))) {}
   T of(T x) const { return ((x - mean) - rest) * scale; }
   template <class D, class V> HWY_INLINE V of(D d, V x) const {
@@ -127,8 +126,7 @@ template <class T> struct Norm {
     const V w = hn::Set(d, weight), b = hn::Set(d, bias);
     if (n < lanes())
       for (int64_t i = 0; i < n; ++i) out[i] = s.of(x[i]) * weight + bias;
-    else
-      cover<streamed>(out, n, [&](int64_t i) HWY_ATTR { return hn::MulAdd(s.of(d, hn::LoadU(d, x + i)), w, b); });
+    else cover<streamed>(out, n, [&](int64_t i) HWY_ATTR { return hn::MulAdd(s.of(d, hn::LoadU(d, x + i)), w, b); });
   }
 
   // Adds grad times weight, and that times the normalised x, to the sums. Adds grad times the normalised x to weight_sums,

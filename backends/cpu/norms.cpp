@@ -54,8 +54,7 @@ constexpr int64_t kBlock = 32;  // rows that are summed in T before the sums are
 
 // Elements of E as the type T in which they are computed: themselves, or a copy in `buffer`.
 template <class E, class T> const T* wide_line(const E* line, T* buffer, int64_t n) {
-  if constexpr (std::is_same_v<E, T>)
-    return line;
+  if constexpr (std::is_same_v<E, T>) return line;
   else {
     for (int64_t i = 0; i < n; ++i) buffer[i] = widened(line[i]);
     return buffer;
@@ -108,10 +107,8 @@ template <class E, bool centred> struct Forward {
     const Chunks chunks(call.in(0));
     const bool streamed = is_streamed(call.out());
     parallel_pass(threads_of(call), chunks.count, chunks.elements() * int64_t{sizeof(E)}, [&](int64_t chunk) {
-      if (streamed)
-        run_rows<true>(call, chunks, chunk);
-      else
-        run_rows<false>(call, chunks, chunk);
+      if (streamed) run_rows<true>(call, chunks, chunk);
+      else run_rows<false>(call, chunks, chunk);
     });
   }
 };
@@ -204,10 +201,8 @@ template <class E, bool centred> struct Backward {
     const Chunks chunks(call.in(1));
     const bool streamed = is_streamed(call.out());
     parallel_pass(threads_of(call), chunks.count, chunks.elements() * int64_t{sizeof(E)}, [&](int64_t chunk) {
-      if (streamed)
-        run_rows<true>(call, chunks, chunk);
-      else
-        run_rows<false>(call, chunks, chunk);
+      if (streamed) run_rows<true>(call, chunks, chunk);
+      else run_rows<false>(call, chunks, chunk);
     });
     constexpr int64_t kColumns = 1024;
     parallel(threads_of(call), (chunks.length + kColumns - 1) / kColumns, [&](int64_t task) {

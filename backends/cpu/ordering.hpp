@@ -12,8 +12,8 @@
 
 namespace plugrad::cpu {
 
-inline constexpr int64_t kShort = 512;       // the longest line that is sorted by comparisons
-inline constexpr int kDigit = 11;            // bits of a key that one pass of the radix sort looks at
+inline constexpr int64_t kShort = 512;  // the longest line that is sorted by comparisons
+inline constexpr int kDigit = 11;       // bits of a key that one pass of the radix sort looks at
 inline constexpr int64_t kDigits = 1 << kDigit;
 
 // The keys of 4 bytes and the positions share a word.
@@ -82,7 +82,7 @@ template <class P> P* radix_sort(P* pairs, P* spare, int64_t n) {
 struct OrderedLines {
   int rank = 0;
   int64_t shape[PLUGRAD_MAX_RANK], x[PLUGRAD_MAX_RANK], out[PLUGRAD_MAX_RANK];  // of the other axes; strides in bytes
-  int64_t count = 1, length, kept, x_axis, out_axis;  // kept: the length of a line of the result
+  int64_t count = 1, length, kept, x_axis, out_axis;                            // kept: the length of a line of the result
   char *x_base, *out_base;
   bool descending;
 

@@ -107,7 +107,6 @@ class Planes {
   }
 
  private:
-
   void measure(int i) {
     const PlaneAxis& axis = axes_[i];
     bool any = false;
@@ -161,9 +160,8 @@ class Planes {
       line += lines.zeros * pitch_[2];
       for (int64_t h = 0; h < lines.count; ++h, line += pitch_[2]) {
         std::fill(line, line + columns.zeros, T(0));
-        copy_line(line + columns.zeros,
-                  slice + (lines.source + h * axes_[1].step) * axes_[2].extent + columns.source, columns.count,
-                  axes_[2].step);
+        copy_line(line + columns.zeros, slice + (lines.source + h * axes_[1].step) * axes_[2].extent + columns.source,
+                  columns.count, axes_[2].step);
         std::fill(line + columns.zeros + columns.count, line + pitch_[2], T(0));
       }
       std::fill(line, to + slice_step(), T(0));

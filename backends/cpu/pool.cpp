@@ -3,10 +3,10 @@
 #include <backends/cpu/machine.hpp>
 #include <plugrad/sdk/threads.hpp>
 
+#include <pthread.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <pthread.h>
 #include <thread>
 
 namespace plugrad::cpu {

@@ -26,8 +26,9 @@ template <class F> void parallel(int threads, int64_t tasks, F&& f) {
     for (int64_t i = index * each; i < (index + 1) * each && i < tasks; ++i) f(i);
   };
   using Group = decltype(group);
-  run_tasks(threads, static_cast<uint32_t>((tasks + each - 1) / each),
-            [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
+  run_tasks(
+      threads, static_cast<uint32_t>((tasks + each - 1) / each),
+      [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
 }
 
 // Calls f(slot, i) once for each i below tasks; no two calls with one slot below `slots` overlap, so that each slot may have

@@ -132,8 +132,8 @@ template <class T> class MaxPool : Runs<T> {
   static constexpr T kLeast = -std::numeric_limits<T>::infinity();
   Pooled pool_;
   int64_t each_, tasks_;
-  int64_t wide_, reach_;  // the windows of a line in whole vectors, and the elements of a part of a split line
-  int64_t parts_, slot_;  // elements of all parts, and of what a task needs
+  int64_t wide_, reach_;       // the windows of a line in whole vectors, and the elements of a part of a split line
+  int64_t parts_, slot_;       // elements of all parts, and of what a task needs
   std::vector<int64_t> taps_;  // where a window's elements are in a split line
   std::vector<Span> lines_;    // of the windows
   std::vector<Part> split_;

@@ -77,8 +77,7 @@ template <class T> class Product : Contraction<T> {
 
   // A few columns fill no vector, but the rows of a transposed left operand do.
   bool is_narrow() const {
-    return !few_ && n_ > 1 && k_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 &&
-           b_.column == 1;
+    return !few_ && n_ > 1 && k_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 && b_.column == 1;
   }
 
   // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches, which map rows that
@@ -161,8 +160,8 @@ template <class T> class Product : Contraction<T> {
     for (int64_t batch = 0; batch < batches_; batch += group_)
       for (int64_t column = 0; column < n_; column += width_)
         for (int64_t slice = 0; slice < slices_; slice += deep_) {
-          const Chunk chunk{batch, std::min(group_, batches_ - batch), column, std::min(width_, n_ - column), slice,
-                            std::min(deep_, slices_ - slice)};
+          const Chunk chunk{batch, std::min(group_, batches_ - batch), column, std::min(width_, n_ - column),
+                            slice, std::min(deep_, slices_ - slice)};
           pack_chunk(kernels, threads, chunk, panels);
           multiply_chunk(kernels, threads, chunk, panels);
         }
@@ -191,25 +190,25 @@ template <class T> class Product : Contraction<T> {
     const Tiles grid = tiles_of(m_, chunk.columns, k_, chunk.batches, kWideRows, kWideColumns, kWidest);
     for_tiles(threads, grid, chunk.batches, chunk.columns, chunk.slices * depth_,
               [&](int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
-      const int64_t pack = packs_ == 1 ? 0 : batch;
-      const Matrix<T> c = target(chunk.batch + batch, row, chunk.column + column);
-      Addend<T> addend(c, accumulates_ || chunk.slice > 0);
-      if (has_addend_ && chunk.slice == 0)
-        addend = addend_at(chunk.batch + batch, row, chunk.column + column, m, n, c, false);
-      for (int64_t i = 0; i < chunk.slices; ++i) {
-        const int64_t slice = chunk.slice + i;
-        const T* first = panels + (pack * chunk.slices + i) * depth_ * width_ + column * depth_;
-        kernels.multiply_panels(m, n, slice_depth(slice), left(chunk.batch + batch, row, slice * depth_),
-                                {first, depth_ * kernels.columns}, c, addend);
-        addend = {c, true};
-      }
-    });
+                const int64_t pack = packs_ == 1 ? 0 : batch;
+                const Matrix<T> c = target(chunk.batch + batch, row, chunk.column + column);
+                Addend<T> addend(c, accumulates_ || chunk.slice > 0);
+                if (has_addend_ && chunk.slice == 0)
+                  addend = addend_at(chunk.batch + batch, row, chunk.column + column, m, n, c, false);
+                for (int64_t i = 0; i < chunk.slices; ++i) {
+                  const int64_t slice = chunk.slice + i;
+                  const T* first = panels + (pack * chunk.slices + i) * depth_ * width_ + column * depth_;
+                  kernels.multiply_panels(m, n, slice_depth(slice), left(chunk.batch + batch, row, slice * depth_),
+                                          {first, depth_ * kernels.columns}, c, addend);
+                  addend = {c, true};
+                }
+              });
   }
 
   bool accumulates_, scratch_ = false, panels_ = false, few_ = false;
   Operand<T> target_;
-  int64_t depth_ = 0, slices_ = 0, deep_ = 0;    // of a slice; how many there are; how many are in panels at a time
-  int64_t width_ = 0, packs_ = 0, group_ = 0;    // columns, right operands and batches at a time
+  int64_t depth_ = 0, slices_ = 0, deep_ = 0;  // of a slice; how many there are; how many are in panels at a time
+  int64_t width_ = 0, packs_ = 0, group_ = 0;  // columns, right operands and batches at a time
 };
 
 }  // namespace

@@ -46,8 +46,16 @@ using namespace Xbyak;
 struct OutOfRegisters {};
 
 // Predicates of vcmpps, which signal nothing for quiet NaN.
-enum : uint8_t { kEqual = 0x00, kUnordered = 0x03, kNotEqual = 0x04, kLess = 0x11, kLessEqual = 0x12, kNotLess = 0x15,
-                 kNotLessEqual = 0x16, kGreater = 0x1e };
+enum : uint8_t {
+  kEqual = 0x00,
+  kUnordered = 0x03,
+  kNotEqual = 0x04,
+  kLess = 0x11,
+  kLessEqual = 0x12,
+  kNotLess = 0x15,
+  kNotLessEqual = 0x16,
+  kGreater = 0x1e
+};
 
 class Generator : public CodeGenerator {
  public:

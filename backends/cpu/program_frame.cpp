@@ -8,13 +8,13 @@
 
 namespace plugrad::cpu {
 namespace {
-constexpr int64_t kTileElements = 1024;   // small tiles stay in the first cache, and their loads overlap with arithmetic
-constexpr int64_t kWideTile = 4096;       // of programs with few values in buffers
+constexpr int64_t kTileElements = 1024;  // small tiles stay in the first cache, and their loads overlap with arithmetic
+constexpr int64_t kWideTile = 4096;      // of programs with few values in buffers
 constexpr int kFewBuffers = 2;
-constexpr int64_t kLongestRow = 16384;    // elements of a row that is reduced: its values stay in the second cache
+constexpr int64_t kLongestRow = 16384;  // elements of a row that is reduced: its values stay in the second cache
 constexpr int64_t kTaskElements = 32768;
-constexpr int64_t kShortFold = 16;        // shorter rows are folded side by side, by another kernel
-constexpr int64_t kNarrow = 32;           // and narrower matrices several rows at once
+constexpr int64_t kShortFold = 16;  // shorter rows are folded side by side, by another kernel
+constexpr int64_t kNarrow = 32;     // and narrower matrices several rows at once
 
 int64_t aligned(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 int64_t power_below(int64_t n) { return int64_t{1} << (63 - __builtin_clzll(static_cast<uint64_t>(n))); }
@@ -169,8 +169,8 @@ void ProgramFrame::find_whole_steps() {
     if (!whole) {
       whole = true;
       for (const uint16_t v : step.operands)
-        whole = whole && (plan_.values[v].form == Form::number ||
-                          (plan_.values[v].form != Form::row && layouts_[v].is_dense));
+        whole =
+            whole && (plan_.values[v].form == Form::number || (plan_.values[v].form != Form::row && layouts_[v].is_dense));
     }
     whole_.push_back(whole);
   }

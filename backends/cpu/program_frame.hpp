@@ -73,20 +73,20 @@ class ProgramFrame {
   bool serves_ = true;
   std::vector<plugrad_view> shown_;  // the operands' views, for is_for
   int outer_rank_ = 0;
-  std::array<int64_t, PLUGRAD_MAX_RANK> outer_{};   // the extents of the outer axes
-  int64_t rows_ = 1, columns_ = 1;                  // of the space
+  std::array<int64_t, PLUGRAD_MAX_RANK> outer_{};  // the extents of the outer axes
+  int64_t rows_ = 1, columns_ = 1;                 // of the space
   int64_t tile_rows_ = 1, tile_columns_ = 1;
-  int64_t task_ = 1, tasks_ = 1;                    // rows of a task, or columns if the space has one row
-  int64_t bytes_ = 0;                               // of the operands that move from tile to tile
-  int64_t block_ = 0;                               // the longest block of fold_all
-  std::vector<Layout> layouts_;                     // by value
-  std::vector<bool> whole_;                         // by step: one call does for all rows of a tile
-  std::vector<FusedCode> far_;                      // by step: code for operands beyond the near caches, if there is any
-  std::vector<uint16_t> streamed_;                  // values whose stores bypass the caches, if they are aligned
-  std::vector<int64_t> buffer_offsets_;             // in a slot's memory
-  std::vector<uint16_t> moving_;                    // values that operands hold, at other places for each tile
-  std::vector<Copied> repeated_, gathered_;         // columns, for each row of a tile; elements of rows, side by side
-  std::vector<int64_t> staging_;                    // by fold_all, in a slot's memory: elements of an unfinished block
+  int64_t task_ = 1, tasks_ = 1;                       // rows of a task, or columns if the space has one row
+  int64_t bytes_ = 0;                                  // of the operands that move from tile to tile
+  int64_t block_ = 0;                                  // the longest block of fold_all
+  std::vector<Layout> layouts_;                        // by value
+  std::vector<bool> whole_;                            // by step: one call does for all rows of a tile
+  std::vector<FusedCode> far_;                         // by step: code for operands beyond the near caches, if there is any
+  std::vector<uint16_t> streamed_;                     // values whose stores bypass the caches, if they are aligned
+  std::vector<int64_t> buffer_offsets_;                // in a slot's memory
+  std::vector<uint16_t> moving_;                       // values that operands hold, at other places for each tile
+  std::vector<Copied> repeated_, gathered_;            // columns, for each row of a tile; elements of rows, side by side
+  std::vector<int64_t> staging_;                       // by fold_all, in a slot's memory: elements of an unfinished block
   std::vector<int64_t> column_results_, all_results_;  // in the workspace: an element for each block
   int64_t slot_bytes_ = 0;
   int slots_ = 1;

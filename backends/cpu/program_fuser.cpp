@@ -148,8 +148,8 @@ class Fuser {
   const std::vector<ProgramValue>& values_;
   const std::vector<bool>& is_output_;
   const int vector_bytes_;
-  std::vector<int> maker_;      // by value: the step that makes it
-  std::vector<size_t> reads_;   // by value
+  std::vector<int> maker_;     // by value: the step that makes it
+  std::vector<size_t> reads_;  // by value
   std::vector<Segment> segments_;
   std::vector<size_t> segment_of_;  // by step
   std::vector<ProgramStep> made_;

@@ -26,7 +26,7 @@ struct ProgramFrame::Run {
 
   const plugrad_op& op;
   char* const workspace;
-  bool is_aligned = true;  // of values that could be streamed
+  bool is_aligned = true;   // of values that could be streamed
   char* base[kMostValues];  // by value: its first element, if an operand holds it
   alignas(8) char numbers[kMostValues][8];
   alignas(8) char updates[PLUGRAD_PROGRAM_INSTRUCTIONS][kUpdateNumbers];  // what their rows read besides operands

@@ -61,7 +61,7 @@ void philox(uint64_t seed, uint64_t first, Words& words) {
 }
 
 template <class T> inline constexpr int64_t kPerCounter = 16 / static_cast<int64_t>(sizeof(T));
-template <class T> inline constexpr int64_t kBatch = kCounters* kPerCounter<T>;
+template <class T> inline constexpr int64_t kBatch = kCounters * kPerCounter<T>;
 
 void to_uniforms(const Words& words, float* out) {
   uint32_t halves[4 * kCounters];

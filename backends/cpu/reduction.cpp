@@ -84,11 +84,9 @@ constexpr int64_t kMaxChunks = 32;     // of the rows under one panel of columns
 constexpr int64_t kShortFold = 16;     // shorter rows are folded side by side
 constexpr int64_t kBuffer = 2048;      // elements that are made contiguous at once
 
-
 class Fold {
  public:
-  Fold(const Reduction& kind, const Call& call)
-      : kind_(kind), accumulates_(call.accumulates()), threads_(threads_of(call)) {
+  Fold(const Reduction& kind, const Call& call) : kind_(kind), accumulates_(call.accumulates()), threads_(threads_of(call)) {
     split_axes(call.in(0), call.out(), true, kept_, folded_, in_, out_);
   }
 
@@ -186,14 +184,13 @@ class Fold {
   }
 
   void run_chunks(int64_t columns, int64_t height) const {
-    const int64_t each = folded_.rank == 1 ? rows_of_chunk(height, columns)
-                                           : std::max(ceil_div(kPiece * height, folded_.count() * columns),
-                                                      ceil_div(height, kMaxChunks));
+    const int64_t each = folded_.rank == 1
+                             ? rows_of_chunk(height, columns)
+                             : std::max(ceil_div(kPiece * height, folded_.count() * columns), ceil_div(height, kMaxChunks));
     const int64_t chunks = ceil_div(height, each);
     alignas(64) char partials[kMaxChunks][kPanel * kMaxPartial];
-    parallel_pass(threads_, chunks, bytes(), [&](int64_t c) {
-      fold_panel(partials[c], 0, 0, columns, c * each, std::min(height, (c + 1) * each));
-    });
+    parallel_pass(threads_, chunks, bytes(),
+                  [&](int64_t c) { fold_panel(partials[c], 0, 0, columns, c * each, std::min(height, (c + 1) * each)); });
     for (int64_t c = 1; c < chunks; ++c) kind_.merge(partials[0], partials[c], columns);
     store_panel(partials[0], 0, 0, columns);
   }

@@ -24,8 +24,8 @@ struct Reduction {
   // is the same as `block` and `take` for each `block_length` elements, and `columns` as `add_rows` and `take` for each
   // kBlockRows rows.
   int64_t block_length = 0;
-  void (*block)(char* element, const char* p, int64_t n) = nullptr;   // n up to block_length, to one element
-  void (*start)(char* elements, int64_t n) = nullptr;                 // n elements that add_rows begins with
+  void (*block)(char* element, const char* p, int64_t n) = nullptr;  // n up to block_length, to one element
+  void (*start)(char* elements, int64_t n) = nullptr;                // n elements that add_rows begins with
   void (*add_rows)(char* elements, const char* p, int64_t rows, int64_t stride, int64_t n) = nullptr;
   void (*take)(char* partials, const char* elements, int64_t n) = nullptr;  // each of n partials takes an element
 };

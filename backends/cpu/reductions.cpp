@@ -74,15 +74,16 @@ template <class Wide, class T> struct NarrowFold {
     Wide::store(reinterpret_cast<char*>(&value), partial, accumulate);
     to = static_cast<T>(value);
   }
-  static constexpr Reduction kKind{sizeof(T),   sizeof(typename Wide::Partial), Wide::init, row, columns, Wide::merge,
-                                  store,       nullptr};
+  static constexpr Reduction kKind{sizeof(T), sizeof(typename Wide::Partial), Wide::init, row, columns, Wide::merge, store,
+                                   nullptr};
 };
 
 template <class T, bool largest>
 using Extremum = std::conditional_t<std::is_same_v<T, ComputeType<T>>, Folding<Extreme<ComputeType<T>, largest>>,
                                     NarrowFold<Folding<Extreme<ComputeType<T>, largest>>, T>>;
 template <class T> using FoldingSum = Folding<Sum<AccumulatorType<T>>>;
-template <class T> using Summing = 
+template <class T>
+using Summing =
     std::conditional_t<std::is_same_v<T, AccumulatorType<T>>, FoldingSum<T>,
                        std::conditional_t<std::is_integral_v<T>, WideSum<Stored<T>>, NarrowFold<FoldingSum<T>, T>>>;
 

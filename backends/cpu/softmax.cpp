@@ -161,8 +161,8 @@ struct Targets {
     const int64_t row = outside.load(std::memory_order_relaxed);
     if (row < 0) return;
     throw BackendError(PLUGRAD_INDEX_ERROR, std::string("[") + op + "] target " + std::to_string(values[row]) + " of row " +
-                                                std::to_string(row) + " is out of range for " +
-                                                std::to_string(classes) + " classes");
+                                                std::to_string(row) + " is out of range for " + std::to_string(classes) +
+                                                " classes");
   }
 };
 

@@ -7,7 +7,7 @@
 namespace plugrad::cpu {
 
 inline constexpr int64_t kStreamedBytes = int64_t{16} << 20;
-inline constexpr int64_t kFarBytes = int64_t{1} << 20;  // beyond the near caches
+inline constexpr int64_t kFarBytes = int64_t{1} << 20;       // beyond the near caches
 inline constexpr int kReadAhead = 2048, kWriteAhead = 1024;  // bytes
 
 // Whether a pass over `bytes` in all begins at its end. Passes beyond the near caches go forwards and backwards in turn, so

@@ -77,10 +77,12 @@ template <class T> void copy(Tile to, Tile from, int64_t rows, int64_t columns) 
     if (to.column == kSize && from.row == kSize && rows >= kBlock && columns >= kBlock) {
       transpose(to, from, rows, columns, T());
       const int64_t r = rows / kBlock * kBlock, c = columns / kBlock * kBlock;
-      if (r < rows) strided<T>({to.data + r * to.row, to.row, to.column}, {from.data + r * from.row, from.row, from.column},
-                               rows - r, columns);
-      if (c < columns) strided<T>({to.data + c * to.column, to.row, to.column},
-                                  {from.data + c * from.column, from.row, from.column}, r, columns - c);
+      if (r < rows)
+        strided<T>({to.data + r * to.row, to.row, to.column}, {from.data + r * from.row, from.row, from.column}, rows - r,
+                   columns);
+      if (c < columns)
+        strided<T>({to.data + c * to.column, to.row, to.column}, {from.data + c * from.column, from.row, from.column}, r,
+                   columns - c);
       return;
     }
   }

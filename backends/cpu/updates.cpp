@@ -78,13 +78,13 @@ template <class T> struct Sgd {
       param[i] -= k.rate * (nesterov ? g + k.momentum * v : v);
     }
   }
-  template <bool nesterov> static constexpr Elementwise kKind{
-      2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<Numbers, 3, part<nesterov>>}};
+  template <bool nesterov>
+  static constexpr Elementwise kKind{2, 1, 1, 2, {sizeof(T), sizeof(T), sizeof(T)}, {row<Numbers, 3, part<nesterov>>}};
 
   static void prepare(void* arguments, const void* attributes, const char* const* numbers, int64_t count) {
     const auto& a = *static_cast<const plugrad_sgd*>(attributes);
-    new (arguments) Numbers{number<T>(numbers[0]), static_cast<T>(a.momentum), static_cast<T>(a.weight_decay),
-                            is_far<T>(count)};
+    new (arguments)
+        Numbers{number<T>(numbers[0]), static_cast<T>(a.momentum), static_cast<T>(a.weight_decay), is_far<T>(count)};
   }
   static const Elementwise& kind(const void* attributes) {
     return static_cast<const plugrad_sgd*>(attributes)->nesterov ? kKind<true> : kKind<false>;
@@ -110,7 +110,8 @@ template <class T> struct Adam {
       param[i] = kept - k.rate * first / (std::sqrt(second * k.scale) + k.epsilon);
     }
   }
-  template <bool decoupled> static constexpr Elementwise kKind{
+  template <bool decoupled>
+  static constexpr Elementwise kKind{
       3, 1, 1, 6, {sizeof(T), sizeof(T), sizeof(T), sizeof(T)}, {row<Numbers, 4, part<decoupled>>}};
 
   // Values that are the same for all elements are computed once, in double.

@@ -20,8 +20,8 @@ __global__ void trial_kernel(int* nothing) {
 
 // CUDA's errors for a device without code, or with code that it cannot compile.
 constexpr cudaError_t kNoCode[] = {
-    cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorInvalidKernelImage,
-    cudaErrorInvalidPtx,             cudaErrorUnsupportedPtxVersion, cudaErrorJitCompilerNotFound,
+    cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorInvalidKernelImage, cudaErrorInvalidPtx,
+    cudaErrorUnsupportedPtxVersion,  cudaErrorJitCompilerNotFound,
 };
 
 }  // namespace

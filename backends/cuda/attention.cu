@@ -103,10 +103,8 @@ __device__ __forceinline__ void mask_scores(const Attention& a, const MatrixOf<c
   each_element([&](int i, int j) {
     const int64_t query = row + first_row() + i, key = column + first_column() + j;
     A& score = scores.at[i][j];
-    if (query >= a.query.rows || key >= a.key.rows || (a.is_causal && key > query))
-      score = kBottom<A>;
-    else
-      score = score * static_cast<A>(a.scale) + static_cast<A>(mask.at(query, key));
+    if (query >= a.query.rows || key >= a.key.rows || (a.is_causal && key > query)) score = kBottom<A>;
+    else score = score * static_cast<A>(a.scale) + static_cast<A>(mask.at(query, key));
   });
 }
 
@@ -151,8 +149,8 @@ template <class T, class A> __device__ __forceinline__ T lse_of(A largest, A sum
 }
 
 template <class T, class A>
-__device__ __forceinline__ void store(const Attention& a, const State<A>& state, const OutTile& tile,
-                                      const MatrixOf<T>& out, T* lse) {
+__device__ __forceinline__ void store(const Attention& a, const State<A>& state, const OutTile& tile, const MatrixOf<T>& out,
+                                      T* lse) {
 #pragma unroll
   for (int c = 0; c < kChunks; ++c)
     each_element([&](int i, int j) {
@@ -162,14 +160,13 @@ __device__ __forceinline__ void store(const Attention& a, const State<A>& state,
     });
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
-    if (const int64_t query = tile.row + first_row() + i;
-        tile.column == 0 && first_column() == 0 && query < a.out.rows)
+    if (const int64_t query = tile.row + first_row() + i; tile.column == 0 && first_column() == 0 && query < a.out.rows)
       lse[query * a.lse.row] = lse_of<T>(state.largest[i], state.sum[i]);
 }
 
 template <class A>
-__device__ __forceinline__ void store_findings(const Attention& a, const State<A>& state, const OutTile& tile,
-                                               uint64_t task, const Findings<A>& findings) {
+__device__ __forceinline__ void store_findings(const Attention& a, const State<A>& state, const OutTile& tile, uint64_t task,
+                                               const Findings<A>& findings) {
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     if (tile.row + first_row() + i >= a.out.rows) continue;
@@ -205,10 +202,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<AccumulatorOf<T>>)
       weigh(weights, state, kept);
       add_values(shared, weights, kept, a.query.rows - tile.row, value, first, tile.column, state);
     }
-    if (a.segments == 1)
-      store<T>(a, state, tile, {operands.out + reach.at[4], a.out}, operands.lse + reach.at[5]);
-    else
-      store_findings(a, state, tile, task, findings);
+    if (a.segments == 1) store<T>(a, state, tile, {operands.out + reach.at[4], a.out}, operands.lse + reach.at[5]);
+    else store_findings(a, state, tile, task, findings);
   }
 }
 
@@ -265,8 +260,8 @@ template <class T> uint64_t workspace(const Call& call) {
 }
 
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> rows(Types<T...>) {
-  return {with_workspace<workspace<T>>(
-      kernel<submit<attention<T>>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemoryOnly))...};
+  return {
+      with_workspace<workspace<T>>(kernel<submit<attention<T>>>(PLUGRAD_OP_ATTENTION, element_dtype<T>, kMemoryOnly))...};
 }
 constexpr auto kRows = rows(kFloating);
 

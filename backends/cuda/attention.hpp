@@ -30,14 +30,18 @@ template <class T> struct MatrixOf {
   __device__ __forceinline__ T& at(int64_t i, int64_t j) const { return first[i * of.row + j * of.column]; }
 };
 
-template <class A> struct SharedTiles { Tile<A> left, right; };
+template <class A> struct SharedTiles {
+  Tile<A> left, right;
+};
 
 // The columns of a result that a block computes at once, in chunks of kTile.
 inline constexpr int kChunks = 2;
 inline uint64_t chunks_of(int64_t columns) { return (tiles_of(columns) + kChunks - 1) / kChunks; }
 // Blocks that must fit a multiprocessor: left alone, the compiler takes so many registers that only one does.
 template <class A> inline constexpr int kBlocksAtOnce = sizeof(A) > 4 ? 1 : 2;
-template <class A> struct Totals { Results<A> chunk[kChunks]; };
+template <class A> struct Totals {
+  Results<A> chunk[kChunks];
+};
 
 // Returns the products of rows of a, from `row` on, and rows of b, from `column` on. All threads of the block must call
 // this.

@@ -14,7 +14,7 @@ enum class Of : uint8_t { query, key, value };
 struct Gradient {
   // The operands of the walks.
   enum : int { kLeft, kRight, kLeftValue, kRightValue, kMask, kLse, kDelta, kOut, kOperands };
-  Walk<kOperands> owners, sharers;                                // matrices of the result, and the queries that share each
+  Walk<kOperands> owners, sharers;  // matrices of the result, and the queries that share each
   Extents left, right, left_value, right_value, mask, lse, delta, out;  // lse and delta: of the shape of the weights
   double scale;
   bool is_causal, rows_are_queries, takes_slopes;
@@ -65,9 +65,14 @@ Gradient::Gradient(const Call& call, Of of)
 
 void Gradient::add_batch(const Call& call, Of of, const plugrad_view& own_delta) {
   const plugrad_view &grad = call.in(0), &query = call.in(1), &key = call.in(2), &value = call.in(3);
-  const plugrad_view* const views[kOperands] = {
-      rows_are_queries ? &query : &key, rows_are_queries ? &key : &query, rows_are_queries ? &grad : &value,
-      rows_are_queries ? &value : &grad, &call.in(4), &call.in(6), &own_delta, &call.out(static_cast<int>(of))};
+  const plugrad_view* const views[kOperands] = {rows_are_queries ? &query : &key,
+                                                rows_are_queries ? &key : &query,
+                                                rows_are_queries ? &grad : &value,
+                                                rows_are_queries ? &value : &grad,
+                                                &call.in(4),
+                                                &call.in(6),
+                                                &own_delta,
+                                                &call.out(static_cast<int>(of))};
   for (int d = query.rank - 3; d >= 0; --d) {
     int64_t strides[kOperands];
     for (int k = 0; k < kOperands; ++k) strides[k] = stride_of(*views[k], d);
@@ -117,9 +122,7 @@ __device__ __forceinline__ Results<A> weights_of(SharedTiles<A>& shared, const G
                                                  int64_t row, int64_t column) {
   Results<A> weights = multiply_rows(shared, place.left, row, place.right, column);
   const int64_t first = row + first_row(), across = column + first_column();
-  each_element([&](int i, int j) {
-    weights.at[i][j] = weight_of(g, place, first + i, across + j, weights.at[i][j]);
-  });
+  each_element([&](int i, int j) { weights.at[i][j] = weight_of(g, place, first + i, across + j, weights.at[i][j]); });
   if (!g.takes_slopes) return weights;
   const Results<A> changes = multiply_rows(shared, place.left_value, row, place.right_value, column);
   each_element([&](int i, int j) {
@@ -204,8 +207,8 @@ template <class T> void launch_gradient(const Call& call, const Submission& subm
   const auto in = [&](int i) { return data<const T>(call.in(i)); };
   auto* const delta = reinterpret_cast<AccumulatorOf<T>*>(call.workspace());
   T* const out = data<T>(call.out(static_cast<int>(of)));
-  const Pointers<T> pointers{in(is_query ? 1 : 2), in(is_query ? 2 : 1), in(is_query ? 0 : 3), in(is_query ? 3 : 0), in(4),
-                             in(6), delta, out};
+  const Pointers<T> pointers{
+      in(is_query ? 1 : 2), in(is_query ? 2 : 1), in(is_query ? 0 : 3), in(is_query ? 3 : 0), in(4), in(6), delta, out};
   const auto kernel = attention_backward_kernel<T>;
   PLUGRAD_LAUNCH(kernel, submission.blocks(kernel, g.all, occupancy), kBlock, 0, submission.handle(), g, pointers);
   submission.launched();

@@ -5,9 +5,9 @@
 #include <backends/cuda/program.hpp>
 #include <backends/cuda/stream.hpp>
 
+#include <plugrad/sdk/list.hpp>
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/program.hpp>
-#include <plugrad/sdk/list.hpp>
 
 #include <atomic>
 #include <mutex>

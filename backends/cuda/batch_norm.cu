@@ -6,7 +6,9 @@ namespace plugrad::cuda {
 namespace {
 
 // Of n elements: their mean, and the sum of squares of their deviations from it.
-template <class A> struct Moments { A n, mean, squares; };
+template <class A> struct Moments {
+  A n, mean, squares;
+};
 struct Merge {
   template <class A> __device__ Moments<A> operator()(const Moments<A>& a, const Moments<A>& b) const {
     if (b.n == 0) return a;
@@ -86,8 +88,8 @@ template <class T> struct Backward {
     Pack<T, V> result = *reinterpret_cast<const Pack<T, V>*>(grad + at);
 #pragma unroll
     for (int j = 0; j < V; ++j)
-      result.at[j] = static_cast<T>(
-          factor * (static_cast<A>(result.at[j]) - mean - normal.of(static_cast<A>(pack.at[j])) * along));
+      result.at[j] =
+          static_cast<T>(factor * (static_cast<A>(result.at[j]) - mean - normal.of(static_cast<A>(pack.at[j])) * along));
     *reinterpret_cast<Pack<T, V>*>(out + at) = result;
   }
 };
@@ -126,10 +128,8 @@ void map_channels(const Submission& submission, const plugrad_view& x, std::init
   const bool is_packed = x.shape[2] % kPack<T> == 0 && std::all_of(aligned.begin(), aligned.end(), [](const T* address) {
                            return reinterpret_cast<uintptr_t>(address) % 16 == 0;
                          });
-  if (is_packed)
-    launch_map<kPack<T>>(submission, x, f);
-  else
-    launch_map<1>(submission, x, f);
+  if (is_packed) launch_map<kPack<T>>(submission, x, f);
+  else launch_map<1>(submission, x, f);
 }
 
 Channels channels_of(const Call& call, const plugrad_view& x) {
@@ -156,8 +156,14 @@ template <class T> void batch_norm_backward(const Call& call, const Submission& 
   const GradientReducer<T, Statistics<T>> reducer{grad, x, statistics, products, grads};
   const Channels channels = channels_of(call, view);
   reduce_channels(submission, channels, reducer, call.workspace());
-  const Backward<T> backward{statistics, grad,  x, data<const T>(call.in(2)),
-                             products,   grads, static_cast<AccumulatorOf<T>>(channels.segments.length), out};
+  const Backward<T> backward{statistics,
+                             grad,
+                             x,
+                             data<const T>(call.in(2)),
+                             products,
+                             grads,
+                             static_cast<AccumulatorOf<T>>(channels.segments.length),
+                             out};
   map_channels<T>(submission, view, {grad, x, out}, backward);
 }
 

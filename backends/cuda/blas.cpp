@@ -11,7 +11,9 @@ namespace plugrad::cuda {
 namespace {
 
 const LibraryPlaces kPlaces{
-    "PLUGRAD_CUBLAS", PLUGRAD_CUDA_CUBLAS, {"libcublas.so.13", "libcublas.so.12"},
+    "PLUGRAD_CUBLAS",
+    PLUGRAD_CUDA_CUBLAS,
+    {"libcublas.so.13", "libcublas.so.12"},
     {"nvidia/cu13/lib/libcublas.so.13", "nvidia/cublas/lib/libcublas.so.13", "nvidia/cublas/lib/libcublas.so.12"}};
 
 // cuBLAS needs libcublasLt of the same version. The loader does not search beside cuBLAS, but uses a copy already loaded.
@@ -41,8 +43,7 @@ std::unique_ptr<const Blas> Blas::open(std::string& why) {
     const auto find = [library](const char* function, auto& into) { return find_function(library, function, into); };
     if (find("cublasCreate_v2", blas->create) && find("cublasSetStream_v2", blas->set_stream) &&
         find("cublasSetWorkspace_v2", blas->set_workspace) && find("cublasGemmEx", blas->gemm) &&
-        find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) &&
-        find("cublasGemmBatchedEx", blas->gemm_batched))
+        find("cublasGemmStridedBatchedEx", blas->gemm_strided_batched) && find("cublasGemmBatchedEx", blas->gemm_batched))
       return blas;
     why += " (lacks a function)";
   }

@@ -85,7 +85,9 @@ template <class A> struct Normal {
 };
 
 // Sums of grad, and of grad times normal x.
-template <class A> struct GradientSums { A grad, product; };
+template <class A> struct GradientSums {
+  A grad, product;
+};
 struct AddGradients {
   template <class A> __device__ GradientSums<A> operator()(const GradientSums<A>& a, const GradientSums<A>& b) const {
     return {a.grad + b.grad, a.product + b.product};

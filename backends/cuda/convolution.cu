@@ -128,10 +128,8 @@ __global__ void __launch_bounds__(kBlock)
         const int64_t row = task.row + first_row() + y;
         if (row >= c.m) continue;
         const int64_t at = group * c.out_group + row * c.out_row + parts.outer * c.out_outer + parts.inner;
-        if (partials)
-          partials[static_cast<int64_t>(task.segment) * count + at] = sums.at[y][x];
-        else
-          out[at] = static_cast<T>(bias ? sums.at[y][x] + static_cast<A>(bias[group * c.m + row]) : sums.at[y][x]);
+        if (partials) partials[static_cast<int64_t>(task.segment) * count + at] = sums.at[y][x];
+        else out[at] = static_cast<T>(bias ? sums.at[y][x] + static_cast<A>(bias[group * c.m + row]) : sums.at[y][x]);
       }
     }
   }
@@ -139,9 +137,8 @@ __global__ void __launch_bounds__(kBlock)
 
 // Adds the segments' sums in their order.
 template <class T, class A = AccumulatorOf<T>>
-__global__ void __launch_bounds__(kBlock)
-    sum_segments_kernel(const A* partials, uint64_t segments, const T* bias, int64_t plane, int64_t channels, T* out,
-                        int64_t count) {
+__global__ void __launch_bounds__(kBlock) sum_segments_kernel(const A* partials, uint64_t segments, const T* bias,
+                                                              int64_t plane, int64_t channels, T* out, int64_t count) {
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kBlock;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; i < count; i += threads) {
     A sum = 0;

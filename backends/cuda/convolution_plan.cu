@@ -34,12 +34,9 @@ Contraction::Contraction(const Call& call) {
   const plugrad_view &first = call.in(0), &second = call.in(1), &out = call.out();
   const bool is_input = call.op().opcode == PLUGRAD_OP_CONVOLUTION_INPUT_GRAD;
   const bool is_weight = call.op().opcode == PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD;
-  if (is_input)
-    input_gradient(out, second, first);
-  else if (is_weight)
-    weight_gradient(second, out, first);
-  else
-    forward(first, second, out);
+  if (is_input) input_gradient(out, second, first);
+  else if (is_weight) weight_gradient(second, out, first);
+  else forward(first, second, out);
   set_windows(attributes, out.rank - 2, is_input, is_weight);
   cut(call.backend<CudaBackend>().multiprocessors());
 }

@@ -69,16 +69,12 @@ template <class T> void transpose(const Submission& submission, const Box& box, 
 
 template <class T> void copy_views(const plugrad_view* const* views, const Submission& submission) {
   Box(views, 2).cut(kSpan, [&](const Box& part) {
-    if (const int axis = turned_axis(part))
-      transpose<T>(submission, part, axis);
-    else
-      map_box<Pure<Identity>, T, T>(submission, part, {});
+    if (const int axis = turned_axis(part)) transpose<T>(submission, part, axis);
+    else map_box<Pure<Identity>, T, T>(submission, part, {});
   });
 }
 
-template <class T> void copy(const Call& call, const Submission& submission) {
-  copy_views<T>(call.op().views, submission);
-}
+template <class T> void copy(const Call& call, const Submission& submission) { copy_views<T>(call.op().views, submission); }
 
 // --- Iota.
 

@@ -21,10 +21,8 @@ __global__ void __launch_bounds__(kBlock)
     if (!n || lines.team.member() != 0) continue;
     const A rest = std::log(e.sum);
     lse[reach.at[2]] = static_cast<T>(e.largest + rest);
-    if (target < 0 || target >= n)
-      report();
-    else
-      loss[reach.at[1]] = static_cast<T>(e.largest - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])) + rest);
+    if (target < 0 || target >= n) report();
+    else loss[reach.at[1]] = static_cast<T>(e.largest - static_cast<A>(x.at(reach.at[0] + target * lines.stride[0])) + rest);
   }
 }
 

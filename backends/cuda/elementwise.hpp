@@ -76,10 +76,8 @@ template <class... T> inline constexpr int kPack = std::min<int>(8, 16 / std::ma
 template <class F, class... T> void map_box(const Submission& submission, const Box& box, const F& f) {
   constexpr int V = kIsAlone<F> ? 1 : kPack<T...>;
   box.cut(kSpan, [&](const Box& part) {
-    if (has_packs(part, V))
-      launch_map<F, V, T...>(submission, part, f);
-    else
-      launch_map<F, 1, T...>(submission, part, f);
+    if (has_packs(part, V)) launch_map<F, V, T...>(submission, part, f);
+    else launch_map<F, 1, T...>(submission, part, f);
   });
 }
 
@@ -90,10 +88,18 @@ template <class F, class... T> void map(const Call& call, const Submission& subm
 
 // For elements that are only moved: an unsigned integer of equal size, because moving a float could change a NaN's payload.
 template <size_t size> struct BitsOf;
-template <> struct BitsOf<1> { using type = uint8_t; };
-template <> struct BitsOf<2> { using type = uint16_t; };
-template <> struct BitsOf<4> { using type = uint32_t; };
-template <> struct BitsOf<8> { using type = uint64_t; };
+template <> struct BitsOf<1> {
+  using type = uint8_t;
+};
+template <> struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <> struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <> struct BitsOf<8> {
+  using type = uint64_t;
+};
 template <class T> using Bits = typename BitsOf<sizeof(T)>::type;
 
 // A function of one output: Op()(inputs...).

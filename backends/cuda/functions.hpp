@@ -11,8 +11,8 @@ namespace plugrad::cuda {
 template <class T>
 inline constexpr T kTop = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 template <class T>
-inline constexpr T kBottom = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
-                                                         : std::numeric_limits<T>::min();
+inline constexpr T kBottom =
+    std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
 
 template <class T> __device__ __forceinline__ bool is_nan(T x) { return x != x; }
 

@@ -65,10 +65,8 @@ __global__ void __launch_bounds__(kBlock)
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
       T* out = reinterpret_cast<T*>(const_cast<char*>(grid.memories.base[0])) + offsets[u].at[0];
-      if (is_inside(index[u], axis))
-        *reinterpret_cast<Moved<T, V>*>(out) = packs[u];
-      else
-        report();
+      if (is_inside(index[u], axis)) *reinterpret_cast<Moved<T, V>*>(out) = packs[u];
+      else report();
     });
   }
 }
@@ -117,10 +115,8 @@ __global__ void __launch_bounds__(kBlock)
       terms[u] = read<T>(grid.memories, 0, offsets.at[0]);
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
-      if (is_inside(index[u], axis))
-        old[u] = add_to(places[u] += index[u] * axis.stride, terms[u]);
-      else
-        report();
+      if (is_inside(index[u], axis)) old[u] = add_to(places[u] += index[u] * axis.stride, terms[u]);
+      else report();
     });
     each_of_tile(grid, first, [&](int u, uint32_t) {
       if (is_inside(index[u], axis)) add_dropped(places[u], old[u], terms[u]);
@@ -150,8 +146,7 @@ template <class T> void gather(const Call& call, const Submission& submission) {
   Box(views, 3).cut(kSpan, [&](const Box& part) {
     if (copies_rows<kPack<T>>(part, chosen))
       launch<gather_kernel<T, kPack<T>>>(submission, grid_of<3>(part, kPack<T>), chosen);
-    else
-      launch<gather_kernel<T, 1>>(submission, grid_of<3>(part, 1), chosen);
+    else launch<gather_kernel<T, 1>>(submission, grid_of<3>(part, 1), chosen);
   });
 }
 
@@ -219,10 +214,8 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         if (first + u >= lines.length) continue;
-        if (is_inside(places[u], lines.axis))
-          lines.out[reach.at[0] + places[u] * lines.axis.stride] += terms[u];
-        else
-          report();
+        if (is_inside(places[u], lines.axis)) lines.out[reach.at[0] + places[u] * lines.axis.stride] += terms[u];
+        else report();
       }
     }
   }
@@ -296,10 +289,8 @@ template <class T> void scatter_in_order(const Scatter& scatter, const Submissio
 
 // Integer sums do not depend on the order.
 template <class T> void scatter(const Scatter& scatter, const Submission& submission) {
-  if (std::is_floating_point_v<T> && submission.is_deterministic())
-    scatter_in_order<T>(scatter, submission);
-  else
-    scatter_any_order<T>(scatter, submission);
+  if (std::is_floating_point_v<T> && submission.is_deterministic()) scatter_in_order<T>(scatter, submission);
+  else scatter_any_order<T>(scatter, submission);
 }
 
 template <class T> void scatter_add(const Call& call, const Submission& submission) {

@@ -10,9 +10,9 @@ namespace plugrad::cuda {
 
 // Where a library may be.
 struct LibraryPlaces {
-  const char* variable;                              // of the environment; an absolute path there replaces the search
-  const char* brought;                               // the file that this build opens, or null
-  std::initializer_list<const char*> names;          // for the system's loader, the preferred one first
+  const char* variable;                                 // of the environment; an absolute path there replaces the search
+  const char* brought;                                  // the file that this build opens, or null
+  std::initializer_list<const char*> names;             // for the system's loader, the preferred one first
   std::initializer_list<const char*> in_site_packages;  // of the wheels that bring it
 };
 

@@ -78,8 +78,7 @@ size_t GraphList::updates_from(size_t first) const {
   if (!backend_.batches(*calls_[first].kernel)) return first + 1;
   size_t end = first + 1;
   while (end < calls_.size() && calls_[end].kernel == calls_[first].kernel) ++end;
-  while (end - first > 1 && !are_independent(std::span(calls_).subspan(first, end - first)))
-    end = first + (end - first) / 2;
+  while (end - first > 1 && !are_independent(std::span(calls_).subspan(first, end - first))) end = first + (end - first) / 2;
   return end;
 }
 

@@ -17,7 +17,9 @@ inline constexpr int kBlock = 256;  // threads of a block
 // The blocks of a launch of map_all, each of which has a tile of this many packs; at least one, for the tail.
 inline unsigned map_blocks(uint32_t packs, uint32_t tile) { return packs ? (packs - 1) / tile + 1 : 1; }
 
-template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
+template <class T, int V> struct alignas(sizeof(T) * V) Pack {
+  T at[V];
+};
 
 // Shared axes of N operands, the innermost first. No offset is beyond 32 bits.
 template <int N> struct Axes {
@@ -26,7 +28,9 @@ template <int N> struct Axes {
   int32_t stride[N][PLUGRAD_MAX_RANK];  // elements
 };
 
-template <int N> struct Offsets { int32_t at[N]; };
+template <int N> struct Offsets {
+  int32_t at[N];
+};
 
 template <int N> __device__ __forceinline__ Offsets<N> locate(const Axes<N>& axes, uint32_t i) {
   Offsets<N> offsets{};
@@ -86,10 +90,14 @@ template <size_t k, class T, int V> struct Slot {
 
 // Bit k: output k of a function is stored.
 template <class F> inline constexpr uint32_t kStoredOf = ~uint32_t{0};
-template <class F> requires requires { F::kStored; } inline constexpr uint32_t kStoredOf<F> = F::kStored;
+template <class F>
+  requires requires { F::kStored; }
+inline constexpr uint32_t kStoredOf<F> = F::kStored;
 // The outputs and inputs of a function. Operands beyond them are neither read nor written.
 template <class F> inline constexpr size_t kOperandsOf = ~size_t{0};
-template <class F> requires requires { F::kOperands; } inline constexpr size_t kOperandsOf<F> = F::kOperands;
+template <class F>
+  requires requires { F::kOperands; }
+inline constexpr size_t kOperandsOf<F> = F::kOperands;
 
 template <class Numbers, int V, class... T> struct Slots;
 template <size_t... k, int V, class... T> struct Slots<std::index_sequence<k...>, V, T...> : Slot<k, T, V>... {

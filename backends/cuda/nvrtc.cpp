@@ -16,7 +16,9 @@ namespace plugrad::cuda {
 namespace {
 
 const LibraryPlaces kPlaces{
-    "PLUGRAD_NVRTC", PLUGRAD_CUDA_NVRTC, {"libnvrtc.so.13", "libnvrtc.so.12"},
+    "PLUGRAD_NVRTC",
+    PLUGRAD_CUDA_NVRTC,
+    {"libnvrtc.so.13", "libnvrtc.so.12"},
     {"nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}};
 
 // The single kernels are compiled without fused multiplications, and programs have their bits. Int128: divider.hpp.
@@ -55,7 +57,7 @@ class KeptHandlers {
   ~KeptHandlers() {
     for (int i = 1; i < kSignals; ++i) {
       const struct sigaction& kept = kept_[static_cast<size_t>(i)];
-      struct sigaction now {};
+      struct sigaction now{};
       if (sigaction(i, nullptr, &now) || now.sa_handler != kept.sa_handler) continue;
       if (now.sa_flags != kept.sa_flags || std::memcmp(&now.sa_mask, &kept.sa_mask, kMaskBytes))
         sigaction(i, &kept, nullptr);

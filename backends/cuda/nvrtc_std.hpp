@@ -25,7 +25,9 @@ using ::int16_t, ::int32_t, ::int64_t, ::int8_t, ::size_t, ::uint16_t, ::uint32_
 using ::atan, ::cos, ::erf, ::erfc, ::exp, ::fabs, ::fmod, ::log, ::pow, ::sin, ::sqrt, ::tanh;
 
 // <type_traits>
-template <bool value_> struct bool_constant { static constexpr bool value = value_; };
+template <bool value_> struct bool_constant {
+  static constexpr bool value = value_;
+};
 template <class T, class U> inline constexpr bool is_same_v = false;
 template <class T> inline constexpr bool is_same_v<T, T> = true;
 template <class T> inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
@@ -37,16 +39,32 @@ template <class T> inline constexpr bool is_arithmetic_v = is_integral_v<T> || i
 template <class T> inline constexpr bool is_signed_v = is_arithmetic_v<T> && T(-1) < T(0);
 template <class T> inline constexpr bool is_unsigned_v = is_integral_v<T> && !is_signed_v<T>;
 
-template <bool, class T, class> struct conditional { using type = T; };
-template <class T, class U> struct conditional<false, T, U> { using type = U; };
+template <bool, class T, class> struct conditional {
+  using type = T;
+};
+template <class T, class U> struct conditional<false, T, U> {
+  using type = U;
+};
 template <bool b, class T, class U> using conditional_t = typename conditional<b, T, U>::type;
 
-template <class T> struct make_unsigned { using type = T; };
-template <> struct make_unsigned<signed char> { using type = unsigned char; };
-template <> struct make_unsigned<short> { using type = unsigned short; };
-template <> struct make_unsigned<int> { using type = unsigned; };
-template <> struct make_unsigned<long> { using type = unsigned long; };
-template <> struct make_unsigned<long long> { using type = unsigned long long; };
+template <class T> struct make_unsigned {
+  using type = T;
+};
+template <> struct make_unsigned<signed char> {
+  using type = unsigned char;
+};
+template <> struct make_unsigned<short> {
+  using type = unsigned short;
+};
+template <> struct make_unsigned<int> {
+  using type = unsigned;
+};
+template <> struct make_unsigned<long> {
+  using type = unsigned long;
+};
+template <> struct make_unsigned<long long> {
+  using type = unsigned long long;
+};
 template <class T> using make_unsigned_t = typename make_unsigned<T>::type;
 
 // <limits>
@@ -74,7 +92,9 @@ template <class T> struct numeric_limits<T, true> {
 template <class T, T... n> struct integer_sequence {};
 template <size_t... n> using index_sequence = integer_sequence<size_t, n...>;
 template <size_t left, size_t... n> struct index_sequence_of : index_sequence_of<left - 1, left - 1, n...> {};
-template <size_t... n> struct index_sequence_of<0, n...> { using type = index_sequence<n...>; };
+template <size_t... n> struct index_sequence_of<0, n...> {
+  using type = index_sequence<n...>;
+};
 template <class... T> using index_sequence_for = typename index_sequence_of<sizeof...(T)>::type;
 
 // <algorithm>

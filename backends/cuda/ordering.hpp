@@ -63,8 +63,7 @@ __device__ __forceinline__ uint64_t key_of(const char* x, uint8_t dtype, int64_t
   switch (dtype) {
     case PLUGRAD_F32: return key_of_floating(element<float>(x, at), element<uint32_t>(x, at));
     case PLUGRAD_F64: return key_of_floating(element<double>(x, at), element<uint64_t>(x, at));
-    case PLUGRAD_BF16:
-      return key_of_floating(static_cast<float>(element<BFloat16>(x, at)), element<BFloat16>(x, at).bits);
+    case PLUGRAD_BF16: return key_of_floating(static_cast<float>(element<BFloat16>(x, at)), element<BFloat16>(x, at).bits);
     case PLUGRAD_I32: return key_of_integer(element<uint32_t>(x, at));
     case PLUGRAD_I64: return key_of_integer(element<uint64_t>(x, at));
     default: return element<uint8_t>(x, at);

@@ -4,9 +4,9 @@
 
 #include <plugrad/sdk/threads.hpp>
 
-#include <cstdlib>
 #include <sys/types.h>
 #include <unistd.h>
+#include <cstdlib>
 #include <utility>
 
 namespace plugrad::cuda {

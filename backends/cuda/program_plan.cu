@@ -30,8 +30,8 @@ plugrad_view dense(const Space& space, int rank, unsigned without, uint8_t dtype
 Reduction reduction_of(const plugrad_op& op, const ProgramSource& source, int multiprocessors) {
   const int rank = op.views[0]->rank;
   const Space space = space_of(op, rank);
-  return Reduction(dense(space, rank, 0, source.reduced_dtype),
-                   dense(space, rank, source.reduced_axes, op.views[0]->dtype), true, multiprocessors);
+  return Reduction(dense(space, rank, 0, source.reduced_dtype), dense(space, rank, source.reduced_axes, op.views[0]->dtype),
+                   true, multiprocessors);
 }
 
 // The axes of a program's operands, in the order of the reduction's own.

@@ -27,7 +27,9 @@ template <size_t k, size_t to, class R, class In, Packing packing, int V> struct
 inline constexpr size_t kNoOutput = ~size_t{0};
 
 // The accumulators of several reductions. They have one size, so that a set has no padding.
-template <size_t i, class R> struct SumsAt { typename R::Sums sums; };
+template <size_t i, class R> struct SumsAt {
+  typename R::Sums sums;
+};
 template <class Numbers, class... R> struct SumSet;
 template <size_t... i, class... R> struct SumSet<std::index_sequence<i...>, R...> : SumsAt<i, R>... {
   __device__ static SumSet identity() { return {{R::identity()}...}; }

@@ -25,10 +25,12 @@ class Writer {
     if (!shape_.can_be_written()) return {};
     reduces() ? choose_accumulators() : choose_packs();
     if (source_.set_bytes[1] > kMostAccumulators) return {};
-    source_.text = "#include <backends/cuda/program_reduction.hpp>\n#include <backends/cuda/update_functions.hpp>\n"
-                   "#include <plugrad/sdk/functions.hpp>\n\n"
-                   "namespace plugrad::cuda {\n\n" + functions() + kernel("packs", source_.pack, source_.packs_each) +
-                   kernel("singles", 1, source_.singles_each) + "\n}  // namespace plugrad::cuda\n";
+    source_.text =
+        "#include <backends/cuda/program_reduction.hpp>\n#include <backends/cuda/update_functions.hpp>\n"
+        "#include <plugrad/sdk/functions.hpp>\n\n"
+        "namespace plugrad::cuda {\n\n" +
+        functions() + kernel("packs", source_.pack, source_.packs_each) + kernel("singles", 1, source_.singles_each) +
+        "\n}  // namespace plugrad::cuda\n";
     return std::move(source_);
   }
 
@@ -109,11 +111,12 @@ class Writer {
       if (const size_t argument = shape_.reductions()[i].argument; shape_.level(argument) == pass)
         lines += "    " + reduced_name(i) + " = " + name_of(argument) + ";\n";
     const size_t outputs = program().outputs().size();
-    return "struct " + (name.empty() ? pass_name(pass) : name) + " {\n  static constexpr int kOutputs = " +
-           std::to_string(outputs) + ";\n  static constexpr bool kInOut = false;\n  static constexpr uint32_t kStored = " +
-           std::to_string(stored) + ";\n  static constexpr size_t kOperands = " +
-           std::to_string(outputs + program().inputs()) + ";\n" + (shape_.goes_on() ? "  Results results;\n" : "") +
-           "  __device__ __forceinline__ void operator()(" + parameters() + ") const {\n" + lines + "  }\n};\n\n";
+    return "struct " + (name.empty() ? pass_name(pass) : name) +
+           " {\n  static constexpr int kOutputs = " + std::to_string(outputs) +
+           ";\n  static constexpr bool kInOut = false;\n  static constexpr uint32_t kStored = " + std::to_string(stored) +
+           ";\n  static constexpr size_t kOperands = " + std::to_string(outputs + program().inputs()) + ";\n" +
+           (shape_.goes_on() ? "  Results results;\n" : "") + "  __device__ __forceinline__ void operator()(" +
+           parameters() + ") const {\n" + lines + "  }\n};\n\n";
   }
 
   static std::string pass_name(int pass) { return "Pass" + std::to_string(pass); }

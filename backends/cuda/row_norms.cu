@@ -8,7 +8,9 @@ namespace plugrad::cuda {
 namespace {
 
 // Sums over some elements of a row of x - centre, and of its square.
-template <class A> struct Deviations { A sum, squares; };
+template <class A> struct Deviations {
+  A sum, squares;
+};
 struct AddDeviations {
   template <class A> __device__ Deviations<A> operator()(const Deviations<A>& a, const Deviations<A>& b) const {
     return {a.sum + b.sum, a.squares + b.squares};
@@ -76,9 +78,8 @@ __device__ __forceinline__ Normal<A> normal_of(Row<T, V>& row, A size, A epsilon
 
 // Operands: out, x, weight, bias.
 template <bool centred, class T, int V, class A = AccumulatorOf<T>>
-__global__ void __launch_bounds__(kBlock)
-    row_norm_kernel(const __grid_constant__ Lines<4> lines, T* out, const Input<T> x, const Input<T> weight,
-                    const Input<T> bias, const A epsilon) {
+__global__ void __launch_bounds__(kBlock) row_norm_kernel(const __grid_constant__ Lines<4> lines, T* out, const Input<T> x,
+                                                          const Input<T> weight, const Input<T> bias, const A epsilon) {
   __shared__ Shared<A> shared;
   for (uint64_t group = blockIdx.x; group < lines.groups(); group += gridDim.x) {
     const uint64_t line = group * lines.team.teams() + lines.team.team();
@@ -184,8 +185,8 @@ template <bool centred, class T> void row_norm_backward(const Call& call, const 
   launch_lines<T>(
       submission, lines, [](auto packs) { return row_norm_backward_kernel<centred, T, packs()>; }, data<T>(call.out()),
       Input<T>(x), Input<T>(grad), Input<T>(weight), epsilon_of<T>(call), normals);
-  const GradientReducer<T, OfRows<A>> reducer{data<const T>(grad), data<const T>(x), {normals}, data<T>(call.out(1)),
-                                              centred ? data<T>(call.out(2)) : nullptr};
+  const GradientReducer<T, OfRows<A>> reducer{
+      data<const T>(grad), data<const T>(x), {normals}, data<T>(call.out(1)), centred ? data<T>(call.out(2)) : nullptr};
   reduce_channels(submission, columns_of(call), reducer, reinterpret_cast<char*>(normals + x.shape[0]));
 }
 

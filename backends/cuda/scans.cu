@@ -59,30 +59,29 @@ template <class T> struct Part {
   __device__ Part(const Scan& s, uint64_t task)
       : scan(s), line(task / s.segments * s.team.teams() + s.team.team()), number(task % s.segments),
         is_there(line < s.walk.count), reach(is_there ? s.walk.reach(line) : Reach<2>{}),
-        begin(static_cast<int64_t>(number) * s.segment),
-        end(begin + s.segment < s.length ? begin + s.segment : s.length) {}
+        begin(static_cast<int64_t>(number) * s.segment), end(begin + s.segment < s.length ? begin + s.segment : s.length) {}
 
   // The place of this segment's sum among those of all segments.
   __device__ uint64_t place(uint64_t segment) const { return line * scan.segments + segment; }
 };
 
-template <class T> struct Some { T at[kEach]; };
+template <class T> struct Some {
+  T at[kEach];
+};
 
 // Reads kEach elements from `first` on, 0 beyond the end of the part, and sums them up one by one.
 template <class T, class X> __device__ __forceinline__ Some<T> summed(const Part<T>& part, const X& x, int64_t first) {
   Some<T> some;
 #pragma unroll
   for (int k = 0; k < kEach; ++k)
-    some.at[k] =
-        part.is_there && first + k < part.end ? x.at(part.reach.at[1] + (first + k) * part.scan.x_stride) : T(0);
+    some.at[k] = part.is_there && first + k < part.end ? x.at(part.reach.at[1] + (first + k) * part.scan.x_stride) : T(0);
 #pragma unroll
   for (int k = 1; k < kEach; ++k) some.at[k] = Add()(some.at[k - 1], some.at[k]);
   return some;
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock)
-    scan_sums_kernel(const __grid_constant__ Scan scan, const Input<T> x, T* sums) {
+__global__ void __launch_bounds__(kBlock) scan_sums_kernel(const __grid_constant__ Scan scan, const Input<T> x, T* sums) {
   __shared__ T shared[kBlock];
   const int64_t turn = static_cast<int64_t>(scan.team.size()) * kEach;
   for (uint64_t task = blockIdx.x; task < scan.tasks; task += gridDim.x) {

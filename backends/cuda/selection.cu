@@ -65,10 +65,8 @@ __device__ __forceinline__ void collect(const Lines& s, const Keys& keys, const 
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
       if (mine + u >= s.length || own[u] > limit.key) continue;
-      if (own[u] < limit.key)
-        items[lower_at++] = {own[u], mine + u};
-      else if (equal_at++ < limit.equals)
-        items[s.kept - limit.equals + equal_at - 1] = {own[u], mine + u};
+      if (own[u] < limit.key) items[lower_at++] = {own[u], mine + u};
+      else if (equal_at++ < limit.equals) items[s.kept - limit.equals + equal_at - 1] = {own[u], mine + u};
     }
     lower += prefix.all & 0xffffu;
     equal += prefix.all >> 16;
@@ -76,12 +74,9 @@ __device__ __forceinline__ void collect(const Lines& s, const Keys& keys, const 
 }
 
 // Writes the elements to sort, and behind them some that come last.
-__device__ __forceinline__ void gather(const Lines& s, const Keys& keys, Item* items, unsigned* counts,
-                                       unsigned* shared) {
-  if (s.length > kMost)
-    collect(s, keys, limit_of(s, keys, counts, shared), items, shared);
-  else
-    keys.each([&](int64_t i, uint64_t key) { items[i] = {key, i}; });
+__device__ __forceinline__ void gather(const Lines& s, const Keys& keys, Item* items, unsigned* counts, unsigned* shared) {
+  if (s.length > kMost) collect(s, keys, limit_of(s, keys, counts, shared), items, shared);
+  else keys.each([&](int64_t i, uint64_t key) { items[i] = {key, i}; });
   for (int64_t i = s.sorted + threadIdx.x; i < s.padded; i += kBlock) items[i] = last_item();
   __syncthreads();
 }

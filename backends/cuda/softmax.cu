@@ -66,9 +66,8 @@ __global__ void __launch_bounds__(kBlock)
       const Turn<T, V> turn(lines.team, from, n);
       grads.load(turn, grad, reach.at[1], lines.stride[1]);
       if (F::kSumNeedsY || n <= step) ys.load(turn, y, reach.at[2], lines.stride[2]);
-      turn.each([&](int k, uint32_t) {
-        sum += F::term(static_cast<A>(grads[k]), F::kSumNeedsY ? static_cast<A>(ys[k]) : A(0));
-      });
+      turn.each(
+          [&](int k, uint32_t) { sum += F::term(static_cast<A>(grads[k]), F::kSumNeedsY ? static_cast<A>(ys[k]) : A(0)); });
     }
     sum = lines.team.reduce<Add>(sum, shared);
     for (int64_t from = 0; from < n; from += step) {
@@ -77,9 +76,8 @@ __global__ void __launch_bounds__(kBlock)
         grads.load(turn, grad, reach.at[1], lines.stride[1]);
         ys.load(turn, y, reach.at[2], lines.stride[2]);
       }
-      turn.each([&](int k, uint32_t) {
-        grads[k] = static_cast<T>(F::of(static_cast<A>(grads[k]), static_cast<A>(ys[k]), sum));
-      });
+      turn.each(
+          [&](int k, uint32_t) { grads[k] = static_cast<T>(F::of(static_cast<A>(grads[k]), static_cast<A>(ys[k]), sum)); });
       grads.store(turn, out + reach.at[0], lines.stride[0]);
     }
   }

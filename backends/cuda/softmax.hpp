@@ -83,8 +83,7 @@ template <class T, int V> struct Held {
   __device__ __forceinline__ void load(const Turn<T, V>& turn, const Input<T>& in, int64_t line, int64_t stride) {
     const T* const first = in.base + (in.base ? line + turn.from * stride : 0);
     turn.each_pack([&](int p, uint32_t place) {
-      if (in.base)
-        packs[p] = *reinterpret_cast<const Pack<T, V>*>(first + (V > 1 ? place : place * stride));
+      if (in.base) packs[p] = *reinterpret_cast<const Pack<T, V>*>(first + (V > 1 ? place : place * stride));
       else
         for (T& element : packs[p].at) element = in.value;
     });
@@ -97,7 +96,9 @@ template <class T, int V> struct Held {
 };
 
 // The largest of some elements, and the sum of e^(x - largest). Without elements, or if all are -inf: -inf and 0.
-template <class A> struct Exponentials { A largest, sum; };
+template <class A> struct Exponentials {
+  A largest, sum;
+};
 
 struct Together {
   template <class A> __device__ Exponentials<A> operator()(const Exponentials<A>& a, const Exponentials<A>& b) const {
@@ -146,10 +147,8 @@ void launch_lines(const Submission& submission, const Lines<N>& lines, KernelOf 
                    arguments...);
     submission.launched();
   };
-  if (lines.is_packed)
-    launch(std::integral_constant<int, kPack<T>>());
-  else
-    launch(std::integral_constant<int, 1>());
+  if (lines.is_packed) launch(std::integral_constant<int, kPack<T>>());
+  else launch(std::integral_constant<int, 1>());
 }
 
 }  // namespace plugrad::cuda

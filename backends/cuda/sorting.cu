@@ -22,8 +22,7 @@ struct Part {
         end(begin + kMost < lines.length ? begin + kMost : lines.length) {}
 };
 
-__global__ void __launch_bounds__(kBlock)
-    sort_parts_kernel(const __grid_constant__ Lines lines, uint64_t parts, Item* to) {
+__global__ void __launch_bounds__(kBlock) sort_parts_kernel(const __grid_constant__ Lines lines, uint64_t parts, Item* to) {
   __shared__ Item items[kMost];
   for (uint64_t task = blockIdx.x; task < lines.walk.count * parts; task += gridDim.x) {
     const Part part(lines, parts, task);
@@ -48,10 +47,8 @@ struct Pair {
     int64_t low = count > second_count ? count - second_count : 0, high = count < first_count ? count : first_count;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (second[count - middle - 1].precedes(first[middle]))
-        high = middle;
-      else
-        low = middle + 1;
+      if (second[count - middle - 1].precedes(first[middle])) high = middle;
+      else low = middle + 1;
     }
     return low;
   }
@@ -109,10 +106,8 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t first = to.indices ? lines.walk.reach(part.line).at[0] : 0;
     for (int64_t i = threadIdx.x; i < count; i += kBlock) {
       const int64_t place = part.begin + i;
-      if (!to.indices)
-        to.items[line + place] = items[i];
-      else if (place < lines.kept)
-        to.indices[first + place * lines.out_stride] = items[i].index;
+      if (!to.indices) to.items[line + place] = items[i];
+      else if (place < lines.kept) to.indices[first + place * lines.out_stride] = items[i].index;
     }
     __syncthreads();
   }

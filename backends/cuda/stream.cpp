@@ -17,8 +17,7 @@ cudaEvent_t make_event(CudaBackend& backend) {
 std::string failure_message(FailureWord::Word word) {
   const OpInfo* op = op_info(FailureWord::opcode(word));
   std::string name = op ? op->name : "an op";
-  for (char& c : name)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as programs spell it
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as programs spell it
   return name + ": an index is out of range";
 }
 

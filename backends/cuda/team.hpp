@@ -20,7 +20,9 @@ template <class T> __device__ __forceinline__ T from_lane(const T& mine, int lan
 }
 
 // What a scan returns: the combined value of the members before this one, and of all; T(0) without any.
-template <class T> struct Prefix { T before, all; };
+template <class T> struct Prefix {
+  T before, all;
+};
 
 struct Team {
   uint32_t bits;            // 1 << bits threads

@@ -32,7 +32,9 @@ __device__ void load_tile(Tile<W>& tile, const T* from, int64_t first, int64_t e
   }
 }
 
-template <class T> struct Results { T at[kEach][kEach]; };
+template <class T> struct Results {
+  T at[kEach][kEach];
+};
 
 template <class T> __device__ void add_products(const Tile<T>& a, const Tile<T>& b, Results<T>& sums) {
   const int y = first_row(), x = first_column();

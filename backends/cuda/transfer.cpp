@@ -43,16 +43,13 @@ void CudaBackend::copy(Stream* stream, const plugrad_copy& copy) {
   s.demand_sound();
   const CallScope scope(index_);
   char *const to = address(copy.to), *const from = address(copy.from);
-  if (copy.from.kind == PLUGRAD_HOST)
-    s.upload(to, from, copy.bytes);
-  else if (copy.to.kind == PLUGRAD_HOST)
-    s.download(to, from, copy.bytes);
+  if (copy.from.kind == PLUGRAD_HOST) s.upload(to, from, copy.bytes);
+  else if (copy.to.kind == PLUGRAD_HOST) s.download(to, from, copy.bytes);
   else if (copy.from.kind == PLUGRAD_PINNED)
     check(cudaMemcpyAsync(to, from, copy.bytes, cudaMemcpyHostToDevice, s.handle()), "upload");
   else if (copy.to.kind == PLUGRAD_PINNED)
     check(cudaMemcpyAsync(to, from, copy.bytes, cudaMemcpyDeviceToHost, s.handle()), "download");
-  else
-    copy_between(copy, s.handle());
+  else copy_between(copy, s.handle());
   s.submitted(copy.number);
 }
 

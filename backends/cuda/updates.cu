@@ -163,8 +163,7 @@ void run_all(const plugrad_kernel& kernel, CudaStream& stream, std::span<const p
   bool some_succeeded = false;
   while (!left.empty()) {
     Batch<F, T, N> batch(submission, *left[0], make(call_of(left[0])));
-    const auto end =
-        std::stable_partition(left.begin(), left.end(), [&](const plugrad_op* op) { return batch.add(*op); });
+    const auto end = std::stable_partition(left.begin(), left.end(), [&](const plugrad_op* op) { return batch.add(*op); });
     launch_next(some_succeeded, [&] { batch.launch(); });
     left.erase(left.begin(), end);
   }

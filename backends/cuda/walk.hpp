@@ -16,7 +16,9 @@ inline uint64_t distance(int64_t stride) {
   return stride ? static_cast<uint64_t>(stride < 0 ? -stride : stride) : UINT64_MAX;
 }
 
-template <int N> struct Reach { int64_t at[N]; };
+template <int N> struct Reach {
+  int64_t at[N];
+};
 
 template <int N> struct Walk {
   uint64_t count = 1;

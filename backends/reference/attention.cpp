@@ -1,6 +1,6 @@
+#include <backends/reference/kernels.hpp>
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
-#include <backends/reference/kernels.hpp>
 
 #include <cmath>
 #include <vector>
@@ -35,9 +35,7 @@ class Batch {
   int64_t index_[PLUGRAD_MAX_RANK];
 };
 
-int64_t batches_of(const plugrad_view& x) {
-  return x.count / (x.shape[x.rank - 2] * x.shape[x.rank - 1]);
-}
+int64_t batches_of(const plugrad_view& x) { return x.count / (x.shape[x.rank - 2] * x.shape[x.rank - 1]); }
 
 struct Sizes {
   int64_t l, s, e, v;

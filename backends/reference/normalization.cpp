@@ -1,6 +1,6 @@
+#include <backends/reference/kernels.hpp>
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
-#include <backends/reference/kernels.hpp>
 
 #include <cmath>
 
@@ -42,8 +42,8 @@ template <class T, bool centred> void row_norm(const Call& call) {
   const Elements<T> y(call.out()), x(call.in(0)), weight(call.in(1)), bias(call.in(centred ? 2 : 1));
   const int64_t n = call.out().shape[1];
   for (int64_t i = 0; i < call.out().shape[0]; ++i) {
-    const auto [mean, variance, scale] = row_statistics<T, centred>(
-        n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
+    const auto [mean, variance, scale] =
+        row_statistics<T, centred>(n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
     for (int64_t j = 0; j < n; ++j)
       at(y, i, j) = static_cast<T>((at(x, i, j) - mean) * scale * at(weight, j) + (centred ? at(bias, j) : T(0)));
   }
@@ -55,8 +55,8 @@ template <class T, bool centred> void row_norm_backward(const Call& call) {
   const int64_t n = call.out().shape[1];
   std::vector<Accumulator<T>> weight_sums(static_cast<size_t>(n)), bias_sums(static_cast<size_t>(n));
   for (int64_t i = 0; i < call.out().shape[0]; ++i) {
-    const auto [mean, variance, scale] = row_statistics<T, centred>(
-        n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
+    const auto [mean, variance, scale] =
+        row_statistics<T, centred>(n, [&](int64_t j) -> double { return at(x, i, j); }, epsilon_of(call));
     const auto normal = [&, from = mean, factor = scale](int64_t j) { return (at(x, i, j) - from) * factor; };
     const auto inner = [&](int64_t j) -> double { return static_cast<double>(at(grad, i, j)) * at(weight, j); };
     const double constant = centred ? mean_over<T>(n, inner) : 0;
@@ -85,8 +85,8 @@ template <class T> void batch_norm(const Call& call) {
   const Elements<T> x(view), weight(call.in(1)), bias(call.in(2));
   const int64_t n = view.shape[0] * view.shape[2];
   for (int64_t c = 0; c < view.shape[1]; ++c) {
-    const auto [mean, variance, scale] = statistics<T>(
-        n, [&](int64_t i) -> double { return in_channel(x, view, c, i); }, epsilon_of(call));
+    const auto [mean, variance, scale] =
+        statistics<T>(n, [&](int64_t i) -> double { return in_channel(x, view, c, i); }, epsilon_of(call));
     at(means, c) = static_cast<T>(mean);
     at(variances, c) = static_cast<T>(variance);
     for (int64_t i = 0; i < n; ++i)

@@ -176,8 +176,17 @@ class PlainProgram::Run {
         copy(views[k], in_domain(values_[program_.arguments_of(i)[k]], 0, 0));  // or it lies there
       std::vector<const plugrad_view*> pointers;
       for (const plugrad_view& each : views) pointers.push_back(&each);
-      plugrad_op op{sizeof(plugrad_op), i.opcode, 0, pointers.data(), program_.attributes_of(i), i.results,
-                    static_cast<uint16_t>(inputs.size()), op_.flags & ~uint32_t{PLUGRAD_ACCUMULATE}, nullptr, 0, 0};
+      plugrad_op op{sizeof(plugrad_op),
+                    i.opcode,
+                    0,
+                    pointers.data(),
+                    program_.attributes_of(i),
+                    i.results,
+                    static_cast<uint16_t>(inputs.size()),
+                    op_.flags & ~uint32_t{PLUGRAD_ACCUMULATE},
+                    nullptr,
+                    0,
+                    0};
       f(kernel_.kernels_[at++], op);
       made += i.results;
     }

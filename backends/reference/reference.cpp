@@ -14,8 +14,8 @@ class Reference final : public Backend, public Programs {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
-    for (const Rows rows : {loops::rows(), rowwise_kernels(), normalization_kernels(), attention_kernels(),
-                            window_kernels(), update_kernels()})
+    for (const Rows rows : {loops::rows(), rowwise_kernels(), normalization_kernels(), attention_kernels(), window_kernels(),
+                            update_kernels()})
       rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 

@@ -1,6 +1,6 @@
+#include <backends/reference/kernels.hpp>
 #include <plugrad/sdk/loops/accumulator.hpp>
 #include <plugrad/sdk/loops/elements.hpp>
-#include <backends/reference/kernels.hpp>
 #include <plugrad/sdk/loops/ordering.hpp>
 
 #include <cmath>
@@ -135,8 +135,7 @@ template <class T> void argsort(const Call& call) {
       [&](int64_t& first, const T& line) {
         const auto larger = [&](int64_t i, int64_t j) { return Larger()((&line)[i * x_stride], (&line)[j * x_stride]); };
         std::iota(order.begin(), order.end(), 0);
-        std::ranges::stable_sort(order,
-                                 [&](int64_t i, int64_t j) { return sort.descending ? larger(i, j) : larger(j, i); });
+        std::ranges::stable_sort(order, [&](int64_t i, int64_t j) { return sort.descending ? larger(i, j) : larger(j, i); });
         for (int64_t i = 0; i < kept; ++i) (&first)[i * out_stride] = order[static_cast<size_t>(i)];
       },
       out, x);
@@ -176,8 +175,8 @@ template <class... T> constexpr auto rowwise_rows(Types<T...>) {
               std::array{kernel<log_softmax_backward<T>>(PLUGRAD_OP_LOG_SOFTMAX_BACKWARD, element_dtype<T>)...},
               std::array{kernel<cross_entropy_backward<T>>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, element_dtype<T>)...});
 }
-constexpr auto kRowwiseRows = join(rowwise_rows(kFloating), scans(kAny),
-                                   orders<PLUGRAD_OP_ARGSORT>(kAny), orders<PLUGRAD_OP_TOPK>(kAny));
+constexpr auto kRowwiseRows =
+    join(rowwise_rows(kFloating), scans(kAny), orders<PLUGRAD_OP_ARGSORT>(kAny), orders<PLUGRAD_OP_TOPK>(kAny));
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-#include <plugrad/sdk/loops/elements.hpp>
 #include <backends/reference/kernels.hpp>
+#include <plugrad/sdk/loops/elements.hpp>
 
 #include <cmath>
 
@@ -31,10 +31,8 @@ template <class T> void adam_step(const Call& call) {
       call.out(0),
       [&](T& param, T& mean, T& variance, const T& grad, const T& rate, const T& c1, const T& c2) {
         double p = param, g = grad;
-        if (adam.decoupled)
-          p -= rate * adam.weight_decay * p;
-        else
-          g += adam.weight_decay * p;
+        if (adam.decoupled) p -= rate * adam.weight_decay * p;
+        else g += adam.weight_decay * p;
         const double m = adam.beta1 * mean + (1 - adam.beta1) * g;
         const double v = adam.beta2 * variance + (1 - adam.beta2) * g * g;
         mean = static_cast<T>(m);

@@ -76,8 +76,7 @@ template <class T> using Sums = std::vector<Accumulator<T>>;
 
 template <class T> void store(const Sums<T>& sums, const plugrad_view& view) {
   const Accumulator<T>* next = sums.data();
-  for_each(
-      view, [&](T& element) { element = static_cast<T>((next++)->total()); }, Elements<T>(view));
+  for_each(view, [&](T& element) { element = static_cast<T>((next++)->total()); }, Elements<T>(view));
 }
 
 template <class T> void convolution(const Call& call) {

@@ -124,8 +124,9 @@ void attend_backward(const Call& call) {  // gradients of query, key, value; gra
 void add_attention_rows(RowList& list) {
   constexpr uint16_t kInMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
   list.add(kernel<attend>(PLUGRAD_OP_ATTENTION, PLUGRAD_F32, kInMemory), "attention");
-  list.add(with_workspace<backward_workspace>(
-               kernel<attend_backward>(PLUGRAD_OP_ATTENTION_BACKWARD, PLUGRAD_F32, kInMemory)), "attention", 6);
+  list.add(
+      with_workspace<backward_workspace>(kernel<attend_backward>(PLUGRAD_OP_ATTENTION_BACKWARD, PLUGRAD_F32, kInMemory)),
+      "attention", 6);
 }
 
 }  // namespace plugrad::vulkan

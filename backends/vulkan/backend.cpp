@@ -1,8 +1,8 @@
 #include <backends/vulkan/backend.hpp>
 
 #include <backends/vulkan/grid.hpp>
-#include <backends/vulkan/program.hpp>
 #include <backends/vulkan/list.hpp>
+#include <backends/vulkan/program.hpp>
 
 #include <plugrad/backends/vulkan.hpp>
 
@@ -49,9 +49,7 @@ void demand_places(const plugrad_copy& copy) {
 VulkanBackend::VulkanBackend(const Opening& opening)
     : device_(candidate_of(opening), static_cast<uint32_t>(opening.options.integer("emulate", 0, 0, 3)),
               demands_matrix_units(opening)),
-      heap_(device_),
-      pipelines_(device_, opening.options.find("cache")),
-      info_(host_info("", PLUGRAD_ASYNC)) {
+      heap_(device_), pipelines_(device_, opening.options.find("cache")), info_(host_info("", PLUGRAD_ASYNC)) {
   info_.dlpack_type = 0;
   batching_.ops = static_cast<uint32_t>(opening.options.integer("batch", batching_.ops, 1, 1000));
   batching_.eager = static_cast<uint32_t>(opening.options.integer("eager", batching_.eager, 1, 1000));
@@ -142,8 +140,7 @@ void VulkanBackend::copy(Stream* stream, const plugrad_copy& copy) {
     s.upload(copy.number, place_of(copy.to), reinterpret_cast<const char*>(address_of(copy.from)), copy.bytes);
   else if (copy.to.kind == PLUGRAD_HOST)
     s.download(copy.number, reinterpret_cast<char*>(address_of(copy.to)), place_of(copy.from), copy.bytes);
-  else
-    s.copy(copy.number, place_of(copy.to), place_of(copy.from), copy.bytes);
+  else s.copy(copy.number, place_of(copy.to), place_of(copy.from), copy.bytes);
 }
 
 std::unique_ptr<Stream> VulkanBackend::stream_create(uint32_t /*role*/) {

@@ -3,8 +3,8 @@
 #include <backends/vulkan/pipelines.hpp>
 #include <backends/vulkan/stream.hpp>
 
-#include <plugrad/sdk/program.hpp>
 #include <plugrad/sdk/list.hpp>
+#include <plugrad/sdk/program.hpp>
 
 #include <deque>
 #include <vector>

@@ -10,9 +10,9 @@ namespace plugrad::vulkan {
 
 // How shaders compute; tests let them behave like devices that this machine lacks.
 struct Arithmetic {
-  bool flushes = false;      // denormal numbers may be flushed
-  bool corrected = true;     // division and square root need correction
-  uint32_t emulated = 0;     // as EMULATED in common.glsl
+  bool flushes = false;   // denormal numbers may be flushed
+  bool corrected = true;  // division and square root need correction
+  uint32_t emulated = 0;  // as EMULATED in common.glsl
 };
 
 class Device {

@@ -24,8 +24,7 @@ struct Properties {
       typed<VkPhysicalDeviceVulkan12Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
   VkPhysicalDeviceVulkan11Properties v11 =
       typed<VkPhysicalDeviceVulkan11Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, &v12);
-  VkPhysicalDeviceProperties2 all =
-      typed<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v11);
+  VkPhysicalDeviceProperties2 all = typed<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v11);
 };
 
 // Returns the first thing that the device lacks, or "".
@@ -68,8 +67,8 @@ MatrixUnits matrix_units_of(const InstanceFunctions& f, VkPhysicalDevice device,
   constexpr uint32_t kSharedBytes = 28672;  // of product_units.comp, rounded up
   for (const char* name : kMatrixUnitExtensions)
     if (!has_extension(f, device, name)) return {};
-  auto subgroups = typed<VkPhysicalDeviceSubgroupSizeControlFeatures>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+  auto subgroups =
+      typed<VkPhysicalDeviceSubgroupSizeControlFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
   auto matrices = typed<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &subgroups);
   auto all = typed<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &matrices);

@@ -13,10 +13,10 @@ namespace plugrad::vulkan {
 // What a device offers beyond what the backend needs of every device.
 struct Abilities {
   bool f64 = false, i16 = false, budget = false;
-  bool keeps_denormals = false;         // pipelines can demand that f32 keeps denormal numbers
-  bool rounds = false;                  // and that f32 is rounded to nearest even
-  bool keeps_nans = false;              // and that it keeps -0, infinities and NaN
-  bool divides_exactly = false;         // the driver is known to round division and square root of f32 correctly
+  bool keeps_denormals = false;  // pipelines can demand that f32 keeps denormal numbers
+  bool rounds = false;           // and that f32 is rounded to nearest even
+  bool keeps_nans = false;       // and that it keeps -0, infinities and NaN
+  bool divides_exactly = false;  // the driver is known to round division and square root of f32 correctly
   MatrixUnits matrix_units;
 };
 
@@ -25,7 +25,7 @@ struct Candidate {
   VkPhysicalDeviceProperties properties{};
   uint64_t largest_buffer = 0;  // bytes
   uint32_t queue_family = 0;
-  std::string identity;         // the device's UUID
+  std::string identity;  // the device's UUID
   Abilities abilities;
 
   bool is_software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }

@@ -8,17 +8,27 @@ namespace plugrad::vulkan {
 namespace {
 
 // The ops of elementwise.comp, by what their results are made of.
-constexpr uint32_t kOfNumbers[] = {PLUGRAD_OP_NEG, PLUGRAD_OP_ABS,     PLUGRAD_OP_SIGN,   PLUGRAD_OP_ADD,
-                                   PLUGRAD_OP_SUB, PLUGRAD_OP_MUL,     PLUGRAD_OP_MAXIMUM, PLUGRAD_OP_MINIMUM};
-constexpr uint32_t kOfFloating[] = {PLUGRAD_OP_SQRT, PLUGRAD_OP_RELU, PLUGRAD_OP_DIV, PLUGRAD_OP_RELU_BACKWARD,
-                                    PLUGRAD_OP_SIGMOID_BACKWARD, PLUGRAD_OP_TANH_BACKWARD};
-constexpr uint32_t kOfF32[] = {PLUGRAD_OP_EXP,  PLUGRAD_OP_LOG,           PLUGRAD_OP_TANH,      PLUGRAD_OP_SIGMOID,
-                               PLUGRAD_OP_ERF,  PLUGRAD_OP_POW,           PLUGRAD_OP_FMOD,      PLUGRAD_OP_SILU,
-                               PLUGRAD_OP_GELU, PLUGRAD_OP_SILU_BACKWARD, PLUGRAD_OP_GELU_TANH, PLUGRAD_OP_GELU_BACKWARD,
+constexpr uint32_t kOfNumbers[] = {PLUGRAD_OP_NEG, PLUGRAD_OP_ABS, PLUGRAD_OP_SIGN,    PLUGRAD_OP_ADD,
+                                   PLUGRAD_OP_SUB, PLUGRAD_OP_MUL, PLUGRAD_OP_MAXIMUM, PLUGRAD_OP_MINIMUM};
+constexpr uint32_t kOfFloating[] = {
+    PLUGRAD_OP_SQRT,         PLUGRAD_OP_RELU, PLUGRAD_OP_DIV, PLUGRAD_OP_RELU_BACKWARD, PLUGRAD_OP_SIGMOID_BACKWARD,
+    PLUGRAD_OP_TANH_BACKWARD};
+constexpr uint32_t kOfF32[] = {PLUGRAD_OP_EXP,
+                               PLUGRAD_OP_LOG,
+                               PLUGRAD_OP_TANH,
+                               PLUGRAD_OP_SIGMOID,
+                               PLUGRAD_OP_ERF,
+                               PLUGRAD_OP_POW,
+                               PLUGRAD_OP_FMOD,
+                               PLUGRAD_OP_SILU,
+                               PLUGRAD_OP_GELU,
+                               PLUGRAD_OP_SILU_BACKWARD,
+                               PLUGRAD_OP_GELU_TANH,
+                               PLUGRAD_OP_GELU_BACKWARD,
                                PLUGRAD_OP_GELU_TANH_BACKWARD};
-constexpr uint32_t kOfIntegers[] = {PLUGRAD_OP_BITWISE_AND, PLUGRAD_OP_BITWISE_OR, PLUGRAD_OP_BITWISE_XOR,
-                                    PLUGRAD_OP_BITWISE_LEFT_SHIFT, PLUGRAD_OP_BITWISE_RIGHT_SHIFT,
-                                    PLUGRAD_OP_QUOTIENT, PLUGRAD_OP_FMOD};
+constexpr uint32_t kOfIntegers[] = {
+    PLUGRAD_OP_BITWISE_AND,         PLUGRAD_OP_BITWISE_OR, PLUGRAD_OP_BITWISE_XOR, PLUGRAD_OP_BITWISE_LEFT_SHIFT,
+    PLUGRAD_OP_BITWISE_RIGHT_SHIFT, PLUGRAD_OP_QUOTIENT,   PLUGRAD_OP_FMOD};
 constexpr uint32_t kComparisons[] = {PLUGRAD_OP_EQ, PLUGRAD_OP_NE, PLUGRAD_OP_LT, PLUGRAD_OP_LE};
 constexpr uint32_t kMoves[] = {PLUGRAD_OP_FILL, PLUGRAD_OP_COPY, PLUGRAD_OP_WHERE};
 
@@ -70,8 +80,7 @@ void add_elementwise_rows(RowList& list, const Abilities& abilities) {
 void add_copy_rows(RowList& list, const Abilities& abilities) {
   const std::vector<uint8_t> stored = stored_dtypes(abilities);
   for (const uint32_t op : kMoves)
-    for (const uint8_t dtype : stored)
-      list.add(kernel<map>(op, dtype), "move_" + std::to_string(element_size(dtype)));
+    for (const uint8_t dtype : stored) list.add(kernel<map>(op, dtype), "move_" + std::to_string(element_size(dtype)));
   const std::string cast = std::string("cast") + (abilities.i16 ? "_16" : "") + (abilities.f64 ? "_f64" : "");
   for (const uint8_t to : stored)
     for (const uint8_t from : stored) {

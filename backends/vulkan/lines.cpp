@@ -129,8 +129,8 @@ constexpr uint8_t kF32 = PLUGRAD_F32;
 }  // namespace
 
 void add_line_rows(RowList& list) {
-  for (const uint32_t op : {PLUGRAD_OP_SOFTMAX, PLUGRAD_OP_LOG_SOFTMAX, PLUGRAD_OP_SOFTMAX_BACKWARD,
-                            PLUGRAD_OP_LOG_SOFTMAX_BACKWARD})
+  for (const uint32_t op :
+       {PLUGRAD_OP_SOFTMAX, PLUGRAD_OP_LOG_SOFTMAX, PLUGRAD_OP_SOFTMAX_BACKWARD, PLUGRAD_OP_LOG_SOFTMAX_BACKWARD})
     list.add(kernel<softmax>(op, kF32, kInMemory), "softmax");
   list.add(kernel<cross_entropy>(PLUGRAD_OP_CROSS_ENTROPY, kF32, kInMemory), "softmax");
   list.add(kernel<cross_entropy_backward>(PLUGRAD_OP_CROSS_ENTROPY_BACKWARD, kF32, kInMemory), "softmax");

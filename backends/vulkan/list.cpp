@@ -57,7 +57,7 @@ bool Tape::end() {
 // --- The list.
 
 VulkanList::VulkanList(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
-                               std::span<const plugrad_list_call> calls)
+                       std::span<const plugrad_list_call> calls)
     : device_(device), heap_(heap), f_(device.functions()), layout_(layout), stream_(stream),
       calls_(calls.begin(), calls.end()), tape_(static_cast<uint32_t>(calls.size())) {
   record_all();
@@ -175,10 +175,8 @@ void VulkanList::record_commands(Instance& instance) {
   for (uint32_t call = 0; call < calls_.size(); ++call) {
     record_barrier(f_, commands);
     for (const Tape::Step& each : tape_.steps_of(call)) {
-      if (each.pipeline)
-        record(f_, commands, layout_, each.pipeline, parameters + each.offset, each.groups);
-      else
-        record_barrier(f_, commands);
+      if (each.pipeline) record(f_, commands, layout_, each.pipeline, parameters + each.offset, each.groups);
+      else record_barrier(f_, commands);
     }
   }
   record_end(f_, commands);

@@ -18,7 +18,7 @@ class Tape {
   struct Step {
     VkPipeline pipeline;  // null for a barrier
     uint32_t bytes, groups, failed_at;
-    uint64_t offset;      // of its parameters in the image
+    uint64_t offset;  // of its parameters in the image
   };
 
   explicit Tape(uint32_t calls) : ends_(calls) {}
@@ -42,14 +42,14 @@ class Tape {
   std::vector<std::byte> image_;
   std::vector<size_t> ends_;  // by call, of its steps
   uint32_t call_ = 0, known_ = 0;
-  size_t at_ = 0;       // the next step
+  size_t at_ = 0;  // the next step
   bool differs_ = false;
 };
 
 class VulkanList final : public CallList {
  public:
   VulkanList(Device& device, Heap& heap, VkPipelineLayout layout, VulkanStream& stream,
-                 std::span<const plugrad_list_call> calls);
+             std::span<const plugrad_list_call> calls);
   ~VulkanList() override;
   void run(uint64_t first, Changes changes) override;
 

@@ -28,8 +28,8 @@ inline constexpr int kModes = 3;  // a shader's MODE is below
 struct Recipe {
   const Shader* shader;
   uint32_t opcode;
-  uint32_t modes;           // a bit for each mode that the kernel may use
-  uint8_t source, target;   // dtypes, of CAST
+  uint32_t modes;          // a bit for each mode that the kernel may use
+  uint8_t source, target;  // dtypes, of CAST
   mutable std::array<std::atomic<VkPipeline>, kModes> made{};
 
   Recipe(const Shader& its_shader, uint32_t its_opcode, uint32_t its_modes, uint8_t its_source = 0, uint8_t its_target = 0)
@@ -72,9 +72,9 @@ class Pipelines {
   const CacheFile file_;
   VkPipelineCache cache_ = nullptr;  // the driver locks it; null without a file
   std::mutex saving_;
-  std::atomic<uint32_t> unsaved_{0};  // pipelines
+  std::atomic<uint32_t> unsaved_{0};                           // pipelines
   std::atomic<std::chrono::steady_clock::time_point> last_{};  // when one was compiled
-  uint32_t saved_ = 0;                // pipelines of this process; under saving_
+  uint32_t saved_ = 0;                                         // pipelines of this process; under saving_
 };
 
 }  // namespace plugrad::vulkan

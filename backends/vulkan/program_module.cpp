@@ -254,8 +254,8 @@ class Writer {
   const Program program_;
   ProgramModule made_;
   uint32_t next_;
-  std::vector<Source> sources_;                // of the values
-  std::vector<uint32_t> ids_;                  // of the values, in the slot that is written; 0 before they are
+  std::vector<Source> sources_;  // of the values
+  std::vector<uint32_t> ids_;    // of the values, in the slot that is written; 0 before they are
   std::vector<Stored> outputs_;
   std::vector<std::vector<uint32_t>> bodies_;  // of the slots
   std::vector<uint32_t>* calls_ = nullptr;     // the last of them

@@ -104,8 +104,8 @@ void VulkanStream::make_batch() {
   const size_t in_block = batches_.size() % kBatchesInBlock;
   if (!in_block) parameters_ = heap_.make(kBatchesInBlock * kParameterBytes, true);
   auto batch = std::make_unique<Batch>();
-  batch->blocks.push_back({parameters_.mapped + in_block * kParameterBytes,
-                           parameters_.address + in_block * kParameterBytes});
+  batch->blocks.push_back(
+      {parameters_.mapped + in_block * kParameterBytes, parameters_.address + in_block * kParameterBytes});
   auto info = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;

@@ -1,8 +1,8 @@
 // A stream: commands are recorded in batches, which are submitted when the device is idle or the batch is full. A timeline
 // semaphore tells progress: its values are the contract's numbers, with some bits below for copies of several submissions.
 #pragma once
-#include <backends/vulkan/memory.hpp>
 #include <backends/vulkan/device.hpp>
+#include <backends/vulkan/memory.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -74,8 +74,8 @@ class VulkanStream final : public Stream {
   struct Reel {
     VkCommandBuffer commands = nullptr;
     const uint32_t* words = nullptr;
-    uint64_t first = 0;  // the number of the first call of the last submission
-    uint64_t value = 0;  // as Flight's
+    uint64_t first = 0;                  // the number of the first call of the last submission
+    uint64_t value = 0;                  // as Flight's
     std::atomic<bool> is_flying{false};  // any thread may find that it has landed
   };
   void submit_reel(Reel& reel, uint64_t first, uint32_t count);
@@ -158,10 +158,10 @@ class VulkanStream final : public Stream {
   std::deque<Flight> flying_;
   std::vector<Batch*> free_;
   std::vector<std::unique_ptr<Batch>> batches_;
-  Memory parameters_;  // of the batches that are made next
-  uint64_t submitted_ = 0;               // the last number
-  uint64_t signaled_ = 0, done_ = 0;     // values: of the last submission, and what the semaphore had
-  std::vector<VkSemaphore> awaited_;     // by the next submission
+  Memory parameters_;                 // of the batches that are made next
+  uint64_t submitted_ = 0;            // the last number
+  uint64_t signaled_ = 0, done_ = 0;  // values: of the last submission, and what the semaphore had
+  std::vector<VkSemaphore> awaited_;  // by the next submission
   std::vector<uint64_t> awaited_values_;
   Slot slots_[kSlots];
   int slot_ = 0;

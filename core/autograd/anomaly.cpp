@@ -76,8 +76,8 @@ void require_no_nan(const Node& node, const Tensor& sum) {
 void require_no_nan(const Node& node, size_t i, const Tensor& gradient) {
   if (!has_nan(gradient)) return;
   throw Error(Code::invalid, std::string("[detect_anomaly] the gradient of ") + node.rule->name + " for operand " +
-                                 std::to_string(i) + " has NaN, and the gradient of its result has none: " +
-                                 call_text(node));
+                                 std::to_string(i) +
+                                 " has NaN, and the gradient of its result has none: " + call_text(node));
 }
 
 }  // namespace plugrad

@@ -9,8 +9,8 @@ namespace {
 Tensor checked_seed(const Tensor& output, const Tensor& seed) {
   if (!seed.defined()) {
     if (output.count() == 1) return filled_like(output, 1);
-    throw Error(Code::invalid, "[backward] the root has shape " + output.shape().text() +
-                                   ", not one element: pass a seed of that shape");
+    throw Error(Code::invalid,
+                "[backward] the root has shape " + output.shape().text() + ", not one element: pass a seed of that shape");
   }
   if (seed.shape() != output.shape() || seed.dtype() != output.dtype() || seed.device() != output.device())
     throw Error(Code::invalid, "[backward] a seed of " + description(seed) + " for a root of " + description(output) +
@@ -26,10 +26,9 @@ void add_roots(Pass& pass, const std::vector<Tensor>& outputs, const std::vector
     require_defined(outputs[i], "backward");
     Node* node = outputs[i].impl().node.get();
     if (!node)
-      throw Error(
-          Code::invalid,
-          "[backward] the root has no graph: no tensor behind it has requires_grad_(), recording was off, or a "
-          "compiled step returned it");
+      throw Error(Code::invalid,
+                  "[backward] the root has no graph: no tensor behind it has requires_grad_(), recording was off, or a "
+                  "compiled step returned it");
     pass.add_root(*node, checked_seed(outputs[i], seeds.empty() ? Tensor() : seeds[i]));
   }
 }
@@ -43,9 +42,7 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& see
   pass.commit();
 }
 
-void Tensor::backward(const Tensor& seed, BackwardOptions options) const {
-  plugrad::backward({*this}, {seed}, options);
-}
+void Tensor::backward(const Tensor& seed, BackwardOptions options) const { plugrad::backward({*this}, {seed}, options); }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options) {
   Pass pass({options.retain_graph || options.create_graph, options.create_graph});
@@ -53,8 +50,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (const Tensor& input : inputs) {
     require_defined(input, "grad");
     if (!input.requires_grad())
-      throw Error(Code::invalid, "[grad] an input of shape " + input.shape().text() +
-                                     " requires no gradient: call requires_grad_() first");
+      throw Error(Code::invalid,
+                  "[grad] an input of shape " + input.shape().text() + " requires no gradient: call requires_grad_() first");
     pass.capture(*input.impl().node);
   }
   pass.run();

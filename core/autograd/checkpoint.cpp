@@ -113,13 +113,13 @@ class Frame : public std::enable_shared_from_this<Frame> {
   Body f_;
   AutocastOptions autocast_ = autocast_options();  // for the second run
   Kept inputs_;
-  std::vector<Ref<Node>> graph_;  // of the inputs
-  std::unique_ptr<Place> place_;  // in an outer frame, which restores the inputs
-  States states_;                 // of generators that the function uses
+  std::vector<Ref<Node>> graph_;                                         // of the inputs
+  std::unique_ptr<Place> place_;                                         // in an outer frame, which restores the inputs
+  States states_;                                                        // of generators that the function uses
   std::unordered_map<const Node*, std::pair<Tensor, uint32_t>> leaves_;  // that the function uses, and their versions
-  Frame* outer_ = nullptr;        // while the function runs
-  std::vector<Item> items_;       // while the function runs
-  std::mutex mutex_;              // guards entries_
+  Frame* outer_ = nullptr;                                               // while the function runs
+  std::vector<Item> items_;                                              // while the function runs
+  std::mutex mutex_;                                                     // guards entries_
   std::vector<Entry> entries_;
   std::atomic<bool> busy_{false};
   bool repeated_ = false;

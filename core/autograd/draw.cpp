@@ -32,10 +32,8 @@ class Drawing {
   explicit Drawing(const DrawOptions& options) : options_(options) {}
 
   void walk(const Tensor& root) {
-    if (root.impl().node)
-      find(root.impl().node.get(), root);
-    else
-      constant(root);
+    if (root.impl().node) find(root.impl().node.get(), root);
+    else constant(root);
     for (size_t next = 0; next < found_.size(); ++next) expand(next);
   }
 
@@ -61,10 +59,8 @@ class Drawing {
   }
   size_t find(const Node* node, const Tensor& value) {
     const auto [place, is_new] = numbers_.try_emplace(node, found_.size());
-    if (is_new)
-      add(node, value);
-    else if (!found_[place->second].value.defined())
-      found_[place->second].value = value;
+    if (is_new) add(node, value);
+    else if (!found_[place->second].value.defined()) found_[place->second].value = value;
     return place->second;
   }
   size_t constant(const Tensor& value) { return add(nullptr, value); }
@@ -90,8 +86,7 @@ class Drawing {
     const auto& [node, value] = found_[at];
     std::string label;
     if (node && node->more && !node->more->title.empty()) label = escaped(node->more->title) + " | ";
-    if (value.defined() && value.count() == 1)
-      label += "data " + value_text(value);
+    if (value.defined() && value.count() == 1) label += "data " + value_text(value);
     else
       label +=
           "shape " + escaped(node ? Shape(std::span<const int64_t>(node->shape, node->rank)).text() : value.shape().text());

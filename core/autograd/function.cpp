@@ -13,7 +13,7 @@ namespace {
 constexpr int kNoResult = -1;
 
 struct SavedTensor {
-  Tensor value;  // a result is kept outside the graph: the call must not keep itself alive
+  Tensor value;    // a result is kept outside the graph: the call must not keep itself alive
   Ref<Node> node;  // of all but results
   int result = kNoResult;
   uint32_t version = 0;
@@ -34,7 +34,7 @@ struct Form {
 struct FunctionState {
   std::string name;
   Rule rule{};
-  std::vector<bool> needs;       // by input
+  std::vector<bool> needs;  // by input
   std::vector<Form> inputs, results;
   std::vector<SavedTensor> saved;
   std::vector<Tensor> constants;  // results without a gradient, while forward runs

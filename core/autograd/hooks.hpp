@@ -16,7 +16,7 @@ struct Hook {
 
 struct Hooks {
   std::vector<std::shared_ptr<const Hook>> all;  // in the order of registration
-  Tensor leaf;  // for hooks that receive the leaf: its storage, without its node
+  Tensor leaf;                                   // for hooks that receive the leaf: its storage, without its node
 };
 
 // Returns the gradient that the node's hooks make of grad. Throws Error (invalid) if one returns a gradient of another

@@ -149,8 +149,12 @@ TextRow labels_of(const MemoryEntry& entry) {
   if (!entry.range.empty()) made += " in " + entry.range;
   if (!entry.where.empty()) made += ", " + entry.where;
   const bool recorded = entry.kind != MemoryKind::unrecorded;
-  return {memory_kind_name(entry.kind), entry.name,     recorded && !entry.dtype.empty() ? entry.shape.text() : "",
-          entry.dtype,                  entry.saved_by, made};
+  return {memory_kind_name(entry.kind),
+          entry.name,
+          recorded && !entry.dtype.empty() ? entry.shape.text() : "",
+          entry.dtype,
+          entry.saved_by,
+          made};
 }
 
 // The largest sums as text. rows: the header.
@@ -172,9 +176,8 @@ std::string MemorySnapshot::table(size_t rows) const {
       ++sum->count;
     }
   std::string text = device.name() + ": " + bytes_text(static_cast<double>(total)) + " in use\n\n";
-  text += sums_text(kinds, {{"kind", "pieces", "bytes", "share"}}, kinds.size(), [&](MemoryKind kind, const Sum& sum) {
-    return sum_row({memory_kind_name(kind)}, sum, total);
-  });
+  text += sums_text(kinds, {{"kind", "pieces", "bytes", "share"}}, kinds.size(),
+                    [&](MemoryKind kind, const Sum& sum) { return sum_row({memory_kind_name(kind)}, sum, total); });
   return text + "\n" +
          sums_text(lines, {{"kind", "name", "shape", "dtype", "saved by", "made by", "pieces", "bytes", "share"}}, rows,
                    [&](const TextRow& labels, const Sum& sum) { return sum_row(labels, sum, total); });

@@ -69,7 +69,8 @@ Ref<Node> new_node(const plugrad_view& view) {
       if (uses >> i & 1) save(*node, i, *operands[i], false);
     if (uses & kOutput) save(*node, count, out, true);
   }
-  if (l.mode & kObserving) [[unlikely]] observe_node(*node, out, {operands, static_cast<size_t>(count)});
+  if (l.mode & kObserving) [[unlikely]]
+    observe_node(*node, out, {operands, static_cast<size_t>(count)});
   out.impl().node = std::move(node);
   return *out.impl().node;
 }

@@ -24,8 +24,8 @@ enum Use : unsigned {
   kInput1 = 2,
   kInput2 = 4,
   kOutput = 8,
-  kShape = 16,    // of the operand whose gradient is wanted
-  kDType = 32,    // of the same operand
+  kShape = 16,     // of the operand whose gradient is wanted
+  kDType = 32,     // of the same operand
   kPosition = 64,  // of the same operand among all
   kPayload = 128,  // what the rule keeps besides tensors
   kSum = 256,      // of the operand's gradients so far, where the gradient may be added to it in place; else null
@@ -65,8 +65,8 @@ struct More {
   std::vector<Ref<Node>> next;  // the operands' nodes, where an op takes any number of them
   std::string title;            // the tensor's label in a drawing of the graph
   std::shared_ptr<Hooks> hooks;
-  std::string origin;               // what detect_anomaly says of a recorded op
-  std::unique_ptr<Place> place;     // of a node whose saved values a checkpoint restores
+  std::string origin;                    // what detect_anomaly says of a recorded op
+  std::unique_ptr<Place> place;          // of a node whose saved values a checkpoint restores
   std::unique_ptr<WatchedNode> watched;  // of a node that memory_snapshot looks at
   More();
   ~More();
@@ -95,19 +95,20 @@ struct Node : Counted {
     const Rule* rule = nullptr;
     Node* next_dying;  // the next in the list of nodes to destroy, once released
   };
-  Tensor sum;   // in a pass: of the gradients that arrived at a recorded node
-  Tensor grad;  // of a leaf, or kept by retain_grad
-  std::array<Ref<Node>, kOperands> next;   // the operands' nodes; null for operands without a gradient
-  std::array<Tensor, kOperands> saved;     // by operand; the output at index `operands`
+  Tensor sum;                                // in a pass: of the gradients that arrived at a recorded node
+  Tensor grad;                               // of a leaf, or kept by retain_grad
+  std::array<Ref<Node>, kOperands> next;     // the operands' nodes; null for operands without a gradient
+  std::array<Tensor, kOperands> saved;       // by operand; the output at index `operands`
   std::array<uint32_t, kOperands> versions;  // of the storages when the values were saved
   PayloadPointer payload;
   std::unique_ptr<More> more;
-  void* attached = nullptr;  // for a layer above, which sets and clears it
+  void* attached = nullptr;         // for a layer above, which sets and clears it
   int64_t shape[PLUGRAD_MAX_RANK];  // of the tensor
 
   // The operands' nodes.
   std::span<const Ref<Node>> edges() const {
-    if (more && !more->next.empty()) [[unlikely]] return more->next;
+    if (more && !more->next.empty()) [[unlikely]]
+      return more->next;
     return {next.data(), operands};
   }
   More& extra() {
@@ -141,30 +142,28 @@ class Saved {
 
 // Bits of Local::mode.
 enum Mode : uint32_t {
-  kRecording = kFirstMode,  // ops on tensors that require gradients are recorded
-  kRetaining = 2,           // recorded nodes keep all operands and their gradients, for inspection of the graph
-  kDetecting = 4,           // passes look for NaN: see anomaly.hpp
-  kDetectingForward = 8,    // the same for results of recorded ops
-  kCheckpointing = 16,      // a checkpoint keeps no saved values: see checkpoint.hpp
-  kAutocasting = 32,        // ops choose the dtype that they compute in: see autocast.hpp
-  kTracking = kTrackedMode,   // record_memory may be on: see memory.hpp
+  kRecording = kFirstMode,   // ops on tensors that require gradients are recorded
+  kRetaining = 2,            // recorded nodes keep all operands and their gradients, for inspection of the graph
+  kDetecting = 4,            // passes look for NaN: see anomaly.hpp
+  kDetectingForward = 8,     // the same for results of recorded ops
+  kCheckpointing = 16,       // a checkpoint keeps no saved values: see checkpoint.hpp
+  kAutocasting = 32,         // ops choose the dtype that they compute in: see autocast.hpp
+  kTracking = kTrackedMode,  // record_memory may be on: see memory.hpp
 };
 constexpr uint32_t kObserving = kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking;
 inline bool recording() { return local().mode & kRecording; }
 
 // This thread reads or replaces the gradient that a node holds.
-inline void note_gradient(Node& node) {
-  observe::touched(&node);
-}
+inline void note_gradient(Node& node) { observe::touched(&node); }
 
 // Throws Error (invalid) if x may not be written in place: a leaf that requires a gradient, while recording, or an expanded
 // view.
 void require_writable(const Tensor& x, const char* what);
 
 // The nodes of leaves whose gradient was switched off. They are few, so an Impl has no room for them.
-void freeze(Impl& impl);             // takes the node from the leaf and keeps it
-Ref<Node> thaw(Impl& impl);          // returns the node and forgets it; the leaf must be frozen
-Node* frozen_node(const Impl& impl); // of a frozen leaf
+void freeze(Impl& impl);              // takes the node from the leaf and keeps it
+Ref<Node> thaw(Impl& impl);           // returns the node and forgets it; the leaf must be frozen
+Node* frozen_node(const Impl& impl);  // of a frozen leaf
 
 // The node that holds a tensor's gradient, also that of a frozen leaf; or null.
 Node* holder(const Tensor& x);

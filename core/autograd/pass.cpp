@@ -63,12 +63,11 @@ void Pass::claim(Node& node) {
   if (claimed_ == stack_.capacity()) stack_.reserve(2 * claimed_ + 16);  // for release_claims, which cannot fail
   uint32_t none = 0;
   if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
-    throw Error(Code::invalid,
-                "[backward] another backward pass is using part of this graph: passes may share only leaves");
+    throw Error(Code::invalid, "[backward] another backward pass is using part of this graph: passes may share only leaves");
   if (node.flags & Node::kSpent) {
     node.pass.store(0, std::memory_order_release);
-    throw Error(Code::invalid, std::string("[backward] an earlier backward freed part of the graph, at ") +
-                                   node.rule->name + ": set retain_graph there");
+    throw Error(Code::invalid, std::string("[backward] an earlier backward freed part of the graph, at ") + node.rule->name +
+                                   ": set retain_graph there");
   }
   ++claimed_;
   stack_.push_back(&node);
@@ -104,7 +103,8 @@ void Pass::traverse() {
 }
 
 Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
-  if (mine(leaf)) [[likely]] return leaves_[leaf.pending];
+  if (mine(leaf)) [[likely]]
+    return leaves_[leaf.pending];
   return leaves_[rare().shared_leaves.at(&leaf)];
 }
 
@@ -141,7 +141,8 @@ void Pass::require_no_nan_in_leaves() {
 [[gnu::always_inline]] inline void Pass::finish(Node& node) {
   if (!options_.retain_graph) {
     for (Tensor& each : node.saved) {
-      if (!each.defined()) [[likely]] continue;
+      if (!each.defined()) [[likely]]
+        continue;
       each = {};
       node.flags |= Node::kSpent;
     }
@@ -187,7 +188,8 @@ Tensor connected(Tensor gradient, Node& node, size_t i) {
 
 [[gnu::always_inline]] inline void Pass::propagate(Node& node) {
   Tensor grad = std::exchange(node.sum, {});
-  if ((node.flags | watched_) & Node::kWatched) [[unlikely]] return propagate_watched(node, std::move(grad));
+  if ((node.flags | watched_) & Node::kWatched) [[unlikely]]
+    return propagate_watched(node, std::move(grad));
   pass_on(node, [&](size_t i) { return gradient_of_operand(node, i, grad); });
 }
 
@@ -248,8 +250,10 @@ void Pass::run() {
     propagate(*current_);
   }
   current_ = nullptr;
-  if (leaf_hooks_) [[unlikely]] call_leaf_hooks();
-  if (detecting_) [[unlikely]] require_no_nan_in_leaves();
+  if (leaf_hooks_) [[unlikely]]
+    call_leaf_hooks();
+  if (detecting_) [[unlikely]]
+    require_no_nan_in_leaves();
 }
 
 bool Pass::reached(const Node& node) const {
@@ -285,7 +289,8 @@ void Pass::commit() {
   }
   for (NodeSum& each : retained_) each.node->grad = std::move(each.sum);
   release_claims();
-  if (!leaf_hooks_) [[likely]] return;
+  if (!leaf_hooks_) [[likely]]
+    return;
   for (const NodeSum& each : leaves_)
     if (each.node->flags & Node::kHooked && each.sum.defined()) call_accumulate_hooks(*each.node);
 }

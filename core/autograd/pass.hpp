@@ -41,10 +41,10 @@ class Pass {
 
   // What few passes need.
   struct Rare {
-    std::unordered_map<const Node*, uint32_t> shared_leaves;   // leaves that another pass has claimed
+    std::unordered_map<const Node*, uint32_t> shared_leaves;  // leaves that another pass has claimed
     std::unordered_map<const Node*, Tensor> captured;
     std::unordered_map<const Node*, std::vector<CallPart>> parts;  // gradients for calls of several results
-    std::unordered_set<const Node*> reached;                   // captured recorded nodes that the pass came to
+    std::unordered_set<const Node*> reached;                       // captured recorded nodes that the pass came to
   };
 
   Rare& rare();

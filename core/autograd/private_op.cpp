@@ -42,8 +42,8 @@ void check(const plugrad_private_op& op, const Tensors& inputs, const std::vecto
                         std::to_string(op.attributes) + " expected");
   for (const Tensor& each : inputs) {
     if (&device_of(each) != &device_of(inputs[0]))
-      refuse(op.name, "inputs lie on " + device_of(inputs[0]).name + " and on " + device_of(each).name +
-                          ": move them to one device");
+      refuse(op.name,
+             "inputs lie on " + device_of(inputs[0]).name + " and on " + device_of(each).name + ": move them to one device");
     if (!each.count()) refuse(op.name, "an input of shape " + each.shape().text() + " has no elements");
   }
   for (const PrivateResult& each : results)
@@ -77,8 +77,8 @@ Tensors run(const plugrad_private_op& op, const Tensors& inputs, const std::vect
     const auto size = static_cast<uint32_t>(attributes.size());
     std::memcpy(attributes.data(), &size, sizeof size);
   }
-  const OpCall call{op.opcode, op.outputs, op.inputs, views.data(), storages.data(),
-                    attributes.empty() ? nullptr : attributes.data()};
+  const OpCall call{op.opcode,    op.outputs,      op.inputs,
+                    views.data(), storages.data(), attributes.empty() ? nullptr : attributes.data()};
   if (!run_general(device, call, layout)) throw_unsupported(op, results, inputs);
   return results;
 }

@@ -36,12 +36,16 @@ template <Use kUse, class Kept> [[gnu::always_inline]] inline decltype(auto) use
 }
 
 // The type of a function's last parameter if it uses the payload, else void.
-template <class Function, unsigned kUses> struct KeptBy { using type = void; };
+template <class Function, unsigned kUses> struct KeptBy {
+  using type = void;
+};
 template <class Function, unsigned kUses>
-  requires(static_cast<bool>(kUses & kPayload))
+  requires(static_cast<bool>(kUses& kPayload))
 struct KeptBy<Function, kUses> : LastParameter<decltype(&Function::operator())> {};
 
-template <class... Kept> struct OneKept { using type = void; };
+template <class... Kept> struct OneKept {
+  using type = void;
+};
 template <class First, class... Rest> struct OneKept<First, Rest...> {
   using type = First;
   static_assert(((std::is_void_v<Rest> || std::is_same_v<First, Rest>) && ...), "the gradients of a rule share one payload");

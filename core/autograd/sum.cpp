@@ -33,10 +33,12 @@ Tensor summed(const Tensor& x, const Shape& kept) {
 
 Tensor add_gradients(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("+", kPass, kPass);
-  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(a, b);
+  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]]
+    throw_not_together(a, b);
   Local& l = local();
   Tensor out = empty_like(l, Op::ADD, device_of(a), view_of(a), dtype_of(a));
-  if (view_of(a).count) [[likely]] run(l, Op::ADD, {out}, {a, b});
+  if (view_of(a).count) [[likely]]
+    run(l, Op::ADD, {out}, {a, b});
   return differentiable(kRule, std::move(out), a, b);
 }
 
@@ -70,9 +72,8 @@ Tensor filled_like(DeviceState& device, const plugrad_view& like, int value) {
 }
 
 Tensor converted(const Tensor& x, uint8_t dtype) {
-  static constexpr auto kRule = rule("cast", gradient<kDType>([](const Tensor& grad, DType from) {
-                                       return converted(grad, static_cast<uint8_t>(from));
-                                     }));
+  static constexpr auto kRule = rule(
+      "cast", gradient<kDType>([](const Tensor& grad, DType from) { return converted(grad, static_cast<uint8_t>(from)); }));
   if (dtype_of(x) == dtype) return x;
   Tensor out = empty_like(Op::CAST, device_of(x), view_of(x), dtype);
   if (view_of(x).count) run(Op::CAST, {out}, {x});

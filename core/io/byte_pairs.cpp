@@ -114,8 +114,8 @@ bool single_digits_of(const GgufFile& file) {
     if (pre == name) return false;
   }
   refuse_bpe("tokenizer.ggml.pre is " + quote(pre) +
-         ", a way to split words that is not implemented; it can be smollm, starcoder, " +
-         "refact, command-r, codeshell, gpt-2, phi-2, mpt or olmo");
+             ", a way to split words that is not implemented; it can be smollm, starcoder, " +
+             "refact, command-r, codeshell, gpt-2, phi-2, mpt or olmo");
 }
 
 BytePairVocabulary vocabulary_of(const GgufFile& file) {

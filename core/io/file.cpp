@@ -48,7 +48,7 @@ bool sync_failed(int descriptor) { return fsync(descriptor) != 0 && errno != EIN
 
 AtomicFile::AtomicFile(const std::string& path) : name_(path), path_(resolve_links(path)) {
   if (path.empty() || path.back() == '/') refuse(path, "is not the name of a file");
-  struct stat old {};
+  struct stat old{};
   const bool exists = stat(path_.c_str(), &old) == 0;
   if (exists && !S_ISREG(old.st_mode)) refuse(name_, "cannot be written: it exists and is not a regular file");
   constexpr int kAttempts = 100;

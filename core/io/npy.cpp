@@ -39,14 +39,10 @@ class HeaderText {
     while (!accept('}')) {
       const std::string key = word();
       expect(':');
-      if (key == "descr" && !descr)
-        descr = true, header_.descr = element_type();
-      else if (key == "fortran_order" && !order)
-        order = true, header_.fortran = boolean();
-      else if (key == "shape" && !shape)
-        shape = true, extents();
-      else
-        stop("an unknown or repeated key at character " + std::to_string(at_));
+      if (key == "descr" && !descr) descr = true, header_.descr = element_type();
+      else if (key == "fortran_order" && !order) order = true, header_.fortran = boolean();
+      else if (key == "shape" && !shape) shape = true, extents();
+      else stop("an unknown or repeated key at character " + std::to_string(at_));
       if (!accept(',') && peek() != '}') stop("no ',' at character " + std::to_string(at_));
     }
     if (peek() != '\0') stop("text after its '}'");
@@ -128,8 +124,8 @@ struct ElementType {
   DType dtype;
 };
 constexpr ElementType kNpyTypes[] = {{"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16},
-                                  {"i4", DType::i32},     {"i8", DType::i64}, {"u1", DType::u8},
-                                  {"f2", DType::f16},     {"f4", DType::f32}, {"f8", DType::f64}};
+                                     {"i4", DType::i32},     {"i8", DType::i64}, {"u1", DType::u8},
+                                     {"f2", DType::f16},     {"f4", DType::f32}, {"f8", DType::f64}};
 
 std::string advice(const std::string& type) {
   if (type == "u2" || type == "u4") return "unsigned integers of 16 or 32 bits: save array.astype('int64')";
@@ -147,8 +143,7 @@ DType dtype_of(const std::string& descr, const Fail& fail) {
     if (type == each.name) return each.dtype;
   }
   std::string shown = type.substr(0, 40);
-  std::ranges::replace_if(
-      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::ranges::replace_if(shown, [](char c) { return c < ' ' || c > '~'; }, '?');
   fail("holds " + advice(shown));
   return DType::f32;
 }
@@ -246,8 +241,7 @@ Tensor read_npy(const std::string& path, Device device) {
   const OpenedFile file(path);
   std::vector<uint8_t> bytes(static_cast<size_t>(file.size()));
   file.read(0, bytes.data(), bytes.size());
-  return tensor_of_npy(
-      bytes, [&](const std::string& what) { file.fail(what); }, device);
+  return tensor_of_npy(bytes, [&](const std::string& what) { file.fail(what); }, device);
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {

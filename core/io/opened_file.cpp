@@ -15,7 +15,7 @@ OpenedFile::OpenedFile(const std::string& path, const std::string& hint) : path_
   // Without O_NONBLOCK, open would block forever on a FIFO.
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno) + (hint.empty() ? "" : "; " + hint));
-  struct stat status {};
+  struct stat status{};
   if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor_);
     fail("is not a regular file");

@@ -1,7 +1,7 @@
 // A saved program in memory, between its file and the ops that it calls.
 #pragma once
-#include <plugrad/io/program.hpp>
 #include <plugrad/sdk/abi.h>
+#include <plugrad/io/program.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -45,8 +45,8 @@ struct ProgramOp {
 
 struct ProgramMemory {
   DType dtype = DType::f32;
-  int64_t count = 0;     // elements
-  std::string weight;    // the name of the tensor that it is; empty: none
+  int64_t count = 0;   // elements
+  std::string weight;  // the name of the tensor that it is; empty: none
 };
 
 struct ProgramContents {

@@ -5,6 +5,7 @@
 #include <core/ops/run.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/arithmetic.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/attention.hpp>
 #include <plugrad/ops/convolution.hpp>
 #include <plugrad/ops/elementwise.hpp>
@@ -18,7 +19,6 @@
 #include <plugrad/ops/scans.hpp>
 #include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/trigonometry.hpp>
-#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>
@@ -108,8 +108,7 @@ Tensor attention(const Applied& n) {
   const Shape& mask = n.op.inputs[3].view ? n.op.inputs[3].view->strides : n.shape();
   if (causal && std::ranges::any_of(mask, [](int64_t stride) { return stride != 0; }))
     throw Error(Code::invalid, "it is causal and has a mask");
-  return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), causal ? Tensor() : n.in(3), 0, causal,
-                                      n.number("scale"));
+  return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), causal ? Tensor() : n.in(3), 0, causal, n.number("scale"));
 }
 Tensor gathered(const Applied& n) { return gather(n.in(0), n.axis(), n.in(1)); }
 Tensor scattered(const Applied& n) { return scatter_add(n.before, n.axis(), n.in(0), n.in(1)); }
@@ -274,8 +273,11 @@ ProgramAttributes attributes_of(uint32_t opcode, const void* block) {
     }
     case PLUGRAD_OP_MAX_POOL: {
       const auto a = block_of<plugrad_pool>(block);
-      return {{}, {{"size", three(a.size)}, {"stride", three(a.stride)}, {"padding", three(a.padding)},
-                   {"dilation", three(a.dilation)}}};
+      return {{},
+              {{"size", three(a.size)},
+               {"stride", three(a.stride)},
+               {"padding", three(a.padding)},
+               {"dilation", three(a.dilation)}}};
     }
     default: return {};
   }

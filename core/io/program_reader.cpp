@@ -208,8 +208,8 @@ class Parser {
   std::string where_;
   ProgramContents made_;
   std::vector<bool> is_written_, is_input_;  // by memory
-  std::vector<int64_t> written_elements_;  // by memory
-  int64_t total_ = 0;             // elements of all memories
+  std::vector<int64_t> written_elements_;    // by memory
+  int64_t total_ = 0;                        // elements of all memories
 };
 }  // namespace
 

@@ -1,8 +1,8 @@
 // From a recording to the contents of a file.
-#include <core/steps/recording.hpp>
 #include <core/io/program_format.hpp>
 #include <core/io/strict_json.hpp>
 #include <core/runtime/small_blocks.hpp>
+#include <core/steps/recording.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/io/safetensors.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -120,9 +120,7 @@ class Saver {
 
   // Memory that an op leaves undefined cannot be read: attention's second result, for one.
   void check_order() const {
-    parsed_program(text_of(program_), [](const std::string& what) {
-      refuse("cannot be saved: " + what);
-    });
+    parsed_program(text_of(program_), [](const std::string& what) { refuse("cannot be saved: " + what); });
   }
 
   std::map<std::string, Tensor> weights() {
@@ -141,9 +139,9 @@ class Saver {
 
   const Recording::ForwardPass& pass_;
   ProgramContents program_;
-  std::vector<uint32_t> places_;           // by memory of the trace
-  std::map<uint32_t, int64_t> first_;      // by memory: where an argument begins in it, in bytes
-  std::map<uint32_t, uint32_t> sources_;   // weights: by place, the memory
+  std::vector<uint32_t> places_;          // by memory of the trace
+  std::map<uint32_t, int64_t> first_;     // by memory: where an argument begins in it, in bytes
+  std::map<uint32_t, uint32_t> sources_;  // weights: by place, the memory
 };
 
 // "[each,each]"
@@ -173,9 +171,9 @@ std::string attributes_text(const ProgramAttributes& attributes) {
 }
 std::string call_text(const ProgramOp& op) {
   const bool has_attributes = !op.attributes.numbers.empty() || !op.attributes.lists.empty();
-  return (has_attributes ? "{\"attributes\":" + attributes_text(op.attributes) + "," : std::string("{")) + "\"in\":" +
-         list_text(op.inputs, input_text) + ",\"op\":" + json_text(op_label(op.opcode)) + ",\"out\":" +
-         list_text(op.outputs, view_text) + "}";
+  return (has_attributes ? "{\"attributes\":" + attributes_text(op.attributes) + "," : std::string("{")) +
+         "\"in\":" + list_text(op.inputs, input_text) + ",\"op\":" + json_text(op_label(op.opcode)) +
+         ",\"out\":" + list_text(op.outputs, view_text) + "}";
 }
 }  // namespace
 

@@ -53,12 +53,10 @@ class JsonReader {
     return found->template get<T>();
   }
   std::string text_of(const Json& object, const char* key, const std::string& otherwise) const {
-    return member(
-        object, key, otherwise, [](const Json& value) { return value.is_string(); }, "a text");
+    return member(object, key, otherwise, [](const Json& value) { return value.is_string(); }, "a text");
   }
   bool flag(const Json& object, const char* key, bool otherwise) const {
-    return member(
-        object, key, otherwise, [](const Json& value) { return value.is_boolean(); }, "true or false");
+    return member(object, key, otherwise, [](const Json& value) { return value.is_boolean(); }, "true or false");
   }
   int64_t number(const Json& object, const char* key, int64_t otherwise) const {
     const auto whole = [](const Json& value) { return value.is_number_unsigned() && value.get<uint64_t>() < (1u << 30); };

@@ -23,10 +23,8 @@ void append_normal(char32_t code, const WordPieceOptions& options, std::u32strin
   const size_t start = out.size();
   const bool apart = options.split_ideographs && is_ideograph(code);
   if (apart) out += U' ';
-  if (options.strip_accents.value_or(options.lowercase))
-    append_without_marks(code, out);
-  else
-    out += code;
+  if (options.strip_accents.value_or(options.lowercase)) append_without_marks(code, out);
+  else out += code;
   if (options.lowercase)
     std::transform(out.begin() + static_cast<ptrdiff_t>(start), out.end(), out.begin() + static_cast<ptrdiff_t>(start),
                    lower);
@@ -138,7 +136,7 @@ std::vector<int64_t> WordPieceTokenizer::encode(std::string_view text, std::opti
   if (!max_length) max_length = state_->options.max_length;
   if (max_length && *max_length < 2) {
     refuse_wordpiece("max_length " + std::to_string(*max_length) + " has no room for " + state_->options.first + " and " +
-           state_->options.last + ": 2 or more expected");
+                     state_->options.last + ": 2 or more expected");
   }
   std::vector<int64_t> ids = {state_->first};
   state_->finder.split(

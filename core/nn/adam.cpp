@@ -10,7 +10,7 @@ namespace plugrad::nn {
 namespace {
 enum { kAdamRate, kAdamBeta1, kAdamBeta2, kAdamEpsilon, kAdamWeightDecay, kAdamAmsgrad };
 enum { kAdamMean, kAdamSquares, kAdamLargest };
-}
+}  // namespace
 
 // At a beta of 1 the bias corrections divide by zero.
 Adam::Adam(const char* name, std::vector<ParameterGroup> groups, double lr, AdamOptions options, bool decoupled)
@@ -44,10 +44,8 @@ void Adam::update_by_largest(const Update& u) {
   const double rate = u.options[kAdamRate], decay = u.options[kAdamWeightDecay], taken = static_cast<double>(taken_[u.at]);
   const double beta1 = u.options[kAdamBeta1], beta2 = u.options[kAdamBeta2];
   Tensor grad = u.grad;
-  if (decoupled_ && decay != 0)
-    u.parameter.mul_(1 - rate * decay);
-  else if (decay != 0)
-    grad = add(grad, mul(u.parameter, decay));
+  if (decoupled_ && decay != 0) u.parameter.mul_(1 - rate * decay);
+  else if (decay != 0) grad = add(grad, mul(u.parameter, decay));
   Tensor &mean = slot(kAdamMean, u), &squares = slot(kAdamSquares, u), &largest = slot(kAdamLargest, u);
   mean.mul_(beta1);
   mean.add_(grad, 1 - beta1);
@@ -61,8 +59,13 @@ void Adam::update_by_largest(const Update& u) {
 
 void Adam::update(const Update& u, Updates& together) {
   if (u.options[kAdamAmsgrad] != 0) return update_by_largest(u);
-  const AdamStep step{u.options[kAdamRate],        u.options[kAdamBeta1], u.options[kAdamBeta2], u.options[kAdamEpsilon],
-                      u.options[kAdamWeightDecay], decoupled_,        taken_[u.at]};
+  const AdamStep step{u.options[kAdamRate],
+                      u.options[kAdamBeta1],
+                      u.options[kAdamBeta2],
+                      u.options[kAdamEpsilon],
+                      u.options[kAdamWeightDecay],
+                      decoupled_,
+                      taken_[u.at]};
   together.adam_step(u.parameter, slot(0, u), slot(1, u), u.grad, step);
 }
 

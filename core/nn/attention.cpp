@@ -98,7 +98,7 @@ void require_ranks(const Tensor& query, const Tensor& key, const Tensor& value) 
   if (!query.defined() || !key.defined() || !value.defined()) refuse_heads("a tensor is undefined");
   if (query.rank() < 2 || query.rank() > 3 || key.rank() != query.rank() || value.rank() != query.rank())
     refuse_heads("query is " + query.shape().text() + ", key " + key.shape().text() + " and value " + value.shape().text() +
-           ": expected rank 3, or 2 without a batch");
+                 ": expected rank 3, or 2 without a batch");
 }
 }  // namespace
 
@@ -123,10 +123,8 @@ Attention multi_head_attention(const Tensor& query, const Tensor& key, const Ten
 // --- The modules.
 
 MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads, const MultiheadAttentionOptions& options)
-    : out_proj(embed_dim, embed_dim, options.bias, options.dtype, options.device),
-      embed_dim_(embed_dim),
-      num_heads_(num_heads),
-      options_(options) {
+    : out_proj(embed_dim, embed_dim, options.bias, options.dtype, options.device), embed_dim_(embed_dim),
+      num_heads_(num_heads), options_(options) {
   if (num_heads < 1 || embed_dim % num_heads)
     refuse_heads(std::to_string(num_heads) + " heads do not divide embed_dim " + std::to_string(embed_dim));
   const int64_t kdim = options.kdim ? options.kdim : embed_dim, vdim = options.vdim ? options.vdim : embed_dim;

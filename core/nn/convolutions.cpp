@@ -27,9 +27,7 @@ void require_sizes(int64_t in, int64_t out, const Shape& kernel, int axes, int64
 
 ConvolutionBase::ConvolutionBase(int axes, bool transposed, int64_t in_channels, int64_t out_channels,
                                  const Shape& kernel_size, const ConvolutionOptions& options)
-    : options_(options),
-      in_channels_(in_channels),
-      out_channels_(out_channels),
+    : options_(options), in_channels_(in_channels), out_channels_(out_channels),
       kernel_size_(for_each_axis(kernel_size, axes)) {
   require_sizes(in_channels, out_channels, kernel_size_, axes, options.groups);
   Shape shape =

@@ -28,7 +28,7 @@ Tensor trace_of_infinities(const Tensor& x) { return sum(mul(x, 0)); }
 void unscale(Tensor grad, double scale, Tensor& traces) {
   if (grad.dtype() == DType::f16)
     refuse_scale("a gradient of shape " + grad.shape().text() +
-           " is f16: keep its parameter in f32, and let an Autocast convert it");
+                 " is f16: keep its parameter in f32, and let an Autocast convert it");
   grad.mul_(1 / scale);
   const Tensor trace = cast(trace_of_infinities(grad), DType::f64);
   traces = traces.defined() ? add(traces, to(trace, traces.device())) : trace;
@@ -48,7 +48,7 @@ GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(op
 Tensor GradScaler::scale(const Tensor& loss) const {
   if (!options_.enabled) return loss;
   observe::unrepeatable("scales a loss by the changing factor of a GradScaler",
-                  "compile the forward pass alone, or train in bf16, which needs no GradScaler");
+                        "compile the forward pass alone, or train in bf16, which needs no GradScaler");
   return mul(cast(loss, promote_types(loss.dtype(), DType::f32)), scale_);
 }
 

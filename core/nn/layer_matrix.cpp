@@ -18,11 +18,10 @@ plugrad_view element_view(const Tensor& x, int64_t i) {
   return v;
 }
 
-constexpr auto kElement =
-    rule("layer", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& whole, int64_t i) {
-           const Tensor one = reshape(grad, {1});
-           return whole[0] == 1 ? one : place(one, whole, {0, i, 1, 1});
-         }));
+constexpr auto kElement = rule("layer", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& whole, int64_t i) {
+                                 const Tensor one = reshape(grad, {1});
+                                 return whole[0] == 1 ? one : place(one, whole, {0, i, 1, 1});
+                               }));
 
 Tensor element(const Tensor& x, int64_t i) { return differentiable(kElement, i, with_view(x, element_view(x, i)), x); }
 

@@ -78,7 +78,7 @@ void require_fitting(const Tensor& x, const std::vector<RecurrentWeights>& weigh
   const int64_t in = weights[0].weight_ih.size(-1);
   if (!x.defined() || x.rank() < 2 || x.rank() > 3 || x.size(-1) != in)
     refuse_rnn("x has shape " + (x.defined() ? x.shape().text() : std::string("of nothing")) + ": expected rank 3, or 2 " +
-           "without a batch, and a last extent of " + std::to_string(in));
+               "without a batch, and a last extent of " + std::to_string(in));
 }
 
 // All layers, on x (l, n, in). The states become the last ones.
@@ -126,7 +126,7 @@ RecurrentBase::RecurrentBase(RecurrentKind kind, int64_t input_size, int64_t hid
     : kind_(kind), input_size_(input_size), hidden_size_(hidden_size), options_(options) {
   if (input_size < 1 || hidden_size < 1 || options.num_layers < 1)
     refuse_rnn("sizes and num_layers must be at least 1, got " + std::to_string(input_size) + ", " +
-           std::to_string(hidden_size) + " and " + std::to_string(options.num_layers));
+               std::to_string(hidden_size) + " and " + std::to_string(options.num_layers));
   if (!(options.dropout >= 0 && options.dropout <= 1)) refuse_rnn("dropout must lie in [0, 1]");
   const int64_t rows = gates_of(kind) * hidden_size, directions = options.bidirectional ? 2 : 1;
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));

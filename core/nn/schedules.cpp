@@ -209,8 +209,7 @@ void SequentialLR::apply(int64_t epoch) {
 // --- By a metric.
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
-    : optimizer_(optimizer),
-      options_(options),
+    : optimizer_(optimizer), options_(options),
       best_(options.max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()) {
   require(options.factor >= 0 && options.factor < 1 && options.patience >= 0 && options.min_lr >= 0, "ReduceLROnPlateau",
           "a factor in [0, 1), and patience and min_lr of 0 or more");

@@ -38,7 +38,8 @@ constexpr auto softmax_grad = [](const Tensor& grad, const Tensor& y, int axis) 
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis) {
-  if (autocasting()) [[unlikely]] return in_f32(softmax, x, axis);
+  if (autocasting()) [[unlikely]]
+    return in_f32(softmax, x, axis);
   static constexpr auto kRule = rule("softmax", gradient<kOutput, kPayload>(softmax_grad));
   require_floating("softmax", x);
   const int at = normal_axis(axis, std::max(1, x.rank()), "softmax");
@@ -61,15 +62,12 @@ Tensor clamp_max(const Tensor& x, const Tensor& max) { return clamp(x, Tensor(),
 
 namespace {
 Tensor normal_below(const Tensor& x) { return mul(add(erf(mul(x, kRootHalf)), 1), 0.5); }
-Tensor gelu_gate(const Tensor& x) {
-  return sigmoid(mul(mul(x, add(mul(mul(x, x), kGeluCubic), 1)), 2 * kGeluScale));
-}
+Tensor gelu_gate(const Tensor& x) { return sigmoid(mul(mul(x, add(mul(mul(x, x), kGeluCubic), 1)), 2 * kGeluScale)); }
 
 // The op of x s(x), where x and the gate s are in f32 at least.
 template <class Gate> Tensor gated(Op op, const Tensor& x, Gate gate) {
-  return native_or(op, x, [&](const Tensor& in) {
-    return rounded_once(in, [&](const Tensor& wide) { return mul(wide, gate(wide)); });
-  });
+  return native_or(
+      op, x, [&](const Tensor& in) { return rounded_once(in, [&](const Tensor& wide) { return mul(wide, gate(wide)); }); });
 }
 // The gradient of such an op, by its derivative.
 template <class Derivative> Tensor sloped(Op op, const Tensor& grad, const Tensor& x, Derivative derivative) {
@@ -133,7 +131,8 @@ Tensor computed_elu(const Tensor& x, double alpha) {
 }  // namespace
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
-  if (autocasting()) [[unlikely]] return in_f32(softplus, x, beta, threshold);
+  if (autocasting()) [[unlikely]]
+    return in_f32(softplus, x, beta, threshold);
   static constexpr auto kRule =
       rule("softplus", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, const Softplus& how) {
              const Tensor scaled = mul(x, how.beta);

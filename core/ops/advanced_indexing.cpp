@@ -199,15 +199,18 @@ Tensor combined(const Choice& choice, const std::vector<Tensor>& indices, const 
 
 IndexPlan planned(const Choice& choice) {
   std::vector<Tensor> indices;
-  for (const Pick& pick : choice.picks)
-    indices.push_back(positions_of(pick, extent_of(choice.view, pick.axis, pick.axes)));
+  for (const Pick& pick : choice.picks) indices.push_back(positions_of(pick, extent_of(choice.view, pick.axis, pick.axes)));
   const Shape shape = common_shape(indices), order = order_of(choice);
   int axes = 0;
   for (const Pick& pick : choice.picks) axes += pick.axes;
   const bool checked_later = indices.size() == 1 && choice.view.count();
   const Tensor positions = checked_later ? indices[0] : combined(choice, indices, shape);
-  return {order.empty() ? choice.view : permute(choice.view, order), order, order.empty() ? choice.picks[0].axis : 0, axes,
-          flat(positions), shape};
+  return {order.empty() ? choice.view : permute(choice.view, order),
+          order,
+          order.empty() ? choice.picks[0].axis : 0,
+          axes,
+          flat(positions),
+          shape};
 }
 
 // The view with its indexed axes as one.
@@ -228,8 +231,7 @@ Tensor spread(const Tensor& x, int axis, const Tensor& numbers) {
 // value as one element of rank 0, or in the shape that x[key] has.
 Tensor broadcast_value(const Tensor& value, const Tensor& x, const Shape& shape) {
   Tensor fits = cast(to(value, x.device()), x.dtype());
-  while (fits.rank() && fits.size(0) == 1 && (fits.rank() > shape.rank() || fits.count() == 1))
-    fits = select(fits, 0, 0);
+  while (fits.rank() && fits.size(0) == 1 && (fits.rank() > shape.rank() || fits.count() == 1)) fits = select(fits, 0, 0);
   if (!fits.rank()) return fits;
   try {
     return expand(fits, shape);
@@ -240,8 +242,7 @@ Tensor broadcast_value(const Tensor& value, const Tensor& x, const Shape& shape)
 }
 
 Tensor added(const Tensor& into, const IndexPlan& plan, const Tensor& value) {
-  if (is_mask(into))
-    return cast(added(cast(into, DType::i64), plan, cast(value, DType::i64)), DType::boolean);
+  if (is_mask(into)) return cast(added(cast(into, DType::i64), plan, cast(value, DType::i64)), DType::boolean);
   const Tensor index = spread(into, plan.axis, plan.positions);
   return scatter_add(into, plan.axis, index, reshape(value, index.shape()));
 }

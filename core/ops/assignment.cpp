@@ -29,18 +29,16 @@ plugrad_view placed(const Tensor& whole, const Region& region) {
 Tensor in_zeros(const Tensor& x, const Region& region);
 
 Tensor region_of(const Tensor& x, const Region& region) {
-  static constexpr auto kRule = rule("part", gradient<kPayload>([](const Tensor& grad, const Region& from) {
-                                       return in_zeros(grad, from);
-                                     }));
+  static constexpr auto kRule =
+      rule("part", gradient<kPayload>([](const Tensor& grad, const Region& from) { return in_zeros(grad, from); }));
   const Tensor source = dense_in_graph(x);
   return differentiable(kRule, region, with_view(source, placed(source, region)), source);
 }
 
 // Zeros with x in the region.
 Tensor in_zeros(const Tensor& x, const Region& region) {
-  static constexpr auto kRule = rule("place", gradient<kPayload>([](const Tensor& grad, const Region& where) {
-                                       return region_of(grad, where);
-                                     }));
+  static constexpr auto kRule =
+      rule("place", gradient<kPayload>([](const Tensor& grad, const Region& where) { return region_of(grad, where); }));
   DeviceState& device = device_of(x);
   Tensor out = filled(device, dense_view(region.whole, dtype_of(x), device.info.alignment), dtype_of(x), 0);
   run(Op::COPY, {operand(out, placed(out, region))}, {x});
@@ -49,9 +47,8 @@ Tensor in_zeros(const Tensor& x, const Region& region) {
 
 // x with zeros in the region.
 Tensor erased(const Tensor& x, const Region& region) {
-  static constexpr auto kRule = rule("erase", gradient<kPayload>([](const Tensor& grad, const Region& where) {
-                                       return erased(grad, where);
-                                     }));
+  static constexpr auto kRule =
+      rule("erase", gradient<kPayload>([](const Tensor& grad, const Region& where) { return erased(grad, where); }));
   Tensor out = unary(Op::COPY, x);
   run(Op::FILL, {operand(out, placed(out, region))}, {immediate(dtype_of(x), 0, 0)});
   return differentiable(kRule, region, std::move(out), x);

@@ -72,8 +72,8 @@ Tensor avg_pool(const Tensor& x, const Pooled& pool, bool count_include_pad, std
   const Shape axes = last_axes(pool.axes());
   if (const Tensor sums = convolved_sums(at_least_f32(x), pool); sums.defined()) {
     const bool even = divisor || all_count(pool, count_include_pad);
-    const Tensor means = even ? div(sums, divisor ? *divisor : pool.size.count())
-                              : div(sums, window_counts(pool, count_include_pad, sums));
+    const Tensor means =
+        even ? div(sums, divisor ? *divisor : pool.size.count()) : div(sums, window_counts(pool, count_include_pad, sums));
     return cast(means, x.dtype());
   }
   if (!divisor && all_count(pool, count_include_pad)) return mean(windows_for(padded_for(x, pool, 0), pool), axes);

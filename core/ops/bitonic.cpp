@@ -104,8 +104,8 @@ Tensor bitonic_argsort(const Tensor& x, int axis, bool descending) {
   const int64_t length = x.size(axis), n = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
   const Tensor flat = reshape(lines, {x.count() / length, length});
   Tensor place = slice(sorted_places(pairs_of(flat, n, descending)), 1, 0, length);
-  if (is_floating(x.dtype())) place = descending ? where(lt(place, 0), add(place, n), place)
-                                                 : where(ge(place, n), sub(place, n), place);
+  if (is_floating(x.dtype()))
+    place = descending ? where(lt(place, 0), add(place, n), place) : where(ge(place, n), sub(place, n), place);
   return contiguous(movedim(reshape(cast(place, DType::i64), lines.shape()), {-1}, {axis}));
 }
 

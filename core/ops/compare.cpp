@@ -9,7 +9,8 @@
 namespace plugrad {
 namespace {
 template <Op kOp> Tensor compare(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted(op_label(static_cast<uint32_t>(kOp)).c_str(), a, b, compare<kOp>);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted(op_label(static_cast<uint32_t>(kOp)).c_str(), a, b, compare<kOp>);
   return binary(kOp, a, b, PLUGRAD_BOOL);
 }
 Tensor compare(Op op, const Tensor& a, Number b) {
@@ -36,12 +37,14 @@ Tensor lt(const Tensor& a, Number b) { return compare(Op::LT, a, b); }
 Tensor le(const Tensor& a, const Tensor& b) { return compare<Op::LE>(a, b); }
 Tensor le(const Tensor& a, Number b) { return compare(Op::LE, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("gt", a, b, gt);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("gt", a, b, gt);
   return reversed("gt", Op::LT, a, b);
 }
 Tensor gt(const Tensor& a, Number b) { return compare(Op::LT, b, a); }
 Tensor ge(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("ge", a, b, ge);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("ge", a, b, ge);
   return reversed("ge", Op::LE, a, b);
 }
 Tensor ge(const Tensor& a, Number b) { return compare(Op::LE, b, a); }

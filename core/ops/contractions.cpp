@@ -127,8 +127,7 @@ Tensor scaled_by(const Tensor& x, Number factor) { return factor.real() == 1 ? x
 
 bool broadcasts_to(const Shape& from, const Shape& to) {
   bool fits = from.size() <= to.size();
-  for (size_t i = 0; fits && i < from.size(); ++i)
-    fits = from[i] == 1 || from[i] == to[to.size() - from.size() + i];
+  for (size_t i = 0; fits && i < from.size(); ++i) fits = from[i] == 1 || from[i] == to[to.size() - from.size() + i];
   return fits;
 }
 
@@ -144,28 +143,33 @@ Tensor added(const char* name, const Tensor& x, const Tensor& product, Number be
 }  // namespace
 
 Tensor addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2, Number beta, Number alpha) {
-  if (autocasting()) [[unlikely]] return in_low_precision(addmm, x, mat1, mat2, beta, alpha);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(addmm, x, mat1, mat2, beta, alpha);
   if (are_halves(x, mat1, mat2)) return rounded_once(x, addmm, x, mat1, mat2, beta, alpha);
   return added("addmm", x, product_of_ranks("addmm", mat1, 2, mat2, 2), beta, alpha);
 }
 Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, Number beta, Number alpha) {
-  if (autocasting()) [[unlikely]] return in_low_precision(addmv, x, mat, vec, beta, alpha);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(addmv, x, mat, vec, beta, alpha);
   if (are_halves(x, mat, vec)) return rounded_once(x, addmv, x, mat, vec, beta, alpha);
   return added("addmv", x, product_of_ranks("addmv", mat, 2, vec, 1), beta, alpha);
 }
 Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
-  if (autocasting()) [[unlikely]] return in_low_precision(baddbmm, x, batch1, batch2, beta, alpha);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(baddbmm, x, batch1, batch2, beta, alpha);
   if (are_halves(x, batch1, batch2)) return rounded_once(x, baddbmm, x, batch1, batch2, beta, alpha);
   return added("baddbmm", x, product_of_ranks("baddbmm", batch1, 3, batch2, 3), beta, alpha);
 }
 Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta, Number alpha) {
-  if (autocasting()) [[unlikely]] return in_low_precision(addbmm, x, batch1, batch2, beta, alpha);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(addbmm, x, batch1, batch2, beta, alpha);
   if (are_halves(x, batch1, batch2)) return rounded_once(x, addbmm, x, batch1, batch2, beta, alpha);
   const Tensor products = product_of_ranks("addbmm", batch1, 3, batch2, 3);
   return added("addbmm", x, cast(sum(products, {0}), products.dtype()), beta, alpha);
 }
 Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta, Number alpha) {
-  if (autocasting()) [[unlikely]] return in_low_precision(addr, x, vec1, vec2, beta, alpha);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(addr, x, vec1, vec2, beta, alpha);
   if (are_halves(x, vec1, vec2)) return rounded_once(x, addr, x, vec1, vec2, beta, alpha);
   return added("addr", x, outer(vec1, vec2), beta, alpha);
 }
@@ -281,8 +285,7 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
   std::vector<double> extents;
   for (const Tensor& each : matrices) {
     require_rank("multi_dot", each, 2);
-    if (extents.empty())
-      extents.push_back(static_cast<double>(each.size(0)));
+    if (extents.empty()) extents.push_back(static_cast<double>(each.size(0)));
     else if (extents.back() != static_cast<double>(each.size(0)))
       refuse("multi_dot", "a matrix of shape " + each.shape().text() + " follows one with " +
                               std::to_string(static_cast<int64_t>(extents.back())) + " columns: they must be equal");
@@ -294,7 +297,8 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
 }
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
-  if (autocasting()) [[unlikely]] return in_low_precision(bilinear, input1, input2, weight, bias);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(bilinear, input1, input2, weight, bias);
   if (are_halves(input1, input2, weight)) return rounded_once(input1, bilinear, input1, input2, weight, bias);
   for (const Tensor* each : {&input1, &input2, &weight}) require_defined(*each, "bilinear");
   bool fits = weight.rank() == 3 && input1.rank() && input1.rank() == input2.rank() && input1.size(-1) == weight.size(1) &&

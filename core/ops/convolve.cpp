@@ -66,8 +66,8 @@ Tensor rows_of(const Tensor& grad, int64_t groups) {
 
 Tensor composed(const Tensor& x, const Tensor& weight, const Shape& shape, const Settings& how) {
   const int64_t out = weight.size(0), inner = extents(weight, 1, weight.rank());
-  const Tensor product = grouped(reshape(weight, {how.groups, out / how.groups, inner}),
-                                 columns_of(x, shape, weight.shape(), how));
+  const Tensor product =
+      grouped(reshape(weight, {how.groups, out / how.groups, inner}), columns_of(x, shape, weight.shape(), how));
   Shape turned = shape;
   std::swap(turned[0], turned[1]);
   return contiguous(transpose(reshape(product, turned), 0, 1));
@@ -168,12 +168,12 @@ bool are_together(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 namespace {
-constexpr auto kInputGradient = gradient<kShape, kInput1, kPayload>(
-    [](const Tensor& grad, const Shape& of, const Tensor& w, const Settings& kept) {
+constexpr auto kInputGradient =
+    gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& of, const Tensor& w, const Settings& kept) {
       return convolution_input_gradient(grad, w, of, kept);
     });
-constexpr auto kWeightGradient = gradient<kShape, kInput0, kPayload>(
-    [](const Tensor& grad, const Shape& of, const Tensor& in, const Settings& kept) {
+constexpr auto kWeightGradient =
+    gradient<kShape, kInput0, kPayload>([](const Tensor& grad, const Shape& of, const Tensor& in, const Settings& kept) {
       return convolution_weight_gradient(grad, in, of, kept);
     });
 constexpr auto kBiasGradient = gradient([](const Tensor& grad) {
@@ -187,9 +187,8 @@ constexpr auto kBiasRule = rule("convolution", kInputGradient, kWeightGradient, 
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape, const Settings& how) {
   if (!are_together(x, weight, bias)) [[unlikely]]
-    return together(x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
-      return convolve(a, w, b, shape, how);
-    });
+    return together(x, weight, bias,
+                    [&](const Tensor& a, const Tensor& w, const Tensor& b) { return convolve(a, w, b, shape, how); });
   if (!bias.defined()) return differentiable(kRule, how, run_convolution(x, weight, bias, shape, how), x, weight);
   return differentiable(kBiasRule, how, run_convolution(x, weight, bias, shape, how), x, weight, bias);
 }
@@ -201,13 +200,13 @@ Tensor native_convolve(const Tensor& x, const Tensor& weight, const Shape& shape
 }
 
 Tensor convolution_input_gradient(const Tensor& grad, const Tensor& weight, const Shape& shape, const Settings& how) {
-  static constexpr auto kRule = rule(
-      "convolution_input_gradient",
-      gradient<kInput1, kPayload>(
-          [](const Tensor& g, const Tensor& w, const Kept& kept) { return convolve_again(g, w, kept); }),
-      gradient<kShape, kInput0, kPayload>([](const Tensor& g, const Shape& of, const Tensor& grad0, const Kept& kept) {
-        return convolution_weight_gradient(grad0, g, of, kept.how);
-      }));
+  static constexpr auto kRule =
+      rule("convolution_input_gradient", gradient<kInput1, kPayload>([](const Tensor& g, const Tensor& w, const Kept& kept) {
+             return convolve_again(g, w, kept);
+           }),
+           gradient<kShape, kInput0, kPayload>([](const Tensor& g, const Shape& of, const Tensor& grad0, const Kept& kept) {
+             return convolution_weight_gradient(grad0, g, of, kept.how);
+           }));
   if (!are_together(grad, weight, {})) [[unlikely]]
     return together(grad, weight, {}, [&](const Tensor& g, const Tensor& w, const Tensor&) {
       return convolution_input_gradient(g, w, shape, how);
@@ -218,9 +217,9 @@ Tensor convolution_input_gradient(const Tensor& grad, const Tensor& weight, cons
 
 Tensor convolution_weight_gradient(const Tensor& grad, const Tensor& x, const Shape& shape, const Settings& how) {
   static constexpr auto kRule = rule(
-      "convolution_weight_gradient",
-      gradient<kInput1, kPayload>(
-          [](const Tensor& g, const Tensor& in, const Kept& kept) { return convolve_again(in, g, kept); }),
+      "convolution_weight_gradient", gradient<kInput1, kPayload>([](const Tensor& g, const Tensor& in, const Kept& kept) {
+        return convolve_again(in, g, kept);
+      }),
       gradient<kShape, kInput0, kPayload>([](const Tensor& g, const Shape& of, const Tensor& grad0, const Kept& kept) {
         return convolution_input_gradient(grad0, g, of, kept.how);
       }));

@@ -28,12 +28,14 @@ template <class F> Tensor of_vectors(const char* name, const Tensor& a, const Te
 }  // namespace
 
 Tensor dist(const Tensor& x, const Tensor& y, double p) {
-  if (autocasting()) [[unlikely]] return in_f32(dist, x, y, p);
+  if (autocasting()) [[unlikely]]
+    return in_f32(dist, x, y, p);
   return of_vectors("dist", x, y, [&](const Tensor& a, const Tensor& b) { return norm(sub(a, b), p); });
 }
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(pairwise_distance, x1, x2, p, eps, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(pairwise_distance, x1, x2, p, eps, keepdim);
   return of_vectors("pairwise_distance", x1, x2, [&](const Tensor& a, const Tensor& b) {
     const Tensor difference = add(sub(a, b), eps);
     if (!difference.rank()) return norm(difference, p);
@@ -73,7 +75,8 @@ Tensor row_distances(const Tensor& a, const Tensor& b, double p) {
 }  // namespace
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
-  if (autocasting()) [[unlikely]] return in_f32(cdist, x1, x2, p);
+  if (autocasting()) [[unlikely]]
+    return in_f32(cdist, x1, x2, p);
   require_floating("cdist", x1);
   require_floating("cdist", x2);
   if (x1.rank() < 2 || x2.rank() < 2 || x1.size(-1) != x2.size(-1))
@@ -93,7 +96,8 @@ Tensor length_of(const Tensor& x, int axis, double eps) {
 }  // namespace
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int axis, double eps) {
-  if (autocasting()) [[unlikely]] return in_f32(cosine_similarity, x1, x2, axis, eps);
+  if (autocasting()) [[unlikely]]
+    return in_f32(cosine_similarity, x1, x2, axis, eps);
   return of_vectors("cosine_similarity", x1, x2, [&](const Tensor& x, const Tensor& y) {
     const Shape shape = broadcast_shapes(x.shape(), y.shape());
     const Tensor a = expand(x, shape), b = expand(y, shape);
@@ -103,7 +107,8 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int axis, double ep
 }
 
 Tensor normalize(const Tensor& x, double p, int axis, double eps) {
-  if (autocasting()) [[unlikely]] return in_f32(normalize, x, p, axis, eps);
+  if (autocasting()) [[unlikely]]
+    return in_f32(normalize, x, p, axis, eps);
   require_floating("normalize", x);
   const int at = normal_axis(axis, std::max(x.rank(), 1), "normalize");
   const Tensor wide = at_least_f32(x);
@@ -111,7 +116,8 @@ Tensor normalize(const Tensor& x, double p, int axis, double eps) {
 }
 
 Tensor renorm(const Tensor& x, double p, int axis, double maxnorm) {
-  if (autocasting()) [[unlikely]] return in_f32(renorm, x, p, axis, maxnorm);
+  if (autocasting()) [[unlikely]]
+    return in_f32(renorm, x, p, axis, maxnorm);
   require_floating("renorm", x);
   if (x.rank() < 2) refuse("renorm", "x has shape " + x.shape().text() + ": expected two axes or more");
   if (!(p > 0) || !(maxnorm >= 0)) refuse("renorm", "p must be positive, and maxnorm not negative");

@@ -78,7 +78,7 @@ Term term_of(const std::string& subscripts, const Tensor& x) {
   const bool has_dots = subscripts.find('.') != std::string::npos;
   if (has_dots ? letters > x.rank() : letters != x.rank())
     refuse(kEinsum, "'" + subscripts + "' has " + std::to_string(letters) + " letters, but the operand has shape " +
-                      x.shape().text() + ": write one for each axis, or '...'");
+                        x.shape().text() + ": write one for each axis, or '...'");
   return {x, labels_of(subscripts, x.rank() - letters)};
 }
 
@@ -89,10 +89,8 @@ Labels implicit_output(const std::vector<Term>& terms) {
     for (const int label : term.labels) ++seen[label];
   Labels dots, letters;
   for (const auto& [label, times] : seen) {
-    if (label >= kDots)
-      dots.insert(dots.begin(), label);
-    else if (times == 1)
-      letters.push_back(label);
+    if (label >= kDots) dots.insert(dots.begin(), label);
+    else if (times == 1) letters.push_back(label);
   }
   dots.insert(dots.end(), letters.begin(), letters.end());
   return dots;
@@ -108,7 +106,7 @@ Labels output_of(const Equation& equation, const std::vector<Term>& terms) {
     const bool known = std::ranges::any_of(terms, [&](const Term& term) { return contains(term.labels, labels[i]); });
     if (!known || std::count(labels.begin(), labels.end(), labels[i]) > 1)
       refuse(kEinsum, std::string("the result's '") + static_cast<char>(labels[i]) + "' " +
-                        (known ? "appears twice" : "is in no operand") + ": name each of its axes once");
+                          (known ? "appears twice" : "is in no operand") + ": name each of its axes once");
   }
   return labels;
 }
@@ -121,8 +119,8 @@ void require_extents(const std::vector<Term>& terms) {
       const int64_t extent = extent_of(term, label);
       if (known != 1 && extent != 1 && extent != known)
         refuse(kEinsum, (label < kDots ? std::string("'") + static_cast<char>(label) + "'" : "an axis of '...'") +
-                          " has extents " + std::to_string(known) + " and " + std::to_string(extent) +
-                          ": they must be equal, or one of them 1");
+                            " has extents " + std::to_string(known) + " and " + std::to_string(extent) +
+                            ": they must be equal, or one of them 1");
       if (extent != 1) known = extent;
     }
 }
@@ -134,7 +132,7 @@ Term with_diagonal(const Term& term, size_t i, size_t j) {
   const int64_t n = term.x.size(static_cast<int>(i));
   if (n != term.x.size(static_cast<int>(j)))
     refuse(kEinsum, std::string("'") + static_cast<char>(term.labels[i]) + "' appears twice for an operand of shape " +
-                      term.x.shape().text() + ", in which these axes differ: only equal axes have a diagonal");
+                        term.x.shape().text() + ", in which these axes differ: only equal axes have a diagonal");
   const Tensor last = movedim(term.x, {static_cast<int64_t>(i), static_cast<int64_t>(j)}, {-2, -1});
   Shape flat(std::span(last.shape().begin(), static_cast<size_t>(last.rank() - 2)));
   flat.push_back(n * n);
@@ -157,10 +155,8 @@ Term summed(const Term& term, const std::set<int>& kept) {
   Shape axes;
   Labels labels;
   for (const int label : term.labels) {
-    if (kept.contains(label))
-      labels.push_back(label);
-    else
-      axes.push_back(axis_labelled(term, label));
+    if (kept.contains(label)) labels.push_back(label);
+    else axes.push_back(axis_labelled(term, label));
   }
   return axes.empty() ? term : Term{sum(term.x, axes), labels};
 }
@@ -172,8 +168,7 @@ Term without_stretched(const Term& term, const Term& other) {
   for (const int label : term.labels) {
     if (extent_of(term, label) == 1 && contains(other.labels, label) && extent_of(other, label) != 1)
       axes.push_back(axis_labelled(term, label));
-    else
-      labels.push_back(label);
+    else labels.push_back(label);
   }
   return axes.empty() ? term : Term{squeeze(term.x, axes), labels};
 }
@@ -188,10 +183,8 @@ struct Roles {
 Roles roles_of(const Term& a, const Term& b, const std::set<int>& kept) {
   Roles roles;
   for (const int label : a.labels) {
-    if (!contains(b.labels, label))
-      roles.left.push_back(label);
-    else
-      (kept.contains(label) ? roles.batch : roles.inner).push_back(label);
+    if (!contains(b.labels, label)) roles.left.push_back(label);
+    else (kept.contains(label) ? roles.batch : roles.inner).push_back(label);
   }
   for (const int label : b.labels)
     if (!contains(a.labels, label)) roles.right.push_back(label);
@@ -252,7 +245,7 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   const Equation equation = parsed(text);
   if (operands.empty() || equation.inputs.size() != operands.size())
     refuse(kEinsum, "'" + text + "' has " + std::to_string(equation.inputs.size()) + " operands, but " +
-                      std::to_string(operands.size()) + " were given: give one for each");
+                        std::to_string(operands.size()) + " were given: give one for each");
   if (operands.size() > 2 &&
       std::ranges::all_of(operands, [&](const Tensor& each) { return are_halves(operands.front(), each); })) {
     std::vector<Tensor> wide;

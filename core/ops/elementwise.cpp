@@ -22,7 +22,8 @@ constexpr auto kNegate = gradient([](const Tensor& grad) { return neg(grad); });
   return cast(binary(op, cast(a, DType::i64), cast(b, DType::i64), PLUGRAD_I64), DType::boolean);
 }
 template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& a, const Tensor& b) {
-  if (is_boolean(dtype_of(a))) [[unlikely]] return of_bools(kOp, a, b);
+  if (is_boolean(dtype_of(a))) [[unlikely]]
+    return of_bools(kOp, a, b);
   return binary(kOp, a, b, dtype_of(a));
 }
 // A number that is no fraction leaves integers what they are. The operands are not floating, so nothing is recorded.
@@ -36,12 +37,14 @@ template <Op kOp> [[gnu::always_inline]] inline Tensor arithmetic(const Tensor& 
 }
 inline Tensor with_number(Op op, const Tensor& a, Number b) {
   require(op, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]] return integers_with_number(op, a, b);
+  if (!is_floating(dtype_of(a))) [[unlikely]]
+    return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(a));
 }
 inline Tensor with_number(Op op, Number a, const Tensor& b) {
   require(op, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]] return integers_with_number(op, a, b);
+  if (!is_floating(dtype_of(b))) [[unlikely]]
+    return integers_with_number(op, a, b);
   return binary_number(op, a, b, dtype_of(b));
 }
 }  // namespace
@@ -49,7 +52,8 @@ inline Tensor with_number(Op op, Number a, const Tensor& b) {
 // --- Arithmetic.
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("add", a, b, add);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("add", a, b, add);
   static constexpr auto kRule = rule("+", kPass, kPass);
   return differentiable(kRule, arithmetic<Op::ADD>(a, b), a, b);
 }
@@ -59,7 +63,8 @@ Tensor add(const Tensor& a, Number b) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("sub", a, b, sub);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("sub", a, b, sub);
   static constexpr auto kRule = rule("-", kPass, kNegate);
   return differentiable(kRule, arithmetic<Op::SUB>(a, b), a, b);
 }
@@ -73,7 +78,8 @@ Tensor sub(Number a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("mul", a, b, mul);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("mul", a, b, mul);
   static constexpr auto kRule =
       rule("*", gradient<kInput1>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }),
            gradient<kInput0>([](const Tensor& grad, const Tensor& other) { return mul(grad, other); }));
@@ -97,21 +103,25 @@ Tensor div(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule =
       rule("/", gradient<kInput1>([](const Tensor& grad, const Tensor& divisor) { return div(grad, divisor); }),
            kDivisor<kInput1>);
-  if (!is_together(a, b)) [[unlikely]] return promoted("div", a, b, div);
-  if (!is_floating(dtype_of(a))) [[unlikely]] return div(promoted_to_floating(a), promoted_to_floating(b));
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("div", a, b, div);
+  if (!is_floating(dtype_of(a))) [[unlikely]]
+    return div(promoted_to_floating(a), promoted_to_floating(b));
   return differentiable(kRule, binary(Op::DIV, a, b, dtype_of(a)), a, b);
 }
 Tensor div(const Tensor& a, Number b) {
   static constexpr auto kRule =
       rule("/", gradient<kPayload>([](const Tensor& grad, double divisor) { return div(grad, divisor); }));
   require(Op::DIV, a);
-  if (!is_floating(dtype_of(a))) [[unlikely]] return div(promoted_to_floating(a), b);
+  if (!is_floating(dtype_of(a))) [[unlikely]]
+    return div(promoted_to_floating(a), b);
   return differentiable(kRule, b.real(), with_number(Op::DIV, a, b), a);
 }
 Tensor div(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("/", kDivisor<kInput0>);
   require(Op::DIV, b);
-  if (!is_floating(dtype_of(b))) [[unlikely]] return div(a, promoted_to_floating(b));
+  if (!is_floating(dtype_of(b))) [[unlikely]]
+    return div(a, promoted_to_floating(b));
   return differentiable(kRule, with_number(Op::DIV, a, b), b);
 }
 
@@ -124,8 +134,8 @@ constexpr auto kPowBase = gradient<kInput0, kInput1>([](const Tensor& grad, cons
 });
 // d a^b / db = a^b ln a, and 0 where a is 0 and b is not negative. There ln 1 replaces ln 0, whose infinity would be
 // multiplied by 0 in the second derivative.
-constexpr auto kPowExponent = gradient<kInput0, kInput1, kOutput>(
-    [](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
+constexpr auto kPowExponent =
+    gradient<kInput0, kInput1, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& b, const Tensor& power) {
       const Tensor at_zero = mul(cast(eq(a, 0), a.dtype()), cast(ge(b, 0), b.dtype()));
       return mul(grad, mul(power, log(where(gt(at_zero, 0), 1, a))));
     });
@@ -135,8 +145,8 @@ constexpr auto kPowToNumber = gradient<kInput0, kPayload>([](const Tensor& grad,
   if (b == 2) return mul(grad, mul(a, 2));
   return mul(grad, mul(pow(a, b - 1), b));
 });
-constexpr auto kPowOfNumber = gradient<kInput0, kOutput, kPayload>(
-    [](const Tensor& grad, const Tensor& b, const Tensor& power, double a) {
+constexpr auto kPowOfNumber =
+    gradient<kInput0, kOutput, kPayload>([](const Tensor& grad, const Tensor& b, const Tensor& power, double a) {
       if (a != 0) return mul(grad, mul(power, std::log(a)));
       Tensor slope;  // 0 or infinite, so a constant
       {
@@ -178,14 +188,18 @@ Tensor integer_power(const Tensor& a, const Tensor& b) {
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowBase, kPowExponent);
-  if (autocasting()) [[unlikely]] return in_f32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
-  if (!is_together(a, b)) [[unlikely]] return promoted("pow", a, b, pow);
-  if (!is_floating(dtype_of(a))) [[unlikely]] return integer_power(a, b);
+  if (autocasting()) [[unlikely]]
+    return in_f32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("pow", a, b, pow);
+  if (!is_floating(dtype_of(a))) [[unlikely]]
+    return integer_power(a, b);
   return differentiable(kRule, binary(Op::POW, a, b, dtype_of(a)), a, b);
 }
 Tensor pow(const Tensor& a, Number b) {
   static constexpr auto kRule = rule("**", kPowToNumber);
-  if (autocasting()) [[unlikely]] return in_f32([b](const Tensor& x) { return pow(x, b); }, a);
+  if (autocasting()) [[unlikely]]
+    return in_f32([b](const Tensor& x) { return pow(x, b); }, a);
   require(Op::POW, a);
   if (!is_floating(dtype_of(a))) [[unlikely]] {
     const Tensor x = promoted(a, b);
@@ -195,7 +209,8 @@ Tensor pow(const Tensor& a, Number b) {
 }
 Tensor pow(Number a, const Tensor& b) {
   static constexpr auto kRule = rule("**", kPowOfNumber);
-  if (autocasting()) [[unlikely]] return in_f32([a](const Tensor& x) { return pow(a, x); }, b);
+  if (autocasting()) [[unlikely]]
+    return in_f32([a](const Tensor& x) { return pow(a, x); }, b);
   require(Op::POW, b);
   if (!is_floating(dtype_of(b))) [[unlikely]] {
     if (a.floating()) return pow(a, promoted_to_floating(b));
@@ -215,17 +230,16 @@ template <class Other> Tensor chosen(const Tensor& mine, const Other& other, boo
 }
 // The gradient of operand kMine; kOther is the other one.
 template <bool kLarger, Use kMine, Use kOther>
-constexpr auto kChosen = gradient<kMine, kOther>([](const Tensor& grad, const Tensor& mine, const Tensor& other) {
-  return mul(grad, chosen(mine, other, kLarger));
-});
+constexpr auto kChosen = gradient<kMine, kOther>(
+    [](const Tensor& grad, const Tensor& mine, const Tensor& other) { return mul(grad, chosen(mine, other, kLarger)); });
 template <bool kLarger>
-constexpr auto kChosenBesideNumber = gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& mine, double other) {
-  return mul(grad, chosen(mine, Number(other), kLarger));
-});
+constexpr auto kChosenBesideNumber = gradient<kInput0, kPayload>(
+    [](const Tensor& grad, const Tensor& mine, double other) { return mul(grad, chosen(mine, Number(other), kLarger)); });
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("maximum", a, b, maximum);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("maximum", a, b, maximum);
   static constexpr auto kRule = rule("maximum", kChosen<true, kInput0, kInput1>, kChosen<true, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MAXIMUM>(a, b), a, b);
 }
@@ -234,7 +248,8 @@ Tensor maximum(const Tensor& a, Number b) {
   return differentiable(kRule, b.real(), with_number(Op::MAXIMUM, a, b), a);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  if (!is_together(a, b)) [[unlikely]] return promoted("minimum", a, b, minimum);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("minimum", a, b, minimum);
   static constexpr auto kRule = rule("minimum", kChosen<false, kInput0, kInput1>, kChosen<false, kInput1, kInput0>);
   return differentiable(kRule, arithmetic<Op::MINIMUM>(a, b), a, b);
 }

@@ -31,11 +31,11 @@ Tensor solved(const Tensor& a, const Tensor& b) {
 }
 
 Tensor solution(const Tensor& a, const Tensor& b) {
-  static constexpr auto kRule = rule(
-      "solve", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& matrix, const Tensor& x) {
-        return neg(matmul(solution(transpose(matrix), grad), transpose(x)));
-      }),
-      gradient<kInput0>([](const Tensor& grad, const Tensor& matrix) { return solution(transpose(matrix), grad); }));
+  static constexpr auto kRule =
+      rule("solve", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& matrix, const Tensor& x) {
+             return neg(matmul(solution(transpose(matrix), grad), transpose(x)));
+           }),
+           gradient<kInput0>([](const Tensor& grad, const Tensor& matrix) { return solution(transpose(matrix), grad); }));
   return differentiable(kRule, solved(a, b), a, b);
 }
 
@@ -138,13 +138,13 @@ Tensor scaled(const Tensor& numbers, const Tensor& matrices) { return mul(unsque
 }  // namespace
 
 Tensor det(const Tensor& matrix) {
-  static constexpr auto kRule = rule(
-      "det", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& value) {
-        const Tensor missing = perturbation(a);
-        if (!missing.defined()) return scaled(mul(grad, value), transpose(inv(a)));
-        const Tensor near = add(a, missing);
-        return scaled(mul(grad, det(near)), transpose(inv(near)));
-      }));
+  static constexpr auto kRule =
+      rule("det", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& value) {
+             const Tensor missing = perturbation(a);
+             if (!missing.defined()) return scaled(mul(grad, value), transpose(inv(a)));
+             const Tensor near = add(a, missing);
+             return scaled(mul(grad, det(near)), transpose(inv(near)));
+           }));
   const Tensor a = square_matrices("linalg.det", matrix);
   return differentiable(kRule, determinant(a), a);
 }
@@ -159,9 +159,8 @@ SlogDet sign_and_logarithm(const Tensor& a) {
 }  // namespace
 
 SlogDet slogdet(const Tensor& matrix) {
-  static constexpr auto kRule = rule("slogdet", gradient<kInput0>([](const Tensor& grad, const Tensor& a) {
-                                       return scaled(grad, transpose(inv(a)));
-                                     }));
+  static constexpr auto kRule = rule(
+      "slogdet", gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return scaled(grad, transpose(inv(a))); }));
   const Tensor a = square_matrices("linalg.slogdet", matrix);
   const SlogDet made = sign_and_logarithm(a);
   return {made.sign, differentiable(kRule, made.logabsdet, a)};
@@ -190,9 +189,7 @@ Tensor upper_of(const Tensor& lu) { return first(triu(lu), -2, std::min(lu.size(
 
 // L^-T x and x U^-T.
 Tensor by_lower(const Tensor& lower, const Tensor& x) { return solution(transpose(lower), x, {true, true}); }
-Tensor by_upper(const Tensor& upper, const Tensor& x) {
-  return transpose(solution(upper, transpose(x), {true, false}));
-}
+Tensor by_upper(const Tensor& upper, const Tensor& x) { return transpose(solution(upper, transpose(x), {true, false})); }
 
 // The gradient of the matrix whose rows were swapped. With square factors, dL = L tril(F, -1) and dU = triu(F) U for
 // F = L^-1 dA U^-1; the rows of a higher matrix are A2 = L2 U, the columns of a wider one A2 = L U2.
@@ -220,10 +217,10 @@ LuFactor factored(const Tensor& a) {
 }  // namespace
 
 LuFactor lu_factor(const Tensor& matrix) {
-  static constexpr auto kRule = rule(
-      "lu_factor", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
-        return matmul(permutation(pivots, lu.size(-2), lu.dtype()), lu_gradient(grad, lu));
-      }));
+  static constexpr auto kRule =
+      rule("lu_factor", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
+             return matmul(permutation(pivots, lu.size(-2), lu.dtype()), lu_gradient(grad, lu));
+           }));
   const Tensor a = matrices_of("linalg.lu_factor", matrix);
   const LuFactor made = factored(a);
   return {differentiable(kRule, made.pivots, made.lu, a), made.pivots};

@@ -51,8 +51,7 @@ int64_t arange_count(Number start, Number end, Number step) {
 Tensor arange(Number start, Number end, Number step, DType dtype, Device device) {
   if (dtype == DType::boolean)
     throw Error(Code::invalid, "[arange] bool does not count: give a dtype of numbers, such as i64 or f32");
-  const Immediate first = number_operand(Op::IOTA, id_of(dtype), start),
-                  by = number_operand(Op::IOTA, id_of(dtype), step);
+  const Immediate first = number_operand(Op::IOTA, id_of(dtype), start), by = number_operand(Op::IOTA, id_of(dtype), step);
   if (std::isfinite(end.real())) number_operand(Op::IOTA, id_of(dtype), end);
   Tensor out = empty(Op::IOTA, state_of(device), {arange_count(start, end, step)}, id_of(dtype));
   if (out.count()) run(Op::IOTA, {out}, {first, by});
@@ -104,9 +103,7 @@ Tensor logspace(double start, double end, int64_t steps, double base, DType dtyp
   return cast(pow(base, powers), dtype);
 }
 
-Tensor empty(const Shape& shape, DType dtype, Device device) {
-  return empty(state_of(device), shape, id_of(dtype));
-}
+Tensor empty(const Shape& shape, DType dtype, Device device) { return empty(state_of(device), shape, id_of(dtype)); }
 Tensor empty_like(const Tensor& like) {
   require(Op::FILL, like);
   return empty(like.shape(), like.dtype(), like.device());
@@ -136,10 +133,8 @@ double last_below(DType dtype, double end) {
       last = nearest < end ? nearest : std::nextafter(nearest, -std::numeric_limits<T>::infinity());
     } else if constexpr (sizeof(T) == 2 && is_floating(element_dtype<T>)) {
       T half(end);
-      if (half >= end && half == 0)
-        half.bits = 0x8001;
-      else if (half >= end)
-        half.bits = static_cast<uint16_t>(half.bits + (half > 0 ? -1 : 1));
+      if (half >= end && half == 0) half.bits = 0x8001;
+      else if (half >= end) half.bits = static_cast<uint16_t>(half.bits + (half > 0 ? -1 : 1));
       last = half;
     }
   });

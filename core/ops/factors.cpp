@@ -105,10 +105,10 @@ void Factors::check(plugrad_status status) const {
 
 void Factors::refuse(const Failures& failed, const char* before, const char* after, bool numbered) const {
   const auto first = std::ranges::find_if(failed, [](int32_t each) { return each != 0; });
-  const std::string which = failed.size() == 1 ? "the matrix" : "matrix " + std::to_string(first - failed.begin()) +
-                                                                    " of the batch";
-  throw linalg::LinAlgError("[" + std::string(name_) + "] " + which + before +
-                            (numbered ? std::to_string(*first - 1) : "") + after);
+  const std::string which =
+      failed.size() == 1 ? "the matrix" : "matrix " + std::to_string(first - failed.begin()) + " of the batch";
+  throw linalg::LinAlgError("[" + std::string(name_) + "] " + which + before + (numbered ? std::to_string(*first - 1) : "") +
+                            after);
 }
 
 void Factors::require_regular(const Failures& failed) const {
@@ -153,8 +153,10 @@ Tensor Factors::cholesky(const Tensor& a) const {
   Failures failed = failures(in);
   check(table_->cholesky(device_.state().handle, dtype_of(a), &in, &out, failed.data()));
   if (std::ranges::any_of(failed, [](int32_t each) { return each != 0; }))
-    refuse(failed, " is not positive definite: its pivot ", " is not positive. Use a symmetric matrix with positive "
-                                                            "eigenvalues", true);
+    refuse(failed, " is not positive definite: its pivot ",
+           " is not positive. Use a symmetric matrix with positive "
+           "eigenvalues",
+           true);
   return factor;
 }
 

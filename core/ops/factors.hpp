@@ -1,9 +1,9 @@
 // Factors of matrices (.., m, n), computed in host memory by the extension of plugrad/sdk/linalg.h. Nothing is recorded.
 #pragma once
+#include <plugrad/sdk/linalg.h>
 #include <core/runtime/observed.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/tensor.hpp>
-#include <plugrad/sdk/linalg.h>
 
 #include <cstdint>
 #include <vector>
@@ -35,9 +35,9 @@ class Factors {
   Tensor swap_rows(const Tensor& pivots, const Tensor& x, bool backwards = false) const;
   Tensor solve_triangular(const Tensor& a, const Tensor& x, bool upper, bool unit = false) const;
   Tensor cholesky(const Tensor& a) const;
-  std::vector<Tensor> qr(const Tensor& a, bool complete, bool only_r) const;          // q, r
-  std::vector<Tensor> eigh(const Tensor& a, bool only_values) const;                  // values, vectors
-  std::vector<Tensor> svd(const Tensor& a, bool full, bool only_values) const;        // u, s, vh
+  std::vector<Tensor> qr(const Tensor& a, bool complete, bool only_r) const;    // q, r
+  std::vector<Tensor> eigh(const Tensor& a, bool only_values) const;            // values, vectors
+  std::vector<Tensor> svd(const Tensor& a, bool full, bool only_values) const;  // u, s, vh
   // The solution of a x = b from the factors of a. Divides by a pivot of 0.
   Tensor solve_lu(const Lu& factors, const Tensor& b) const;
 

@@ -13,7 +13,8 @@ namespace {
 [[gnu::noinline]] Tensor of_promoted(Op op, const Tensor& x) { return unary(op, promoted_to_floating(x)); }
 [[gnu::always_inline]] inline Tensor floating(Op op, const Tensor& x) {
   require(op, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]] return of_promoted(op, x);
+  if (!is_floating(dtype_of(x))) [[unlikely]]
+    return of_promoted(op, x);
   return unary(op, x);
 }
 
@@ -57,47 +58,52 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& x) {
-  if (widens(x)) [[unlikely]] return in_f32(exp, x);
+  if (widens(x)) [[unlikely]]
+    return in_f32(exp, x);
   static constexpr auto kRule =
       rule("exp", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, y); }));
   return differentiable(kRule, floating(Op::EXP, x), x);
 }
 
 Tensor log(const Tensor& x) {
-  if (widens(x)) [[unlikely]] return in_f32(log, x);
+  if (widens(x)) [[unlikely]]
+    return in_f32(log, x);
   static constexpr auto kRule =
       rule("log", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, x); }));
   return differentiable(kRule, floating(Op::LOG, x), x);
 }
 
 Tensor tanh(const Tensor& x) {
-  static constexpr auto kRule = rule("tanh", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-    return fused(Op::TANH_BACKWARD, grad, y, [&] { return mul(grad, sub(1, mul(y, y))); });
-  }));
+  static constexpr auto kRule =
+      rule("tanh", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
+             return fused(Op::TANH_BACKWARD, grad, y, [&] { return mul(grad, sub(1, mul(y, y))); });
+           }));
   return differentiable(kRule, floating(Op::TANH, x), x);
 }
 
 Tensor sigmoid(const Tensor& x) {
-  static constexpr auto kRule = rule("sigmoid", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-    return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
-  }));
+  static constexpr auto kRule =
+      rule("sigmoid", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
+             return fused(Op::SIGMOID_BACKWARD, grad, y, [&] { return mul(grad, mul(y, sub(1, y))); });
+           }));
   return differentiable(kRule, native_or(Op::SIGMOID, x, [](const Tensor& in) { return div(1, add(exp(neg(in)), 1)); }), x);
 }
 
 Tensor relu(const Tensor& x) {
   static constexpr auto kRule = rule("ReLU", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
-  }));
+                                       return fused(Op::RELU_BACKWARD, grad, x, [&] { return where(le(x, 0), 0, grad); });
+                                     }));
   require(Op::RELU, x);
-  if (!is_floating(dtype_of(x))) [[unlikely]] return relu_of_integers(x);
+  if (!is_floating(dtype_of(x))) [[unlikely]]
+    return relu_of_integers(x);
   const auto compose = [](const Tensor& in) { return where(lt(in, 0), 0, in); };
   return differentiable(kRule, native_or_composed(Op::RELU, x, compose), x);
 }
 
 Tensor erf(const Tensor& x) {
   static constexpr auto kRule = rule("erf", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return mul(grad, mul(exp(neg(mul(x, x))), 2 * std::numbers::inv_sqrtpi));
-  }));
+                                       return mul(grad, mul(exp(neg(mul(x, x))), 2 * std::numbers::inv_sqrtpi));
+                                     }));
   return differentiable(kRule, native_or(Op::ERF, x, composed_erf), x);
 }
 

@@ -98,9 +98,7 @@ class BatchNormCall final : public Function {
     const plugrad_norm attributes = attributes_of(eps_);
     constexpr Op kOp = Op::BATCH_NORM_BACKWARD;
     const std::vector<Tensor> all = {like(kOp, saved[0]), like(kOp, saved[1]), like(kOp, saved[1])};
-    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, saved[0], saved[1], saved[2], saved[3]},
-                attributes))
-      return all;
+    if (try_run(kOp, {all[0], all[1], all[2]}, {grad, saved[0], saved[1], saved[2], saved[3]}, attributes)) return all;
     count_decomposition(saved[0]);
     return {};
   }

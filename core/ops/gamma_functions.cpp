@@ -28,13 +28,13 @@ Tensor angle_of(const Tensor& x) { return mul(sub(x, round(x)), pi); }
 // (1 - 0.5772...) t + the sum of (-1)^k (zeta(k) - 1) / k t^k for k = 2, 3, ... (DLMF 5.7.3). No term cancels another one.
 Tensor log_of_small(const Tensor& x) {
   static constexpr double kSeries[] = {
-      0.42278433509846713939, 0.32246703342411321824, -0.067352301053198095133, 0.020580808427784547879,
-      -0.0073855510286739852663, 0.0028905103307415232858, -0.0011927539117032609771, 0.00050966952474304242234,
+      0.42278433509846713939,     0.32246703342411321824,     -0.067352301053198095133,  0.020580808427784547879,
+      -0.0073855510286739852663,  0.0028905103307415232858,   -0.0011927539117032609771, 0.00050966952474304242234,
       -0.00022315475845357937976, 0.000099457512781808533715, -0.0000449262367381331417, 0.000020507212775670691553,
-      -9.439488275268395904e-6, 4.3748667899074878042e-6, -2.0392157538013662368e-6, 9.5514121304074198329e-7,
-      -4.4924691987645660433e-7, 2.1207184805554665869e-7, -1.0043224823968099609e-7, 4.7698101693639805658e-8,
-      -2.271109460894316491e-8, 1.0838659214896954091e-8, -5.1834750419700466551e-9, 2.4836745438024783172e-9,
-      -1.1921401405860912074e-9, 5.7313672416788620133e-10, -2.7595228851242331452e-10};
+      -9.439488275268395904e-6,   4.3748667899074878042e-6,   -2.0392157538013662368e-6, 9.5514121304074198329e-7,
+      -4.4924691987645660433e-7,  2.1207184805554665869e-7,   -1.0043224823968099609e-7, 4.7698101693639805658e-8,
+      -2.271109460894316491e-8,   1.0838659214896954091e-8,   -5.1834750419700466551e-9, 2.4836745438024783172e-9,
+      -1.1921401405860912074e-9,  5.7313672416788620133e-10,  -2.7595228851242331452e-10};
   const Tensor steps = sub(floor(add(x, 0.5)), 2), t = sub(sub(x, 2), steps);
   Tensor product = ones_like(x);
   for (int i = 1; i < kShift - 1; ++i) product = where(ge(steps, i), mul(product, sub(x, i)), product);
@@ -82,8 +82,8 @@ Tensor digamma_of(const Tensor& x) {
 // The sum of (x + k)^-s for k = 0, 1, ... and a whole s > 1, by Euler's and Maclaurin's formula. For x > 0.
 Tensor sum_of_powers(const Tensor& x, double s) {
   // 1 / 12, -1 / 720, ...: Bernoulli's numbers divided by factorials.
-  constexpr double kSeries[] = {8.3333333333333333e-2, -1.3888888888888889e-3, 3.3068783068783069e-5,
-                                -8.2671957671957672e-7, 2.0876756987868099e-8, -5.2841901386874932e-10,
+  constexpr double kSeries[] = {8.3333333333333333e-2,  -1.3888888888888889e-3, 3.3068783068783069e-5,
+                                -8.2671957671957672e-7, 2.0876756987868099e-8,  -5.2841901386874932e-10,
                                 1.3382536530684679e-11, -3.3896802963225829e-13};
   Tensor sum = pow(x, -s);
   for (int k = 1; k < kShift; ++k) sum = add(sum, pow(add(x, k), -s));
@@ -123,25 +123,23 @@ Tensor polygamma_of(const Tensor& x, int64_t n) {
 }  // namespace
 
 Tensor lgamma(const Tensor& x) {
-  static constexpr auto kRule = rule(
-      "lgamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, digamma(x)); }));
+  static constexpr auto kRule =
+      rule("lgamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, digamma(x)); }));
   return differentiable(kRule, in_wide("lgamma", x, log_gamma), x);
 }
 
 Tensor digamma(const Tensor& x) {
-  static constexpr auto kRule = rule(
-      "digamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, polygamma(1, x)); }));
+  static constexpr auto kRule =
+      rule("digamma", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, polygamma(1, x)); }));
   return differentiable(kRule, in_wide("digamma", x, digamma_of), x);
 }
 
 Tensor polygamma(int64_t n, const Tensor& x) {
-  static constexpr auto kRule = rule(
-      "polygamma", gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& x, int64_t n) {
-        return mul(grad, polygamma(n + 1, x));
-      }));
+  static constexpr auto kRule =
+      rule("polygamma", gradient<kInput0, kPayload>(
+                            [](const Tensor& grad, const Tensor& x, int64_t n) { return mul(grad, polygamma(n + 1, x)); }));
   constexpr int64_t kMost = 169;  // the derivative needs n + 1, and 170! is the largest factorial of an f64
-  if (n < 0 || n > kMost + 1)
-    refuse("polygamma", "n is " + std::to_string(n) + ": give 0 to " + std::to_string(kMost));
+  if (n < 0 || n > kMost + 1) refuse("polygamma", "n is " + std::to_string(n) + ": give 0 to " + std::to_string(kMost));
   if (n == 0) return digamma(x);
   return differentiable(kRule, n, in_wide("polygamma", x, [n](const Tensor& wide) { return polygamma_of(wide, n); }), x);
 }

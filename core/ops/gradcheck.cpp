@@ -69,8 +69,7 @@ Tensors differences(const Partial& f, size_t input, double eps) {
   for (int64_t i = 0; i < count; ++i) {
     const Tensors above = moved(f, input, i, eps), below = moved(f, input, i, -eps);
     columns.resize(above.size());
-    for (size_t j = 0; j < above.size(); ++j)
-      columns[j].push_back(reshape(div(sub(above[j], below[j]), 2 * eps), {-1}));
+    for (size_t j = 0; j < above.size(); ++j) columns[j].push_back(reshape(div(sub(above[j], below[j]), 2 * eps), {-1}));
   }
   Tensors all;
   for (const Tensors& each : columns) all.push_back(stack(each, 1));

@@ -95,8 +95,8 @@ Tensor unfold(const Tensor& x, const Shape& kernel_size, const Shape& dilation, 
     windows = windows_of(windows, how.along(i));
   }
   const int64_t positions = windows.size(2) * windows.size(3);
-  const Tensor columns = reshape(permute(windows, {0, 1, 4, 5, 2, 3}),
-                                 {windows.size(0), windows.size(1) * how.size.count(), positions});
+  const Tensor columns =
+      reshape(permute(windows, {0, 1, 4, 5, 2, 3}), {windows.size(0), windows.size(1) * how.size.count(), positions});
   return x.rank() == 4 ? columns : squeeze(columns, {0});
 }
 

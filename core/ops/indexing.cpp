@@ -71,10 +71,8 @@ Tensor sums_at(const Shape& shape, int axis, const Tensor& index, const Tensor& 
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   static constexpr auto kRule = rule(
-      "gather",
-      gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& shape, const Tensor& positions, int along) {
-        return scatter_sum(shape, along, positions, grad);
-      }));
+      "gather", gradient<kShape, kInput1, kPayload>([](const Tensor& grad, const Shape& shape, const Tensor& positions,
+                                                       int along) { return scatter_sum(shape, along, positions, grad); }));
   if (is_narrow_index(index)) return gather(x, axis, cast(index, DType::i64));
   if (x.defined() && index.defined() && !x.rank())
     return reshape(gather(reshape(x, {1}), axis, index.rank() ? index : reshape(index, {1})), index.shape());
@@ -88,20 +86,18 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
 }
 
 Tensor scatter_sum(const Shape& shape, int axis, const Tensor& index, const Tensor& source) {
-  static constexpr auto kRule = rule(
-      "scatter_sum", kNoGradient,
-      gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
-        return gather(grad, along, positions);
-      }));
+  static constexpr auto kRule = rule("scatter_sum", kNoGradient,
+                                     gradient<kInput0, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
+                                       return gather(grad, along, positions);
+                                     }));
   return differentiable(kRule, axis, sums_at(shape, axis, index, source), index, source);
 }
 
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
-  static constexpr auto kRule = rule(
-      "scatter_add", gradient([](const Tensor& grad) { return grad; }), kNoGradient,
-      gradient<kInput1, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
-        return gather(grad, along, positions);
-      }));
+  static constexpr auto kRule = rule("scatter_add", gradient([](const Tensor& grad) { return grad; }), kNoGradient,
+                                     gradient<kInput1, kPayload>([](const Tensor& grad, const Tensor& positions, int along) {
+                                       return gather(grad, along, positions);
+                                     }));
   if (is_narrow_index(index)) return scatter_add(x, axis, cast(index, DType::i64), source);
   if (x.defined() && index.defined() && source.defined() && !x.rank() && !index.rank() && !source.rank())
     return reshape(scatter_add(reshape(x, {1}), axis, reshape(index, {1}), reshape(source, {1})), {});

@@ -139,11 +139,10 @@ Tensor floor_divide(const Tensor& a, Number b) { return floor_divide(a, beside(a
 Tensor floor_divide(Number a, const Tensor& b) { return floor_divide(beside(b, a, "floor_divide"), b); }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
-  static constexpr auto kRule =
-      rule("%", gradient([](const Tensor& grad) { return grad; }),
-           gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
-             return neg(mul(grad, floor_divide(a, b)));
-           }));
+  static constexpr auto kRule = rule("%", gradient([](const Tensor& grad) { return grad; }),
+                                     gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
+                                       return neg(mul(grad, floor_divide(a, b)));
+                                     }));
   if (!is_plain(a, b)) return with_i64_for_bools("remainder", a, b, remainder);
   Tensor out;
   {
@@ -157,11 +156,10 @@ Tensor remainder(const Tensor& a, Number b) { return remainder(a, beside(a, b, "
 Tensor remainder(Number a, const Tensor& b) { return remainder(beside(b, a, "remainder"), b); }
 
 Tensor fmod(const Tensor& a, const Tensor& b) {
-  static constexpr auto kRule =
-      rule("fmod", gradient([](const Tensor& grad) { return grad; }),
-           gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
-             return neg(mul(grad, trunc(div(a, b))));
-           }));
+  static constexpr auto kRule = rule("fmod", gradient([](const Tensor& grad) { return grad; }),
+                                     gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& a, const Tensor& b) {
+                                       return neg(mul(grad, trunc(div(a, b))));
+                                     }));
   if (!is_plain(a, b)) return with_i64_for_bools("fmod", a, b, fmod);
   return differentiable(kRule, remainder_towards_zero(a, b), a, b);
 }
@@ -210,20 +208,12 @@ Tensor bitwise_not(const Tensor& x) {
 Tensor bitwise_left_shift(const Tensor& a, const Tensor& b) {
   return shifted("bitwise_left_shift", Op::BITWISE_LEFT_SHIFT, composed_left_shift, a, b, bitwise_left_shift);
 }
-Tensor bitwise_left_shift(const Tensor& a, Number b) {
-  return bitwise_left_shift(a, beside(a, b, "bitwise_left_shift"));
-}
-Tensor bitwise_left_shift(Number a, const Tensor& b) {
-  return bitwise_left_shift(beside(b, a, "bitwise_left_shift"), b);
-}
+Tensor bitwise_left_shift(const Tensor& a, Number b) { return bitwise_left_shift(a, beside(a, b, "bitwise_left_shift")); }
+Tensor bitwise_left_shift(Number a, const Tensor& b) { return bitwise_left_shift(beside(b, a, "bitwise_left_shift"), b); }
 Tensor bitwise_right_shift(const Tensor& a, const Tensor& b) {
   return shifted("bitwise_right_shift", Op::BITWISE_RIGHT_SHIFT, composed_right_shift, a, b, bitwise_right_shift);
 }
-Tensor bitwise_right_shift(const Tensor& a, Number b) {
-  return bitwise_right_shift(a, beside(a, b, "bitwise_right_shift"));
-}
-Tensor bitwise_right_shift(Number a, const Tensor& b) {
-  return bitwise_right_shift(beside(b, a, "bitwise_right_shift"), b);
-}
+Tensor bitwise_right_shift(const Tensor& a, Number b) { return bitwise_right_shift(a, beside(a, b, "bitwise_right_shift")); }
+Tensor bitwise_right_shift(Number a, const Tensor& b) { return bitwise_right_shift(beside(b, a, "bitwise_right_shift"), b); }
 
 }  // namespace plugrad

@@ -34,7 +34,7 @@ void require_mode(const Tensor& x, Resampling mode, bool aligns, bool antialias)
   const int axes = x.rank() - 2;
   if (axes < 1 || axes > 3 || (axes_of(mode) && axes != axes_of(mode)))
     refuse(kResize, "x has shape " + x.shape().text() + ": expected (n, c, l) for linear, (n, c, h, w) for bilinear and " +
-                      "bicubic, (n, c, d, h, w) for trilinear, and any of them for the other modes");
+                        "bicubic, (n, c, d, h, w) for trilinear, and any of them for the other modes");
   if (aligns && !axes_of(mode)) refuse(kResize, "align_corners is given: it has a meaning for lines and cubes only");
   if (antialias && axes_of(mode) != 2) refuse(kResize, "antialias is given: only bilinear and bicubic have it");
 }
@@ -53,7 +53,7 @@ Shape new_extents(const Tensor& x, const Shape& size, const std::vector<double>&
   for (int i = 0; i < axes; ++i)
     if (x.size(i + 2) < 1 || extents[static_cast<size_t>(i)] < 1)
       refuse(kResize, "x has shape " + x.shape().text() + " and the result would have the extents " + extents.text() +
-                        ": expected 1 or more");
+                          ": expected 1 or more");
   return extents;
 }
 
@@ -64,7 +64,7 @@ std::vector<double> all_factors(const std::vector<double>& factors, int axes) {
       refuse(kResize, "a scale_factor is " + number_text(each) + ": give a number above 0");
   if (factors.size() > 1 && factors.size() != static_cast<size_t>(axes))
     refuse(kResize, "there are " + std::to_string(factors.size()) + " scale factors and " + std::to_string(axes) +
-                      " axes: give one for each");
+                        " axes: give one for each");
   return factors.size() == 1 ? std::vector<double>(static_cast<size_t>(axes), factors[0]) : factors;
 }
 

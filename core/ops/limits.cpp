@@ -29,10 +29,10 @@ Tensor sinc_of(const Tensor& x) {
 
 // (cos(pi x) - sinc(x)) / x, near 0 as the sum of (-1)^k pi^2k 2k / (2k + 1)! x^(2k - 1).
 Tensor slope_of_sinc(const Tensor& x, const Tensor& y) {
-  static constexpr double kSeries[] = {
-      -3.2898681336964528729, 3.2469697011334145745, -1.1445109447325052822, 0.20918278254123840404,
-      -0.023460810354558236375, 0.0017811455163728520442, -0.000097662231263189326643, 4.0499478466192442422e-6,
-      -1.3148481279991994635e-7, 3.4330769499642866037e-9, -7.3658937770969467111e-11, 1.3217901389162317156e-12};
+  static constexpr double kSeries[] = {-3.2898681336964528729,      3.2469697011334145745,      -1.1445109447325052822,
+                                       0.20918278254123840404,      -0.023460810354558236375,   0.0017811455163728520442,
+                                       -0.000097662231263189326643, 4.0499478466192442422e-6,   -1.3148481279991994635e-7,
+                                       3.4330769499642866037e-9,    -7.3658937770969467111e-11, 1.3217901389162317156e-12};
   const Tensor is_near = lt(abs(x), 0.5), far = where(is_near, 1, x);
   const Tensor near = mul(x, polynomial(mul(x, x), kSeries));
   return where(is_near, near, div(sub(of_half_turns(far, cos), y), far));
@@ -41,16 +41,14 @@ Tensor slope_of_sinc(const Tensor& x, const Tensor& y) {
 
 Tensor sinc(const Tensor& x) {
   static constexpr auto kRule =
-      rule("sinc", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
-             return mul(grad, slope_of_sinc(x, y));
-           }));
+      rule("sinc", gradient<kInput0, kOutput>(
+                       [](const Tensor& grad, const Tensor& x, const Tensor& y) { return mul(grad, slope_of_sinc(x, y)); }));
   return differentiable(kRule, in_wide("sinc", x, sinc_of), x);
 }
 
 Tensor entr(const Tensor& x) {
-  static constexpr auto kRule = rule("entr", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return mul(grad, sub(-1, log(x)));
-                                     }));
+  static constexpr auto kRule =
+      rule("entr", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, sub(-1, log(x))); }));
   const auto formula = [](const Tensor& wide) {
     const Tensor product = neg(mul(wide, log(where(eq(wide, 0), 1, wide))));
     return where(lt(wide, 0), -std::numeric_limits<double>::infinity(), product);
@@ -59,12 +57,12 @@ Tensor entr(const Tensor& x) {
 }
 
 Tensor xlog1py(const Tensor& a, const Tensor& b) {
-  static constexpr auto kRule = rule(
-      "xlog1py", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
-        return xlog1py(where(logical_and(eq(x, 0), le(y, -1)), 0, grad), y);
-      }),
-      gradient<kInput0, kInput1>(
-          [](const Tensor& grad, const Tensor& x, const Tensor& y) { return div(mul(grad, x), add(y, 1)); }));
+  static constexpr auto kRule =
+      rule("xlog1py", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& x, const Tensor& y) {
+             return xlog1py(where(logical_and(eq(x, 0), le(y, -1)), 0, grad), y);
+           }),
+           gradient<kInput0, kInput1>(
+               [](const Tensor& grad, const Tensor& x, const Tensor& y) { return div(mul(grad, x), add(y, 1)); }));
   require_defined(a, "xlog1py");
   require_defined(b, "xlog1py");
   if (&device_of(a) != &device_of(b)) throw_not_together("xlog1py", a, b);

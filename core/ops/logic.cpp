@@ -16,9 +16,7 @@ Tensor everywhere(const Tensor& x, bool value) { return filled(device_of(x), vie
 }  // namespace
 
 Tensor logical_not(const Tensor& x) { return binary_number(Op::EQ, truth("logical_not", x), 0, PLUGRAD_BOOL); }
-Tensor logical_and(const Tensor& a, const Tensor& b) {
-  return where(truth("logical_and", a), truth("logical_and", b), 0);
-}
+Tensor logical_and(const Tensor& a, const Tensor& b) { return where(truth("logical_and", a), truth("logical_and", b), 0); }
 Tensor logical_or(const Tensor& a, const Tensor& b) { return where(truth("logical_or", a), 1, truth("logical_or", b)); }
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return ne(truth("logical_xor", a), truth("logical_xor", b)); }
 

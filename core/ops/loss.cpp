@@ -33,7 +33,8 @@ Tensor composed_log_softmax(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  if (autocasting()) [[unlikely]] return in_f32(log_softmax, x, axis);
+  if (autocasting()) [[unlikely]]
+    return in_f32(log_softmax, x, axis);
   static constexpr auto kRule = rule("log_softmax", gradient<kOutput, kPayload>(log_softmax_grad));
   require(Op::LOG_SOFTMAX, x);
   require_floating(Op::LOG_SOFTMAX, dtype_of(x));

@@ -38,7 +38,8 @@ void require_alike(const char* name, const Tensor& x, const Tensor& target) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(mse_loss, x, target, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(mse_loss, x, target, reduction);
   if (are_halves(x, target)) return rounded_once(x, mse_loss, x, target, reduction);
   require_alike("mse_loss", x, target);
   const Tensor difference = sub(x, target);
@@ -46,14 +47,16 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(l1_loss, x, target, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(l1_loss, x, target, reduction);
   if (are_halves(x, target)) return rounded_once(x, l1_loss, x, target, reduction);
   require_alike("l1_loss", x, target);
   return reduced(abs(sub(x, target)), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
-  if (autocasting()) [[unlikely]] return in_f32(huber_loss, x, target, reduction, delta);
+  if (autocasting()) [[unlikely]]
+    return in_f32(huber_loss, x, target, reduction, delta);
   if (are_halves(x, target)) return rounded_once(x, huber_loss, x, target, reduction, delta);
   require_alike("huber_loss", x, target);
   if (!(delta > 0)) refuse("huber_loss", "delta is " + number_text(delta) + ": it must be positive");
@@ -63,7 +66,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
-  if (autocasting()) [[unlikely]] return in_f32(smooth_l1_loss, x, target, reduction, beta);
+  if (autocasting()) [[unlikely]]
+    return in_f32(smooth_l1_loss, x, target, reduction, beta);
   if (are_halves(x, target)) return rounded_once(x, smooth_l1_loss, x, target, reduction, beta);
   require_alike("smooth_l1_loss", x, target);
   if (!(beta >= 0)) refuse("smooth_l1_loss", "beta is " + number_text(beta) + ": expected 0 or more");
@@ -90,15 +94,14 @@ Tensor entropy_of(const Tensor& x, const Tensor& target) {
       rule("binary_cross_entropy", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& p, const Tensor& t) {
              return mul(grad, div(sub(p, t), maximum(mul(sub(1, p), p), 1e-12)));
            }),
-           gradient<kInput0>([](const Tensor& grad, const Tensor& p) {
-             return mul(grad, sub(log1p(neg(p)), log(p)));
-           }));
+           gradient<kInput0>([](const Tensor& grad, const Tensor& p) { return mul(grad, sub(log1p(neg(p)), log(p))); }));
   return differentiable(kRule, computed_entropy(x, target), x, target);
 }
 }  // namespace
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy, x, target, weight, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(binary_cross_entropy, x, target, weight, reduction);
   if (are_halves(x, target)) return rounded_once(x, binary_cross_entropy, x, target, weight, reduction);
   require_alike("binary_cross_entropy", x, target);
   const Tensor losses = entropy_of(x, target);
@@ -106,7 +109,8 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor&
 }
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(poisson_nll_loss, x, target, log_input, full, eps, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(poisson_nll_loss, x, target, log_input, full, eps, reduction);
   if (are_halves(x, target)) return rounded_once(x, poisson_nll_loss, x, target, log_input, full, eps, reduction);
   require_alike("poisson_nll_loss", x, target);
   Tensor losses = log_input ? sub(exp(x), mul(target, x)) : sub(x, mul(target, log(add(x, eps))));
@@ -120,7 +124,8 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, b
 
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full, double eps,
                          Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(gaussian_nll_loss, x, target, var, full, eps, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(gaussian_nll_loss, x, target, var, full, eps, reduction);
   if (are_halves(x, target, var)) return rounded_once(x, gaussian_nll_loss, x, target, var, full, eps, reduction);
   require_floating("gaussian_nll_loss", x);
   require_floating("gaussian_nll_loss", target);
@@ -136,7 +141,8 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 // -ln(sigmoid(x)) is softplus(-x), and -ln(1 - sigmoid(x)) is x + softplus(-x).
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
   if (are_halves(x, target))
     return rounded_once(x, binary_cross_entropy_with_logits, x, target, weight, pos_weight, reduction);
   require_alike("binary_cross_entropy_with_logits", x, target);
@@ -148,7 +154,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
-  if (autocasting()) [[unlikely]] return in_f32(kl_div, x, target, reduction, log_target);
+  if (autocasting()) [[unlikely]]
+    return in_f32(kl_div, x, target, reduction, log_target);
   if (are_halves(x, target)) return rounded_once(x, kl_div, x, target, reduction, log_target);
   require_alike("kl_div", x, target);
   if (reduction == Reduction::batchmean) {
@@ -219,7 +226,8 @@ Tensor counted(const Tensor& counts, const Tensor& losses) { return where(eq(cou
 
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore_index,
                 Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(nll_loss, x, target, weight, ignore_index, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(nll_loss, x, target, weight, ignore_index, reduction);
   if (are_halves(x)) return rounded_once(x, nll_loss, x, target, weight, ignore_index, reduction);
   require_classes("nll_loss", x, target, weight);
   const Targets targets = targets_of(target, x.dtype(), {weight, ignored_in(target, ignore_index)});

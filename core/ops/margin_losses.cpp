@@ -24,7 +24,8 @@ void require_same_shape(const char* name, const Tensor& x, const Tensor& target)
 }  // namespace
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(hinge_embedding_loss, x, target, margin, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(hinge_embedding_loss, x, target, margin, reduction);
   if (are_halves(x, target)) return rounded_once(x, hinge_embedding_loss, x, target, margin, reduction);
   require_same_shape("hinge_embedding_loss", x, target);
   const Tensor apart = where(ne(target, 1), relu(sub(margin, x)), 0), near = where(ne(target, -1), x, 0);
@@ -32,7 +33,8 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
 }
 
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(margin_ranking_loss, x1, x2, target, margin, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(margin_ranking_loss, x1, x2, target, margin, reduction);
   if (are_halves(x1, x2, target)) return rounded_once(x1, margin_ranking_loss, x1, x2, target, margin, reduction);
   require_floating("margin_ranking_loss", x1);
   require_floating("margin_ranking_loss", x2);
@@ -45,7 +47,8 @@ Tensor product_of_last(const Tensor& a, const Tensor& b) { return sum(mul(a, b),
 }  // namespace
 
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(cosine_embedding_loss, x1, x2, target, margin, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(cosine_embedding_loss, x1, x2, target, margin, reduction);
   if (are_halves(x1, x2)) return rounded_once(x1, cosine_embedding_loss, x1, x2, target, margin, reduction);
   constexpr const char* kName = "cosine_embedding_loss";
   require_same_shape(kName, x1, x2);
@@ -88,7 +91,8 @@ Tensor reduced_rows(const Tensor& losses, const Tensor& x, Reduction reduction) 
 
 Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, double margin, const Tensor& weight,
                          Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(multi_margin_loss, x, target, p, margin, weight, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(multi_margin_loss, x, target, p, margin, weight, reduction);
   if (are_halves(x)) return rounded_once(x, multi_margin_loss, x, target, p, margin, weight, reduction);
   constexpr const char* kName = "multi_margin_loss";
   const Tensor rows = rows_of(kName, x);
@@ -106,7 +110,8 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
 }
 
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(multilabel_margin_loss, x, target, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(multilabel_margin_loss, x, target, reduction);
   if (are_halves(x)) return rounded_once(x, multilabel_margin_loss, x, target, reduction);
   constexpr const char* kName = "multilabel_margin_loss";
   require_same_shape(kName, x, target);
@@ -125,14 +130,16 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
 // --- Smooth margins.
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(soft_margin_loss, x, target, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(soft_margin_loss, x, target, reduction);
   if (are_halves(x, target)) return rounded_once(x, soft_margin_loss, x, target, reduction);
   require_same_shape("soft_margin_loss", x, target);
   return reduced(neg(logsigmoid(mul(x, target))), reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction) {
-  if (autocasting()) [[unlikely]] return in_f32(multilabel_soft_margin_loss, x, target, weight, reduction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(multilabel_soft_margin_loss, x, target, weight, reduction);
   if (are_halves(x, target)) return rounded_once(x, multilabel_soft_margin_loss, x, target, weight, reduction);
   constexpr const char* kName = "multilabel_soft_margin_loss";
   require_same_shape(kName, x, target);

@@ -29,8 +29,7 @@ Shape batch_of(const plugrad_view& v) { return Shape(std::span<const int64_t>(v.
 // The product of integers or bools that have elements: a sum of products of columns and rows, which wraps. Bools are summed
 // as i64.
 Tensor integer_product(const Tensor& a, const Tensor& b) {
-  if (a.dtype() == DType::boolean)
-    return cast(integer_product(cast(a, DType::i64), cast(b, DType::i64)), DType::boolean);
+  if (a.dtype() == DType::boolean) return cast(integer_product(cast(a, DType::i64), cast(b, DType::i64)), DType::boolean);
   Tensor sum;
   for (int64_t i = 0; i < a.size(-1); ++i) {
     const Tensor term = mul(slice(a, -1, i, i + 1), slice(b, -2, i, i + 1));
@@ -82,7 +81,8 @@ Tensor product_of_matrices(const Tensor& a, const Tensor& b) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b) {
-  if (are_matrices_of_reals(a, b)) [[likely]] return product_of_matrices(a, b);
+  if (are_matrices_of_reals(a, b)) [[likely]]
+    return product_of_matrices(a, b);
   const Product planned = product_of(a, b);
   DeviceState& device = device_of(a);
   if (!a.size(-1)) return filled(device, planned.out, dtype_of(a), 0);
@@ -151,8 +151,10 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  if (autocasting()) [[unlikely]] return in_low_precision(matmul, a, b);
-  if (!is_together(a, b)) [[unlikely]] return promoted("matmul", a, b, matmul);
+  if (autocasting()) [[unlikely]]
+    return in_low_precision(matmul, a, b);
+  if (!is_together(a, b)) [[unlikely]]
+    return promoted("matmul", a, b, matmul);
   const int rank_a = view_of(a).rank, rank_b = view_of(b).rank;
   if (!rank_a || !rank_b) refuse_product(a, b, "an operand has rank 0");
   const bool row = rank_a == 1, column = rank_b == 1;

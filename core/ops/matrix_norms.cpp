@@ -46,8 +46,7 @@ Tensor vector_norm(const Tensor& x, double ord, const Shape& axes, bool keepdim)
 Tensor matrix_norm(const Tensor& a, MatrixNorm ord, const Shape& axes, bool keepdim) {
   const char* const name = "linalg.matrix_norm";
   const Tensor x = with_last(a, axes, name);
-  const Tensor norms =
-      ord == MatrixNorm::frobenius ? vector_norm(x, 2, {-2, -1}) : sum(svdvals(matrices_of(name, x)), {-1});
+  const Tensor norms = ord == MatrixNorm::frobenius ? vector_norm(x, 2, {-2, -1}) : sum(svdvals(matrices_of(name, x)), {-1});
   return with_kept(norms, axes, a.rank(), keepdim);
 }
 

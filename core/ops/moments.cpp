@@ -8,8 +8,8 @@
 #include <plugrad/ops/logic.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/reduce.hpp>
-#include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/scans.hpp>
+#include <plugrad/ops/statistics.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>

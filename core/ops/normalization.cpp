@@ -80,7 +80,8 @@ bool is_alike(const Tensor& x, const Tensor& parameter) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
-  if (autocasting()) [[unlikely]] return in_f32(layer_norm, x, normalized_shape, weight, bias, eps);
+  if (autocasting()) [[unlikely]]
+    return in_f32(layer_norm, x, normalized_shape, weight, bias, eps);
   require_floating("layer_norm", x);
   const Shape axes = axes_of_extents("layer_norm", x, normalized_shape);
   require_shape("layer_norm", "weight", weight, normalized_shape);
@@ -95,7 +96,8 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 }
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps) {
-  if (autocasting()) [[unlikely]] return in_f32(rms_norm, x, normalized_shape, weight, eps);
+  if (autocasting()) [[unlikely]]
+    return in_f32(rms_norm, x, normalized_shape, weight, eps);
   require_floating("rms_norm", x);
   const Shape axes = axes_of_extents("rms_norm", x, normalized_shape);
   require_shape("rms_norm", "weight", weight, normalized_shape);
@@ -137,7 +139,8 @@ void move_towards(Tensor running, const Tensor& value, double momentum) {
 }  // namespace
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
-  if (autocasting()) [[unlikely]] return in_f32(group_norm, x, num_groups, weight, bias, eps);
+  if (autocasting()) [[unlikely]]
+    return in_f32(group_norm, x, num_groups, weight, bias, eps);
   require_channels("group_norm", x, weight, bias);
   if (num_groups < 1 || x.size(1) % num_groups)
     refuse("group_norm", std::to_string(num_groups) + " groups do not divide the channels of " + x.shape().text() +
@@ -221,7 +224,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
-  if (autocasting()) [[unlikely]] return in_f32(local_response_norm, x, size, alpha, beta, k);
+  if (autocasting()) [[unlikely]]
+    return in_f32(local_response_norm, x, size, alpha, beta, k);
   constexpr const char* kName = "local_response_norm";
   require_floating(kName, x);
   if (x.rank() < 3 || size < 1)

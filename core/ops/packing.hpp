@@ -12,8 +12,9 @@ namespace plugrad {
 class Packing {
  public:
   Packing(const std::vector<Tensor>& parts, int batch_rank) {
-    for (const Tensor& part : parts) shapes_.push_back(Shape(std::span<const int64_t>(
-                                         view_of(part).shape + batch_rank, static_cast<size_t>(part.rank() - batch_rank))));
+    for (const Tensor& part : parts)
+      shapes_.push_back(
+          Shape(std::span<const int64_t>(view_of(part).shape + batch_rank, static_cast<size_t>(part.rank() - batch_rank))));
   }
 
   static Tensor pack(const std::vector<Tensor>& parts, const Shape& batch) {

@@ -36,10 +36,10 @@ bool add_to_part(const Tensor& sum, const Tensor& x, const Part& where) {
 }  // namespace
 
 Tensor strided_part(const Tensor& x, const Part& part) {
-  static constexpr auto kRule = rule("slice", gradient<kShape, kSum, kPayload>([](const Tensor& grad, const Shape& whole,
-                                                                                  Tensor* sum, const Part& taken) {
-    return sum && add_to_part(*sum, grad, taken) ? Tensor() : place(grad, whole, taken);
-  }));
+  static constexpr auto kRule = rule(
+      "slice", gradient<kShape, kSum, kPayload>([](const Tensor& grad, const Shape& whole, Tensor* sum, const Part& taken) {
+        return sum && add_to_part(*sum, grad, taken) ? Tensor() : place(grad, whole, taken);
+      }));
   plugrad_view v = sliced(view_of(x), part);
   set_layout(v, device_of(x).info.alignment);
   return differentiable(kRule, part, with_view(x, v), x);

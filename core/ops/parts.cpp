@@ -109,8 +109,8 @@ template <class Part> Tensor with_part(const char* name, const Tensor& x, const 
   require_together(name, x, src);
   const Shape shape = unrecorded_part(x, part).shape();
   if (src.shape() != shape)
-    refuse(name, "src has shape " + src.shape().text() + ", but the part has shape " + shape.text() +
-                     ": they must be equal");
+    refuse(name,
+           "src has shape " + src.shape().text() + ", but the part has shape " + shape.text() + ": they must be equal");
   return replaced(x, src, part);
 }
 

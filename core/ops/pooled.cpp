@@ -22,9 +22,8 @@ Shape spatial_extents(const Tensor& x, int axes) {
 namespace {
 void require_spatial(const char* name, const Tensor& x, int axes) {
   require_floating(name, x);
-  if ((x.rank() != axes + 1 && x.rank() != axes + 2) || !std::ranges::all_of(spatial_extents(x, axes), [](int64_t each) {
-        return each > 0;
-      }))
+  if ((x.rank() != axes + 1 && x.rank() != axes + 2) ||
+      !std::ranges::all_of(spatial_extents(x, axes), [](int64_t each) { return each > 0; }))
     refuse(name, "x has shape " + x.shape().text() + ": expected rank " + std::to_string(axes + 2) + ", or " +
                      std::to_string(axes + 1) + " without a batch, and elements along the last " + std::to_string(axes));
 }
@@ -52,13 +51,13 @@ Pooled pool_of(const char* name, const Tensor& x, int axes, const PoolArguments&
   const auto& [size, stride, padding, dilation, ceil_mode] = arguments;
   const Shape sizes = per_axis(name, "kernel_size", size, axes, 1);
   Pooled pool{name,
-            spatial_extents(x, axes),
-            sizes,
-            stride.empty() ? sizes : per_axis(name, "stride", stride, axes, 1),
-            per_axis(name, "padding", padding, axes, 0),
-            per_axis(name, "dilation", dilation, axes, 1),
-            {},
-            {}};
+              spatial_extents(x, axes),
+              sizes,
+              stride.empty() ? sizes : per_axis(name, "stride", stride, axes, 1),
+              per_axis(name, "padding", padding, axes, 0),
+              per_axis(name, "dilation", dilation, axes, 1),
+              {},
+              {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] > pool.extents[i]) require_table(name, 1, sizes[i]);  // most of the window is padding
     if (pool.padding[i] > sizes[i] / 2)

@@ -81,11 +81,10 @@ ValuesIndices composed_max_pool(const Tensor& x, const Pooled& pool) {
 
 // Zeros of this shape (n, c, ..), with grad added at its positions.
 Tensor added_at(const Tensor& grad, const Tensor& indices, const Shape& shape) {
-  static constexpr auto kRule = rule(
-      "max_pool_backward", gradient<kInput1>([](const Tensor& g, const Tensor& from) {
-        return at_positions(g, from, from.rank() - 2);
-      }),
-      kNoGradient);
+  static constexpr auto kRule =
+      rule("max_pool_backward",
+           gradient<kInput1>([](const Tensor& g, const Tensor& from) { return at_positions(g, from, from.rank() - 2); }),
+           kNoGradient);
   DeviceState& device = device_of(grad);
   const plugrad_view whole = dense_view(shape, dtype_of(grad), device.info.alignment);
   Tensor out = empty_like(Op::MAX_POOL_BACKWARD, device, whole, dtype_of(grad));
@@ -102,11 +101,11 @@ Tensor added_at(const Tensor& grad, const Tensor& indices, const Shape& shape) {
 
 // x is (n, c, ..).
 std::optional<ValuesIndices> native_max_pool(const Tensor& x, const Pooled& pool) {
-  static constexpr auto kRule = rule(
-      "max_pool", gradient<kShape, kInput1>([](const Tensor& grad, const Shape& shape, const Tensor& indices) {
-        return added_at(grad, indices, shape);
-      }),
-      kNoGradient);
+  static constexpr auto kRule =
+      rule("max_pool", gradient<kShape, kInput1>([](const Tensor& grad, const Shape& shape, const Tensor& indices) {
+             return added_at(grad, indices, shape);
+           }),
+           kNoGradient);
   plugrad_pool attributes{sizeof attributes, 0, {}, {}, {}, {}};
   std::ranges::copy(pool.size, attributes.size);
   std::ranges::copy(pool.stride, attributes.stride);
@@ -206,9 +205,9 @@ Tensor adaptive_max_pool3d(const Tensor& x, const Shape& output_size) {
 namespace {
 // x (leading, count) at positions of zeros (leading, plane).
 Tensor put_in_planes(const Tensor& x, const Tensor& positions, int64_t plane) {
-  static constexpr auto kRule = rule(
-      "max_unpool",
-      gradient<kInput1>([](const Tensor& grad, const Tensor& from) { return gather(grad, 1, from); }), kNoGradient);
+  static constexpr auto kRule =
+      rule("max_unpool", gradient<kInput1>([](const Tensor& grad, const Tensor& from) { return gather(grad, 1, from); }),
+           kNoGradient);
   const Tensor none = zeros({x.size(0), plane}, x.dtype(), x.device());
   return differentiable(kRule, scatter(none, 1, positions, x.detach()), x, positions);
 }
@@ -224,8 +223,7 @@ Shape unpooled_extents(const char* name, const Pooled& pool, const Shape& output
   for (size_t i = from; i < output_size.size(); ++i) given.push_back(output_size[i]);
   bool fits = given.rank() == extents.rank();
   for (size_t i = 0; fits && i < extents.size(); ++i) fits = std::abs(given[i] - extents[i]) < pool.stride[i];
-  if (!fits)
-    refuse(name, "output_size is " + output_size.text() + ": expected less than a stride from " + extents.text());
+  if (!fits) refuse(name, "output_size is " + output_size.text() + ": expected less than a stride from " + extents.text());
   return given;
 }
 

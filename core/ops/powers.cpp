@@ -36,31 +36,37 @@ Tensor square(const Tensor& x) {
   return mul(x, x);
 }
 Tensor reciprocal(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(reciprocal, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(reciprocal, x);
   return div(1, x);
 }
 Tensor rsqrt(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(rsqrt, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(rsqrt, x);
   if (are_halves(x)) return rounded_once(x, rsqrt, x);
   return div(1, sqrt(x));
 }
 Tensor exp2(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(exp2, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(exp2, x);
   return pow(2.0, x);
 }
 Tensor log2(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(log2, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(log2, x);
   if (are_halves(x)) return rounded_once(x, log2, x);
   return mul(log(x), std::numbers::log2e);
 }
 Tensor log10(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(log10, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(log10, x);
   if (are_halves(x)) return rounded_once(x, log10, x);
   return mul(log(x), std::numbers::log10e);
 }
 
 Tensor expm1(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(expm1, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(expm1, x);
   static constexpr auto kRule =
       rule("expm1", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, exp(x)); }));
   require_defined(x, "expm1");
@@ -69,7 +75,8 @@ Tensor expm1(const Tensor& x) {
 }
 
 Tensor log1p(const Tensor& x) {
-  if (autocasting()) [[unlikely]] return in_f32(log1p, x);
+  if (autocasting()) [[unlikely]]
+    return in_f32(log1p, x);
   static constexpr auto kRule =
       rule("log1p", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, add(x, 1)); }));
   require_defined(x, "log1p");

@@ -54,8 +54,8 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, bool keepdim, uint8_t out_d
   const plugrad_view shape = keepdim ? kept : without_axes(kept, mask);
   if (!view_of(x).count && kept.count) {
     if (op == Op::SUM) return filled(device, shape, out_dtype, 0);
-    throw Error(Code::invalid, "[" + op_label(static_cast<uint32_t>(op)) + "] no elements to reduce: x has shape " +
-                                   x.shape().text());
+    throw Error(Code::invalid,
+                "[" + op_label(static_cast<uint32_t>(op)) + "] no elements to reduce: x has shape " + x.shape().text());
   }
   Tensor out = empty_like(op, device, shape, out_dtype);
   kept.buffer = view_of(out).buffer;
@@ -68,8 +68,8 @@ Tensor reduce(Op op, const Tensor& x, unsigned mask, bool keepdim, uint8_t out_d
 Tensor with_kept_axes(const Tensor& x, const Shape& whole, unsigned mask) { return reshape(x, kept_shape(whole, mask)); }
 
 // The gradient of max and min: all elements that equal the result share it equally.
-constexpr auto kExtremum = gradient<kInput0, kOutput, kPayload>(
-    [](const Tensor& grad, const Tensor& x, const Tensor& best, unsigned mask) {
+constexpr auto kExtremum =
+    gradient<kInput0, kOutput, kPayload>([](const Tensor& grad, const Tensor& x, const Tensor& best, unsigned mask) {
       Tensor share;
       {
         const NoGrad constant;
@@ -89,7 +89,8 @@ Tensor extremum(Op op, const ExtremumRule& rule, const Tensor& x, const Shape& a
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(sum, x, axes, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(sum, x, axes, keepdim);
   static constexpr auto kRule =
       rule("sum", gradient<kShape, kPayload>([](const Tensor& grad, const Shape& shape, unsigned mask) {
              return expand(with_kept_axes(grad, shape, mask), shape);
@@ -101,7 +102,8 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(mean, x, axes, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(mean, x, axes, keepdim);
   require_defined(x, "mean");
   // The sum of halves may not be one although their mean is.
   if (const DType wide = accumulator_of(x.dtype()); is_floating(wide) && wide != x.dtype())

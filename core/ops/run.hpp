@@ -36,17 +36,21 @@ Tensor promoted_to_floating(const Tensor& x);
 [[gnu::always_inline]] inline void require_together(Op op, const Tensor& a, const Tensor& b) {
   require(op, a);
   require(op, b);
-  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(op, a, b);
+  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]]
+    throw_not_together(op, a, b);
 }
 // The same for functions that are not ops. The caller knows that both tensors are defined.
 inline void require_together(const char* what, const Tensor& a, const Tensor& b) {
-  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]] throw_not_together(what, a, b);
+  if (&device_of(a) != &device_of(b) || dtype_of(a) != dtype_of(b)) [[unlikely]]
+    throw_not_together(what, a, b);
 }
 inline void require_floating(Op op, uint8_t dtype) {
-  if (!is_floating(dtype)) [[unlikely]] throw_dtype(op, dtype, "a floating dtype");
+  if (!is_floating(dtype)) [[unlikely]]
+    throw_dtype(op, dtype, "a floating dtype");
 }
 inline void require_number_dtype(Op op, uint8_t dtype) {
-  if (is_boolean(dtype)) [[unlikely]] throw_dtype(op, dtype, "a dtype of numbers");
+  if (is_boolean(dtype)) [[unlikely]]
+    throw_dtype(op, dtype, "a dtype of numbers");
 }
 
 // A number as an operand beside a tensor of this dtype. Throws Error (invalid) for a fraction if the dtype is not floating.
@@ -56,7 +60,8 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
   require(op, x);
   Local& l = local();
   Tensor out = empty_like(l, op, device_of(x), view_of(x), dtype_of(x));
-  if (view_of(x).count) [[likely]] run(l, op, {out}, {x});
+  if (view_of(x).count) [[likely]]
+    run(l, op, {out}, {x});
   return out;
 }
 
@@ -64,11 +69,13 @@ Immediate number_operand(Op op, uint8_t dtype, Number value);
 [[gnu::always_inline]] inline Tensor binary_alike(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
   Local& l = local();
   Tensor out = empty_like(l, op, device_of(a), view_of(a), out_dtype);
-  if (view_of(a).count) [[likely]] run(l, op, {out}, {a, b});
+  if (view_of(a).count) [[likely]]
+    run(l, op, {out}, {a, b});
   return out;
 }
 [[gnu::always_inline]] inline Tensor binary(Op op, const Tensor& a, const Tensor& b, uint8_t out_dtype) {
-  if (!same_shape(view_of(a), view_of(b))) [[unlikely]] return binary_broadcast(op, a, b, out_dtype);
+  if (!same_shape(view_of(a), view_of(b))) [[unlikely]]
+    return binary_broadcast(op, a, b, out_dtype);
   return binary_alike(op, a, b, out_dtype);
 }
 

@@ -85,8 +85,7 @@ std::vector<Tap> linear_taps(const Tensor& coordinate, const Axis& axis) {
   const Tensor low = floor(place.detach()), high = add(low, 1);
   // At the end of x the upper element has weight 0, and another one may be read in its place.
   const bool reads = axis.padding == GridPadding::zeros;
-  return {tap_at(low, sub(high, place), axis),
-          tap_at(reads ? high : minimum(high, axis.extent - 1), sub(place, low), axis)};
+  return {tap_at(low, sub(high, place), axis), tap_at(reads ? high : minimum(high, axis.extent - 1), sub(place, low), axis)};
 }
 
 // The weights of the cube at distances below 1, and from 1 to 2.
@@ -125,7 +124,7 @@ void require_fitting(const Tensor& x, const Tensor& grid, Resampling mode) {
   for (int i = 0; fits && i < axes; ++i) fits = x.size(i + 2) > 0;
   if (!fits)
     refuse(kGridSample, "x has shape " + x.shape().text() + " and grid " + grid.shape().text() +
-                      ": expected (n, c, h, w) and (n, h', w', 2), or (n, c, d, h, w) and (n, d', h', w', 3)");
+                            ": expected (n, c, h, w) and (n, h', w', 2), or (n, c, d, h, w) and (n, d', h', w', 3)");
   if (mode != Resampling::bilinear && mode != Resampling::nearest && mode != Resampling::bicubic)
     refuse(kGridSample, "grid_sample does not have this mode: give bilinear, nearest or bicubic");
 }
@@ -204,8 +203,7 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, std::optional<bool> a
                       ": expected (n, 2, 3) and (n, c, h, w), or (n, 3, 4) and (n, c, d, h, w), with no extent of 0");
   const Shape extents(std::span(size.begin() + 2, static_cast<size_t>(axes)));
   const Tensor wide = at_least_f32(theta);
-  const Tensor places =
-      constant(all_coordinates(extents, align_corners.value_or(false)), {extents.count(), axes + 1}, wide);
+  const Tensor places = constant(all_coordinates(extents, align_corners.value_or(false)), {extents.count(), axes + 1}, wide);
   Shape shape{size[0]};
   for (const int64_t extent : extents) shape.push_back(extent);
   shape.push_back(axes);

@@ -48,8 +48,8 @@ Tensor computed_sums(const Tensor& x, const Sums& how) {
   if (!x.count() || try_run(Op::CUMSUM, {out}, {x}, attributes)) return out;
   count_decomposition(x);
   const Tensor wide = cast(x, accumulator_of(dtype));
-  const Tensor sums = how.reverse ? reversed(scan(reversed(wide, how.axis), how.axis, add), how.axis)
-                                  : scan(wide, how.axis, add);
+  const Tensor sums =
+      how.reverse ? reversed(scan(reversed(wide, how.axis), how.axis, add), how.axis) : scan(wide, how.axis, add);
   const Tensor rounded = cast(sums, dtype);
   return rounded.is_same(x) ? clone(x) : rounded;
 }
@@ -63,14 +63,16 @@ Tensor sums_along(const Tensor& x, const Sums& how) {
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int axis) {
-  if (autocasting()) [[unlikely]] return in_f32(cumsum, x, axis);
+  if (autocasting()) [[unlikely]]
+    return in_f32(cumsum, x, axis);
   const int along = scanned_axis("cumsum", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
   return sums_along(x, {along, false});
 }
 
 Tensor cumprod(const Tensor& x, int axis) {
-  if (autocasting()) [[unlikely]] return in_f32(cumprod, x, axis);
+  if (autocasting()) [[unlikely]]
+    return in_f32(cumprod, x, axis);
   const int along = scanned_axis("cumprod", x, axis);
   if (!x.rank()) return cast(clone(x), summed_dtype(x));
   // A product of halves may be one although a part of it is infinite.
@@ -80,7 +82,8 @@ Tensor cumprod(const Tensor& x, int axis) {
 }
 
 Tensor logcumsumexp(const Tensor& x, int axis) {
-  if (autocasting()) [[unlikely]] return in_f32(logcumsumexp, x, axis);
+  if (autocasting()) [[unlikely]]
+    return in_f32(logcumsumexp, x, axis);
   require_floating("logcumsumexp", x);
   const int along = scanned_axis("logcumsumexp", x, axis);
   if (!x.rank()) return clone(x);

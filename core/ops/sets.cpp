@@ -4,8 +4,8 @@
 #include <core/ops/extent.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
-#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/indexing.hpp>
@@ -120,8 +120,8 @@ Tensor count_before(const Tensor& sequences, const Tensor& values, bool equal) {
   const Tensor nan = isnan(values);
   for (int64_t step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n))); step; step /= 2) {
     const Tensor further = add(count, step), last = gather(sequences, 1, sub(minimum(further, n), 1));
-    const Tensor before = equal ? logical_or(le(last, values), nan)
-                                : logical_or(lt(last, values), logical_and(nan, logical_not(isnan(last))));
+    const Tensor before =
+        equal ? logical_or(le(last, values), nan) : logical_or(lt(last, values), logical_and(nan, logical_not(isnan(last))));
     count = where(logical_and(le(further, n), before), further, count);
   }
   return count;
@@ -177,8 +177,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   require_defined(test_elements, "isin");
   if (elements.device() != test_elements.device()) throw_not_together("isin", elements, test_elements);
   const NoGrad unrecorded;
-  if (!test_elements.count() || !elements.count())
-    return full(elements.shape(), invert, DType::boolean, elements.device());
+  if (!test_elements.count() || !elements.count()) return full(elements.shape(), invert, DType::boolean, elements.device());
   const DType dtype = promote_types(elements.dtype(), test_elements.dtype());
   const Tensor x = cast(elements.detach(), dtype), among = sort(reshape(cast(test_elements.detach(), dtype), {-1})).values;
   const Tensor place = minimum(reshape(searchsorted(among, x), {-1}), among.size(0) - 1);
@@ -205,8 +204,7 @@ Ends ends_of(const char* name, const Tensor& x, double low, double high, double 
   }
   if (!std::isfinite(low) || !std::isfinite(high))
     refuse(name, "the ends are " + number_text(low) + " and " + number_text(high) + ": give finite ones");
-  if (high < low)
-    refuse(name, "max is " + number_text(high) + ", below min, " + number_text(low) + ": exchange them");
+  if (high < low) refuse(name, "max is " + number_text(high) + ", below min, " + number_text(low) + ": exchange them");
   return low == high ? Ends{low - beside, high + beside} : Ends{low, high};
 }
 }  // namespace
@@ -269,8 +267,9 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
       refuse("bincount", "an element of x is " + std::to_string(low) + ": give none below 0");
     length = std::max<int64_t>(length, Extent(plugrad::max(index).item<int64_t>()) + 1);
   }
-  const Tensor terms = !weights.defined() ? ones_like(index)
-                                          : is_floating(weights.dtype()) ? weights : cast(weights, DType::f64);
+  const Tensor terms = !weights.defined()             ? ones_like(index)
+                       : is_floating(weights.dtype()) ? weights
+                                                      : cast(weights, DType::f64);
   return scatter_add(zeros({length}, terms.dtype(), x.device()), 0, index, terms);
 }
 

@@ -18,8 +18,7 @@
 #include <string>
 
 namespace plugrad {
-namespace {
-}
+namespace {}
 
 Tensor mish(const Tensor& x) {
   require_floating("mish", x);
@@ -46,9 +45,9 @@ Tensor celu(const Tensor& x, double alpha) {
 
 Tensor softsign(const Tensor& x) {
   // The derivative of the quotient's own steps would overflow and cancel where |x| is large.
-  static constexpr auto kRule = rule("softsign", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return mul(grad, square(div(1, add(abs(x), 1))));
-                                     }));
+  static constexpr auto kRule =
+      rule("softsign",
+           gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, square(div(1, add(abs(x), 1)))); }));
   require_floating("softsign", x);
   return differentiable(kRule, in_wide("softsign", x, [](const Tensor& wide) { return div(wide, add(abs(wide), 1)); }), x);
 }
@@ -57,20 +56,19 @@ namespace {
 // x - tanh(x), near 0 by Taylor's series of tanh, as the difference would lose the digits.
 Tensor without_tanh(const Tensor& x) {
   static constexpr double kSeries[] = {
-      0.33333333333333333333, -0.13333333333333333333, 0.053968253968253968254, -0.021869488536155202822,
-      0.0088632355299021965689, -0.0035921280365724810169, 0.0014558343870513182682, -0.00059002744094558598138,
+      0.33333333333333333333,    -0.13333333333333333333,     0.053968253968253968254,    -0.021869488536155202822,
+      0.0088632355299021965689,  -0.0035921280365724810169,   0.0014558343870513182682,   -0.00059002744094558598138,
       0.00023912911424355248149, -0.000096915379569294503256, 0.000039278323883316834053, -0.000015918905069328964741,
-      6.4516892156554307632e-6, -2.6147711512907545543e-6, 1.0597268320104654351e-6, -4.2949110782738058548e-7,
-      1.740661896357164778e-7, -7.0546369464009683252e-8, 2.8591366623052539083e-8};
+      6.4516892156554307632e-6,  -2.6147711512907545543e-6,   1.0597268320104654351e-6,   -4.2949110782738058548e-7,
+      1.740661896357164778e-7,   -7.0546369464009683252e-8,   2.8591366623052539083e-8};
   const Tensor is_near = lt(abs(x), 0.5), near = where(is_near, x, 0), square = mul(near, near);
   return where(is_near, mul(mul(near, square), polynomial(square, kSeries)), sub(x, tanh(x)));
 }
 }  // namespace
 
 Tensor tanhshrink(const Tensor& x) {
-  static constexpr auto kRule = rule("tanhshrink", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-                                       return mul(grad, square(tanh(x)));
-                                     }));
+  static constexpr auto kRule =
+      rule("tanhshrink", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return mul(grad, square(tanh(x))); }));
   require_floating("tanhshrink", x);
   return differentiable(kRule, in_wide("tanhshrink", x, without_tanh), x);
 }

@@ -131,8 +131,8 @@ Tensor median_index(const Tensor& x, int axis, bool ignores_nan) {
   const int64_t n = x.size(axis);
   if (!is_floating(x.dtype())) return part_of_order(x, axis, false, (n - 1) / 2, (n - 1) / 2 + 1);
   const Tensor nans = count_of_nan(x, axis), numbers = sub(n, nans);  // the NaNs come last
-  const Tensor middle = ignores_nan ? maximum(floor_divide(sub(numbers, 1), 2), 0)
-                                    : where(gt(nans, 0), numbers, (n - 1) / 2);
+  const Tensor middle =
+      ignores_nan ? maximum(floor_divide(sub(numbers, 1), 2), 0) : where(gt(nans, 0), numbers, (n - 1) / 2);
   return gather(argsort(x, axis), axis, middle);
 }
 
@@ -144,16 +144,16 @@ ValuesIndices median_along(const char* name, const Tensor& x, int axis, bool kee
 }
 
 Tensor median_of_all(const char* name, const Tensor& x, bool ignores_nan) {
-  static constexpr auto kRule = rule("median", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x,
-                                                                             const Tensor& median) {
-    Tensor share;
-    {
-      const NoGrad constant;
-      const Tensor ties = cast(logical_or(eq(x, median), logical_and(isnan(x), isnan(median))), x.dtype());
-      share = div(ties, sum(ties));
-    }
-    return mul(grad, share);
-  }));
+  static constexpr auto kRule =
+      rule("median", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& x, const Tensor& median) {
+             Tensor share;
+             {
+               const NoGrad constant;
+               const Tensor ties = cast(logical_or(eq(x, median), logical_and(isnan(x), isnan(median))), x.dtype());
+               share = div(ties, sum(ties));
+             }
+             return mul(grad, share);
+           }));
   require_defined(x, name);
   if (!x.count()) {
     if (!is_floating(x.dtype())) refuse(name, "x has shape " + x.shape().text() + ": give one element or more");

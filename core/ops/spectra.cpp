@@ -56,15 +56,15 @@ std::vector<Tensor> qr_factors(const Tensor& a, QrMode mode, bool only_r) {
 }  // namespace
 
 Qr qr(const Tensor& matrix, QrMode mode) {
-  static constexpr auto kRule = rule(
-      "qr", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
-        const auto to = packing.unpack(grad), factors = packing.unpack(packed);
-        const Tensor &q = factors[0], &r = factors[1];
-        if (r.size(-2) > r.size(-1))
-          refuse("linalg.qr", "QrMode::complete has no gradient for more rows than columns: use QrMode::reduced");
-        if (r.size(-2) < r.size(-1)) return wide_qr_gradient(to[0], to[1], q, r);
-        return qr_gradient(to[0], triu(to[1]), q, r);
-      }));
+  static constexpr auto kRule =
+      rule("qr", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
+             const auto to = packing.unpack(grad), factors = packing.unpack(packed);
+             const Tensor &q = factors[0], &r = factors[1];
+             if (r.size(-2) > r.size(-1))
+               refuse("linalg.qr", "QrMode::complete has no gradient for more rows than columns: use QrMode::reduced");
+             if (r.size(-2) < r.size(-1)) return wide_qr_gradient(to[0], to[1], q, r);
+             return qr_gradient(to[0], triu(to[1]), q, r);
+           }));
   const Tensor a = matrices_of("linalg.qr", matrix);
   const bool only_r = mode == QrMode::r, is_recorded = a.requires_grad() && recording();
   const auto made = recorded(kRule, qr_factors(a, mode, only_r && !is_recorded), a);
@@ -92,11 +92,11 @@ Tensor eigh_gradient(const Tensor& to_values, const Tensor& to_vectors, const Te
 }  // namespace
 
 Eigh eigh(const Tensor& matrix, bool upper) {
-  static constexpr auto kRule = rule(
-      "eigh", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
-        const auto to = packing.unpack(grad), factors = packing.unpack(packed);
-        return eigh_gradient(to[0], to[1], factors[0], factors[1]);
-      }));
+  static constexpr auto kRule =
+      rule("eigh", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
+             const auto to = packing.unpack(grad), factors = packing.unpack(packed);
+             return eigh_gradient(to[0], to[1], factors[0], factors[1]);
+           }));
   const Tensor a = square_matrices("linalg.eigh", upper ? transpose(matrices_of("linalg.eigh", matrix)) : matrix);
   const auto made = recorded(kRule, eigen_factors(a, false), a);
   return {made[0], made[1]};
@@ -144,10 +144,10 @@ Svd reduced(const std::vector<Tensor>& parts) {
 }  // namespace
 
 Svd svd(const Tensor& matrix, bool full_matrices) {
-  static constexpr auto kRule = rule(
-      "svd", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
-        return svd_gradient(reduced(packing.unpack(grad)), reduced(packing.unpack(packed)));
-      }));
+  static constexpr auto kRule =
+      rule("svd", gradient<kOutput, kPayload>([](const Tensor& grad, const Tensor& packed, const Packing& packing) {
+             return svd_gradient(reduced(packing.unpack(grad)), reduced(packing.unpack(packed)));
+           }));
   const Tensor a = matrices_of("linalg.svd", matrix);
   const auto made = recorded(kRule, singular_factors(a, full_matrices, false), a);
   return {made[0], made[1], made[2]};
@@ -195,10 +195,9 @@ Tensor pinv_gradient(const Tensor& grad, const Tensor& a, const Tensor& p) {
 }  // namespace
 
 Tensor pinv(const Tensor& matrix, std::optional<double> atol, std::optional<double> rtol) {
-  static constexpr auto kRule = rule(
-      "pinv", gradient<kInput0, kOutput>([](const Tensor& grad, const Tensor& a, const Tensor& p) {
-        return pinv_gradient(grad, a, p);
-      }));
+  static constexpr auto kRule =
+      rule("pinv", gradient<kInput0, kOutput>(
+                       [](const Tensor& grad, const Tensor& a, const Tensor& p) { return pinv_gradient(grad, a, p); }));
   const Tensor a = matrices_of("linalg.pinv", matrix);
   return differentiable(kRule, pseudoinverse(a, {atol, rtol}), a);
 }
@@ -241,8 +240,7 @@ Fit recorded_fit(const Tensor& a, const Tensor& b, std::optional<double> rcond) 
 
 // Of a of more rows than columns, all of full rank.
 Tensor residuals_of(const Tensor& a, const Tensor& b, const LeastSquares& found) {
-  const bool has_them = a.size(-2) > a.size(-1) && found.rank.count() &&
-                        min(found.rank).item<int64_t>() == a.size(-1);
+  const bool has_them = a.size(-2) > a.size(-1) && found.rank.count() && min(found.rank).item<int64_t>() == a.size(-1);
   if (!has_them) return zeros({0}, a.dtype(), a.device());
   const Tensor distance = sub(matmul(a, found.solution), b);
   return sum(mul(distance, distance), {-2});

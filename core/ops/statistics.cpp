@@ -36,7 +36,8 @@ double extent_of(const Tensor& x, const Shape& axes) {
 }  // namespace
 
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(logsumexp, x, axes, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(logsumexp, x, axes, keepdim);
   if (are_halves(x)) return rounded_once(x, logsumexp, x, axes, keepdim);
   require_floating("logsumexp", x);
   const Shape over = normal_axes(axes, x.rank(), "logsumexp");
@@ -71,7 +72,8 @@ Tensor product_of_last(Tensor x) {
 }  // namespace
 
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(prod, x, axes, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(prod, x, axes, keepdim);
   require_defined(x, "prod");
   // A product of halves may be one although a part of it is infinite.
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
@@ -94,7 +96,8 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
 // --- Moments and norms.
 
 Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
-  if (autocasting()) [[unlikely]] return in_f32(var, x, axes, keepdim, correction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(var, x, axes, keepdim, correction);
   require_floating("var", x);
   const Shape over = normal_axes(axes, x.rank(), "var");
   const double count = extent_of(x, over);
@@ -103,13 +106,15 @@ Tensor var(const Tensor& x, const Shape& axes, bool keepdim, double correction) 
 }
 
 Tensor stddev(const Tensor& x, const Shape& axes, bool keepdim, double correction) {
-  if (autocasting()) [[unlikely]] return in_f32(stddev, x, axes, keepdim, correction);
+  if (autocasting()) [[unlikely]]
+    return in_f32(stddev, x, axes, keepdim, correction);
   require_floating("stddev", x);
   return cast(power_but_zero(var(at_least_f32(x), axes, keepdim, correction), 0.5), x.dtype());
 }
 
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
-  if (autocasting()) [[unlikely]] return in_f32(norm, x, p, axes, keepdim);
+  if (autocasting()) [[unlikely]]
+    return in_f32(norm, x, p, axes, keepdim);
   require_floating("norm", x);
   if (p == kInfinity) return max(abs(x), axes, keepdim);
   if (p == -kInfinity) return min(abs(x), axes, keepdim);

@@ -28,8 +28,8 @@ double Resizing::place(int64_t i) const {
 Taps nearest_taps(const Resizing& axis, bool exact) {
   Taps taps{1, {}, {}};
   // PyTorch computes in f32, and places are often just below or above a whole number.
-  const float step = axis.factor ? static_cast<float>(1 / *axis.factor)
-                                 : static_cast<float>(axis.from) / static_cast<float>(axis.to);
+  const float step =
+      axis.factor ? static_cast<float>(1 / *axis.factor) : static_cast<float>(axis.from) / static_cast<float>(axis.to);
   for (int64_t i = 0; i < axis.to; ++i) {
     const float place = (static_cast<float>(i) + (exact ? 0.5f : 0)) * step;
     taps.positions.push_back(std::min(static_cast<int64_t>(std::floor(place)), axis.from - 1));

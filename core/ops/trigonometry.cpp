@@ -25,17 +25,26 @@ constexpr Parts kDoublePrecision{1.57079632673412561417, 6.07710050630396597660e
 
 Tensor nearest_quarter(const Tensor& x) { return round(mul(x, 2 * std::numbers::inv_pi)); }
 Tensor without_quarters(Tensor x, const Tensor& quarters) {
-  for (const double part : x.dtype() == DType::f64 ? kDoublePrecision : kSinglePrecision)
-    x = sub(x, mul(quarters, part));
+  for (const double part : x.dtype() == DType::f64 ? kDoublePrecision : kSinglePrecision) x = sub(x, mul(quarters, part));
   return x;
 }
 
 // The sine of x + shift pi / 2. A second reduction keeps results of huge arguments, which are not exact, within [-1, 1].
 Tensor composed_sine(const Tensor& x, int shift) {
-  static constexpr double kSine[] = {1, -0.16666666666666627706, 0.0083333333333212899671, -0.00019841269828873866393,
-                                     2.7557313357363372092e-6, -2.5050704258636038579e-8, 1.5893597012958531101e-10};
-  static constexpr double kCosine[] = {1, -0.5, 0.041666666666666591106, -0.0013888888888872606584,
-                                       0.000024801587288497060038, -2.7557314058036799194e-7, 2.087568208078627775e-9,
+  static constexpr double kSine[] = {1,
+                                     -0.16666666666666627706,
+                                     0.0083333333333212899671,
+                                     -0.00019841269828873866393,
+                                     2.7557313357363372092e-6,
+                                     -2.5050704258636038579e-8,
+                                     1.5893597012958531101e-10};
+  static constexpr double kCosine[] = {1,
+                                       -0.5,
+                                       0.041666666666666591106,
+                                       -0.0013888888888872606584,
+                                       0.000024801587288497060038,
+                                       -2.7557314058036799194e-7,
+                                       2.087568208078627775e-9,
                                        -1.13574591983523032e-11};
   const Tensor first = nearest_quarter(x), near = without_quarters(x, first);
   const Tensor second = nearest_quarter(near), angle = without_quarters(near, second);
@@ -49,10 +58,18 @@ Tensor composed_sine(const Tensor& x, int shift) {
 
 // atan(x) = atan(c) + atan((x - c) / (1 + c x)) with c of 0, 1, or infinity.
 Tensor composed_atan(const Tensor& x) {
-  static constexpr double kAtan[] = {1, -0.33333333333333199122, 0.19999999999954084724, -0.14285714280248695089,
-                                     0.1111111078614487804, -0.090908978366138647705, 0.076920616395994220239,
-                                     -0.066631204082435382142, 0.058480090704030634802, -0.050398461187326777226,
-                                     0.038078334502666591172, -0.017922292362840945117};
+  static constexpr double kAtan[] = {1,
+                                     -0.33333333333333199122,
+                                     0.19999999999954084724,
+                                     -0.14285714280248695089,
+                                     0.1111111078614487804,
+                                     -0.090908978366138647705,
+                                     0.076920616395994220239,
+                                     -0.066631204082435382142,
+                                     0.058480090704030634802,
+                                     -0.050398461187326777226,
+                                     0.038078334502666591172,
+                                     -0.017922292362840945117};
   const Tensor size = abs(x), beyond = gt(size, std::numbers::sqrt2 + 1), middle = gt(size, std::numbers::sqrt2 - 1);
   const Tensor above = where(beyond, -1, where(middle, sub(size, 1), size));
   const Tensor below = where(beyond, size, where(middle, add(size, 1), 1));
@@ -125,34 +142,31 @@ Tensor cos(const Tensor& x) {
 }
 
 Tensor tan(const Tensor& x) {
-  static constexpr auto kRule = rule("tan", gradient<kOutput>([](const Tensor& grad, const Tensor& y) {
-    return mul(grad, add(mul(y, y), 1));
-  }));
+  static constexpr auto kRule =
+      rule("tan", gradient<kOutput>([](const Tensor& grad, const Tensor& y) { return mul(grad, add(mul(y, y), 1)); }));
   require_defined(x, "tan");
   return differentiable(kRule, widely(x, [](const Tensor& in) { return div(sin(in), cos(in)); }), x);
 }
 
 Tensor asin(const Tensor& x) {
-  static constexpr auto kRule = rule("asin", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, sqrt(one_less_square(x)));
-  }));
+  static constexpr auto kRule = rule(
+      "asin", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, sqrt(one_less_square(x))); }));
   require_defined(x, "asin");
   return differentiable(kRule, widely(x, [](const Tensor& in) { return atan(div(in, sqrt(one_less_square(in)))); }), x);
 }
 
 Tensor acos(const Tensor& x) {
-  static constexpr auto kRule = rule("acos", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return neg(div(grad, sqrt(one_less_square(x))));
-  }));
+  static constexpr auto kRule =
+      rule("acos",
+           gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return neg(div(grad, sqrt(one_less_square(x)))); }));
   require_defined(x, "acos");
   const auto formula = [](const Tensor& in) { return mul(atan(sqrt(div(sub(1, in), add(in, 1)))), 2); };
   return differentiable(kRule, widely(x, formula), x);
 }
 
 Tensor atan(const Tensor& x) {
-  static constexpr auto kRule = rule("atan", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, add(mul(x, x), 1));
-  }));
+  static constexpr auto kRule =
+      rule("atan", gradient<kInput0>([](const Tensor& grad, const Tensor& x) { return div(grad, add(mul(x, x), 1)); }));
   require_defined(x, "atan");
   if (!is_floating(dtype_of(x))) return atan(promoted_to_floating(x));
   return differentiable(kRule, native_or(Op::ATAN, x, composed_atan), x);
@@ -186,13 +200,12 @@ Tensor over_square(const Tensor& of, const Tensor& y, const Tensor& x) {
 
 // The derivatives at (0, 0) are 0, as those of abs are.
 Tensor atan2(const Tensor& y, const Tensor& x) {
-  static constexpr auto kRule = rule(
-      "atan2", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
-        return mul(grad, over_square(x, y, x));
-      }),
-      gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
-        return neg(mul(grad, over_square(y, y, x)));
-      }));
+  static constexpr auto kRule =
+      rule("atan2", gradient<kInput0, kInput1>([](const Tensor& grad, const Tensor& y, const Tensor& x) {
+             return mul(grad, over_square(x, y, x));
+           }),
+           gradient<kInput0, kInput1>(
+               [](const Tensor& grad, const Tensor& y, const Tensor& x) { return neg(mul(grad, over_square(y, y, x))); }));
   if (!is_together(y, x)) return promoted("atan2", y, x, atan2);
   if (!is_floating(dtype_of(y))) return atan2(promoted_to_floating(y), promoted_to_floating(x));
   return differentiable(kRule, angle(y, x), y, x);
@@ -216,17 +229,17 @@ Tensor cosh(const Tensor& x) {
 
 Tensor asinh(const Tensor& x) {
   static constexpr auto kRule = rule("asinh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    const Tensor size = abs(x);
-    return div(grad, where(gt(size, kHuge), size, sqrt(add(mul(x, x), 1))));
-  }));
+                                       const Tensor size = abs(x);
+                                       return div(grad, where(gt(size, kHuge), size, sqrt(add(mul(x, x), 1))));
+                                     }));
   require_defined(x, "asinh");
   return differentiable(kRule, widely(x, formula_of_asinh), x);
 }
 
 Tensor acosh(const Tensor& x) {
   static constexpr auto kRule = rule("acosh", gradient<kInput0>([](const Tensor& grad, const Tensor& x) {
-    return div(grad, mul(sqrt(sub(x, 1)), sqrt(add(x, 1))));
-  }));
+                                       return div(grad, mul(sqrt(sub(x, 1)), sqrt(add(x, 1))));
+                                     }));
   require_defined(x, "acosh");
   return differentiable(kRule, widely(x, formula_of_acosh), x);
 }

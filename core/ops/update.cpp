@@ -17,7 +17,8 @@ namespace plugrad {
 namespace {
 void require_like(const char* what, const Tensor& param, const Tensor& other, const char* name) {
   require_defined(other, what);
-  if (is_together(param, other) && same_shape(view_of(param), view_of(other))) [[likely]] return;
+  if (is_together(param, other) && same_shape(view_of(param), view_of(other))) [[likely]]
+    return;
   throw Error(Code::invalid, std::string("[") + what + "] the parameter is " + param.shape().text() + ", " +
                                  dtype_name(param.dtype()) + ", " + param.device().name() + ", but " + name + " is " +
                                  other.shape().text() + ", " + dtype_name(other.dtype()) + ", " + other.device().name() +

@@ -225,10 +225,8 @@ Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
   Shape shape;
   Extent merged = 1;
   for (int i = 0; i < x.rank(); ++i) {
-    if (i >= first && i <= last)
-      merged *= x.size(i);
-    else
-      shape.push_back(x.size(i));
+    if (i >= first && i <= last) merged *= x.size(i);
+    else shape.push_back(x.size(i));
     if (i == last) shape.push_back(merged);
   }
   return reshape(x, x.rank() ? shape : Shape{1});
@@ -247,8 +245,7 @@ Tensor unflatten(const Tensor& x, int axis, const Shape& sizes) {
                             ": their product must be its extent");
   if (unknown != sizes.end()) known[static_cast<size_t>(unknown - sizes.begin())] = x.size(at) / known.count();
   for (int i = 0; i < x.rank(); ++i) {
-    if (i != at)
-      shape.push_back(x.size(i));
+    if (i != at) shape.push_back(x.size(i));
     else
       for (const int64_t each : known) shape.push_back(each);
   }

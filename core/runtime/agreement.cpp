@@ -22,8 +22,7 @@ template <class T> T at(const plugrad_view& view, int64_t element) {
 double number_at(const plugrad_view& view, int64_t element) {
   switch (view.dtype) {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
-  case id:                                                                                            \
-    return static_cast<double>(at<type>(view, element));
+  case id: return static_cast<double>(at<type>(view, element));
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
     default: return 0;

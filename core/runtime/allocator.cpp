@@ -16,8 +16,8 @@
 
 namespace plugrad {
 namespace {
-constexpr uint64_t kHugeFrom = 1 << 20;     // host segments of at least this size get pages of their own
-constexpr uint64_t kKeep = 256ull << 20;    // cached bytes to keep even if the peak was lower
+constexpr uint64_t kHugeFrom = 1 << 20;   // host segments of at least this size get pages of their own
+constexpr uint64_t kKeep = 256ull << 20;  // cached bytes to keep even if the peak was lower
 
 // Whether no op in flight uses a free block, as far as is known. The home may reuse its own blocks at once.
 auto usable(const DeviceState& device, bool home_too) {
@@ -93,8 +93,7 @@ void Allocator::give_back(Block& whole) noexcept {
   segment->pool->remove(whole);
   std::erase_if(buffers_, [&](const HostRange& each) { return each.address == reinterpret_cast<uintptr_t>(whole.buffer); });
   if (own_memory()) platform::permit_access(block->buffer, segment->bytes);
-  if (!own_memory())
-    contained_quietly(device_.name, "free", device_.table.free, device_.handle, block->buffer);
+  if (!own_memory()) contained_quietly(device_.name, "free", device_.table.free, device_.handle, block->buffer);
   else if (segment->bytes >= kHugeFrom) platform::free_pages(block->buffer, segment->bytes);
   else std::free(block->buffer);
   stats_.reserved -= segment->bytes;
@@ -194,8 +193,8 @@ void Allocator::throw_full(uint64_t bytes, uint32_t opcode) const {
   if (stats_.reserved > stats_.active)
     state += ", " + std::to_string(stats_.reserved - stats_.active) + " free in pieces that are too small";
   if (limit_ != ~0ull) state += ", at most " + std::to_string(limit_) + " by the option memory";
-  const std::string where = opcode ? "[" + op_label(opcode) + "] out of memory on " + device_.name
-                                   : "[" + device_.name + "] out of memory";
+  const std::string where =
+      opcode ? "[" + op_label(opcode) + "] out of memory on " + device_.name : "[" + device_.name + "] out of memory";
   throw Error(Code::out_of_memory,
               where + ": " + std::to_string(bytes) + " bytes wanted, " + state + (why.empty() ? "" : " (" + why + ")"));
 }

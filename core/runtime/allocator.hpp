@@ -1,9 +1,9 @@
 // The caching allocator of a device. Only the core recycles memory; plugins do not.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <core/runtime/blocks.hpp>
 #include <core/runtime/storage.hpp>
 #include <plugrad/runtime/device.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <array>
 #include <cstdint>
@@ -71,7 +71,7 @@ class Allocator {
 
   DeviceState& device_;
   std::vector<HostRange> buffers_;  // the plugin's, in the order of their addresses, where the host can read addresses
-  std::mutex mutex_;  // makes the plugin's alloc and free [device-serial]
+  std::mutex mutex_;                // makes the plugin's alloc and free [device-serial]
   std::array<BlockPool, 2> pools_{BlockPool(2 << 20, (1 << 20) - 1), BlockPool(20 << 20, ~0ull)};
   std::vector<Storage*> chunks_;  // keeps them reachable for leak checkers
   MemoryStats stats_{};

@@ -50,8 +50,7 @@ std::vector<Use> uses_of(std::span<const plugrad_list_call> calls, std::span<Sto
   for (uint32_t at = 0; at < calls.size(); ++at) {
     const plugrad_op& op = *calls[at].op;
     for (uint16_t k = 0; k < op.outputs + op.inputs; ++k)
-      if (Storage* const storage = storages[at][k])
-        uses.push_back({extent_of(*storage, k < op.outputs, at), storage});
+      if (Storage* const storage = storages[at][k]) uses.push_back({extent_of(*storage, k < op.outputs, at), storage});
   }
   return uses;
 }
@@ -81,8 +80,8 @@ bool submit_batch(DeviceState& device, const Batch& batch) {
   const streams::ListUses all{written, read, static_cast<uint32_t>(batch.calls.size())};
   const plugrad_status status =
       streams::submit_list(*device.compute, op_name(batch.calls[0].op->opcode), all, [&](uint64_t first) {
-        const plugrad_status made = list.make(batch.offered, *device.compute, batch.calls,
-                                              PLUGRAD_LIST_ONCE | PLUGRAD_LIST_INDEPENDENT);
+        const plugrad_status made =
+            list.make(batch.offered, *device.compute, batch.calls, PLUGRAD_LIST_ONCE | PLUGRAD_LIST_INDEPENDENT);
         return made == PLUGRAD_OK ? list.run(first, nullptr) : made;
       });
   if (status != PLUGRAD_OK) take_report();

@@ -1,8 +1,8 @@
 // Lists of calls that a device takes as one submission (plugrad/sdk/list.h).
 #pragma once
+#include <plugrad/sdk/list.h>
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/foreign.hpp>
-#include <plugrad/sdk/list.h>
 
 #include <span>
 

@@ -29,8 +29,7 @@ struct Plan {
 // The operands of a call, replaced according to a plan.
 class Replacement {
  public:
-  Replacement(const OpCall& call, Plan plan)
-      : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
+  Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
 
   // The layout class that the replaced call would have.
   uint16_t layout() const {
@@ -69,8 +68,7 @@ class Replacement {
     } else {
       if (!plan_.dense || !(v.layout & ~PLUGRAD_WIDE_INDEX)) return;
       made_[i] = make_dense(device, v, call_.opcode);
-      if (i >= call_.outputs || is_in_out(call_.opcode, i))
-        copy_view(device, made_[i]->operand(), {v, call_.storages[i]});
+      if (i >= call_.outputs || is_in_out(call_.opcode, i)) copy_view(device, made_[i]->operand(), {v, call_.storages[i]});
     }
     views_[i] = &made_[i]->view;
     storages_[i] = made_[i]->storage.get();

@@ -72,10 +72,7 @@ std::span<std::atomic<KernelTable*>> DeviceState::unobserved_tables() { return s
 
 DeviceState::DeviceState(const plugrad_backend& negotiated, const plugrad_backend* from, std::string file, uint32_t index,
                          uint32_t number, const OptionList& options)
-    : table(negotiated),
-      source(from),
-      plugin(std::move(file)),
-      ordinal(number),
+    : table(negotiated), source(from), plugin(std::move(file)), ordinal(number),
       name(negotiated.name + (":" + std::to_string(index))) {
   for (auto& each : unobserved_tables()) each = new_table();
   for (auto& each : std::span(tables_).subspan(kObserved / 2)) each = empty_table();

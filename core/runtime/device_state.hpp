@@ -1,9 +1,9 @@
 // An opened device: its table, kernels, memory and streams. It is never destroyed.
 #pragma once
+#include <plugrad/sdk/native.h>
 #include <core/runtime/allocator.hpp>
 #include <core/runtime/stream.hpp>
 #include <plugrad/runtime/device.hpp>
-#include <plugrad/sdk/native.h>
 
 #include <array>
 #include <atomic>
@@ -58,7 +58,8 @@ class DeviceState {
 
   // Throws Error for a status other than OK.
   void check(plugrad_status status, const char* function) const {
-    if (status) [[unlikely]] fail(status, function);
+    if (status) [[unlikely]]
+      fail(status, function);
   }
   // Throws Error if the device accepts no new work.
   void require_open() const;
@@ -68,12 +69,12 @@ class DeviceState {
   bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
   bool same_plugin(const DeviceState& other) const { return source == other.source; }
 
-  const plugrad_backend table;          // of our size: fields that the plugin lacks are null
-  const plugrad_backend* const source;  // the plugin's own
-  const std::string plugin;             // its file
-  const uint32_t ordinal;               // among all opened devices of the process
+  const plugrad_backend table;                          // of our size: fields that the plugin lacks are null
+  const plugrad_backend* const source;                  // the plugin's own
+  const std::string plugin;                             // its file
+  const uint32_t ordinal;                               // among all opened devices of the process
   const uint32_t small_lists = ordinal * kSizeClasses;  // the first of its lists of small blocks
-  const std::string name;               // "cpu:0"
+  const std::string name;                               // "cpu:0"
   plugrad_device* handle = nullptr;
   plugrad_device_info info{};
   std::string description, identity;

@@ -62,8 +62,7 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
     dtypes += (i ? i == call.outputs ? " <- " : ", " : "") + dtype_label(call.views[i]->dtype);
   if (local().short_of_memory)
     throw Error(Code::out_of_memory, "[" + op_label(call.opcode) + "] " + device.name + " has too little memory for " +
-                                         dtypes +
-                                         ", even after its cache was trimmed: free tensors, or use smaller ones");
+                                         dtypes + ", even after its cache was trimmed: free tensors, or use smaller ones");
   throw Error(Code::unsupported, "[" + op_label(call.opcode) + "] " + device.name + " has no kernel for " + dtypes +
                                      " and no fallback. Use another device or dtype, or set_fallback "
                                      "(PLUGRAD_FALLBACK=allow) to run it in host memory");
@@ -99,7 +98,8 @@ std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t l
 
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout) {
   device.require_open();
-  if (modes.load(std::memory_order_relaxed) & kObserved) [[unlikely]] return run_observed(device, call, layout);
+  if (modes.load(std::memory_order_relaxed) & kObserved) [[unlikely]]
+    return run_observed(device, call, layout);
   return run_rungs(device, call, layout).has_value();
 }
 

@@ -24,17 +24,7 @@ struct OpCall {
   // The dtype by which kernels are cached.
   uint8_t key() const { return views[key_operand(opcode)]->dtype; }
   plugrad_op op() const {
-    return {sizeof(plugrad_op),
-            opcode,
-            0,
-            views,
-            attributes,
-            outputs,
-            inputs,
-            kernel_modes(),
-            nullptr,
-            0,
-            0};
+    return {sizeof(plugrad_op), opcode, 0, views, attributes, outputs, inputs, kernel_modes(), nullptr, 0, 0};
   }
 };
 

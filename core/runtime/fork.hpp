@@ -19,9 +19,9 @@ class ForkMutex : public std::mutex {
   ForkMutex* next_;
 };
 
-std::mutex& census_mutex();  // the list of live threads
-std::mutex& depot_mutex();   // free objects that no thread holds; one for all depots
-std::mutex& log_mutex();     // the log's sink
+std::mutex& census_mutex();    // the list of live threads
+std::mutex& depot_mutex();     // free objects that no thread holds; one for all depots
+std::mutex& log_mutex();       // the log's sink
 std::mutex& recorder_mutex();  // the session of the profiler that records
 std::mutex& observed_mutex();  // the bit kObserved of modes
 std::mutex& tracking_mutex();  // origins of memory

@@ -32,7 +32,8 @@ const Span* find(const StreamState& s, uint64_t low, uint64_t high);
 
 // Locks the gate. Throws Error (device_lost) if the device is lost or the gate closed.
 inline void enter(StreamState& s) {
-  if (s.device->lost.load(std::memory_order_relaxed) || !s.gate.lock()) [[unlikely]] throw_lost(*s.device);
+  if (s.device->lost.load(std::memory_order_relaxed) || !s.gate.lock()) [[unlikely]]
+    throw_lost(*s.device);
 }
 
 // Handles a call on s that did not return OK. Releases the gate and records any earlier failure; throws, or returns a status

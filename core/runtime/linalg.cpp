@@ -25,9 +25,8 @@ const plugrad_linalg* find(const DeviceState& device) {
   if (!linalg) return nullptr;
   if (linalg->struct_size < sizeof *linalg || !linalg->lu || !linalg->swap_rows || !linalg->solve_triangular ||
       !linalg->cholesky || !linalg->qr || !linalg->eigh || !linalg->svd)
-    throw Error(Code::invalid, "[" + device.name +
-                                   "] its plugin breaks the contract: a function of '" PLUGRAD_LINALG
-                                   "' is missing");
+    throw Error(Code::invalid,
+                "[" + device.name + "] its plugin breaks the contract: a function of '" PLUGRAD_LINALG "' is missing");
   return linalg;
 }
 

@@ -1,7 +1,7 @@
 // Finds the devices that factor matrices: those of plugins with the extension of plugrad/sdk/linalg.h.
 #pragma once
-#include <core/runtime/device_state.hpp>
 #include <plugrad/sdk/linalg.h>
+#include <core/runtime/device_state.hpp>
 
 #include <string>
 

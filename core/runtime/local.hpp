@@ -1,9 +1,9 @@
 // The state of one thread, behind one thread-local pointer: free objects, mode, the last report.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <core/runtime/magazine.hpp>
 #include <core/runtime/storage.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <array>
 #include <atomic>
@@ -26,7 +26,8 @@ template <size_t kSize> class Pool {
  public:
   // Ensures memory for one object. Throws Error (out_of_memory).
   void reserve() {
-    if (magazine_.empty()) [[unlikely]] grow();
+    if (magazine_.empty()) [[unlikely]]
+      grow();
   }
   void* get_reserved() { return magazine_.pop(); }
   void* get() {
@@ -34,7 +35,8 @@ template <size_t kSize> class Pool {
     return get_reserved();
   }
   void put(void* p) {
-    if (magazine_.full()) [[unlikely]] return put_slow(p);
+    if (magazine_.full()) [[unlikely]]
+      return put_slow(p);
     magazine_.push(p);
   }
   void flush() { magazine_.flush(depot()); }
@@ -67,10 +69,10 @@ struct PendingRelease {
 };
 
 struct Local {
-  Pool<kObjectBytes> objects;  // for higher layers: objects behind tensors, graph nodes
+  Pool<kObjectBytes> objects;                                 // for higher layers: objects behind tensors, graph nodes
   std::array<Magazine<Storage>, kStorageLists + 1> storages;  // see small_blocks.hpp; the last is always full
   PendingRelease pending;
-  uint32_t mode = kFirstMode;  // bits of higher layers; a thread starts with kFirstMode set
+  uint32_t mode = kFirstMode;                                // bits of higher layers; a thread starts with kFirstMode set
   std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread, the only writer
   std::string report;
   bool short_of_memory = false;  // a kernel declined the current op for lack of memory
@@ -79,11 +81,11 @@ struct Local {
   void* autocast = nullptr;
   Observer* observer = nullptr;  // what follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
-  std::shared_ptr<profiling::Log> log;   // of this thread in the session of that id, or an older one
+  std::shared_ptr<profiling::Log> log;  // of this thread in the session of that id, or an older one
   uint64_t session = 0;
-  const char* gradient_of = nullptr;     // the op whose gradient this thread computes
-  const std::string* range = nullptr;    // the name of the innermost range
-  uint32_t declined = 0;                 // the last op that a device had no kernel for
+  const char* gradient_of = nullptr;   // the op whose gradient this thread computes
+  const std::string* range = nullptr;  // the name of the innermost range
+  uint32_t declined = 0;               // the last op that a device had no kernel for
 
   Local();
   ~Local();

@@ -56,8 +56,7 @@ void log(LogLevel level, std::string_view line) {
     sink = l.sink;
   }
   if (sink) (*sink)(level, line);
-  else
-    std::fprintf(stderr, "plugrad %s: %s\n", kLevels[static_cast<int>(level)], printable(line, kLongestLine).c_str());
+  else std::fprintf(stderr, "plugrad %s: %s\n", kLevels[static_cast<int>(level)], printable(line, kLongestLine).c_str());
 }
 
 }  // namespace plugrad

@@ -95,8 +95,8 @@ template <class T> class Magazine {
  public:
   bool empty() const { return top_ == begin_; }
   bool full() const { return top_ == end_; }  // also if it has no stack yet
-  T* pop() { return *--top_; }            // requires !empty()
-  void push(T* free) { *top_++ = free; }  // requires !full()
+  T* pop() { return *--top_; }                // requires !empty()
+  void push(T* free) { *top_++ = free; }      // requires !full()
 
   // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has one. Throws
   // std::bad_alloc.

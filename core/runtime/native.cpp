@@ -30,9 +30,8 @@ const plugrad_native* find(const plugrad_backend& table, const std::string& devi
   const auto* native = static_cast<const plugrad_native*>(found);
   if (!native) return nullptr;
   if (native->struct_size < sizeof(plugrad_native) || !native->handle || !native->wait || !native->signal || !native->notify)
-    throw Error(Code::invalid, "[" + device_name +
-                                   "] its plugin breaks the contract: a function of '" PLUGRAD_NATIVE
-                                   "' is missing");
+    throw Error(Code::invalid,
+                "[" + device_name + "] its plugin breaks the contract: a function of '" PLUGRAD_NATIVE "' is missing");
   return native;
 }
 

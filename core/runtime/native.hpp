@@ -1,7 +1,7 @@
 // Orders work with that of other libraries on the same device, by the extension of plugrad/sdk/native.h.
 #pragma once
-#include <core/runtime/device_state.hpp>
 #include <plugrad/sdk/native.h>
+#include <core/runtime/device_state.hpp>
 
 namespace plugrad::native {
 

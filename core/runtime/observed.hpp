@@ -38,7 +38,8 @@ void copying_to(Storage& to);
 void decomposed(DeviceState& device);
 // Must be called before a lock of the allocator is taken under which an Event is made.
 inline void before_lock() {
-  if (profiling::is_on()) [[unlikely]] profiling::join();
+  if (profiling::is_on()) [[unlikely]]
+    profiling::join();
 }
 // Whether somebody looks at each op as the device runs it, so that ops must run one by one.
 bool needs_each_op();

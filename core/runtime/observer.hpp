@@ -81,12 +81,14 @@ inline void ran(const Local& l, DeviceState& device, const plugrad_kernel* kerne
   else if (is_on()) ran_elsewhere(storages, op.outputs + op.inputs);
 }
 inline void allocated(Storage& storage) {
-  if (Observer* const observer = local().observer) [[unlikely]] observer->allocated(storage);
+  if (Observer* const observer = local().observer) [[unlikely]]
+    observer->allocated(storage);
 }
 // Of a storage that is captured or tracked.
 void released(Storage& storage) noexcept;
 inline void touched(void* object) {
-  if (Observer* const observer = local().observer) [[unlikely]] observer->touched(object);
+  if (Observer* const observer = local().observer) [[unlikely]]
+    observer->touched(object);
 }
 
 // --- Events that no replay can repeat for other data.
@@ -117,7 +119,8 @@ inline bool will_repeat() { return local().observer; }
 // Throws Error (invalid) if what this thread does will be repeated, which this could not be.
 [[noreturn]] void throw_unrepeatable(const char* what, const char* instead);
 inline void unrepeatable(const char* what, const char* instead) {
-  if (will_repeat() && !DoneOnce::depth) [[unlikely]] throw_unrepeatable(what, instead);
+  if (will_repeat() && !DoneOnce::depth) [[unlikely]]
+    throw_unrepeatable(what, instead);
 }
 // Tells the observer that no replay can repeat the thread's work. The thread goes on, without an error.
 inline void fail(const char* why) {

@@ -1,7 +1,7 @@
 #include <core/runtime/op_table.hpp>
 
-#include <core/runtime/private_ops.hpp>
 #include <plugrad/sdk/program.h>
+#include <core/runtime/private_ops.hpp>
 
 #include <algorithm>
 #include <cctype>

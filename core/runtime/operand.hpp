@@ -30,8 +30,10 @@ inline Immediate immediate(uint8_t dtype, double real, int64_t integer) {
   return made;
 }
 
-template <class T> concept BecomesOperand = requires(const T& x) { operand(x); };
-template <class T> concept SizedStruct = requires(const T& x) { x.struct_size; };
+template <class T>
+concept BecomesOperand = requires(const T& x) { operand(x); };
+template <class T>
+concept SizedStruct = requires(const T& x) { x.struct_size; };
 
 // One operand of a call: its view and its storage, neither of which it owns. The function operand(x) converts a tensor to
 // one. Only slow paths ask for the storage: what the fast path loads without need occupies a register during the kernel.
@@ -95,7 +97,8 @@ inline void set_dense(plugrad_view& v, uint64_t alignment) {
     v.strides[i] = v.count;
     overflow |= __builtin_mul_overflow(v.count, v.shape[i], &v.count);
   }
-  if (overflow) [[unlikely]] v.count = count_beyond_range(v);
+  if (overflow) [[unlikely]]
+    v.count = count_beyond_range(v);
   v.layout = static_cast<uint16_t>((v.offset & (alignment - 1) ? PLUGRAD_UNALIGNED : 0) |
                                    (v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0));
 }

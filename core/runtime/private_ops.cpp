@@ -18,9 +18,8 @@ std::map<uint32_t, std::string>& names() {  // names_mutex held; of two plugins 
 
 bool is_name(std::string_view text) {
   const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !text.empty() && is_small(text[0]) && std::ranges::all_of(text, [&](char c) {
-           return is_small(c) || (c >= '0' && c <= '9') || c == '_';
-         });
+  return !text.empty() && is_small(text[0]) &&
+         std::ranges::all_of(text, [&](char c) { return is_small(c) || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 void check(const DeviceState& device, const plugrad_private_op& op, size_t place) {

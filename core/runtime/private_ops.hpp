@@ -1,7 +1,7 @@
 // The list of a plugin's private ops: see plugrad/sdk/private.h.
 #pragma once
-#include <core/runtime/device_state.hpp>
 #include <plugrad/sdk/private.h>
+#include <core/runtime/device_state.hpp>
 
 #include <string>
 #include <vector>

@@ -73,9 +73,14 @@ TextRow text_of(const ProfileRow& row, int64_t whole, bool shapes) {
   const bool is_op = row.kind == EventKind::op;
   TextRow text{row.name + (row.backward ? " (backward)" : ""), row.device, is_op ? how_name(row.how) : ""};
   if (shapes) text.push_back(row.shapes);
-  const TextRow numbers{std::to_string(row.calls), time_text(self), percent_text(self, static_cast<double>(whole)),
-                        time_text(time), time_text(time / static_cast<double>(row.calls)),
-                        bytes_text(static_cast<double>(row.bytes)), rate_text(row), std::to_string(row.fallbacks)};
+  const TextRow numbers{std::to_string(row.calls),
+                        time_text(self),
+                        percent_text(self, static_cast<double>(whole)),
+                        time_text(time),
+                        time_text(time / static_cast<double>(row.calls)),
+                        bytes_text(static_cast<double>(row.bytes)),
+                        rate_text(row),
+                        std::to_string(row.fallbacks)};
   text.insert(text.end(), numbers.begin(), numbers.end());
   return text;
 }

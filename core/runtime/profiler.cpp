@@ -45,18 +45,14 @@ void Profiler::stop() {
 std::vector<ProfileEvent> Profiler::events() const { return profiling::events_of(*session_); }
 uint64_t Profiler::dropped() const { return profiling::dropped_of(*session_); }
 std::vector<ProfileRow> Profiler::rows(const TableOptions& options) const { return profiling::rows_of(events(), options); }
-std::string Profiler::table(const TableOptions& options) const {
-  return profiling::table_of(events(), dropped(), options);
-}
+std::string Profiler::table(const TableOptions& options) const { return profiling::table_of(events(), dropped(), options); }
 void Profiler::save(const std::string& path) const { profiling::write_trace(path, events(), dropped()); }
 
 // --- Ranges.
 
 struct ProfileRange::State {
   explicit State(std::string&& given)
-      : name(std::move(given)),
-        outer(std::exchange(local().range, &name)),
-        scope(EventKind::range, name.c_str(), nullptr) {}
+      : name(std::move(given)), outer(std::exchange(local().range, &name)), scope(EventKind::range, name.c_str(), nullptr) {}
   ~State() { local().range = outer; }
 
   const std::string name;

@@ -43,14 +43,14 @@ struct Session {
   std::atomic<bool> stopped{false};
   mutable std::atomic<uint64_t> offered{0};  // events, with those beyond the limit
 
-  mutable std::mutex mutex;                 // guards what follows
+  mutable std::mutex mutex;                // guards what follows
   std::vector<std::shared_ptr<Log>> logs;  // close() clears it, because each log refers to its session
 
   int64_t now() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count(); }
 };
 
 namespace {
-struct Recorder {  // guarded by recorder_mutex
+struct Recorder {                    // guarded by recorder_mutex
   std::shared_ptr<Session> session;  // the one that records
   uint64_t last = 0;                 // id
 };
@@ -64,7 +64,8 @@ std::shared_ptr<Log> log_of_thread() {
   std::shared_ptr<Log>& own = local().log;
   const uint64_t id = current.load(std::memory_order_acquire);
   if (!id) return nullptr;
-  if (own && local().session == id) [[likely]] return own;
+  if (own && local().session == id) [[likely]]
+    return own;
   const std::lock_guard lock(recorder_mutex());
   const std::shared_ptr<Session>& session = recorder().session;
   if (!session) return nullptr;
@@ -195,8 +196,9 @@ std::shared_ptr<Session> start(const ProfilerOptions& options) {
   const std::lock_guard lock(recorder_mutex());
   Recorder& r = recorder();
   if (r.session)
-    throw Error(Code::invalid, "[profiler] another profiler is recording: stop it first, or name a part of the program by a "
-                               "range");
+    throw Error(Code::invalid,
+                "[profiler] another profiler is recording: stop it first, or name a part of the program by a "
+                "range");
   r.session = std::make_shared<Session>(options, ++r.last);
   current.store(r.last, std::memory_order_release);
   observe::update();

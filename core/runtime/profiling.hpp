@@ -30,14 +30,17 @@ void join();
 class Scope {
  public:
   Scope(EventKind kind, const char* name, DeviceState* device, uint64_t bytes = 0) {
-    if (is_on()) [[unlikely]] begin(kind, name, device, bytes);
+    if (is_on()) [[unlikely]]
+      begin(kind, name, device, bytes);
   }
   // name: of the event, instead of the op's.
   Scope(DeviceState& device, const OpCall& call, const std::string& name = {}) {
-    if (is_on()) [[unlikely]] begin(device, call, name);
+    if (is_on()) [[unlikely]]
+      begin(device, call, name);
   }
   ~Scope() {
-    if (event_) [[unlikely]] finish();
+    if (event_) [[unlikely]]
+      finish();
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -1,7 +1,7 @@
 // The programs that a plugin runs: see plugrad/sdk/program.h.
 #pragma once
-#include <core/runtime/device_state.hpp>
 #include <plugrad/sdk/program.h>
+#include <core/runtime/device_state.hpp>
 
 #include <cstddef>
 #include <span>

@@ -57,8 +57,7 @@ Registry& Registry::get() {
 
 namespace {
 std::array<std::mutex*, 6> last_mutexes() {
-  return {&census_mutex(),   &depot_mutex(),    &log_mutex(),
-          &recorder_mutex(), &observed_mutex(), &tracking_mutex()};
+  return {&census_mutex(), &depot_mutex(), &log_mutex(), &recorder_mutex(), &observed_mutex(), &tracking_mutex()};
 }
 }  // namespace
 
@@ -66,7 +65,8 @@ Registry::Locked::Locked(Registry& registry) : registry_(registry) {
   // By the system's clock, whose lock gcc's thread sanitizer knows. A clock that is set back delays the error.
   while (!registry_.mutex_.try_lock_until(std::chrono::system_clock::now() + std::chrono::milliseconds(100)))
     if (const std::string keeper = registry_.kept_by(); !keeper.empty())
-      throw Error(Code::internal, "[device] " + keeper + " while this thread waits for it: a plugin must not ask the core "
+      throw Error(Code::internal, "[device] " + keeper +
+                                      " while this thread waits for it: a plugin must not ask the core "
                                       "for devices in a thread that it waits for");
 }
 

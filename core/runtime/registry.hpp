@@ -16,11 +16,11 @@
 namespace plugrad {
 
 struct Plugin {
-  plugrad_backend table;          // negotiated
+  plugrad_backend table;  // negotiated
   const plugrad_backend* source;
-  std::string origin;             // its file, or the name that the program gave
-  size_t record;                  // its index in Registry::records_
-  int64_t counted_by = 0;         // id of the process that counted its devices; 0: none yet
+  std::string origin;      // its file, or the name that the program gave
+  size_t record;           // its index in Registry::records_
+  int64_t counted_by = 0;  // id of the process that counted its devices; 0: none yet
   uint32_t devices = 0;
   std::vector<DeviceState*> opened;  // null if not opened
 };
@@ -55,19 +55,19 @@ class Registry {
   void release(bool in_child);
 
  private:
-  void search();                                         // mutex held
-  void search_in(const std::string& directory);          // mutex held
+  void search();                                                                         // mutex held
+  void search_in(const std::string& directory);                                          // mutex held
   void leave_out(const std::string& directory, const std::string& why, LogLevel level);  // mutex held
   std::vector<std::string> listed();                                                     // mutex held
-  PluginRecord load_file(const std::string& path);       // mutex held
+  PluginRecord load_file(const std::string& path);                                       // mutex held
   // mutex held; throws Error and sets the stage reached in record. searched: PLUGRAD_DISABLE applies
   void accept(const loader::Loaded& loaded, PluginRecord& record, bool searched = false);
   template <class Load> PluginRecord accept_named(const std::string& origin, const Load& load);
-  Plugin* counted_plugin(const std::string& backend);    // mutex held
-  void count(Plugin& plugin);                            // mutex held
-  void count_all();                                      // mutex held
-  Plugin* find_plugin(const std::string& backend);       // mutex held
-  DeviceState& open(Plugin& plugin, uint32_t index);     // mutex held
+  Plugin* counted_plugin(const std::string& backend);                                              // mutex held
+  void count(Plugin& plugin);                                                                      // mutex held
+  void count_all();                                                                                // mutex held
+  Plugin* find_plugin(const std::string& backend);                                                 // mutex held
+  DeviceState& open(Plugin& plugin, uint32_t index);                                               // mutex held
   DeviceState* find_in(Plugin& plugin, int32_t dlpack_type, int32_t dlpack_index, bool may_open);  // mutex held
   OptionList options_for(const Plugin& plugin, uint32_t index);
   std::string why_unknown(const std::string& backend);

@@ -49,10 +49,8 @@ void Registry::add_directory(const std::string& directory) {
 void Registry::search() {
   if (std::exchange(searched_, true)) return;
   for (const std::string& directory : listed()) {
-    if (directory.starts_with('/'))
-      search_in(directory);
-    else
-      leave_out(directory, "it is not absolute", LogLevel::warning);
+    if (directory.starts_with('/')) search_in(directory);
+    else leave_out(directory, "it is not absolute", LogLevel::warning);
   }
 }
 

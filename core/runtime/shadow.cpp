@@ -42,9 +42,7 @@ void start() {
   static_cast<void>(started);
 }
 
-bool Run::reads(int operand) const {
-  return operand >= call_.outputs || is_in_out(call_.opcode, operand);
-}
+bool Run::reads(int operand) const { return operand >= call_.outputs || is_in_out(call_.opcode, operand); }
 
 Run::Run(DeviceState& device, const OpCall& call) : device_(device), call_(call) {
   if (comparing) return;

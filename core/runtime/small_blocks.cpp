@@ -84,7 +84,8 @@ void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint3
 }
 
 void destroy_slow(Storage* storage) noexcept {
-  if (storage->captured || storage->tracked) [[unlikely]] observe::released(*storage);
+  if (storage->captured || storage->tracked) [[unlikely]]
+    observe::released(*storage);
   if (storage->imported) return give_back(storage);
   if (storage->large) return storage->device->allocator.give(storage);
   if (!storage->device->compute) storage->drop = storage->list;  // tracking may have changed it

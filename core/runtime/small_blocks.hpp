@@ -35,7 +35,8 @@ void destroy_slow(Storage* storage) noexcept;
     const uint32_t size_class = bytes <= kSmallest ? 0 : static_cast<uint32_t>(std::bit_width((bytes - 1) / kSmallest));
     const uint32_t list = device.small_lists + size_class;
     Magazine<Storage>& magazine = l.storages[list];
-    if (magazine.empty()) [[unlikely]] refill_small(device, list, size_class, opcode);
+    if (magazine.empty()) [[unlikely]]
+      refill_small(device, list, size_class, opcode);
     storage = magazine.pop();
     storage->refs.store(1, std::memory_order_relaxed);
   } else {
@@ -50,7 +51,8 @@ inline Ref<Storage> allocate(DeviceState& device, uint64_t bytes, uint32_t opcod
 
 inline void destroy(Local& l, Storage* storage) noexcept {
   Magazine<Storage>& magazine = l.storages[storage->drop];
-  if (magazine.full()) [[unlikely]] return destroy_slow(storage);
+  if (magazine.full()) [[unlikely]]
+    return destroy_slow(storage);
   magazine.push(storage);
 }
 inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }

@@ -23,22 +23,22 @@ struct Storage : Counted {
   plugrad_buffer* buffer = nullptr;
   uint64_t offset = 0;
   DeviceState* device = nullptr;
-  uint64_t bytes = 0;       // size of the block
-  uint64_t size = 0;        // requested bytes
-  uint32_t list = 0;        // the magazine of a small block
-  uint32_t drop = kStorageLists;  // `list`, or the magazine that is always full: see small_blocks.hpp
-  bool large = false;       // a Block of the allocator
-  bool imported = false;    // another library owns the memory: see import.hpp
+  uint64_t bytes = 0;                // size of the block
+  uint64_t size = 0;                 // requested bytes
+  uint32_t list = 0;                 // the magazine of a small block
+  uint32_t drop = kStorageLists;     // `list`, or the magazine that is always full: see small_blocks.hpp
+  bool large = false;                // a Block of the allocator
+  bool imported = false;             // another library owns the memory: see import.hpp
   std::atomic<bool> tracked{false};  // its origin is recorded: see tracking.hpp
   std::atomic<uint8_t> captured{0};  // the number of recorders that follow it: see trace.hpp
 
   // For devices with streams. The home of a storage is the compute stream. Of the home's uses only writes are recorded; its
   // reads are tracked through the home's latest number. Uses by other streams are recorded exactly.
-  std::atomic<uint32_t> owner{0};    // id of the home; | kForeign if `foreign` is set
-  uint32_t writer = 0;               // the stream of the last write; `written` is its number there, 0 if never written
-  std::atomic<uint32_t> traces{0};   // traces that use it as memory from outside: see trace.hpp
+  std::atomic<uint32_t> owner{0};   // id of the home; | kForeign if `foreign` is set
+  uint32_t writer = 0;              // the stream of the last write; `written` is its number there, 0 if never written
+  std::atomic<uint32_t> traces{0};  // traces that use it as memory from outside: see trace.hpp
   std::atomic<uint64_t> written{0};
-  uint64_t freed = 0;                // if free: the home's number when it was freed
+  uint64_t freed = 0;                   // if free: the home's number when it was freed
   std::unique_ptr<uint64_t[]> foreign;  // guarded by the ledger: the last use by each other stream
 };
 

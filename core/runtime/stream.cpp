@@ -141,7 +141,8 @@ void forget_foreign(StreamState& s, Storage& x) {
 }
 
 inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreign) {
-  if (!x || x->owner.load(std::memory_order_relaxed) == s.id) [[likely]] return PLUGRAD_OK;
+  if (!x || x->owner.load(std::memory_order_relaxed) == s.id) [[likely]]
+    return PLUGRAD_OK;
   return order_slow(s, *x, write, foreign);
 }
 
@@ -231,7 +232,8 @@ uint64_t poll(StreamState& s) {
   if (!known || number > most) [[unlikely]]
     number = give_up(s, status, number);
   uint64_t before = s.done.load();
-  while (before < number && !s.done.compare_exchange_weak(before, number)) {}
+  while (before < number && !s.done.compare_exchange_weak(before, number)) {
+  }
   return std::max(before, number);
 }
 
@@ -268,7 +270,8 @@ bool idle(const Storage& x, bool home_too) {
 
 // Calls check, which may throw, if a failure was ever recorded.
 template <class Check> static void check_operands(StreamState& s, Check check) {
-  if (!ledger().troubled.load(std::memory_order_relaxed)) [[likely]] return;
+  if (!ledger().troubled.load(std::memory_order_relaxed)) [[likely]]
+    return;
   try {
     check();
   } catch (...) {
@@ -293,7 +296,8 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
     if (!status) status = order(s, x, true, foreign);
   const uint64_t number = s.next.load(std::memory_order_relaxed) + 1;
   if (!status) status = call(context, number);
-  if (status) [[unlikely]] return refused(s, what, status);
+  if (status) [[unlikely]]
+    return refused(s, what, status);
   s.next.store(number, std::memory_order_release);
   for (Storage* x : uses.outputs) note_written(s, *x, number);
   if (foreign) [[unlikely]] {
@@ -301,12 +305,13 @@ plugrad_status submit(StreamState& s, const char* what, const Uses& uses, plugra
     for (Storage* x : uses.outputs) note_foreign(s, x);
   }
   s.gate.unlock();
-  if (ledger().at_once) [[unlikely]] sync_at_once(s, what);
+  if (ledger().at_once) [[unlikely]]
+    sync_at_once(s, what);
   return PLUGRAD_OK;
 }
 
-plugrad_status submit_list(StreamState& s, const char* what, const ListUses& uses,
-                           plugrad_status (*call)(void*, uint64_t), void* context) {
+plugrad_status submit_list(StreamState& s, const char* what, const ListUses& uses, plugrad_status (*call)(void*, uint64_t),
+                           void* context) {
   if (ledger().at_once) return PLUGRAD_UNSUPPORTED;
   enter(s);
   check_operands(s, [&] {

@@ -1,8 +1,8 @@
 // Streams as the core sees them: op numbers, waits between streams, failures.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <core/runtime/storage.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <atomic>
 #include <memory>
@@ -19,12 +19,14 @@ class Gate {
   // Returns false if closed.
   bool lock() {
     uint32_t free = kFree;
-    if (word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) [[likely]] return true;
+    if (word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) [[likely]]
+      return true;
     return lock_slow();
   }
   void unlock() {
     uint32_t held = kHeld;
-    if (word_.compare_exchange_strong(held, kFree, std::memory_order_release)) [[likely]] return;
+    if (word_.compare_exchange_strong(held, kFree, std::memory_order_release)) [[likely]]
+      return;
     if (held == kClosed) return;
     word_.store(kFree, std::memory_order_release);
     word_.notify_one();
@@ -61,14 +63,14 @@ struct StreamState {
   uint32_t id = 0;
   uint32_t role = PLUGRAD_COMPUTE_STREAM;
   Gate gate;
-  std::atomic<uint64_t> next{0};        // number of the last submitted op; written under the gate
-  std::atomic<uint64_t> given{0};       // the last number of a list that the plugin was given, perhaps not yet submitted
-  std::atomic<uint64_t> done{0};        // the last op known to be no longer in flight
-  uint64_t waited[kMaxStreams] = {};    // under the gate: for each other stream, the number that the next op here waits for
-  std::atomic<uint32_t> clearing{0};    // threads recording a failure that the plugin cleared and the ledger lacks yet
-  uint64_t clean = 0;                   // under the ledger: ops up to here succeeded, and so did all their sources
-  std::vector<Edge> edges;              // under the ledger
-  std::vector<Span> failures;           // under the ledger
+  std::atomic<uint64_t> next{0};      // number of the last submitted op; written under the gate
+  std::atomic<uint64_t> given{0};     // the last number of a list that the plugin was given, perhaps not yet submitted
+  std::atomic<uint64_t> done{0};      // the last op known to be no longer in flight
+  uint64_t waited[kMaxStreams] = {};  // under the gate: for each other stream, the number that the next op here waits for
+  std::atomic<uint32_t> clearing{0};  // threads recording a failure that the plugin cleared and the ledger lacks yet
+  uint64_t clean = 0;                 // under the ledger: ops up to here succeeded, and so did all their sources
+  std::vector<Edge> edges;            // under the ledger
+  std::vector<Span> failures;         // under the ledger
 };
 
 // Pinned host memory for asynchronous copies. The host may access its bytes after settle().
@@ -117,8 +119,7 @@ struct ListUses {
 plugrad_status submit_list(StreamState& stream, const char* what, const ListUses& uses,
                            plugrad_status (*call)(void*, uint64_t), void* context);
 template <class F> plugrad_status submit_list(StreamState& stream, const char* what, const ListUses& uses, F&& call) {
-  return submit_list(
-      stream, what, uses, [](void* f, uint64_t first) { return (*static_cast<F*>(f))(first); }, &call);
+  return submit_list(stream, what, uses, [](void* f, uint64_t first) { return (*static_cast<F*>(f))(first); }, &call);
 }
 
 // Asks the plugin for the last op that is no longer in flight; returns its number.

@@ -16,14 +16,14 @@ inline bool is_on() { return on.load(std::memory_order_relaxed); }
 struct Origin {
   Storage* storage = nullptr;
   const DeviceState* device = nullptr;
-  uint64_t bytes = 0;         // of its block
-  uint64_t order = 0;         // counts storages in the order in which they were seen first
-  std::string op;             // that wrote it first, "copy" for one from elsewhere; empty if ops only read or updated it
-  std::string gradient;       // the op whose gradient needed it
-  std::string range, where;   // the innermost ProfileRange, and what the program's function returned
-  std::string dtype;          // of the first tensor that an op saw on it; empty if none did
+  uint64_t bytes = 0;        // of its block
+  uint64_t order = 0;        // counts storages in the order in which they were seen first
+  std::string op;            // that wrote it first, "copy" for one from elsewhere; empty if ops only read or updated it
+  std::string gradient;      // the op whose gradient needed it
+  std::string range, where;  // the innermost ProfileRange, and what the program's function returned
+  std::string dtype;         // of the first tensor that an op saw on it; empty if none did
   std::vector<int64_t> shape;
-  bool parameter = false;     // see mark_parameter
+  bool parameter = false;  // see mark_parameter
 };
 
 // Switches the recording on, forgetting what an earlier one knows, or off. where: see record_memory.

@@ -156,7 +156,8 @@ void upload(Storage& to, uint64_t offset, Pinned& from, uint64_t bytes) {
   observe::Event scope(EventKind::copy, "upload", &device, bytes);
   if (from.writer && from.writer != device.copies) settle(from);
   require_supported(copy(device, "upload", at(to, offset), at(from.bytes, PLUGRAD_PINNED, device), bytes, &to, nullptr,
-                         covers(to, offset, bytes), &from.read), device, "upload");
+                         covers(to, offset, bytes), &from.read),
+                    device, "upload");
   scope.complete(device.copies);
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr uint64_t kCheckEvery = 16;
 constexpr uint64_t kManyLost = 16;  // recordings that no longer fit, and more than replays
-constexpr int kAttempts = 3;  // recordings in a row that cannot be replayed, for the same arguments
+constexpr int kAttempts = 3;        // recordings in a row that cannot be replayed, for the same arguments
 
 enum class Capture { on, check, off };
 
@@ -257,8 +257,8 @@ std::optional<StepResults> CompiledStep::State::replay(Recording& recording, con
 }
 
 // Returns nothing if the function is to be called unrecorded.
-std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants,
-                                                     const Function& f, std::string& logged) {
+std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, std::string_view constants, const Function& f,
+                                                     std::string& logged) {
   const std::lock_guard lock(mutex);
   struct Handed {
     ~Handed() { to.swap(from); }
@@ -297,8 +297,9 @@ std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& argu
                                                              const Function& f) {
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {
     if (found->overlaps(arguments)) {
-      warn("two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
-           "option programs off");
+      warn(
+          "two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
+          "option programs off");
       ++figures.called;
       return std::nullopt;
     }

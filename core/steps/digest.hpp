@@ -1,7 +1,7 @@
 // Numbers that differ if the elements of two tensors do.
 #pragma once
-#include <core/runtime/storage.hpp>
 #include <plugrad/sdk/abi.h>
+#include <core/runtime/storage.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -65,7 +65,8 @@ void StepCapture::run_part(observe::Part part) {
 
 // A node that only the recording still has belonged to a result, and ended with the graph.
 std::vector<GradientPlace> StepCapture::finish_gradients() {
-  while (std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; })) {}
+  while (std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; })) {
+  }
   for (std::vector<FoundGradient>& each : found)
     std::erase_if(each, [&](const FoundGradient& one) {
       return std::ranges::none_of(gradients_, [&](const GradientPlace& kept) { return kept.node.get() == one.node; });

@@ -40,19 +40,19 @@ struct ArgumentGroup {
   Ref<Storage> outside, inside;  // during the run
   size_t first;                  // the first argument of the group
   uint32_t memory = steps::kNever;
-  uint64_t offset = 0;           // of the first argument's view, from the memory's base
+  uint64_t offset = 0;  // of the first argument's view, from the memory's base
 };
 
 struct FunctionRun {
-  StepResults results;            // for the caller
+  StepResults results;  // for the caller
   std::vector<StepView> returned;
   steps::Trace trace;
   std::vector<ArgumentGroup> arguments;
   std::vector<StepView> given;  // the arguments as the step sees them
   std::vector<GradientPlace> gradients;
   std::vector<std::vector<FoundGradient>> found;  // by part of the step
-  std::vector<uint64_t> digests;  // of what each call wrote
-  std::string flaw;               // why it cannot be replayed; empty if it can
+  std::vector<uint64_t> digests;                  // of what each call wrote
+  std::string flaw;                               // why it cannot be replayed; empty if it can
 };
 
 // Calls f and records it. digests: whether to read what each call writes.

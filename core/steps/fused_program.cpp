@@ -137,8 +137,17 @@ class Writer {
 
   void fill_call(Call& call) {
     call.kernel = nullptr;
-    call.op = {sizeof(plugrad_op), PLUGRAD_PROGRAM, 0, nullptr, nullptr, static_cast<uint16_t>(outputs_.size()),
-               static_cast<uint16_t>(inputs_.size()), call_of(group_.instructions()[0]).op.flags, nullptr, 0, 0};
+    call.op = {sizeof(plugrad_op),
+               PLUGRAD_PROGRAM,
+               0,
+               nullptr,
+               nullptr,
+               static_cast<uint16_t>(outputs_.size()),
+               static_cast<uint16_t>(inputs_.size()),
+               call_of(group_.instructions()[0]).op.flags,
+               nullptr,
+               0,
+               0};
     for (const auto& [memory, key] : written_) {
       if (!around_.stays(memory)) continue;
       call.views.push_back(view_for(view_of(memory), key, true));

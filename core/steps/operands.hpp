@@ -51,12 +51,12 @@ class Operands {
   plugrad_view* view_for(const Call& call, size_t operand);
 
   const std::vector<Memory>& memories_;
-  std::vector<plugrad_view> views_;      // these three never grow after construction
+  std::vector<plugrad_view> views_;  // these three never grow after construction
   std::vector<plugrad_view*> pointers_;
   std::vector<Storage*> storages_;
   std::unordered_map<std::string, plugrad_view*> shared_;
-  std::vector<Followers> followers_;     // by memory
-  std::vector<Bound> bound_;             // by memory
+  std::vector<Followers> followers_;  // by memory
+  std::vector<Bound> bound_;          // by memory
 };
 
 }  // namespace plugrad::steps

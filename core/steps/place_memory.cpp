@@ -124,8 +124,8 @@ class MemoryPlacing {
     for (const std::vector<Interval>* all : {&blocks_, &owners_})
       for (const Interval& each : *all)
         if (each.first <= item && item <= each.last)
-          fixed.push_back({each.bytes, 0, static_cast<uint32_t>(calls.size()), each.offset,
-                           each.room.value_or(room_bytes_.size())});
+          fixed.push_back(
+              {each.bytes, 0, static_cast<uint32_t>(calls.size()), each.offset, each.room.value_or(room_bytes_.size())});
     for (const auto& [memory, interval] : inner) blocks.push_back(interval);
     made.spare = place(blocks, alignment_, rooms, fixed);
     size_t at = 0;

@@ -164,10 +164,10 @@ class Placing {
   std::vector<Interval>& blocks_;
   const std::vector<uint64_t>& rooms_;
   std::vector<std::vector<const Interval*>> fixed_in_;  // by room
-  const size_t fixed_;  // blocks in all of them
-  uint64_t enough_;  // a size that ends the search
-  std::vector<Interval> best_;  // the blocks as the best order so far places them
-  uint64_t least_ = UINT64_MAX;  // the size of the arena that this needs
+  const size_t fixed_;                                  // blocks in all of them
+  uint64_t enough_;                                     // a size that ends the search
+  std::vector<Interval> best_;                          // the blocks as the best order so far places them
+  uint64_t least_ = UINT64_MAX;                         // the size of the arena that this needs
 };
 }  // namespace
 

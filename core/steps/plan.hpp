@@ -51,10 +51,10 @@ struct Item {
 struct Fused {
   std::vector<Item> items;  // in their order
   std::vector<FusedProgram> programs;
-  std::vector<uint64_t> workspaces;  // bytes; they are the memories that follow those of the trace
+  std::vector<uint64_t> workspaces;                            // bytes; they are the memories that follow those of the trace
   std::map<std::string, std::map<std::string, size_t>> alone;  // see Schedule
-  bool reorders = false;  // calls run in another order than they were recorded
-  size_t fused = 0;       // calls in programs
+  bool reorders = false;                                       // calls run in another order than they were recorded
+  size_t fused = 0;                                            // calls in programs
 
   const Call& call_of(const Trace& trace, uint32_t item) const {
     const Item& it = items[item];

@@ -3,8 +3,8 @@
 // In the order of the trace, each call goes into the first group of its space that comes after all calls whose results it
 // needs or whose operands it overwrites; or into a new group at the end. A group of one call is that call.
 #pragma once
-#include <core/steps/trace.hpp>
 #include <plugrad/sdk/program.h>
+#include <core/steps/trace.hpp>
 
 #include <array>
 #include <cstdint>

@@ -28,8 +28,7 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<steps::Arena> arena,
                      const steps::ProgramChoice& programs)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
-      results_(std::move(run.returned)),
-      form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
+      results_(std::move(run.returned)), form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
       runner_(plan_of(std::move(run.trace), programs), std::move(arena)) {
   make_placeholders(run.found);
   find_rows();
@@ -259,7 +258,8 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
 
 Recording::ForwardPass Recording::forward_pass() const {
   const auto refuse = [](const char* what) {
-    throw Error(Code::invalid, std::string("[save] the compiled function ") + what + ": save a forward pass, such as a "
+    throw Error(Code::invalid, std::string("[save] the compiled function ") + what +
+                                   ": save a forward pass, such as a "
                                    "model in evaluation mode under NoGrad");
   };
   if (!runner_.plan().trace.parts.empty()) refuse("runs an optimiser");
@@ -316,10 +316,9 @@ std::string Recording::text() const {
   const steps::Plan& plan = runner_.plan();
   const size_t calls = plan.trace.calls.size(), once = plan.simplified.once.size(), unused = plan.simplified.unused;
   std::ostringstream text;
-  text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused
-       << " of them in programs, " << once << " that make constants, " << unused << " whose results nothing reads; "
-       << plan.placed.temporary_bytes << " bytes of temporary memory in " << plan.placed.arena_bytes
-       << runner_.text();
+  text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused << " of them in programs, "
+       << once << " that make constants, " << unused << " whose results nothing reads; " << plan.placed.temporary_bytes
+       << " bytes of temporary memory in " << plan.placed.arena_bytes << runner_.text();
   return text.str();
 }
 

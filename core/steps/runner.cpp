@@ -129,8 +129,9 @@ Ref<Storage> Runner::bind_inner(uint32_t program) {
 
 void Runner::throw_failed(const Running& one, plugrad_status status) {
   reached_ = item_of_call_[one.call];
-  throw_status(status, op_label(one.op.opcode) + " on " + plan_.trace.device->name + ", call " + std::to_string(one.call) +
-                           " of a compiled step",
+  throw_status(status,
+               op_label(one.op.opcode) + " on " + plan_.trace.device->name + ", call " + std::to_string(one.call) +
+                   " of a compiled step",
                take_report());
 }
 
@@ -148,21 +149,23 @@ plugrad_status Runner::start(Running& one) {
 
 // What to do about the status of an one.
 void Runner::settle(Running& one, plugrad_status status) {
-  if (status == PLUGRAD_OK) [[likely]] return;
+  if (status == PLUGRAD_OK) [[likely]]
+    return;
   if (status != PLUGRAD_UNSUPPORTED || one.program == kNever) throw_failed(one, status);
   take_report();
   run_singly(one.program);
 }
 
 void Runner::run_one(Running& one) {
-  if (profiling::is_on()) [[unlikely]] return run_observed(one);
+  if (profiling::is_on()) [[unlikely]]
+    return run_observed(one);
   settle(one, start(one));
 }
 
 void Runner::run_observed(Running& one) {
   DeviceState& device = *plan_.trace.device;
   const char* const outer = std::exchange(local().gradient_of, call_of(one).gradient_of);
-  const OpCall call{one.op.opcode, one.op.outputs, one.op.inputs, one.op.views, operands_.storages(one.first),
+  const OpCall call{one.op.opcode,    one.op.outputs, one.op.inputs, one.op.views, operands_.storages(one.first),
                     one.op.attributes};
   plugrad_status status = PLUGRAD_OK;
   {

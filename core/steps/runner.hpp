@@ -100,9 +100,9 @@ class Runner {
   std::vector<uint32_t> item_of_call_;        // kNever if it does not run each time
   std::vector<uint32_t> operands_of_call_;    // the first operand; kNever if the call never runs
   std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of programs
-  std::vector<uint32_t> draws_;               // calls that draw random numbers
-  uint64_t drawn_ = 0;                        // the generator's offset before the last draw()
-  uint32_t reached_ = 0;                      // the item that the last run came to
+  std::vector<uint32_t> draws_;                                     // calls that draw random numbers
+  uint64_t drawn_ = 0;                                              // the generator's offset before the last draw()
+  uint32_t reached_ = 0;                                            // the item that the last run came to
   std::shared_ptr<Arena> arena_;
   Bound arena_bound_;
   std::vector<Bound> room_bounds_;

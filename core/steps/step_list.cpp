@@ -38,9 +38,8 @@ bool StepList::run(StreamState& stream, const Operands& operands, std::span<cons
   for (const Listed::Written& each : listed_.written)
     written_.push_back({operands.where(each.memory).storage, each.last, each.is_fresh});
   for (const uint32_t memory : listed_.read) read_.push_back(operands.where(memory).storage);
-  const plugrad_status status = streams::submit_list(stream, "compile", {written_, read_, count_}, [&](uint64_t first) {
-    return make_or_run(stream, calls, first);
-  });
+  const plugrad_status status = streams::submit_list(stream, "compile", {written_, read_, count_},
+                                                     [&](uint64_t first) { return make_or_run(stream, calls, first); });
   if (status != PLUGRAD_OK) {
     take_report();
     return false;

@@ -34,8 +34,8 @@ class StepList {
   const Listed& listed_;
   const uint32_t count_;
   bool is_offered_;
-  std::vector<std::vector<uint32_t>> items_;  // by memory: the items that use it
-  std::vector<uint64_t> changed_;             // items, as a bit set
+  std::vector<std::vector<uint32_t>> items_;         // by memory: the items that use it
+  std::vector<uint64_t> changed_;                    // items, as a bit set
   std::vector<streams::ListUses::Written> written_;  // of the run
   std::vector<Storage*> read_;
   CallList list_;

@@ -99,8 +99,8 @@ void StepRecorder::require_one_device(DeviceState& device) {
   if (!trace_.device) trace_.device = &device;
   if (trace_.device == &device) return;
   const std::string what = "runs on " + trace_.device->name + " and on " + device.name;
-  observe::throw_unrepeatable(
-      what.c_str(), "move its operands to one device, and give ops that the device lacks a function of their own");
+  observe::throw_unrepeatable(what.c_str(),
+                              "move its operands to one device, and give ops that the device lacks a function of their own");
 }
 
 void StepRecorder::ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,

@@ -34,7 +34,7 @@ struct Call {
   const plugrad_kernel* kernel;
   plugrad_op op;
   std::vector<plugrad_view> views;
-  std::vector<uint32_t> memories;      // of the operands; kNever for an immediate
+  std::vector<uint32_t> memories;  // of the operands; kNever for an immediate
   std::vector<std::byte> attributes;
   uint32_t workspace = kNever;
   const char* gradient_of = nullptr;

@@ -41,9 +41,7 @@ bool is_at(const DeviceState& device, Place place) {
   return device.info.dlpack_type == place.type && device.info.dlpack_index == place.index;
 }
 
-ElementType element_type(const DTypeInfo& info) {
-  return {info.dlpack_code, static_cast<uint8_t>(8 * info.size), 1};
-}
+ElementType element_type(const DTypeInfo& info) { return {info.dlpack_code, static_cast<uint8_t>(8 * info.size), 1}; }
 
 DType dtype_of(ElementType type) {
   std::string known;
@@ -64,7 +62,9 @@ struct Exported {
   std::array<int64_t, PLUGRAD_MAX_RANK> shape, strides;
 };
 
-template <class M> struct Holder : Exported { M managed; };
+template <class M> struct Holder : Exported {
+  M managed;
+};
 
 template <class M> void release(M* managed) { delete static_cast<Holder<M>*>(static_cast<Exported*>(managed->context)); }
 

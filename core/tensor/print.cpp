@@ -165,8 +165,7 @@ template <class T> std::vector<std::string> scientific_texts(const std::vector<T
     exponent_digits = std::max(exponent_digits, bare.size() - e - 2);
   }
   std::vector<std::string> texts;
-  for (T v : values)
-    texts.push_back(std::isfinite(v) ? short_scientific(v, after, exponent_digits, precision) : special(v));
+  for (T v : values) texts.push_back(std::isfinite(v) ? short_scientific(v, after, exponent_digits, precision) : special(v));
   return texts;
 }
 

@@ -90,8 +90,8 @@ Tensor dense(const Tensor& x) {
 int normal_axis(int64_t axis, int rank, const char* what) {
   if (axis >= -rank && axis < rank) return static_cast<int>(axis < 0 ? axis + rank : axis);
   throw Error(Code::invalid, std::string("[") + what + "] axis " + std::to_string(axis) + " is out of range for rank " +
-                  std::to_string(rank) +
-                  (rank ? ": expected " + std::to_string(-rank) + " to " + std::to_string(rank - 1) : ""));
+                                 std::to_string(rank) +
+                                 (rank ? ": expected " + std::to_string(-rank) + " to " + std::to_string(rank - 1) : ""));
 }
 
 void require_defined(const Tensor& x, const char* what) {
@@ -104,7 +104,8 @@ void destroy(Impl* impl) noexcept {
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
   std::destroy_at(&impl->node);
-  if (impl->frozen) [[unlikely]] drop_frozen(*impl);
+  if (impl->frozen) [[unlikely]]
+    drop_frozen(*impl);
   l.objects.put(impl);
 }
 

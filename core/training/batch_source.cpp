@@ -19,8 +19,8 @@ int64_t Epoch::Plan::batches() const { return batches_of(static_cast<int64_t>(or
 
 Batch Epoch::Plan::load(int64_t number) const {
   const int64_t first = number * options.batch_size, left = static_cast<int64_t>(order.size()) - first;
-  const auto numbers = std::span(order).subspan(static_cast<size_t>(first),
-                                                static_cast<size_t>(std::min(options.batch_size, left)));
+  const auto numbers =
+      std::span(order).subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(options.batch_size, left)));
   return options.collate ? options.collate(dataset->items(numbers)) : dataset->batch(numbers);
 }
 

@@ -99,10 +99,8 @@ class TrainingStep {
       return loss;
     };
     Tensor loss;
-    if (options_.compile)
-      loss = step_.call(batch, {}, [&](const Batch& x) { return StepResults{{compute(x)}}; }).tensors[0];
-    else
-      loss = compute(batch);
+    if (options_.compile) loss = step_.call(batch, {}, [&](const Batch& x) { return StepResults{{compute(x)}}; }).tensors[0];
+    else loss = compute(batch);
     if (stepped && options_.scheduler) options_.scheduler->step();
     return loss;
   }
@@ -114,9 +112,7 @@ class TrainingStep {
   CompiledStep step_{{.name = "fit"}};
 };
 
-std::string loss_text(double loss) {
-  return "loss " + fixed_text(loss, 4);
-}
+std::string loss_text(double loss) { return "loss " + fixed_text(loss, 4); }
 
 int64_t rows_of(const Batch& batch) { return batch.empty() || batch[0].rank() == 0 ? 1 : batch[0].size(0); }
 
@@ -164,7 +160,8 @@ template <class TrainOne> History train(const FitOptions& options, TrainOne trai
 LossOfBatch loss_of_pairs(const nn::Module& model, const FitOptions& options) {
   return [&model, &options](const Batch& batch) {
     if (batch.size() != 2)
-      refuse("a batch has " + std::to_string(batch.size()) + " tensors: inputs and targets are expected; for others give "
+      refuse("a batch has " + std::to_string(batch.size()) +
+             " tensors: inputs and targets are expected; for others give "
              "fit a function of the batch that returns its loss");
     const Tensor output = model(batch[0]);
     return options.loss ? options.loss(output, batch[1]) : cross_entropy(output, batch[1]);

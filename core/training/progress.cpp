@@ -17,10 +17,7 @@ constexpr const char* kClear = "\x1b[K";  // what the terminal's line had behind
 }  // namespace
 
 Progress::Progress(int64_t total, std::string label, bool enabled)
-    : total_(std::max<int64_t>(total, 1)),
-      label_(std::move(label)),
-      open_(enabled),
-      live_(enabled && isatty(STDERR_FILENO)),
+    : total_(std::max<int64_t>(total, 1)), label_(std::move(label)), open_(enabled), live_(enabled && isatty(STDERR_FILENO)),
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {

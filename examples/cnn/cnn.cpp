@@ -26,9 +26,17 @@ Samples samples_of(const io::LabelledImages& read, int64_t count, Device device)
 }
 
 nn::Sequential network() {
-  return nn::Sequential{nn::Conv2d(1, 16, {3}, {.padding = {1}}), nn::MaxPool2d({2}), nn::BatchNorm2d(16), nn::ReLU(),
-                        nn::Conv2d(16, 32, {3}, {.padding = {1}}), nn::MaxPool2d({2}), nn::BatchNorm2d(32), nn::ReLU(),
-                        nn::Flatten(), nn::Dropout(0.1), nn::Linear(32 * 7 * 7, 10)};
+  return nn::Sequential{nn::Conv2d(1, 16, {3}, {.padding = {1}}),
+                        nn::MaxPool2d({2}),
+                        nn::BatchNorm2d(16),
+                        nn::ReLU(),
+                        nn::Conv2d(16, 32, {3}, {.padding = {1}}),
+                        nn::MaxPool2d({2}),
+                        nn::BatchNorm2d(32),
+                        nn::ReLU(),
+                        nn::Flatten(),
+                        nn::Dropout(0.1),
+                        nn::Linear(32 * 7 * 7, 10)};
 }
 
 int teach(int64_t epochs, Device device, int64_t limit) {

@@ -40,17 +40,10 @@ struct Place {
 
 struct Layer final : nn::Module {
   explicit Layer(const Sizes& s)
-      : heads(s.heads),
-        kv_heads(s.kv_heads),
-        attn_norm({s.width}, {.eps = s.eps}),
-        ffn_norm({s.width}, {.eps = s.eps}),
-        attn_q(s.width, s.width, false),
-        attn_k(s.width, s.width / s.heads * s.kv_heads, false),
-        attn_v(s.width, s.width / s.heads * s.kv_heads, false),
-        attn_output(s.width, s.width, false),
-        ffn_gate(s.width, s.inner, false),
-        ffn_up(s.width, s.inner, false),
-        ffn_down(s.inner, s.width, false) {}
+      : heads(s.heads), kv_heads(s.kv_heads), attn_norm({s.width}, {.eps = s.eps}), ffn_norm({s.width}, {.eps = s.eps}),
+        attn_q(s.width, s.width, false), attn_k(s.width, s.width / s.heads * s.kv_heads, false),
+        attn_v(s.width, s.width / s.heads * s.kv_heads, false), attn_output(s.width, s.width, false),
+        ffn_gate(s.width, s.inner, false), ffn_up(s.width, s.inner, false), ffn_down(s.inner, s.width, false) {}
 
   void members(nn::Members& all) override {
     all("attn_norm", attn_norm), all("attn_q", attn_q), all("attn_k", attn_k), all("attn_v", attn_v);
@@ -82,11 +75,8 @@ struct Layer final : nn::Module {
 
 struct Llama final : nn::Module {
   Llama(const io::GgufFile& file, DType dtype, Device device)
-      : sizes(sizes_of(file)),
-        kind(dtype),
-        place_of_work(device),
-        token_embd(file.info("token_embd.weight").shape[0], sizes.width),
-        output_norm({sizes.width}, {.eps = sizes.eps}) {
+      : sizes(sizes_of(file)), kind(dtype), place_of_work(device),
+        token_embd(file.info("token_embd.weight").shape[0], sizes.width), output_norm({sizes.width}, {.eps = sizes.eps}) {
     for (int64_t i = 0; i < sizes.layers; ++i) blk.push_back(std::make_shared<Layer>(sizes));
     std::vector<nn::NamedTensor> state;
     for (const nn::NamedTensor& each : state_dict()) state.push_back({each.name, file.get(each.name)});
@@ -135,10 +125,7 @@ struct Llama final : nn::Module {
 class Chat {
  public:
   Chat(const std::string& path, DType dtype, Device device)
-      : file_(path),
-        tokenizer_(file_),
-        model_(file_, dtype, device),
-        caches_(model_.caches(kContext)),
+      : file_(path), tokenizer_(file_), model_(file_, dtype, device), caches_(model_.caches(kContext)),
         end_(file_.integer("tokenizer.ggml.eos_token_id")) {}
 
   void answer(const std::string& question) {

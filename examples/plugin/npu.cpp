@@ -78,12 +78,15 @@ float div(float a, float b) { return a / b; }
 
 constexpr uint16_t kMemory = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 constexpr uint32_t kAdding = plugrad::kPlainFlags | PLUGRAD_ACCUMULATE;
-constexpr plugrad::KernelRow kKernels[] = {
-    kernel<map<same>>(PLUGRAD_OP_FILL, PLUGRAD_F32), kernel<map<same>>(PLUGRAD_OP_COPY, PLUGRAD_F32),
-    kernel<map<add>>(PLUGRAD_OP_ADD, PLUGRAD_F32),   kernel<map<sub>>(PLUGRAD_OP_SUB, PLUGRAD_F32),
-    kernel<map<mul>>(PLUGRAD_OP_MUL, PLUGRAD_F32),   kernel<map<div>>(PLUGRAD_OP_DIV, PLUGRAD_F32),
-    kernel<map<tanhf>>(PLUGRAD_OP_TANH, PLUGRAD_F32), kernel<sum>(PLUGRAD_OP_SUM, PLUGRAD_F32, kMemory, kAdding),
-    kernel<matmul>(PLUGRAD_OP_MATMUL, PLUGRAD_F32, kMemory, kAdding)};
+constexpr plugrad::KernelRow kKernels[] = {kernel<map<same>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
+                                           kernel<map<same>>(PLUGRAD_OP_COPY, PLUGRAD_F32),
+                                           kernel<map<add>>(PLUGRAD_OP_ADD, PLUGRAD_F32),
+                                           kernel<map<sub>>(PLUGRAD_OP_SUB, PLUGRAD_F32),
+                                           kernel<map<mul>>(PLUGRAD_OP_MUL, PLUGRAD_F32),
+                                           kernel<map<div>>(PLUGRAD_OP_DIV, PLUGRAD_F32),
+                                           kernel<map<tanhf>>(PLUGRAD_OP_TANH, PLUGRAD_F32),
+                                           kernel<sum>(PLUGRAD_OP_SUM, PLUGRAD_F32, kMemory, kAdding),
+                                           kernel<matmul>(PLUGRAD_OP_MATMUL, PLUGRAD_F32, kMemory, kAdding)};
 
 class Npu final : public plugrad::Backend {
  public:

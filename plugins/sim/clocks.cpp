@@ -52,10 +52,8 @@ void Clocks::followed(uint32_t stream, uint64_t next, Epoch other) {
 
 void Clocks::keep(uint32_t stream, uint64_t next) {
   std::deque<Since>& history = history_[stream];
-  if (!history.empty() && history.back().number == next)
-    history.back().clock = clocks_[stream];
-  else
-    history.push_back({next, clocks_[stream]});
+  if (!history.empty() && history.back().number == next) history.back().clock = clocks_[stream];
+  else history.push_back({next, clocks_[stream]});
 }
 
 bool Clocks::ordered(uint32_t stream, Epoch earlier) const {
@@ -70,10 +68,8 @@ std::optional<Conflict> Clocks::access(Epoch by, std::span<Granule> granules, bo
     Granule& g = granules[i];
     const Epoch writer{g.writer, g.written};
     if (writer.stream != known.stream || writer.number != known.number) {
-      if (ordered(by.stream, writer))
-        known = writer;
-      else if (!conflict)
-        conflict = {writer, true, i};
+      if (ordered(by.stream, writer)) known = writer;
+      else if (!conflict) conflict = {writer, true, i};
     }
     if (!write) {
       add_reader(by, g);
@@ -138,12 +134,9 @@ void Clocks::add_reader(Epoch by, Granule& g) {
 // A list consists of links with kMany set. kMany itself ends it: as a link it means record 0, which is never used.
 uint32_t Clocks::new_reader(Epoch by, uint32_t next) {
   uint32_t link = free_reader_;
-  if (link != kMany)
-    free_reader_ = readers_[link & ~kMany].next;
-  else if (used_readers_ + 1 < kReaders)
-    link = ++used_readers_ | kMany;
-  else
-    return next;  // beyond 67 million unordered readers, further ones are not tracked
+  if (link != kMany) free_reader_ = readers_[link & ~kMany].next;
+  else if (used_readers_ + 1 < kReaders) link = ++used_readers_ | kMany;
+  else return next;  // beyond 67 million unordered readers, further ones are not tracked
   readers_[link & ~kMany] = {by.number, by.stream, next};
   return link;
 }

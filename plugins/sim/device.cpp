@@ -10,13 +10,10 @@ uint32_t checked(uint32_t index) {
   if (index < Sim::count().devices) return index;
   throw BackendError(PLUGRAD_INVALID, "there is no simulated device " + std::to_string(index));
 }
-}
+}  // namespace
 
 Sim::Sim(const Opening& opening)
-    : host_(opening.host),
-      index_(checked(opening.index)),
-      settings_(opening.options),
-      memory_(settings_.memory, true),
+    : host_(opening.host), index_(checked(opening.index)), settings_(opening.options), memory_(settings_.memory, true),
       pinned_(kPinnedBytes, false) {
   conditions_.latency = settings_.latency;
   std::ranges::copy(settings_.faults, faults_);
@@ -40,8 +37,8 @@ Block Sim::take(Region& region, uint64_t bytes, const char* what) {
   const bool refused = &region == &memory_ && (due(PLUGRAD_SIM_OUT_OF_MEMORY) || is_full());
   const auto block = refused ? std::nullopt : region.take(bytes);
   if (!block)
-    throw BackendError(PLUGRAD_OUT_OF_MEMORY, std::string(what) + " of " + std::to_string(bytes) + " bytes: " +
-                                                  std::to_string(region.allocated()) + " of " +
+    throw BackendError(PLUGRAD_OUT_OF_MEMORY, std::string(what) + " of " + std::to_string(bytes) +
+                                                  " bytes: " + std::to_string(region.allocated()) + " of " +
                                                   std::to_string(region.size()) + " are in use");
   if (&region == &memory_) ++counters_.allocs;
   lock.unlock();

@@ -65,8 +65,8 @@ void hold(plugrad_device* device, uint32_t roles) {
 }
 
 constexpr plugrad_sim kExtension = {
-    sizeof(plugrad_sim), 0, hazards, last_hazard, device_of_index, runs, copies, allocs, allocated, set_latency, arm, hold,
-    lists, batches};
+    sizeof(plugrad_sim), 0,           hazards, last_hazard, device_of_index, runs,   copies, allocs,
+    allocated,           set_latency, arm,     hold,        lists,           batches};
 
 plugrad_status open(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                     plugrad_device_info* info) noexcept {
@@ -94,9 +94,9 @@ const plugrad_kernel* program_kernel(plugrad_device* device, const plugrad_progr
     return nullptr;
   }
 }
-constexpr plugrad_programs kPrograms = {
-    sizeof(plugrad_programs), PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 65536, INT64_MAX,
-    program_kernel};
+constexpr plugrad_programs kPrograms = {sizeof(plugrad_programs),
+                                        PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 65536,
+                                        INT64_MAX, program_kernel};
 
 constexpr plugrad_backend table() {
   plugrad_backend t = backend_table<Sim>("sim", "0");

@@ -1,9 +1,9 @@
 #include <plugins/sim/region.hpp>
 
+#include <sys/mman.h>
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <sys/mman.h>
 
 namespace plugrad::sim {
 namespace {

@@ -25,7 +25,7 @@ class Region {
   void give(const Block& block);
   // Fills a block with poison, 0xff: a NaN in every floating dtype, an index out of range, an invalid bool.
   void poison(const Block& block);
-  void guard(const Block& block);        // writes a pattern behind the block
+  void guard(const Block& block);  // writes a pattern behind the block
   bool guarded(const Block& block) const;
 
   char* handle(const Block& block) const { return handles_ + block.offset; }

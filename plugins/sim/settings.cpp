@@ -8,11 +8,11 @@ struct FaultOption {
   const char* key;
   uint32_t fault;
 };
-constexpr FaultOption kFaults[] = {{"fail_at", PLUGRAD_SIM_FAIL},           {"index_error_at", PLUGRAD_SIM_INDEX_ERROR},
-                                   {"refuse_at", PLUGRAD_SIM_REFUSE},       {"unsupported_at", PLUGRAD_SIM_UNSUPPORTED},
-                                   {"no_room_at", PLUGRAD_SIM_NO_ROOM},     {"lose_at", PLUGRAD_SIM_LOSE},
-                                   {"slow_at", PLUGRAD_SIM_SLOW},           {"fail_copy_at", PLUGRAD_SIM_FAIL_COPY},
-                                   {"oom_at", PLUGRAD_SIM_OUT_OF_MEMORY},  {"full_at", PLUGRAD_SIM_FULL}};
+constexpr FaultOption kFaults[] = {{"fail_at", PLUGRAD_SIM_FAIL},         {"index_error_at", PLUGRAD_SIM_INDEX_ERROR},
+                                   {"refuse_at", PLUGRAD_SIM_REFUSE},     {"unsupported_at", PLUGRAD_SIM_UNSUPPORTED},
+                                   {"no_room_at", PLUGRAD_SIM_NO_ROOM},   {"lose_at", PLUGRAD_SIM_LOSE},
+                                   {"slow_at", PLUGRAD_SIM_SLOW},         {"fail_copy_at", PLUGRAD_SIM_FAIL_COPY},
+                                   {"oom_at", PLUGRAD_SIM_OUT_OF_MEMORY}, {"full_at", PLUGRAD_SIM_FULL}};
 static_assert(std::size(kFaults) == PLUGRAD_SIM_FAULTS);
 
 [[noreturn]] void unknown(const char* key, std::string_view name, const std::string& expected) {
@@ -38,8 +38,7 @@ template <class F> void for_each_name(const char* list, F each) {
 
 Settings::Settings(const Options& options) {
   options.allow({"latency", "memory", "without_layouts", "without_dtypes", "without_ops", "fail_at", "index_error_at",
-                 "refuse_at", "unsupported_at", "no_room_at", "lose_at", "slow_at", "fail_copy_at", "oom_at",
-                 "full_at"});
+                 "refuse_at", "unsupported_at", "no_room_at", "lose_at", "slow_at", "fail_copy_at", "oom_at", "full_at"});
   latency = static_cast<uint32_t>(options.integer("latency", 0, 0, 1000000));
   memory = static_cast<uint64_t>(options.integer("memory", kDefaultMemory, kLeastMemory, kMostMemory));
   without_layouts = static_cast<uint16_t>(options.integer("without_layouts", 0, 0, PLUGRAD_ALL_LAYOUTS));

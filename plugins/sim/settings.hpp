@@ -9,8 +9,8 @@ struct Settings {
   uint32_t latency = 0;  // microseconds
   uint64_t memory = 0;
   uint16_t without_layouts = 0;
-  uint32_t without_dtypes = 0;            // bits 1 << dtype
-  std::vector<uint32_t> without_ops;      // opcodes
+  uint32_t without_dtypes = 0;               // bits 1 << dtype
+  std::vector<uint32_t> without_ops;         // opcodes
   uint64_t faults[PLUGRAD_SIM_FAULTS] = {};  // the n-th call; 0: none
 
   explicit Settings(const Options& options);  // throws INVALID

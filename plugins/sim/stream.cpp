@@ -130,10 +130,8 @@ void SimStream::compute(Job& job) {
 }
 
 void SimStream::move(const Job& job) {
-  if (job.source && job.source->lost)
-    std::memset(job.to, kPoison, job.bytes);
-  else
-    std::memmove(job.to, job.from, job.bytes);
+  if (job.source && job.source->lost) std::memset(job.to, kPoison, job.bytes);
+  else std::memmove(job.to, job.from, job.bytes);
 }
 
 void SimStream::fail(const Job& job, plugrad_status status, const char* message) {

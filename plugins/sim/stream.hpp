@@ -2,8 +2,8 @@
 #pragma once
 #include <plugins/sim/progress.hpp>
 
-#include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/program.h>
+#include <plugrad/sdk/native.hpp>
 
 #include <deque>
 #include <memory>
@@ -31,9 +31,9 @@ class SimStream;
 struct Job {
   enum Kind : uint8_t { kOp, kCopy, kWait, kMark };  // kMark does nothing, under a number
   Kind kind;
-  uint32_t faults;    // bits 1 << PLUGRAD_SIM_...
-  bool racing;        // a hazard: the job accesses no memory, so that its missing result shows
-  uint64_t number;    // 0: the job has no number of its own
+  uint32_t faults;  // bits 1 << PLUGRAD_SIM_...
+  bool racing;      // a hazard: the job accesses no memory, so that its missing result shows
+  uint64_t number;  // 0: the job has no number of its own
   // kOp: copies with the addresses of the real bytes.
   const plugrad_kernel* kernel;
   plugrad_op op;
@@ -64,13 +64,15 @@ class SimStream final : public Stream {
   void demand_number(uint64_t number) const;
 
   // [stream-serial]
-  void wait_for_room() { if (tail_ >= kSlots) retired_.wait_for(tail_ - kSlots + 1); }
-  Job& slot();                  // returns the next slot; the caller has waited for room
+  void wait_for_room() {
+    if (tail_ >= kSlots) retired_.wait_for(tail_ - kSlots + 1);
+  }
+  Job& slot();                   // returns the next slot; the caller has waited for room
   void submit(uint64_t number);  // submits the next slot's job; 0: it takes no number
-  char* stage();                // returns staging memory for the next job; waits until an earlier job releases it
+  char* stage();                 // returns staging memory for the next job; waits until an earlier job releases it
   void wait_until_idle() { retired_.wait_for(tail_); }
-  void finish(uint64_t number);  // on an idle stream: takes the number and marks it done
-  void mark(uint64_t number);    // submits a job that does nothing
+  void finish(uint64_t number);                                // on an idle stream: takes the number and marks it done
+  void mark(uint64_t number);                                  // submits a job that does nothing
   bool clear(plugrad_failure& failure, std::string& message);  // on an idle stream: moves the failure out, if there is one
 
   // [any], under World::mutex: work submitted from now on starts after all that was submitted to other.

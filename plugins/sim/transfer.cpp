@@ -9,9 +9,9 @@ SimStream& own(Stream& stream) { return static_cast<SimStream&>(stream); }
 }  // namespace
 
 struct Sim::Side {
-  Sim* device = nullptr;           // null: plain host memory
+  Sim* device = nullptr;  // null: plain host memory
   const Region* region = nullptr;
-  uint64_t offset = 0;             // in region
+  uint64_t offset = 0;  // in region
   char* bytes = nullptr;
 };
 

@@ -11,8 +11,9 @@ namespace {
 FloatLimits limits(const DTypeInfo& info) {
   const auto power = [](int exponent) { return std::ldexp(1.0L, exponent); };
   const long double epsilon = power(1 - info.digits), smallest = power(info.lowest_exponent());
-  return {epsilon, (2 - epsilon) * power(info.highest_exponent()), smallest, smallest * epsilon, info.digits,
-          info.lowest_exponent()};
+  return {epsilon,     (2 - epsilon) * power(info.highest_exponent()),
+          smallest,    smallest * epsilon,
+          info.digits, info.lowest_exponent()};
 }
 
 // Rounds to the nearest number of a floating dtype, ties to even.

@@ -43,8 +43,7 @@ Array mask_of(uint8_t dtype, const Shape& shape, bool masked, Random& random) {
   if (!masked) return mask;
   const int64_t s = shape.back();
   const Array numbers = random_array(dtype, shape, {-2, 2}, random);
-  for (int64_t i = 0; i < mask.count(); ++i)
-    mask.set(i, i / s % 5 == 3 || numbers.get(i) > 1 ? -HUGE_VALL : numbers.get(i));
+  for (int64_t i = 0; i < mask.count(); ++i) mask.set(i, i / s % 5 == 3 || numbers.get(i) > 1 ? -HUGE_VALL : numbers.get(i));
   return mask;
 }
 

@@ -169,9 +169,7 @@ constexpr GradientRow kGradients[] = {
      [](Real x) { return 1 + std::fabs(x); }},
     {PLUGRAD_OP_GELU_TANH_BACKWARD,
      [](Real grad, Real x) { return grad * gated_slope(x, twice_u(x), slope_of_u(x)); },
-     [](Real grad, Real x) {
-       return std::fabs(grad) * gated_terms(x, twice_u(x), slope_of_u(x));
-     },
+     [](Real grad, Real x) { return std::fabs(grad) * gated_terms(x, twice_u(x), slope_of_u(x)); },
      {-6, 6},
      8,
      [](Real x) { return (1 + std::fabs(x)) * slope_of_u(x); }},
@@ -197,8 +195,7 @@ template <class Row, size_t N> constexpr bool has(const Row (&rows)[N], uint32_t
 constexpr bool tables_are_complete() {
   for (const OpInfo& op : kOps) {
     if (op.shape != OpShape::elementwise || op.opcode == PLUGRAD_OP_WHERE) continue;
-    if (!has(kUnary, op.opcode) && !has(kBinary, op.opcode) && !has(kActivations, op.opcode) &&
-        !has(kGradients, op.opcode))
+    if (!has(kUnary, op.opcode) && !has(kBinary, op.opcode) && !has(kActivations, op.opcode) && !has(kGradients, op.opcode))
       return false;
   }
   return true;
@@ -267,10 +264,8 @@ void solve_binary(const BinaryRow& row, const Question& question, const Problem&
   const bool integer = !is_floating(question.in(0)) && row.integer;
   for (int64_t i = 0; i < a.count(); ++i) {
     Expected& e = expected[0].elements[i];
-    if (integer)
-      e.value = wrapped_real(question.out(), row.integer(a.integer(i), b.integer(i)));
-    else
-      e = evaluated(question.out(), row.real(a.get(i), b.get(i)), question.op->ulps);
+    if (integer) e.value = wrapped_real(question.out(), row.integer(a.integer(i), b.integer(i)));
+    else e = evaluated(question.out(), row.real(a.get(i), b.get(i)), question.op->ulps);
     e.any_zero_sign = row.any_zero_sign;
   }
 }
@@ -335,12 +330,9 @@ std::vector<Problem> elementwise_problems(const Question& question, Random& rand
       const Range range = range_of(question, i);
       const bool crossed = !shape.empty() && shape[0] == kCrossExtent;
       const int digit = op.inputs == 3 ? i - 1 : i;
-      if (op.scalar_inputs() >> i & 1)
-        problem.inputs.push_back(mixed_array(question.in(i), {}, range, random));
-      else if (!crossed)
-        problem.inputs.push_back(mixed_array(question.in(i), shape, range, random));
-      else
-        problem.inputs.push_back(crossed_array(question.in(i), shape, range, digit, op.inputs, random));
+      if (op.scalar_inputs() >> i & 1) problem.inputs.push_back(mixed_array(question.in(i), {}, range, random));
+      else if (!crossed) problem.inputs.push_back(mixed_array(question.in(i), shape, range, random));
+      else problem.inputs.push_back(crossed_array(question.in(i), shape, range, digit, op.inputs, random));
     }
     if (op.opcode == PLUGRAD_OP_COPY && is_floating(question.out())) put_signalling_nans(problem.inputs[0]);
     list.push_back(std::move(problem));
@@ -363,12 +355,9 @@ void cast_reference(const Question& question, const Problem& problem, Expectatio
   for (int64_t i = 0; i < x.count(); ++i) {
     const Real value = x.get(i);
     Real& result = expected[0].elements[i].value;
-    if (to == PLUGRAD_BOOL)
-      result = value != 0;
-    else if (is_floating(to))
-      result = rounded(to, value);
-    else
-      result = is_floating(from) ? saturated(to, value) : static_cast<Real>(wrapped(to, x.integer(i)));
+    if (to == PLUGRAD_BOOL) result = value != 0;
+    else if (is_floating(to)) result = rounded(to, value);
+    else result = is_floating(from) ? saturated(to, value) : static_cast<Real>(wrapped(to, x.integer(i)));
   }
 }
 

@@ -53,10 +53,8 @@ void Sum::accumulate(double term) {
 
 void Sum::add(double term) {
   ++terms_;
-  if (std::isnan(term))
-    nan_ = true;
-  else if (std::isinf(term))
-    (term > 0 ? plus_ : minus_) = true;
+  if (std::isnan(term)) nan_ = true;
+  else if (std::isinf(term)) (term > 0 ? plus_ : minus_) = true;
   else {
     accumulate(term);
     magnitude_ += std::fabs(static_cast<long double>(term));
@@ -82,10 +80,8 @@ long double Sum::value() const {
 uint8_t summed_in(uint8_t dtype) { return dtype_info(dtype)->accumulator; }
 
 Expected rounded_once(uint8_t dtype, Expected expected) {
-  if (expected.bound == 0)
-    expected.value = rounded(dtype, expected.value);
-  else
-    expected.bound += ulp_bound(dtype, std::fabs(expected.value) + expected.bound, 0.5);
+  if (expected.bound == 0) expected.value = rounded(dtype, expected.value);
+  else expected.bound += ulp_bound(dtype, std::fabs(expected.value) + expected.bound, 0.5);
   return expected;
 }
 

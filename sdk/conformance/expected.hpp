@@ -8,9 +8,9 @@ namespace plugrad::conformance {
 
 struct Expected {
   long double value = 0;
-  long double bound = 0;       // 0: exact, including the sign of zero
-  bool any_zero_sign = false;  // 0 and -0 are both right
-  bool unspecified = false;    // any value is right: the order of evaluation decides whether it overflows
+  long double bound = 0;         // 0: exact, including the sign of zero
+  bool any_zero_sign = false;    // 0 and -0 are both right
+  bool unspecified = false;      // any value is right: the order of evaluation decides whether it overflows
   long double exponentials = 0;  // what multiplies exponentials, which may be denormal
 };
 

@@ -86,14 +86,11 @@ void check_indices(Session& session, Tally& tally) {
 }
 
 bool runnable(Session& session, const Vectors& vectors, Tally& tally) {
-  if (!session.device.async())
-    tally.skip("the device has no streams");
-  else if (!vectors.lacking().empty())
-    tally.skip(vectors.lacking());
+  if (!session.device.async()) tally.skip("the device has no streams");
+  else if (!vectors.lacking().empty()) tally.skip(vectors.lacking());
   else if (!claimed(session, question_for(PLUGRAD_OP_GATHER, PLUGRAD_F32)))
     tally.skip("the plugin has no GATHER of f32 that could fail");
-  else
-    return true;
+  else return true;
   return false;
 }
 

@@ -52,9 +52,8 @@ class Calls {
     std::vector<plugrad_list_call> list;
     for (const Call& each : calls_) list.push_back({each.kernel, &each.op});
     changed_.assign((list.size() + 63) / 64, 0);
-    return attempt("make", [&] {
-      return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), 0, &list_);
-    });
+    return attempt("make",
+                   [&] { return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), 0, &list_); });
   }
   // Uses up the numbers only if it returns OK.
   Outcome run() {
@@ -93,9 +92,13 @@ bool runnable(Session& session, Tally& tally) {
   if (!offered) return skip(std::string("the plugin does not offer ") + PLUGRAD_LISTS);
   if (!is_whole(*offered) || !session.device.async())
     return skip("the extension is incomplete (see list.table), or the device has no streams");
-  const std::pair<uint32_t, uint16_t> needed[] = {{PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE}, {PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE},
-                                                  {PLUGRAD_OP_ADD, 0}, {PLUGRAD_OP_MUL, 0}, {PLUGRAD_OP_COPY, 0},
-                                                  {PLUGRAD_OP_SUM, 0}, {PLUGRAD_OP_GATHER, 0}};
+  const std::pair<uint32_t, uint16_t> needed[] = {{PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE},
+                                                  {PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE},
+                                                  {PLUGRAD_OP_ADD, 0},
+                                                  {PLUGRAD_OP_MUL, 0},
+                                                  {PLUGRAD_OP_COPY, 0},
+                                                  {PLUGRAD_OP_SUM, 0},
+                                                  {PLUGRAD_OP_GATHER, 0}};
   for (const auto& [opcode, layout] : needed)
     if (!resolve(*session.plugin.table, session.device.handle(), question_for(opcode, PLUGRAD_F32), layout))
       return skip(std::string("the plugin has no ") + op_info(opcode)->name + " of f32");
@@ -175,8 +178,8 @@ void check_long(Session& session, Tally& tally) {
   calls.change(kChanged, 2) = number_view(1001);
   tally.check(calls.run().ok(), "run fails for a list of which one call changed");
   const float found = value_at(session, queue, a), expected = 3 * kCalls + 1000;
-  tally.check(found == expected, "three runs of 200 additions made " + std::to_string(found) + ", expected " +
-                                     std::to_string(expected));
+  tally.check(found == expected,
+              "three runs of 200 additions made " + std::to_string(found) + ", expected " + std::to_string(expected));
 }
 
 // Single calls before and after, and another stream that waits.
@@ -230,11 +233,10 @@ void check_failure(Session& session, Tally& tally) {
     tally.check(ran.ok(), "run returned the failure of a call: " + ran.text() + "; only a later call may");
     plugrad_failure failure{};
     const Outcome sync = device.sync(queue, &failure);
-    tally.check(sync.status == PLUGRAD_DEVICE_ERROR && failure.status == PLUGRAD_INDEX_ERROR &&
-                    failure.first <= first + 1 && first + 1 <= failure.last && failure.first >= first &&
-                    failure.last <= queue.last,
-                "sync after a list of which call " + std::to_string(first + 1) + " fails returned " + sync.text() +
-                    " for " + std::to_string(failure.first) + " .. " + std::to_string(failure.last));
+    tally.check(sync.status == PLUGRAD_DEVICE_ERROR && failure.status == PLUGRAD_INDEX_ERROR && failure.first <= first + 1 &&
+                    first + 1 <= failure.last && failure.first >= first && failure.last <= queue.last,
+                "sync after a list of which call " + std::to_string(first + 1) + " fails returned " + sync.text() + " for " +
+                    std::to_string(failure.first) + " .. " + std::to_string(failure.last));
     tally.check(device.sync(queue).ok(), "sync does not clear the failure of a list");
   }
 }
@@ -260,7 +262,7 @@ void check_drop(Session& session, Tally& tally) {
 }  // namespace
 
 std::vector<Case> list_cases() {
-  return {{"list.table", check_table}, {"list.changes", check_changes}, {"list.long", check_long},
+  return {{"list.table", check_table},         {"list.changes", check_changes}, {"list.long", check_long},
           {"list.order", check_order_in_list}, {"list.failure", check_failure}, {"list.drop", check_drop}};
 }
 

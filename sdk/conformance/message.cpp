@@ -63,10 +63,8 @@ std::string readable(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const size_t length = sequence(std::string_view(text).substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
-    if (!length || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-      shown += '?';
-    else
-      shown += text.substr(i, length);
+    if (!length || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) shown += '?';
+    else shown += text.substr(i, length);
     i += std::max<size_t>(length, 1);
   }
   return shown;

@@ -27,14 +27,11 @@ bool whole(const plugrad_native& native) {
 // Returns the extension if the case can run here. Otherwise returns null and records the reason in the tally.
 const plugrad_native* runnable(const Session& session, const Vectors& vectors, Tally& tally) {
   const plugrad_native* native = extension(session);
-  if (!native)
-    tally.skip(std::string("the plugin does not offer ") + PLUGRAD_NATIVE);
+  if (!native) tally.skip(std::string("the plugin does not offer ") + PLUGRAD_NATIVE);
   else if (!whole(*native) || !session.device.async())
     tally.skip("the extension is incomplete (see native.table), or the device has no streams");
-  else if (!vectors.lacking().empty())
-    tally.skip(vectors.lacking());
-  else
-    return native;
+  else if (!vectors.lacking().empty()) tally.skip(vectors.lacking());
+  else return native;
   return nullptr;
 }
 

@@ -51,8 +51,7 @@ Normalised normalised(const Array& x, const Line& line, bool centred, double eps
 // The gradient of y = normalised x, times weight(k), plus a bias, for the elements k of a line.
 struct LineGradient {
   Real inner_mean = 0, inner_size = 0, product_mean = 0, product_size = 0, product_error = 0;
-  template <class Inner>
-  LineGradient(const Array& x, const Line& line, const Normalised& by, bool centred, Inner inner) {
+  template <class Inner> LineGradient(const Array& x, const Line& line, const Normalised& by, bool centred, Inner inner) {
     const auto n = static_cast<Real>(line.size());
     for (size_t k = 0; k < line.size(); ++k) {
       const Real g = inner(k), value = by.of(x.get(line[k]));

@@ -110,8 +110,8 @@ void check_op(Session& session, Tally& tally, const OpInfo& op) {
   Queue queue = session.queue ? *std::exchange(session.queue, std::nullopt) : session.device.make_queue();
   for (const Question& plain : questions(op, kAll, kAll)) {
     const bool wanted = session.settings.dtypes.empty() || std::ranges::any_of(plain.dtypes, [&](uint8_t dtype) {
-      return std::ranges::count(session.settings.dtypes, dtype) > 0;
-    });
+                          return std::ranges::count(session.settings.dtypes, dtype) > 0;
+                        });
     if (!wanted) continue;
     for (const uint32_t flags : flags_of(plain)) {
       Question question = plain;

@@ -86,8 +86,7 @@ Expectations expectations(const OpRow& row, const Question& question, const Prob
   const bool sums = row.reference == sum_reference || row.reference == matmul_reference;  // their references add terms
   const bool rounds_each_sum = row.reference == scatter_add_reference || row.reference == scatter_sum_reference;
   for (int k = 0; k < static_cast<int>(list.size()); ++k) {
-    if (k == 0 && question.accumulates() && !sums)
-      add_output(problem.outputs[0], list[0]);
+    if (k == 0 && question.accumulates() && !sums) add_output(problem.outputs[0], list[0]);
     else if (wide.out(k) != question.out(k) && !rounds_each_sum)
       for (Expected& e : list[k].elements) e = rounded_once(question.out(k), e);
   }

@@ -60,13 +60,15 @@ std::vector<Problem> descent_problems(const Question& question, Random& random) 
 void descent_reference(const Question& question, const Problem& problem, Expectations& expected) {
   const long double rate = problem.inputs[1].get(0);
   for (int64_t i = 0; i < problem.outputs[0].count(); ++i)
-    expected[0].elements[i] = within(
-        question.out(), exactly(problem.outputs[0].get(i)) - rate * exactly(problem.inputs[0].get(i)));
+    expected[0].elements[i] =
+        within(question.out(), exactly(problem.outputs[0].get(i)) - rate * exactly(problem.inputs[0].get(i)));
 }
 
 std::vector<Problem> sgd_problems(const Question& question, Random& random) {
-  constexpr plugrad_sgd kSettings[] = {{sizeof(plugrad_sgd), 0, 0.9, 0},   {sizeof(plugrad_sgd), 1, 0.9, 0},
-                                       {sizeof(plugrad_sgd), 0, 0.5, 0.1}, {sizeof(plugrad_sgd), 1, 0.75, 0.3}};
+  constexpr plugrad_sgd kSettings[] = {{sizeof(plugrad_sgd), 0, 0.9, 0},
+                                       {sizeof(plugrad_sgd), 1, 0.9, 0},
+                                       {sizeof(plugrad_sgd), 0, 0.5, 0.1},
+                                       {sizeof(plugrad_sgd), 1, 0.75, 0.3}};
   const uint8_t dtype = question.out();
   std::vector<Problem> list;
   for (const Shape& shape : shapes()) {
@@ -125,10 +127,8 @@ void adam_reference(const Question& question, const Problem& problem, Expectatio
   const long double rate = problem.inputs[1].get(0), c1 = problem.inputs[2].get(0), c2 = problem.inputs[3].get(0);
   for (int64_t i = 0; i < problem.outputs[0].count(); ++i) {
     Termed p = exactly(problem.outputs[0].get(i)), g = exactly(problem.inputs[0].get(i));
-    if (s.decoupled)
-      p = p - (rate * s.weight_decay) * p;
-    else
-      g = g + s.weight_decay * p;
+    if (s.decoupled) p = p - (rate * s.weight_decay) * p;
+    else g = g + s.weight_decay * p;
     const Termed m = s.beta1 * exactly(problem.outputs[1].get(i)) + (1 - s.beta1) * g;
     const Termed square = {g.value * g.value, g.terms * g.terms};
     const Termed v = s.beta2 * exactly(problem.outputs[2].get(i)) + (1 - s.beta2) * square;

@@ -45,8 +45,8 @@ double seconds_of(Session& session, Queue& queue, const Question& question, cons
 std::optional<Timing> timing_of(Session& session, Queue& queue, uint32_t opcode) {
   const Question question = question_for(opcode, PLUGRAD_F32);
   const OpRow& row = row_of(opcode);
-  const plugrad_kernel* kernel = resolve(session.device.table(), session.device.handle(), question,
-                                         row.only_immediates() ? PLUGRAD_IMMEDIATE : 0);
+  const plugrad_kernel* kernel =
+      resolve(session.device.table(), session.device.handle(), question, row.only_immediates() ? PLUGRAD_IMMEDIATE : 0);
   if (!kernel) return std::nullopt;
   note_running("perf." + text_of(question));
   Random random(session.settings.seed);
@@ -97,8 +97,7 @@ void write_perf(std::ostream& out, Session& session) {
       << std::setw(10) << "GB/s" << std::setw(10) << "of COPY" << "  result of the large call\n";
   for (const auto& [op, t, of_copy, failure] : rows_of(session)) {
     out << std::left << std::setw(24) << op << std::right;
-    if (!failure.empty())
-      out << "  " << failure << "\n";
+    if (!failure.empty()) out << "  " << failure << "\n";
     else
       out << std::setw(14) << with_digits(t.small_seconds * 1e6, 3) << std::setw(14) << with_digits(t.large_seconds * 1e6, 2)
           << std::setw(10) << with_digits(t.rate() / 1e9, 2) << std::setw(9) << with_digits(100 * of_copy, 0) << "%  "
@@ -111,8 +110,7 @@ void write_perf_json(std::ostream& out, Session& session) {
   const char* comma = "";
   for (const auto& [op, t, of_copy, failure] : rows_of(session)) {
     out << comma << "\n  {\"op\": " << quoted(op);
-    if (!failure.empty())
-      out << ", \"failure\": " << quoted(failure) << "}";
+    if (!failure.empty()) out << ", \"failure\": " << quoted(failure) << "}";
     else
       out << ", \"small_seconds\": " << t.small_seconds << ", \"large_seconds\": " << t.large_seconds
           << ", \"large_bytes\": " << t.large_bytes << ", \"of_copy\": " << of_copy

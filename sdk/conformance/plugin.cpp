@@ -60,8 +60,7 @@ std::string read_file(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw Unloadable(path + ": no such file");
-  if (!fs::is_regular_file(status))
-    throw Unloadable(path + ": not a regular file; expected the path of a plugin's file");
+  if (!fs::is_regular_file(status)) throw Unloadable(path + ": not a regular file; expected the path of a plugin's file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Unloadable(path + ": cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};

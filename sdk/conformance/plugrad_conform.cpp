@@ -134,8 +134,7 @@ void add_options(Request& request, Lists& lists) {
       "after this time no further case begins; those that did not are listed")(
       "perf", po::bool_switch(&request.perf),
       "check nothing, but time the kernels of f32, also as shares of the device's speed of copying")(
-      "require-tier0", po::bool_switch(&s.require_tier0),
-                                                                    "fail on missing ops of tier 0")(
+      "require-tier0", po::bool_switch(&s.require_tier0), "fail on missing ops of tier 0")(
       "in-process", po::bool_switch(&request.in_process), "run the plugin in this process, for debuggers and profilers")(
       "verbose,v", po::bool_switch(&s.verbose), "print more lines about failures, and the plugin's log");
 }
@@ -294,10 +293,8 @@ void write(const conformance::Summary& summary, const Request& request) {
     out << badge_of(grade_of(summary, summary.highest));
     if (!out.flush()) throw std::runtime_error("--badge " + request.badge + ": cannot be written");
   }
-  if (request.json)
-    write_json(std::cout, summary);
-  else
-    write_text(std::cout, summary);
+  if (request.json) write_json(std::cout, summary);
+  else write_text(std::cout, summary);
   if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
 }
 

@@ -64,8 +64,8 @@ class Placed {
     Array found = array_;
     std::copy_n(all.begin() + kGuard, array_.bytes().size(), found.element(0));
     const auto is_guard = [](std::byte b) { return b == std::byte{0xA5}; };
-    const bool kept = std::all_of(all.begin(), all.begin() + kGuard, is_guard) &&
-                      std::all_of(all.end() - kGuard, all.end(), is_guard);
+    const bool kept =
+        std::all_of(all.begin(), all.begin() + kGuard, is_guard) && std::all_of(all.end() - kGuard, all.end(), is_guard);
     return {std::move(found), kept};
   }
 
@@ -159,8 +159,13 @@ class Singly {
     }
     std::vector<const plugrad_view*> pointers;
     for (const plugrad_view& each : views) pointers.push_back(&each);
-    plugrad_op op{sizeof op, line.opcode, 0, pointers.data(), line.attributes.empty() ? nullptr : line.attributes.data(),
-                  static_cast<uint16_t>(outputs.size()), static_cast<uint16_t>(inputs.size()), 0, nullptr, 0, 0};
+    plugrad_op op{};
+    op.struct_size = sizeof op;
+    op.opcode = line.opcode;
+    op.views = pointers.data();
+    op.attributes = line.attributes.empty() ? nullptr : line.attributes.data();
+    op.outputs = static_cast<uint16_t>(outputs.size());
+    op.inputs = static_cast<uint16_t>(inputs.size());
     std::optional<Block> workspace;
     give_workspace(session_, kernel, op, workspace);
     const Outcome outcome = session_.device.run(queue_, kernel, op);
@@ -211,8 +216,8 @@ class Trial {
   bool run(Tally& tally, const plugrad_kernel* kernel) {
     lay_out();
     const auto outputs = static_cast<uint16_t>(problem_.parts.outputs.size());
-    plugrad_op op{sizeof op, PLUGRAD_PROGRAM, 0, pointers_.data(), &program(), outputs, problem_.parts.inputs, 0, nullptr,
-                  0, 0};
+    plugrad_op op{sizeof op, PLUGRAD_PROGRAM, 0, pointers_.data(), &program(), outputs, problem_.parts.inputs, 0, nullptr, 0,
+                  0};
     if (const std::string flaw = flaw_of(Program(program()), op); !flaw.empty())
       throw Breach("the test's own operands are wrong: " + flaw);
     std::optional<Block> workspace;
@@ -306,8 +311,11 @@ ProgramProblem plain_program(int64_t elements, Random& random) {
   problem.space = {elements};
   problem.inputs.push_back(random_array(PLUGRAD_F32, problem.space, {-1, 1}, random));
   problem.is_immediate = {false};
-  problem.parts = {1, 1, {{PLUGRAD_F32, 0}, {PLUGRAD_F32, 0}, {PLUGRAD_F32, 0}},
-                   {{PLUGRAD_OP_NEG, {0}}, {PLUGRAD_OP_MUL, {1, 0}}}, {{2, PLUGRAD_PROGRAM_NONE}}};
+  problem.parts = {1,
+                   1,
+                   {{PLUGRAD_F32, 0}, {PLUGRAD_F32, 0}, {PLUGRAD_F32, 0}},
+                   {{PLUGRAD_OP_NEG, {0}}, {PLUGRAD_OP_MUL, {1, 0}}},
+                   {{2, PLUGRAD_PROGRAM_NONE}}};
   return problem;
 }
 
@@ -315,8 +323,7 @@ void check_table(Session& session, Tally& tally) {
   const plugrad_programs* const offered = offered_by(session);
   if (!offered) return tally.skip("the plugin runs no programs");
   tally.check(offered->struct_size >= sizeof *offered && offered->kernel, "the list of programs is incomplete");
-  const uint32_t known =
-      PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
+  const uint32_t known = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
   tally.check(!(offered->contents & ~known), "unknown bits in contents");
   const bool rows = offered->contents & PLUGRAD_PROGRAM_ROWS;
   tally.check(!rows || (offered->contents & PLUGRAD_PROGRAM_REDUCTIONS && offered->longest_row),

@@ -8,9 +8,9 @@ namespace {
 
 // Spaces that plugins divide in different ways.
 Shape random_space(Random& random) {
-  static const std::vector<Shape> kSpaces = {{2},       {63},       {1024},      {5000},     {40000},    {70001},
-                                             {3, 5},    {40, 64},   {33, 17},    {64, 100},  {200, 33},  {700, 40},
-                                             {7, 3000}, {130, 129}, {65, 1000},  {1100, 60}, {2, 20000}, {3, 4, 5},
+  static const std::vector<Shape> kSpaces = {{2},        {63},        {1024},       {5000},     {40000},    {70001},
+                                             {3, 5},     {40, 64},    {33, 17},     {64, 100},  {200, 33},  {700, 40},
+                                             {7, 3000},  {130, 129},  {65, 1000},   {1100, 60}, {2, 20000}, {3, 4, 5},
                                              {6, 8, 48}, {5, 33, 40}, {2, 3, 4, 50}};
   return kSpaces[static_cast<size_t>(random.below(static_cast<int64_t>(kSpaces.size())))];
 }

@@ -1,8 +1,8 @@
 // Random programs: what a device's programs may contain, in spaces of several forms.
 #pragma once
-#include <sdk/conformance/values.hpp>
 #include <plugrad/sdk/program.hpp>
 #include <plugrad/sdk/program_block.hpp>
+#include <sdk/conformance/values.hpp>
 
 #include <functional>
 #include <optional>

@@ -12,10 +12,8 @@ template <class Visit> void for_each_reduced(const Shape& input, const Shape& ou
   for (int64_t i = 0, n = count_of(input); i < n; ++i, walk.next()) {
     int64_t to = 0, within = 0;
     for (size_t axis = 0; axis < input.size(); ++axis) {
-      if (output[axis] == input[axis])
-        to += walk.index()[axis] * strides[axis];
-      else
-        within = within * input[axis] + walk.index()[axis];
+      if (output[axis] == input[axis]) to += walk.index()[axis] * strides[axis];
+      else within = within * input[axis] + walk.index()[axis];
     }
     visit(to, i, within);
   }

@@ -12,10 +12,10 @@ struct Sorted {
 };
 
 const std::vector<Sorted>& sorted() {
-  static const std::vector<Sorted> list = {{{1}, 0},      {{2}, 0},       {{7}, 0},       {{100}, 0},
-                                           {{5, 7}, 0},   {{5, 7}, 1},    {{1, 9}, 0},    {{9, 1}, 1},
+  static const std::vector<Sorted> list = {{{1}, 0},       {{2}, 0},       {{7}, 0},       {{100}, 0},
+                                           {{5, 7}, 0},    {{5, 7}, 1},    {{1, 9}, 0},    {{9, 1}, 1},
                                            {{3, 4, 5}, 0}, {{3, 4, 5}, 1}, {{3, 4, 5}, 2}, {{2, 1, 2, 3, 1, 2, 2, 2}, 3},
-                                           {{6000}, 0},   {{3, 1500}, 1}, {{1500, 3}, 0}, {{12, 1025}, 1}};
+                                           {{6000}, 0},    {{3, 1500}, 1}, {{1500, 3}, 0}, {{12, 1025}, 1}};
   return list;
 }
 
@@ -33,8 +33,8 @@ std::vector<int64_t> merged(const Array& x, const std::vector<int64_t>& line, si
   const std::vector<int64_t> second = merged(x, line, middle, to, descending);
   std::vector<int64_t> all;
   for (size_t i = 0, j = 0; i < first.size() || j < second.size();) {
-    const bool takes_second = i == first.size() || (j < second.size() && comes_before(x.get(line[second[j]]),
-                                                                                       x.get(line[first[i]]), descending));
+    const bool takes_second =
+        i == first.size() || (j < second.size() && comes_before(x.get(line[second[j]]), x.get(line[first[i]]), descending));
     all.push_back(takes_second ? second[j++] : first[i++]);
   }
   return all;

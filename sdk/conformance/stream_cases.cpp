@@ -11,10 +11,8 @@ constexpr int64_t kCount = 1000;
 
 // Returns whether a case about streams can run here. If not, records the reason.
 bool runnable(const Session& session, const Vectors& vectors, Tally& tally) {
-  if (!session.device.async())
-    tally.skip("the device has no streams");
-  else if (!vectors.lacking().empty())
-    tally.skip(vectors.lacking());
+  if (!session.device.async()) tally.skip("the device has no streams");
+  else if (!vectors.lacking().empty()) tally.skip(vectors.lacking());
   return session.device.async() && vectors.lacking().empty();
 }
 

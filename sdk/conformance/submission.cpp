@@ -33,14 +33,10 @@ plugrad_view number_view(double value) {
 }
 
 Vectors::Vectors(Session& session, int64_t count)
-    : session_(session),
-      count_(count),
-      fill_(find(session, PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE)),
+    : session_(session), count_(count), fill_(find(session, PLUGRAD_OP_FILL, PLUGRAD_IMMEDIATE)),
       add_(find(session, PLUGRAD_OP_ADD, PLUGRAD_IMMEDIATE)) {
-  if (!fill_)
-    lacking_ = "the plugin has no FILL of f32";
-  else if (!add_)
-    lacking_ = "the plugin has no ADD of f32 and an immediate";
+  if (!fill_) lacking_ = "the plugin has no FILL of f32";
+  else if (!add_) lacking_ = "the plugin has no ADD of f32 and an immediate";
 }
 
 Outcome Vectors::submit(Queue& queue, const plugrad_kernel* kernel, uint32_t opcode,

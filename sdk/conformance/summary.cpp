@@ -65,8 +65,7 @@ std::string json_case(const Found& found) {
   return "\n    {\"name\": " + quoted(found.name) + ", \"cases\": " + std::to_string(result.cases) +
          ", \"failures\": " + std::to_string(result.failures) + ", \"expected\": " + (found.expected ? "true" : "false") +
          ", \"declined\": " + std::to_string(result.declined) + ", \"seconds\": " + std::to_string(result.seconds) +
-         ", \"lines\": " + json_list(result.lines, quoted) +
-         ", \"skipped\": " + json_list(result.skips, quoted) + "}";
+         ", \"lines\": " + json_list(result.lines, quoted) + ", \"skipped\": " + json_list(result.skips, quoted) + "}";
 }
 
 void write_case(std::ostream& out, const Found& found) {
@@ -86,8 +85,7 @@ void write_failures(std::ostream& out, const Summary& summary) {
     for (const std::string& line : found.result.lines) out << "FAIL " << found.name << ": " << line << "\n";
     const uint64_t more = found.result.failures - found.result.lines.size();
     if (more) out << "FAIL " << found.name << ": and " << more << " more (see --verbose)\n";
-    if (found.name.starts_with("train."))
-      out << "  again: " << summary.trial << "\n";
+    if (found.name.starts_with("train.")) out << "  again: " << summary.trial << "\n";
     else if (found.name != "replay" && !found.name.starts_with("process."))
       out << "  again: " << summary.command << " --only " << found.name << "\n";
   }
@@ -96,16 +94,11 @@ void write_failures(std::ostream& out, const Summary& summary) {
 std::string xml(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
-    if (c == '&')
-      escaped += "&amp;";
-    else if (c == '<')
-      escaped += "&lt;";
-    else if (c == '>')
-      escaped += "&gt;";
-    else if (c == '"')
-      escaped += "&quot;";
-    else
-      escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
+    if (c == '&') escaped += "&amp;";
+    else if (c == '<') escaped += "&lt;";
+    else if (c == '>') escaped += "&gt;";
+    else if (c == '"') escaped += "&quot;";
+    else escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
   }
   return escaped;
 }
@@ -116,10 +109,8 @@ std::string quoted(const std::string& text) {
   std::string json = "\"";
   for (const char c : text) {
     char escape[8];
-    if (c == '"' || c == '\\')
-      json += std::string("\\") + c;
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      json += c;
+    if (c == '"' || c == '\\') json += std::string("\\") + c;
+    else if (static_cast<unsigned char>(c) >= 0x20) json += c;
     else {
       std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
       json += escape;

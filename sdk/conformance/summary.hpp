@@ -15,10 +15,10 @@ struct Found {
 
 struct Summary {
   std::string plugin, backend, version, device;
-  std::string no_device;    // the reason why there is no device
-  std::string command;      // runs one case again, with the case's name at its end
-  std::string trial;        // the command that trains again
-  std::deque<Found> found;  // one per case that ran
+  std::string no_device;               // the reason why there is no device
+  std::string command;                 // runs one case again, with the case's name at its end
+  std::string trial;                   // the command that trains again
+  std::deque<Found> found;             // one per case that ran
   std::vector<std::string> not_begun;  // the cases for which the time did not suffice
   std::vector<MatrixRow> matrix;
   std::vector<std::string> missing_of_tier0;

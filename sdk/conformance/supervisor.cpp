@@ -30,8 +30,7 @@ std::string last_part(const std::string& text, size_t most) {
 // Keeps one line of ASCII.
 std::string shown(const std::string& text) {
   std::string line = text.substr(0, 120);
-  std::ranges::replace_if(
-      line, [](char c) { return c < ' ' || c > '~'; }, ' ');
+  std::ranges::replace_if(line, [](char c) { return c < ' ' || c > '~'; }, ' ');
   return "'" + line + (text.size() > line.size() ? "...'" : "'");
 }
 

@@ -77,14 +77,8 @@ Trial laid_out(const OpRow& row, const Question& question, const Problem& proble
 }
 
 Batch::Batch(Device& device, Queue& queue, const OpRow& row, const Question& question, const plugrad_kernel* kernel)
-    : device_(device),
-      queue_(queue),
-      row_(row),
-      question_(question),
-      kernel_(kernel),
-      outputs_(device.info().alignment),
-      inputs_(device.info().alignment),
-      workspaces_(device.info().alignment) {}
+    : device_(device), queue_(queue), row_(row), question_(question), kernel_(kernel), outputs_(device.info().alignment),
+      inputs_(device.info().alignment), workspaces_(device.info().alignment) {}
 
 Batch::~Batch() {
   try {

@@ -10,11 +10,39 @@ std::vector<long double> floating_specials(uint8_t dtype) {
   const FloatLimits& limits = limits_of(dtype);
   const long double largest = limits.largest, tiny = limits.smallest_denormal, normal = limits.smallest_normal;
   const long double eps = limits.epsilon, infinity = HUGE_VALL;
-  std::vector<long double> values = {0.0L,     -0.0L,  1,         -1,     2,       -2,         0.5L,          -0.5L,
-                                     3,        1.5L,   infinity,  -infinity, NAN,  tiny,       -tiny,         normal - tiny,
-                                     normal,   -normal, largest,  -largest, eps,   1 + eps,    1 - eps / 2,   16777215,
-                                     0x1p31L,  -0x1p31L, 0x1p63L, -0x1p63L, 255.5L, 2.5L,      std::log(largest),
-                                     -std::log(largest), std::log(tiny)};
+  std::vector<long double> values = {0.0L,
+                                     -0.0L,
+                                     1,
+                                     -1,
+                                     2,
+                                     -2,
+                                     0.5L,
+                                     -0.5L,
+                                     3,
+                                     1.5L,
+                                     infinity,
+                                     -infinity,
+                                     NAN,
+                                     tiny,
+                                     -tiny,
+                                     normal - tiny,
+                                     normal,
+                                     -normal,
+                                     largest,
+                                     -largest,
+                                     eps,
+                                     1 + eps,
+                                     1 - eps / 2,
+                                     16777215,
+                                     0x1p31L,
+                                     -0x1p31L,
+                                     0x1p63L,
+                                     -0x1p63L,
+                                     255.5L,
+                                     2.5L,
+                                     std::log(largest),
+                                     -std::log(largest),
+                                     std::log(tiny)};
   for (long double& value : values) value = rounded(dtype, value);
   return values;
 }
@@ -24,8 +52,8 @@ std::vector<long double> integer_specials(const DTypeInfo& info) {
   std::vector<long double> values = {0, 1, 2, 3, 7, 10, 100, largest, largest - 1, half, half + 1, -largest - 1};
   values.insert(values.end(), {-1, -2, -3, -7, -100, -largest});
   if (info.size >= 4) values.insert(values.end(), {65535, 65536, 16777217, 46341});
-  if (info.size == 8) values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L,
-                                                  0x1p60L + 0x1p36L + 1});
+  if (info.size == 8)
+    values.insert(values.end(), {0x1p31L, 0x1p32L + 1, 0x1p53L + 1, -0x1p53L - 1, 3037000500.0L, 0x1p60L + 0x1p36L + 1});
   return values;
 }
 

@@ -120,16 +120,11 @@ void serve(const std::string& file, const Settings& settings) {
   char line[64];
   while (commands && std::fgets(line, sizeof line, commands)) {
     const std::string command(line);
-    if (command == "missing\n")
-      worker.tell_missing();
-    else if (command == "kernels\n")
-      worker.tell(write_kernels);
-    else if (command == "perf\n")
-      worker.tell(write_perf);
-    else if (command == "perf-json\n")
-      worker.tell(write_perf_json);
-    else
-      worker.run(all_cases().at(std::stoul(command)));
+    if (command == "missing\n") worker.tell_missing();
+    else if (command == "kernels\n") worker.tell(write_kernels);
+    else if (command == "perf\n") worker.tell(write_perf);
+    else if (command == "perf-json\n") worker.tell(write_perf_json);
+    else worker.run(all_cases().at(std::stoul(command)));
   }
 }
 

@@ -1,6 +1,6 @@
 // The kernels of loops.hpp as rows, and behind functions of C.
-#include <plugrad/sdk/loop_rows.hpp>
 #include <plugrad/sdk/loops.h>
+#include <plugrad/sdk/loop_rows.hpp>
 #include <plugrad/sdk/loops.hpp>
 
 namespace {

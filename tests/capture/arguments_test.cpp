@@ -130,9 +130,7 @@ TEST(Compile, ReturnsTensorsWithoutElements) {
 // Eager ops look whether an index is negative; a recording may not depend on it.
 TEST(Compile, TakesIndicesOfAnySign) {
   const Tensor x = rand({5, 3});
-  const auto f = [&](const Tensor& rows) {
-    return Tensors{take(x, rows, 0), index(x, {rows})};
-  };
+  const auto f = [&](const Tensor& rows) { return Tensors{take(x, rows, 0), index(x, {rows})}; };
   auto step = compile(f);
   const std::vector<std::vector<double>> all = {{0, 4}, {1, 2}, {-1, 3}, {-5, -2}};
   for (const std::vector<double>& each : all) {

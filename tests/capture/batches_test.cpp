@@ -1,10 +1,10 @@
 // The steps of many parameters as batches, on a device that checks that they are independent.
 #include <tests/capture/sim_device.hpp>
 
+#include <plugrad/sdk/list.h>
 #include <plugrad/ops/update.hpp>
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/sdk/ops.hpp>
-#include <plugrad/sdk/list.h>
 #include <tests/paths.hpp>
 
 #include <dlfcn.h>
@@ -62,8 +62,9 @@ TEST_F(Batches, AreOneSubmissionWithTheSameBits) {
       EXPECT_EQ(batches([&] { optimizer->step(); }), 1u);
       EXPECT_EQ(default_device().counters().kernels - kernels, all.size());
       EXPECT_EQ(batches([&] {
-        for (const auto& one : each) one->step();
-      }), 0u);
+                  for (const auto& one : each) one->step();
+                }),
+                0u);
     }
     EXPECT_TRUE(same_bytes(values_of(all), values_of(alone)));
   }

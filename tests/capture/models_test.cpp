@@ -16,9 +16,7 @@ struct Cnn final : nn::Module {
   nn::Dropout drop{0.25};
   nn::Linear out{4 * 3 * 3, 3};
   void members(nn::Members& all) override { all("conv", conv), all("norm", norm), all("drop", drop), all("out", out); }
-  Tensor forward(const Tensor& x) const override {
-    return out(drop(flatten(max_pool2d(relu(norm(conv(x))), {2}), 1)));
-  }
+  Tensor forward(const Tensor& x) const override { return out(drop(flatten(max_pool2d(relu(norm(conv(x))), {2}), 1))); }
 };
 
 struct Block final : nn::Module {
@@ -50,8 +48,7 @@ struct Task {
 };
 
 Task images() {
-  return {[] { return std::make_shared<Cnn>(); },
-          [] { return std::pair(rand({5, 1, 8, 8}), randint(3, {5})); }};
+  return {[] { return std::make_shared<Cnn>(); }, [] { return std::pair(rand({5, 1, 8, 8}), randint(3, {5})); }};
 }
 Task sentences() {
   return {[] { return std::make_shared<Transformer>(); },
@@ -87,8 +84,7 @@ TEST(CompiledModels, LearnWithTheSameBits) {
     Deterministic() { set_deterministic(true); }
     ~Deterministic() { set_deterministic(false); }
   } const same_order;
-  for (const Task& task : {images(), sentences()})
-    EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
+  for (const Task& task : {images(), sentences()}) EXPECT_TRUE(same_bytes(train(task, true, 6), train(task, false, 6)));
 }
 
 }  // namespace

@@ -76,8 +76,8 @@ TEST_F(Programs, Reduce) {
     const Tensor y = x[0] * x[1];
     return {sum(y), sum(y, {0}), sum(y, {1}), max(abs(y), {1}), y};
   };
-  for (const Shape& shape : {Shape{3, 5}, Shape{100, 64}, Shape{700, 130}, Shape{2000, 33}, Shape{5, 9000}, Shape{65, 1000},
-                             Shape{2, 300000}})
+  for (const Shape& shape :
+       {Shape{3, 5}, Shape{100, 64}, Shape{700, 130}, Shape{2000, 33}, Shape{5, 9000}, Shape{65, 1000}, Shape{2, 300000}})
     expect_equal(f, [&] { return two(shape, shape); });
 }
 
@@ -176,8 +176,8 @@ TEST_F(Programs, SayWhatTheyAre) {
   if (!sums_in_programs()) GTEST_SKIP() << "the device's programs contain no sums";
   const Function f = [](const Tensors& x) -> Tensors { return {matmul(relu(x[0] + x[1]), x[1]), sum(x[0] * x[1], {0})}; };
   const std::string text = explained(f, two({8, 8}, {8, 8}));
-  for (const char* part : {"program of add, relu, mul and sum over 8 x 8",
-                           "alone, because not elementwise and no sum: matmul"})
+  for (const char* part :
+       {"program of add, relu, mul and sum over 8 x 8", "alone, because not elementwise and no sum: matmul"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 

@@ -40,20 +40,26 @@ Tensor uniform(const Shape& shape) { return rand(shape, DType::f32, default_devi
 TEST(Saved, ComputesTheSame) {
   manual_seed(1);
   const Tensor w = uniform({6, 5}), table = uniform({10, 6});
-  expect_same("chain", [&](const Tensors& x) -> Tensors {
-    const Tensor y = tanh(matmul(x[0], w) + 1) * 2, z = where(gt(y, 0), y, exp(y));
-    return {z, sum(z, {1}), softmax(z, 1), max(z), slice(transpose(z), 0, 1, 3) * 3, pow(abs(y), 3)};
-  }, {uniform({4, 6})}, {uniform({4, 6})});
-  expect_same("in place", [&](const Tensors& x) -> Tensors {
-    Tensor y = zeros({4, 6});
-    slice(y, 0, 1, 3).copy_(slice(x[0], 0, 0, 2));
-    y.add_(table.defined() ? slice(table, 0, 2, 6) : x[0]);
-    return {y, x[0], cat({y, x[0]}, 1)};
-  }, {uniform({4, 6})}, {uniform({4, 6})});
-  expect_same("words", [&](const Tensors& x) -> Tensors {
-    const Tensor e = embedding(table, x[0]);
-    return {e, argsort(sum(e, {1}), 0), cumsum(e, 0), cast(gt(e, 0), DType::i64)};
-  }, {i64({1, 2, 3})}, {i64({9, 0, 4})});
+  expect_same("chain",
+              [&](const Tensors& x) -> Tensors {
+                const Tensor y = tanh(matmul(x[0], w) + 1) * 2, z = where(gt(y, 0), y, exp(y));
+                return {z, sum(z, {1}), softmax(z, 1), max(z), slice(transpose(z), 0, 1, 3) * 3, pow(abs(y), 3)};
+              },
+              {uniform({4, 6})}, {uniform({4, 6})});
+  expect_same("in place",
+              [&](const Tensors& x) -> Tensors {
+                Tensor y = zeros({4, 6});
+                slice(y, 0, 1, 3).copy_(slice(x[0], 0, 0, 2));
+                y.add_(table.defined() ? slice(table, 0, 2, 6) : x[0]);
+                return {y, x[0], cat({y, x[0]}, 1)};
+              },
+              {uniform({4, 6})}, {uniform({4, 6})});
+  expect_same("words",
+              [&](const Tensors& x) -> Tensors {
+                const Tensor e = embedding(table, x[0]);
+                return {e, argsort(sum(e, {1}), 0), cumsum(e, 0), cast(gt(e, 0), DType::i64)};
+              },
+              {i64({1, 2, 3})}, {i64({9, 0, 4})});
 }
 
 struct Cnn final : nn::Module {

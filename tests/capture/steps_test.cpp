@@ -62,7 +62,9 @@ class RandomStep {
       case 2: return sigmoid(a) * 0.5;
       case 3: return neg(abs(a));
       case 4: return sqrt(a * a + 1);
-      case 5: case 6: case 7: return combined(a, any());
+      case 5:
+      case 6:
+      case 7: return combined(a, any());
       case 8: return is_matrix(a) ? sum(a, {static_cast<int64_t>(pick(2))}, true) * 0.05 : mean(a);
       case 9: return is_matrix(a) && a.size(1) == world_.leaves[3].size(0) ? matmul(a, world_.leaves[3]) * 0.3 : Tensor();
       case 10: return is_matrix(a) ? contiguous(transpose(a)) * 0.5 : a * 2;

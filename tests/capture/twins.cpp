@@ -23,9 +23,7 @@ std::vector<std::byte> bytes(const Tensor& x) {
   return ::testing::AssertionSuccess();
 }
 
-Tensor f32(const std::vector<double>& values) {
-  return of(DType::f32, values, {static_cast<int64_t>(values.size())});
-}
+Tensor f32(const std::vector<double>& values) { return of(DType::f32, values, {static_cast<int64_t>(values.size())}); }
 Tensor one(int value) { return f32({1.0 * value}); }
 Tensor labels(int64_t n) {
   std::vector<int64_t> all;

@@ -258,20 +258,20 @@ void norm_of_halves(const Call& call) {
 
 const uint16_t kCopied = kBug == Bug::copy_declines ? PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_NEGATIVE : PLUGRAD_ALL_LAYOUTS;
 
-const KernelRow kKernels[] = {kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
-                              kernel<unary<float, copied>>(PLUGRAD_OP_COPY, PLUGRAD_F32, kCopied),
-                              kernel<unary<float, exponential>>(PLUGRAD_OP_EXP, PLUGRAD_F32),
-                              kernel<binary<sum>>(PLUGRAD_OP_ADD, PLUGRAD_F32),
-                              kernel<binary<maximum>>(PLUGRAD_OP_MAXIMUM, PLUGRAD_F32),
-                              kernel<less>(PLUGRAD_OP_LT, PLUGRAD_F32),
-                              with_workspace<sum_workspace>(kernel<reduce_sum>(
-                                  PLUGRAD_OP_SUM, PLUGRAD_F32, PLUGRAD_ALL_LAYOUTS, kPlainFlags | PLUGRAD_ACCUMULATE)),
-                              kernel<gather>(PLUGRAD_OP_GATHER, PLUGRAD_F32),
-                              kernel<product_of_halves>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16,
-                                                        PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
-                                                        kPlainFlags | PLUGRAD_ACCUMULATE),
-                              kernel<norm_of_halves>(PLUGRAD_OP_LAYER_NORM, PLUGRAD_BF16, 0),
-                              kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
+const KernelRow kKernels[] = {
+    kernel<unary<float, copied>>(PLUGRAD_OP_FILL, PLUGRAD_F32),
+    kernel<unary<float, copied>>(PLUGRAD_OP_COPY, PLUGRAD_F32, kCopied),
+    kernel<unary<float, exponential>>(PLUGRAD_OP_EXP, PLUGRAD_F32),
+    kernel<binary<sum>>(PLUGRAD_OP_ADD, PLUGRAD_F32),
+    kernel<binary<maximum>>(PLUGRAD_OP_MAXIMUM, PLUGRAD_F32),
+    kernel<less>(PLUGRAD_OP_LT, PLUGRAD_F32),
+    with_workspace<sum_workspace>(
+        kernel<reduce_sum>(PLUGRAD_OP_SUM, PLUGRAD_F32, PLUGRAD_ALL_LAYOUTS, kPlainFlags | PLUGRAD_ACCUMULATE)),
+    kernel<gather>(PLUGRAD_OP_GATHER, PLUGRAD_F32),
+    kernel<product_of_halves>(PLUGRAD_OP_MATMUL, PLUGRAD_BF16, PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE,
+                              kPlainFlags | PLUGRAD_ACCUMULATE),
+    kernel<norm_of_halves>(PLUGRAD_OP_LAYER_NORM, PLUGRAD_BF16, 0),
+    kernel<uniform>(PLUGRAD_OP_UNIFORM, PLUGRAD_F32)};
 
 class Faulty final : public Backend {
  public:

@@ -1,6 +1,6 @@
 // The plugin sim with one planted bug in its extensions for native streams and for lists, which PLUGRAD_BUG names.
-#include <plugrad/sdk/native.h>
 #include <plugrad/sdk/list.h>
+#include <plugrad/sdk/native.h>
 #include <plugrad/sim.hpp>
 
 #include <cstdlib>

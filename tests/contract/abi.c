@@ -1,8 +1,8 @@
 /* Includes only the C headers, as a plugin in C does. */
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/linalg.h>
-#include <plugrad/sdk/native.h>
 #include <plugrad/sdk/list.h>
+#include <plugrad/sdk/native.h>
 
 static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
   (void)host;
@@ -23,12 +23,11 @@ static const void* get_extension(const char* name) {
 }
 
 const plugrad_backend* plugrad_backend_v0(const plugrad_host* host) {
-  static const plugrad_backend table = {
-      .struct_size = sizeof(plugrad_backend),
-      .revision = PLUGRAD_REVISION,
-      .layouts = plugrad_layouts,
-      .count = count,
-      .get_extension = get_extension};
+  static const plugrad_backend table = {.struct_size = sizeof(plugrad_backend),
+                                        .revision = PLUGRAD_REVISION,
+                                        .layouts = plugrad_layouts,
+                                        .count = count,
+                                        .get_extension = get_extension};
   host->report(host, PLUGRAD_OK, "no hardware");
   return &table;
 }

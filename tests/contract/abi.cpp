@@ -1,7 +1,7 @@
 // Includes only the C headers, in C++.
 #include <plugrad/sdk/abi.h>
-#include <plugrad/sdk/native.h>
 #include <plugrad/sdk/list.h>
+#include <plugrad/sdk/native.h>
 
 static_assert(sizeof(plugrad_view) == 160);
 static_assert(PLUGRAD_OP_FILL == 1 && PLUGRAD_OP_ADAM_STEP == 97);

@@ -1,7 +1,7 @@
 // Uses the C++ headers as an author does: overrides every virtual function and makes each kind of row.
+#include <plugrad/sdk/list.hpp>
 #include <plugrad/sdk/native.hpp>
 #include <plugrad/sdk/rows.hpp>
-#include <plugrad/sdk/list.hpp>
 
 namespace {
 

@@ -24,8 +24,8 @@ TEST(Extents, AreIndependentWhereNoPairOfUsersConflicts) {
     const uint64_t room = 1 + random() % 60;
     for (size_t k = 2 + random() % 6; k > 0; --k) {
       const uint64_t begin = random() % room;
-      extents.push_back({buffers + random() % 2, begin, begin + 1 + random() % 9, random() % 3 == 0,
-                         static_cast<uint32_t>(random() % 4)});
+      extents.push_back(
+          {buffers + random() % 2, begin, begin + 1 + random() % 9, random() % 3 == 0, static_cast<uint32_t>(random() % 4)});
     }
     const bool expected = no_pair_conflicts(extents);
     independent += expected;

@@ -43,8 +43,7 @@ TEST(Activations, EqualTheirFormulas) {
     EXPECT_TRUE(close(transpose(row.apply(transpose(f64(values, shape)))), shape, expected, 1e-14)) << row.name;
     EXPECT_TRUE(close(row.apply(f64({values[0]}, {})), {}, {expected[0]}, 1e-14)) << row.name;
     EXPECT_TRUE(close(row.apply(zeros({0, 3})), {0, 3}, {})) << row.name;
-    EXPECT_TRUE(close(row.apply(of(DType::f32, {kNan}, {1})), {1}, {kNan}))
-        << row.name;
+    EXPECT_TRUE(close(row.apply(of(DType::f32, {kNan}, {1})), {1}, {kNan})) << row.name;
   }
 }
 

@@ -26,20 +26,16 @@ const Row kRows[] = {
      [] { return Key{ellipsis, Slice{.step = -3}}; },
      {2, 3, 2},
      {3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20}},
-    {"Indices",
-     [] { return Key{i64({1, 0, 1})}; },
-     {3, 3, 4},
-     {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
-      19, 20, 21, 22, 23}},
-    {"FromTheEnd",
-     [] { return Key{Slice{}, i64({-1, 2, -3})}; },
-     {2, 3, 4},
-     {8, 9, 10, 11, 8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 20, 21, 22, 23, 12, 13, 14, 15}},
+    {"Indices", [] { return Key{i64({1, 0, 1})}; }, {3, 3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+                                                                0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                                                12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+    {"FromTheEnd", [] { return Key{Slice{}, i64({-1, 2, -3})}; }, {2, 3, 4}, {8,  9,  10, 11, 8,  9,  10, 11,
+                                                                              0,  1,  2,  3,  20, 21, 22, 23,
+                                                                              20, 21, 22, 23, 12, 13, 14, 15}},
     {"Matrix",
      [] { return Key{Slice{}, i64({0, 2, 2, 1}, {2, 2})}; },
      {2, 2, 2, 4},
-     {0, 1, 2, 3, 8, 9, 10, 11, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 20, 21, 22, 23, 16, 17, 18,
-      19}},
+     {0, 1, 2, 3, 8, 9, 10, 11, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 20, 21, 22, 23, 16, 17, 18, 19}},
     {"Adjacent", [] { return Key{Slice{}, i64({0, 2, 1}), i64({3, 0, -1})}; }, {2, 3}, {3, 8, 7, 15, 20, 19}},
     {"Broadcast",
      [] { return Key{Slice{}, i64({0, 2}, {2, 1}), i64({3, 0, -1})}; },
@@ -50,11 +46,10 @@ const Row kRows[] = {
     {"NumberBesideIndices", [] { return Key{0, Slice{}, i64({3, 1})}; }, {3, 2}, {3, 1, 7, 5, 11, 9}},
     {"NumberBetweenIndices", [] { return Key{i64({1, 0}), 2, i64({3, 1})}; }, {2}, {23, 9}},
     {"NumberOfRankZero", [] { return Key{i64({-1}, {}), i64({2, 0})}; }, {2, 4}, {20, 21, 22, 23, 12, 13, 14, 15}},
-    {"Narrow",
-     [] { return Key{of(DType::u8, {1, 0, 0}, {3})}; },
-     {3, 3, 4},
-     {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-      10, 11}},
+    {"Narrow", [] { return Key{of(DType::u8, {1, 0, 0}, {3})}; }, {3, 3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20,
+                                                                              21, 22, 23, 0,  1,  2,  3,  4,  5,
+                                                                              6,  7,  8,  9,  10, 11, 0,  1,  2,
+                                                                              3,  4,  5,  6,  7,  8,  9,  10, 11}},
     {"None", [] { return Key{Slice{}, zeros({0}, DType::i64)}; }, {2, 0, 4}, {}},
     {"NoneOfTwo", [] { return Key{zeros({2, 0}, DType::i64), i64({1})}; }, {2, 0, 4}, {}},
     {"EllipsisOfNothing", [] { return Key{Slice{}, i64({0, 1}), ellipsis, i64({1, 2})}; }, {2, 2}, {1, 6, 13, 18}},
@@ -68,10 +63,7 @@ const Row kRows[] = {
      {1, 4, 5, 11, 13, 16, 17, 23}},
     {"MaskOfAllAxes", [] { return Key{lt(counting({2, 3, 4}) - 7, 1)}; }, {8}, {0, 1, 2, 3, 4, 5, 6, 7}},
     {"MaskOfNothing", [] { return Key{zeros({2, 3}, DType::boolean)}; }, {0, 4}, {}},
-    {"MaskAndIndices",
-     [] { return Key{bools({true, true}, {2}), ellipsis, i64({3, 0})}; },
-     {2, 3},
-     {3, 7, 11, 12, 16, 20}},
+    {"MaskAndIndices", [] { return Key{bools({true, true}, {2}), ellipsis, i64({3, 0})}; }, {2, 3}, {3, 7, 11, 12, 16, 20}},
     {"TwoMasks",
      [] { return Key{bools({false, true}, {2}), bools({true, false, true}, {3})}; },
      {2, 4},
@@ -254,9 +246,8 @@ TEST(AdvancedIndexing, ErrorsNameWhatWasWrong) {
   EXPECT_TRUE(throws(Code::index_error, {"[index]", "'...'", "2 times"}, [&] { index(x, {ellipsis, ellipsis}); }));
   EXPECT_TRUE(throws(Code::index_error, {"[index]", "f64", "cast"}, [&] { index(x, {f64({0})}); }));
   EXPECT_TRUE(throws(Code::index_error, {"[index]", "(3,)", "2"}, [&] { index(x, {bools({true, true, true}, {3})}); }));
-  EXPECT_TRUE(throws(Code::index_error, {"[index]", "(2,)", "(3,)", "broadcast"}, [&] {
-    index(x, {i64({0, 1}), i64({0, 1, 2})});
-  }));
+  EXPECT_TRUE(
+      throws(Code::index_error, {"[index]", "(2,)", "(3,)", "broadcast"}, [&] { index(x, {i64({0, 1}), i64({0, 1, 2})}); }));
   EXPECT_TRUE(throws(Code::invalid, {"undefined"}, [&] { index(x, {Tensor()}); }));
   EXPECT_TRUE(throws(Code::invalid, {"step 0"}, [&] { index(x, {Slice{.step = 0}}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[index_put]", "(2,)", "(1, 3)"}, [&] { index_put(x, {i64({0})}, f64({1, 2})); }));

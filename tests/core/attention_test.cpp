@@ -47,8 +47,8 @@ TEST(Attention, EqualsPlainLoopsUnderEachMask) {
   Values causal, seen, hidden;
   for (int64_t i = 0; i < kL * kS; ++i) causal.push_back(i % kS <= i / kS ? 0 : -kInf);
   for (int64_t i = 0; i < kL * kS; ++i) seen.push_back(i / kS != 1 && i % 3), hidden.push_back(seen.back() ? 0 : -kInf);
-  EXPECT_TRUE(close(scaled_dot_product_attention(query, key, value, {}, 0, true), {kL, kV},
-                    attended(q, k, v, causal, scale), 1e-14));
+  EXPECT_TRUE(close(scaled_dot_product_attention(query, key, value, {}, 0, true), {kL, kV}, attended(q, k, v, causal, scale),
+                    1e-14));
   EXPECT_TRUE(close(scaled_dot_product_attention(query, key, value, of(DType::boolean, seen, {kL, kS})), {kL, kV},
                     attended(q, k, v, hidden, scale), 1e-14));
 }
@@ -62,8 +62,8 @@ TEST(Attention, HeadsBroadcastOrAreShared) {
     const auto one = attended(head(q, i, kL * kE), head(k, i / 2, kS * kE), head(v, i / 2, kS * kV), Values(kL * kS), 0.25);
     expected.insert(expected.end(), one.begin(), one.end());
   }
-  EXPECT_TRUE(close(scaled_dot_product_attention(query, key, value, {}, 0, false, 0.25, true), {1, 4, kL, kV}, expected,
-                    1e-14));
+  EXPECT_TRUE(
+      close(scaled_dot_product_attention(query, key, value, {}, 0, false, 0.25, true), {1, 4, kL, kV}, expected, 1e-14));
   const Tensor repeated = repeat_interleave(key, 2, 1);
   EXPECT_TRUE(close(scaled_dot_product_attention(query, repeated, repeat_interleave(value, 2, 1), {}, 0, false, 0.25),
                     {1, 4, kL, kV}, expected, 1e-14));
@@ -87,8 +87,7 @@ TEST(Attention, LongRowsAndTheirGradientsEqualThoseOfPlainOps) {
   const Tensor query = leaf({2, 4, 100, 8}, -1), key = leaf({2, 2, 300, 8}, -1.5), value = leaf({2, 2, 300, 5}, -2);
   const auto repeated = [](const Tensor& x) { return repeat_interleave(x, 2, 1); };
   for (const bool causal : {false, true}) {
-    const Tensor out =
-        scaled_dot_product_attention(query, key, value, causal ? Tensor() : mask, 0, causal, 0.25, true);
+    const Tensor out = scaled_dot_product_attention(query, key, value, causal ? Tensor() : mask, 0, causal, 0.25, true);
     const Tensor expected = composed(query, repeated(key), repeated(value), causal ? lower_triangle(100, 300) : mask);
     EXPECT_TRUE(close(out, expected.shape(), elements(expected), 1e-12)) << causal;
     const auto found = grad({sum(out * out)}, {query, key, value});
@@ -174,15 +173,12 @@ TEST(Attention, RotatesPairs) {
 
 TEST(Attention, ErrorsNameTheShapes) {
   const Tensor q = counting({2, 3, 4}), k = counting({2, 5, 4});
-  EXPECT_TRUE(throws(Code::invalid, {"[scaled_dot_product_attention]", "(2, 3, 4)", "(2, 5, 3)"}, [&] {
-    scaled_dot_product_attention(q, counting({2, 5, 3}), k);
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"is_causal"}, [&] {
-    scaled_dot_product_attention(q, k, k, zeros({3, 5}, DType::f64), 0, true);
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"attn_mask", "i64"}, [&] {
-    scaled_dot_product_attention(q, k, k, zeros({3, 5}, DType::i64));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[scaled_dot_product_attention]", "(2, 3, 4)", "(2, 5, 3)"},
+                     [&] { scaled_dot_product_attention(q, counting({2, 5, 3}), k); }));
+  EXPECT_TRUE(throws(Code::invalid, {"is_causal"},
+                     [&] { scaled_dot_product_attention(q, k, k, zeros({3, 5}, DType::f64), 0, true); }));
+  EXPECT_TRUE(throws(Code::invalid, {"attn_mask", "i64"},
+                     [&] { scaled_dot_product_attention(q, k, k, zeros({3, 5}, DType::i64)); }));
   EXPECT_TRUE(throws(Code::invalid, {"enable_gqa", "(3, 5, 4)"}, [&] {
     scaled_dot_product_attention(q, counting({3, 5, 4}), counting({3, 5, 4}), {}, 0, false, {}, true);
   }));

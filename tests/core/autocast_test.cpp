@@ -9,7 +9,7 @@ Tensor f32(const Shape& shape) { return div(add(counting(shape, DType::f32), 1),
 
 struct Row {
   const char* name;
-  DType outside, inside;  // of the result, for f32 operands
+  DType outside, inside;           // of the result, for f32 operands
   Tensor (*run)(const Tensor& x);  // (4, 4)
 };
 constexpr DType kF32 = DType::f32, kBf16 = DType::bf16;

@@ -82,10 +82,8 @@ TEST(AutogradThreads, PassesThatMeetInTheGraphAreRefusedOrRunOneAfterTheOther) {
   on_threads(3, [&](int) {
     for (int i = 0; i < 20; ++i) {
       const Thrown t = thrown([&] { loss.backward({}, {.retain_graph = true}); });
-      if (!t.any)
-        ++through;
-      else if (t.message.find("another backward pass") == std::string::npos)
-        ++odd;
+      if (!t.any) ++through;
+      else if (t.message.find("another backward pass") == std::string::npos) ++odd;
     }
   });
   EXPECT_EQ(odd, 0);

@@ -231,8 +231,8 @@ TEST(Checkpoint, AFunctionThatDoesSomethingElseIsNoticed) {
   int calls = 0;
   const Tensor x = leaf({1, 2});
   const auto fewer = [&](const Tensor& in) { return calls++ ? exp(in) : exp(exp(in)); };
-  EXPECT_TRUE(throws(Code::invalid, {"[checkpoint]", "2 ops", "1 or others"},
-                     [&] { sum(checkpoint(fewer, x)).backward(); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[checkpoint]", "2 ops", "1 or others"}, [&] { sum(checkpoint(fewer, x)).backward(); }));
   calls = 0;
   const auto other = [&](const Tensor& in) { return calls++ ? tanh(in) : exp(in); };
   EXPECT_TRUE(throws(Code::invalid, {"[checkpoint]", "must do the same"}, [&] { sum(checkpoint(other, x)).backward(); }));

@@ -17,8 +17,11 @@ std::vector<Tensor> parameters() {
 struct Row {
   double max_norm, type, total, factor;
 };
-const Row kRows[] = {{1, 2, 5, 1 / (5 + 1e-6)},        {10, 2, 5, 1},     {2, 1, 7, 2 / (7 + 1e-6)},
-                     {2, HUGE_VAL, 4, 2 / (4 + 1e-6)}, {4, HUGE_VAL, 4, 4 / (4 + 1e-6)}};
+const Row kRows[] = {{1, 2, 5, 1 / (5 + 1e-6)},
+                     {10, 2, 5, 1},
+                     {2, 1, 7, 2 / (7 + 1e-6)},
+                     {2, HUGE_VAL, 4, 2 / (4 + 1e-6)},
+                     {4, HUGE_VAL, 4, 4 / (4 + 1e-6)}};
 
 TEST(Clipping, NormOfAllGradients) {
   for (const Row& row : kRows) {

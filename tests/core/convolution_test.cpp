@@ -150,9 +150,8 @@ TEST(Convolution, WithoutABatch) {
 
 TEST(Convolution, ErrorsNameTheShapes) {
   const Tensor x = counting({1, 2, 3, 3}), weight = counting({4, 2, 2, 2});
-  EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "(1, 2, 3, 3)", "(4, 3, 2, 2)"}, [&] {
-    conv2d(x, zeros({4, 3, 2, 2}, DType::f64));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "(1, 2, 3, 3)", "(4, 3, 2, 2)"},
+                     [&] { conv2d(x, zeros({4, 3, 2, 2}, DType::f64)); }));
   EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "groups 3"}, [&] { conv2d(x, weight, {}, {1}, {0}, {1}, 3); }));
   EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "bias", "(4,)"}, [&] { conv2d(x, weight, f64({1})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "stride", "(0,)"}, [&] { conv2d(x, weight, {}, {0}); }));
@@ -160,17 +159,14 @@ TEST(Convolution, ErrorsNameTheShapes) {
   EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "spans 4", "(1, 2, 3, 3)"}, [&] { conv2d(x, weight, {}, {1}, {0}, {3}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[conv1d]", "(1, 2, 3, 3)"}, [&] { conv1d(x, weight); }));
   EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "i64"}, [&] { conv2d(cast(x, DType::i64), weight); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "'same'", "stride (2, 2)"}, [&] {
-    conv2d(x, weight, {}, {2}, ConvolutionPadding::same);
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[conv_transpose2d]", "(1, 2, 3, 3)", "no elements"}, [&] {
-    conv_transpose2d(x, counting({2, 1, 2, 2}), {}, {1}, {2});
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[conv2d]", "'same'", "stride (2, 2)"},
+                     [&] { conv2d(x, weight, {}, {2}, ConvolutionPadding::same); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[conv_transpose2d]", "(1, 2, 3, 3)", "no elements"},
+                     [&] { conv_transpose2d(x, counting({2, 1, 2, 2}), {}, {1}, {2}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[unfold]", "spans 4", "(1, 2, 3, 3)"}, [&] { unfold(x, {4}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[fold]", "(1, 4, 9)", "columns"}, [] { fold(counting({1, 4, 9}), {3, 3}, {2}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[conv_transpose2d]", "output_padding"}, [&] {
-    conv_transpose2d(x, counting({2, 1, 2, 2}), {}, {2}, {0}, {2});
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[conv_transpose2d]", "output_padding"},
+                     [&] { conv_transpose2d(x, counting({2, 1, 2, 2}), {}, {2}, {0}, {2}); }));
 }
 
 }  // namespace

@@ -88,12 +88,10 @@ TEST(Derivatives, ErrorsSayWhatWasWrong) {
   EXPECT_TRUE(throws(Code::invalid, {"[jvp]", "1 tensors in v", "2 inputs"}, [] { jvp(two, {x(), y()}, {x()}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[jacobian]", "i64"}, [] { jacobian(two, {i64({1})}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[hessian]", "2 results"}, [] { hessian(two, {x(), y()}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[jacobian]", "more axes"}, [] {
-    jacobian([](const Tensors& in) { return in; }, {zeros({1, 1, 1, 1, 1}, DType::f64)});
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[vjp]", "undefined"}, [] {
-    vjp([](const Tensors&) { return Tensors{Tensor()}; }, {x()});
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[jacobian]", "more axes"},
+                     [] { jacobian([](const Tensors& in) { return in; }, {zeros({1, 1, 1, 1, 1}, DType::f64)}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[vjp]", "undefined"}, [] { vjp([](const Tensors&) { return Tensors{Tensor()}; }, {x()}); }));
 }
 
 // --- Against differences.
@@ -106,9 +104,7 @@ struct Square : Function {
     save_for_backward(in);
     return {in[0] * in[0]};
   }
-  Tensors backward(const Tensors& grads) override {
-    return {grads[0] * saved_tensors()[0] * f64({2, factor}, {1, 2})};
-  }
+  Tensors backward(const Tensors& grads) override { return {grads[0] * saved_tensors()[0] * f64({2, factor}, {1, 2})}; }
   double factor;
 };
 TensorFunction square(double factor) {

@@ -23,29 +23,17 @@ const Two kTwo[] = {
     {"le", le},
     {"gt", gt},
     {"ge", ge},
-    {"where",
-     [](const Tensor& a, const Tensor& b) {
-       return where(ones({2, 2}, DType::boolean), a, b);
-     }},
-    {"cat",
-     [](const Tensor& a, const Tensor& b) {
-       return cat({a, b});
-     }},
-    {"stack",
-     [](const Tensor& a, const Tensor& b) {
-       return stack({a, b});
-     }},
+    {"where", [](const Tensor& a, const Tensor& b) { return where(ones({2, 2}, DType::boolean), a, b); }},
+    {"cat", [](const Tensor& a, const Tensor& b) { return cat({a, b}); }},
+    {"stack", [](const Tensor& a, const Tensor& b) { return stack({a, b}); }},
     {"scatter_add",
-     [](const Tensor& a, const Tensor& b) {
-       return scatter_add(a, 0, to(zeros({2, 2}, DType::i64), a.device()), b);
-     }},
+     [](const Tensor& a, const Tensor& b) { return scatter_add(a, 0, to(zeros({2, 2}, DType::i64), a.device()), b); }},
 };
 
 TEST(Errors, TwoDtypesAreNamed) {
   const Tensor a = counting({2, 2}), b = counting({2, 2}, DType::f32);
-  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "f64", "f32", "cast"}, [&] {
-    scatter_add(a, 0, zeros({2, 2}, DType::i64), b);
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "f64", "f32", "cast"},
+                     [&] { scatter_add(a, 0, zeros({2, 2}, DType::i64), b); }));
 }
 
 TEST(Errors, TwoDevicesAreNamed) {
@@ -60,9 +48,8 @@ TEST(Errors, TwoDevicesAreNamed) {
   const Tensor targets = to(i64({0, 1}), there);
   EXPECT_TRUE(
       throws(Code::invalid, {"[cross_entropy]", default_device().name(), there.name()}, [&] { cross_entropy(a, targets); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[gather]", default_device().name(), there.name()}, [&] {
-    gather(a, 0, to(zeros({2, 2}, DType::i64), there));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[gather]", default_device().name(), there.name()},
+                     [&] { gather(a, 0, to(zeros({2, 2}, DType::i64), there)); }));
   EXPECT_TRUE(throws(Code::invalid, {"[where]", default_device().name(), there.name()},
                      [&] { where(to(ones({2}, DType::boolean), there), a, a); }));
 }
@@ -111,14 +98,8 @@ const Axes kAxes[] = {
     {"select", [](const Tensor& x, int axis) { select(x, axis, 0); }},
     {"squeeze", [](const Tensor& x, int axis) { squeeze(x, {axis}); }},
     {"transpose", [](const Tensor& x, int axis) { transpose(x, axis, 0); }},
-    {"permute",
-     [](const Tensor& x, int axis) {
-       permute(x, {axis, 0});
-     }},
-    {"cat",
-     [](const Tensor& x, int axis) {
-       cat({x, x}, axis);
-     }},
+    {"permute", [](const Tensor& x, int axis) { permute(x, {axis, 0}); }},
+    {"cat", [](const Tensor& x, int axis) { cat({x, x}, axis); }},
     {"size", [](const Tensor& x, int axis) { x.size(axis); }},
 };
 
@@ -135,17 +116,16 @@ TEST(Errors, AxesOutOfRangeAreNamed) {
 }
 
 TEST(Errors, DtypesByName) {
-  for (DType dtype : kEveryDType)
-    EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
-  EXPECT_TRUE(throws(Code::invalid, {"'f8'", "f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool"},
-                     [] { dtype_from_name("f8"); }));
+  for (DType dtype : kEveryDType) EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
+  EXPECT_TRUE(
+      throws(Code::invalid, {"'f8'", "f32, f64, f16, bf16, i32, i64, u8, i8, i16, bool"}, [] { dtype_from_name("f8"); }));
 }
 
 // Extents of an empty tensor may be as large as they like; nothing may overflow, and nothing that C++ lets pass may crash.
 TEST(Errors, AbsurdArguments) {
   constexpr int64_t kHuge = int64_t{1} << 62;
-  EXPECT_TRUE(throws(Code::invalid, {"the device is undefined", "default_device()"},
-                     [] { zeros({1}, DType::f32, Device()); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"the device is undefined", "default_device()"}, [] { zeros({1}, DType::f32, Device()); }));
   EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] { zeros({1}, static_cast<DType>(99)); }));
   EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] { cast(counting({2}), static_cast<DType>(99)); }));
   EXPECT_TRUE(throws(Code::invalid, {"DType 99 does not exist"}, [] {

@@ -19,8 +19,8 @@ const Function kRoundings[] = {
 
 TEST(Everyday, RoundingIsExactForEveryNumber) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    std::vector<double> raw = {0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.49, -0.99, 127.5, -127.5, 1023.5, kInf,
-                               -kInf, kNan};
+    std::vector<double> raw = {0.0,  -0.0,  0.5,   -0.5,   1.5,    -1.5, 2.5,   -2.5,
+                               0.49, -0.99, 127.5, -127.5, 1023.5, kInf, -kInf, kNan};
     for (int power : {7, 10, 11, 22, 23, 24, 51, 52, 53, 62, 63, 64})
       for (double x : {std::ldexp(1, power) - 0.5, std::ldexp(1, power) + 0.5, -std::ldexp(1.5, power)}) raw.push_back(x);
     const Tensor x = of(dtype, raw, {static_cast<int64_t>(raw.size())});
@@ -34,14 +34,10 @@ TEST(Everyday, RoundingIsExactForEveryNumber) {
 }
 
 const Function kPowers[] = {
-    {"square", square, [](double x) { return x * x; }},
-    {"reciprocal", reciprocal, [](double x) { return 1 / x; }},
-    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }},
-    {"exp2", exp2, [](double x) { return std::exp2(x); }},
-    {"log2", log2, [](double x) { return std::log2(x); }},
-    {"log10", log10, [](double x) { return std::log10(x); }},
-    {"expm1", expm1, [](double x) { return std::expm1(x); }},
-    {"log1p", log1p, [](double x) { return std::log1p(x); }},
+    {"square", square, [](double x) { return x * x; }},          {"reciprocal", reciprocal, [](double x) { return 1 / x; }},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }}, {"exp2", exp2, [](double x) { return std::exp2(x); }},
+    {"log2", log2, [](double x) { return std::log2(x); }},       {"log10", log10, [](double x) { return std::log10(x); }},
+    {"expm1", expm1, [](double x) { return std::expm1(x); }},    {"log1p", log1p, [](double x) { return std::log1p(x); }},
 };
 
 // Angles of points (x, 2) and (x, -0.5).
@@ -58,8 +54,7 @@ const Function kAngles[] = {
     {"acosh", acosh, [](double x) { return std::acosh(x); }},
     {"atanh", atanh, [](double x) { return std::atanh(x); }},
     {"atan2 above", [](const Tensor& x) { return atan2(full_like(x, 2), x); }, [](double x) { return std::atan2(2, x); }},
-    {"atan2 below",
-     [](const Tensor& x) { return atan2(full_like(x, -0.5), x); },
+    {"atan2 below", [](const Tensor& x) { return atan2(full_like(x, -0.5), x); },
      [](double x) { return std::atan2(-0.5, x); }},
 };
 
@@ -78,16 +73,16 @@ void expect_accurate(const Function& each, DType dtype, const std::vector<double
   for (size_t i = 0; i < exact.size(); ++i) {
     const double expected = elements(of(dtype, {each.expected(exact[i])}, {1}))[0];
     const double bound = 16 * std::ldexp(1, -dtype_info(static_cast<uint8_t>(dtype))->digits) * std::abs(expected);
-    const bool right = std::isnan(expected)   ? std::isnan(actual[i])
-                       : std::isinf(expected) ? actual[i] == expected
-                                              : std::abs(actual[i] - expected) <= bound ||
-                                                    (actual[i] == 0 && std::abs(expected) <= least);
+    const bool right = std::isnan(expected) ? std::isnan(actual[i])
+                       : std::isinf(expected)
+                           ? actual[i] == expected
+                           : std::abs(actual[i] - expected) <= bound || (actual[i] == 0 && std::abs(expected) <= least);
     EXPECT_TRUE(right) << each.name << '(' << exact[i] << ") in " << dtype << ": " << actual[i] << " for " << expected;
   }
 }
 
 TEST(Everyday, PowersAndLogarithmsAreAccurate) {
-  const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8, -1e-8, 1e-4, -1e-4, 0.3,  -0.3, -0.75, 1,    2,
+  const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8, -1e-8, 1e-4, -1e-4, 0.3,   -0.3, -0.75, 1,    2,
                                       10.5, 80,    -80,    -1,   -2,    3e38, kInf,  -kInf, kNan, 8,     1000, 0.125};
   for (DType dtype : {DType::f64, DType::f32})
     for (const Function& each : kPowers) expect_accurate(each, dtype, values);
@@ -95,10 +90,9 @@ TEST(Everyday, PowersAndLogarithmsAreAccurate) {
 }
 
 TEST(Everyday, FunctionsOfAnglesAreAccurate) {
-  const std::vector<double> values = {0,    1e-30, -1e-20, 1e-8,  -1e-4, 0.3,   -0.4, 0.42,  -0.75, 0.99999, -1,  1,
-                                      1.5,  2.4,   -2.5,   3.25,  -6,    100.5, -710, 88.9,  5e3,   -5e3,    1e-3, 20.5,
-                                      22,   -19.5, 709.9,  1e17,  3e38,  kInf,  -kInf, kNan, -0.0,  12.5,    7e5, 3e9,
-                                      355};
+  const std::vector<double> values = {0,     1e-30, -1e-20, 1e-8, -1e-4, 0.3,  -0.4, 0.42, -0.75, 0.99999, -1,   1,  1.5,
+                                      2.4,   -2.5,  3.25,   -6,   100.5, -710, 88.9, 5e3,  -5e3,  1e-3,    20.5, 22, -19.5,
+                                      709.9, 1e17,  3e38,   kInf, -kInf, kNan, -0.0, 12.5, 7e5,   3e9,     355};
   for (DType dtype : {DType::f64, DType::f32})
     for (const Function& each : kAngles) expect_accurate(each, dtype, values);
   EXPECT_TRUE(close(sin(i64({0})), {1}, {0}));

@@ -42,10 +42,8 @@ void expect_same_results(Device device, Device reference, bool counts = true) {
 // IOTA takes only immediates, so dense copies cannot help it.
 void expect_arange(bool works) {
   const auto count = [] { EXPECT_TRUE(close(arange(1, 7, 2, DType::f64), {3}, {1, 3, 5})); };
-  if (works)
-    count();
-  else
-    EXPECT_TRUE(throws(Code::unsupported, {"[iota]", "sim:0"}, count));
+  if (works) count();
+  else EXPECT_TRUE(throws(Code::unsupported, {"[iota]", "sim:0"}, count));
   set_fallback(Fallback::allow);
   count();
 }
@@ -126,8 +124,7 @@ TEST_F(Lacking, ArgsortIsASortingNetwork) {
         for (bool descending : {false, true}) {
           const std::vector<double> values = tied_values(dtype, shape.count(), ++seed);
           const Tensor order = argsort(of(dtype, values, shape), axis, descending);
-          EXPECT_TRUE(close(order, shape, orders(values, shape, axis, descending)))
-              << dtype << shape << axis << descending;
+          EXPECT_TRUE(close(order, shape, orders(values, shape, axis, descending))) << dtype << shape << axis << descending;
         }
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3})), {3}, {1, 2, 0}));
   EXPECT_TRUE(close(argsort(i64({INT64_MAX, INT64_MIN, 3}), 0, true), {3}, {0, 2, 1}));
@@ -180,9 +177,8 @@ TEST_F(Lacking, ErrorsNameOpDtypesAndDevice) {
   EXPECT_EQ(fallback(), Fallback::error);
   EXPECT_TRUE(throws(Code::unsupported, {"[exp]", "sim:0", "f64 <- f64", "set_fallback", "PLUGRAD_FALLBACK"},
                      [] { exp(f64({1})); }));
-  EXPECT_TRUE(throws(Code::unsupported, {"[matmul]", "sim:0", "f64 <- f64, f64"}, [] {
-    matmul(counting({2, 2}), counting({2, 2}));
-  }));
+  EXPECT_TRUE(throws(Code::unsupported, {"[matmul]", "sim:0", "f64 <- f64, f64"},
+                     [] { matmul(counting({2, 2}), counting({2, 2})); }));
   EXPECT_TRUE(close(f64({1}) + 1, {1}, {2}));
   EXPECT_EQ(counters().bounces, 0u);
 }

@@ -128,9 +128,7 @@ TEST(Function, ASavedResultIsPartOfTheGraph) {
     self.save_for_backward({out[1]});
     return out;
   };
-  const auto b = [](Any& self, const Tensors& grads) {
-    return Tensors{grads[0] * self.saved_tensors()[0] + grads[1] * 2};
-  };
+  const auto b = [](Any& self, const Tensors& grads) { return Tensors{grads[0] * self.saved_tensors()[0] + grads[1] * 2}; };
   const Tensor y = apply_function<Any>({x}, f, b)[0];
   const Tensor first = grad({y}, {x}, {.create_graph = true})[0];
   EXPECT_TRUE(close(first, {1}, {6}));

@@ -51,13 +51,14 @@ struct Lookup {
   int64_t count;  // of indices along the axis
   bool rows;      // one index for all elements of a row
 };
-constexpr const char* kLabels[] = {"table", "few rows", "rows of one line", "lines", "long line", "rows of many lines",
-                                   "elements of columns", "columns", "transposed"};
+constexpr const char* kLabels[] = {"table",     "few rows",           "rows of one line",    "lines",
+                                   "long line", "rows of many lines", "elements of columns", "columns",
+                                   "transposed"};
 const std::vector<Lookup>& lookups() {
   static const std::vector<Lookup> list = {
-      {{700, 100}, 0, 900, true},    {{3, 5000}, 0, 40, true},  {{2, 90, 33}, 1, 400, true},
-      {{50, 70}, 1, 90, false},      {{20000}, 0, 40000, false}, {{40, 9, 7}, 1, 20, true},
-      {{90, 3}, 0, 40000, false},    {{9, 70}, 0, 500, false},  {{70, 9}, 1, 500, false}};
+      {{700, 100}, 0, 900, true}, {{3, 5000}, 0, 40, true},   {{2, 90, 33}, 1, 400, true},
+      {{50, 70}, 1, 90, false},   {{20000}, 0, 40000, false}, {{40, 9, 7}, 1, 20, true},
+      {{90, 3}, 0, 40000, false}, {{9, 70}, 0, 500, false},   {{70, 9}, 1, 500, false}};
   return list;
 }
 Shape with_extent(Shape shape, int axis, int64_t extent) {
@@ -122,16 +123,14 @@ TEST(Indexing, OutOfRangeIsAnErrorAndTheDeviceGoesOn) {
     const Tensor index = i64({0, bad}, {1, 2});
     EXPECT_TRUE(throws(Code::index_error, {"gather"}, [&] { elements(gather(x, 0, index)); })) << bad;
     EXPECT_TRUE(close(ok * 2, {3, 2}, {2, 4, 6, 8, 10, 12}));
-    EXPECT_TRUE(throws(Code::index_error, {"scatter"}, [&] {
-      elements(scatter_add(x, 0, index, f64({1, 1}, {1, 2})));
-    })) << bad;
+    EXPECT_TRUE(throws(Code::index_error, {"scatter"}, [&] { elements(scatter_add(x, 0, index, f64({1, 1}, {1, 2}))); }))
+        << bad;
     EXPECT_TRUE(close(x, {3, 2}, {0, 1, 2, 3, 4, 5}));
     EXPECT_TRUE(close(gather(x, 0, i64({2, 1}, {1, 2})), {1, 2}, {4, 3}));
     const Tensor row = expand(i64({0, bad}, {2, 1}), {2, 2});
     EXPECT_TRUE(throws(Code::index_error, {"gather"}, [&] { elements(gather(x, 0, row)); })) << bad;
-    EXPECT_TRUE(throws(Code::index_error, {"scatter"}, [&] {
-      elements(scatter_add(x, 0, row, slice(ok, 0, 0, 2)));
-    })) << bad;
+    EXPECT_TRUE(throws(Code::index_error, {"scatter"}, [&] { elements(scatter_add(x, 0, row, slice(ok, 0, 0, 2))); }))
+        << bad;
   }
 }
 
@@ -141,30 +140,26 @@ TEST(Indexing, BadTargetsOfCrossEntropy) {
     EXPECT_TRUE(throws(Code::index_error, {"cross_entropy"}, [&] { elements(cross_entropy(x, i64({0, bad}))); })) << bad;
     EXPECT_NEAR(cross_entropy(x, i64({2, 2})).item<double>(), 0.40760596444438, 1e-12);
   }
-  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "f64", "an integer dtype"},
-                     [&] { cross_entropy(x, counting({2})); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[cross_entropy]", "f64", "an integer dtype"}, [&] { cross_entropy(x, counting({2})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 3)", "(3,)"}, [&] { cross_entropy(x, i64({0, 0, 0})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(3,)"}, [&] { cross_entropy(counting({3}), i64({0, 0, 0})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 0)"}, [] { cross_entropy(zeros({2, 0}), i64({0, 0})); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "i64"}, [] {
-    cross_entropy(counting({2, 3}, DType::i64), i64({0, 0}));
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[cross_entropy]", "i64"}, [] { cross_entropy(counting({2, 3}, DType::i64), i64({0, 0})); }));
 }
 
 TEST(Indexing, ErrorsNameWhatWasWrong) {
   const Tensor x = counting({2, 3});
   EXPECT_TRUE(throws(Code::invalid, {"[gather]", "f64", "an integer dtype"}, [&] { gather(x, 0, x); }));
   EXPECT_TRUE(throws(Code::invalid, {"[gather]", "(2,)", "(2, 3)"}, [&] { gather(x, 0, i64({0, 1})); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[gather]", "(3, 3)", "(2, 3)", "axis 1"}, [&] {
-    gather(x, 1, zeros({3, 3}, DType::i64));
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[gather]", "(3, 3)", "(2, 3)", "axis 1"}, [&] { gather(x, 1, zeros({3, 3}, DType::i64)); }));
   EXPECT_TRUE(throws(Code::invalid, {"[gather]", "axis 2"}, [&] { gather(x, 2, zeros({2, 3}, DType::i64)); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "(1, 3)", "(2, 3)"}, [&] {
-    scatter_add(x, 0, zeros({1, 3}, DType::i64), x);
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "f64", "f32"}, [&] {
-    scatter_add(x, 0, zeros({2, 3}, DType::i64), counting({2, 3}, DType::f32));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "(1, 3)", "(2, 3)"},
+                     [&] { scatter_add(x, 0, zeros({1, 3}, DType::i64), x); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "f64", "f32"},
+                     [&] { scatter_add(x, 0, zeros({2, 3}, DType::i64), counting({2, 3}, DType::f32)); }));
   EXPECT_TRUE(throws(Code::invalid, {"[scatter_add]", "bool"}, [] {
     const Tensor b = zeros({2}, DType::boolean);
     scatter_add(b, 0, zeros({2}, DType::i64), b);

@@ -84,12 +84,10 @@ TEST(InPlace, TransformWritesWhatAFunctionReturns) {
   Tensor whole = i64({1, 2});
   transform(whole, "lt_", [](const Tensor& old) { return lt(old, 2); });
   EXPECT_TRUE(close(whole, {2}, {1, 0}) && whole.dtype() == DType::i64);
-  EXPECT_TRUE(throws(Code::invalid, {"[div_]", "f32", "i64"}, [&] {
-    transform(whole, "div_", [](const Tensor& old) { return div(old, 2); });
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[f]", "(2,)", "(2, 2)"}, [&] {
-    transform(x, "f", [](const Tensor& old) { return sum(old, {0}); });
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[div_]", "f32", "i64"},
+                     [&] { transform(whole, "div_", [](const Tensor& old) { return div(old, 2); }); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[f]", "(2,)", "(2, 2)"},
+                     [&] { transform(x, "f", [](const Tensor& old) { return sum(old, {0}); }); }));
 }
 
 // --- With the graph.
@@ -105,13 +103,11 @@ TEST(InPlace, TransformKeepsWhatTheFunctionSaved) {
   EXPECT_TRUE(close(x.grad(), {2}, {-9 * first, 36 * second}, 1e-14));
   Tensor z = x * 3;
   const Tensor part = select(z, 0, 0);
-  EXPECT_TRUE(throws(Code::invalid, {"[neg_]", "share"}, [&] {
-    transform(z, "neg_", [](const Tensor& old) { return neg(old); });
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[neg_]", "share"}, [&] { transform(z, "neg_", [](const Tensor& old) { return neg(old); }); }));
   Tensor leaf = x;
-  EXPECT_TRUE(throws(Code::invalid, {"[neg_]", "NoGrad"}, [&] {
-    transform(leaf, "neg_", [](const Tensor& old) { return neg(old); });
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[neg_]", "NoGrad"},
+                     [&] { transform(leaf, "neg_", [](const Tensor& old) { return neg(old); }); }));
 }
 
 TEST(InPlace, OnALeafWhileRecordingIsAnError) {
@@ -156,7 +152,7 @@ Tensor every_other_column_backwards(const Tensor& x) {
 
 struct RecordedWrite {
   const char* name;
-  void (*write)(Tensor& x, const Tensor& w);              // x (2, 3), w (3)
+  void (*write)(Tensor& x, const Tensor& w);  // x (2, 3), w (3)
   Tensor (*expected)(const Tensor& x, const Tensor& w);
 };
 const RecordedWrite kRecordedWrites[] = {

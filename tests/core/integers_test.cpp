@@ -70,9 +70,8 @@ TEST(Integers, NarrowOnesWrapInTheirOwnDtype) {
 
 TEST(Integers, BitsOfBoolsAreLogical) {
   const Tensor a = Tensor::from(std::vector<bool>{false, true}, {2}), b = Tensor::from(std::vector<bool>{true, true}, {2});
-  for (const auto& [apply, expected] : {std::pair<Binary, std::vector<double>>{bitwise_and, {0, 1}},
-                                        {bitwise_or, {1, 1}},
-                                        {bitwise_xor, {1, 0}}}) {
+  for (const auto& [apply, expected] :
+       {std::pair<Binary, std::vector<double>>{bitwise_and, {0, 1}}, {bitwise_or, {1, 1}}, {bitwise_xor, {1, 0}}}) {
     EXPECT_EQ(apply(a, b).dtype(), DType::boolean);
     EXPECT_TRUE(close(apply(a, b), {2}, expected));
   }

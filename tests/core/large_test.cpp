@@ -29,12 +29,14 @@ const std::vector<std::pair<const char*, Function>>& functions() {
       {"clone", [](T a, T) { return clone(a); }},
       {"full", [](T a, T) { return full(a.shape(), 0.3, a.dtype(), a.device()); }},
       {"gt", [](T a, T b) { return gt(a, b); }},
-      {"in place", [](T a, T b) {
+      {"in place",
+       [](T a, T b) {
          Tensor to = clone(a);
          to.add_(b);
          return to;
        }},
-      {"shifted", [](T a, T b) {
+      {"shifted",
+       [](T a, T b) {
          Tensor to = zeros({a.size(0) + 1}, a.dtype(), a.device()), part = slice(to, 0, 1, a.size(0) + 1);
          part.copy_(a);
          part.add_(b);

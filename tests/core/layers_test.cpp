@@ -82,8 +82,8 @@ TEST(Normalization, LayersOfTheLastAxes) {
   const auto plain = normalised(values, 2, 1e-5, [](size_t i) { return i / 12; });
   EXPECT_TRUE(close(layer_norm(x, {3, 4}), {2, 3, 4}, plain, 1e-13));
   EXPECT_TRUE(close(layer_norm(x, {3, 4}, w, b), {2, 3, 4}, scaled(plain, 1, weight, bias), 1e-13));
-  EXPECT_TRUE(close(layer_norm(x, {4}, {}, {}, 0.5), {2, 3, 4},
-                    normalised(values, 6, 0.5, [](size_t i) { return i / 4; }), 1e-13));
+  EXPECT_TRUE(
+      close(layer_norm(x, {4}, {}, {}, 0.5), {2, 3, 4}, normalised(values, 6, 0.5, [](size_t i) { return i / 4; }), 1e-13));
   const Tensor strided = transpose(contiguous(transpose(x)));
   EXPECT_TRUE(close(layer_norm(strided, {3, 4}), {2, 3, 4}, plain, 1e-13));
   EXPECT_TRUE(close(layer_norm(cast(x, DType::bf16), {3, 4}), {2, 3, 4}, plain, 0.03));
@@ -128,9 +128,7 @@ TEST(Normalization, BatchErrors) {
   const Tensor x = counting({2, 3});
   EXPECT_TRUE(throws(Code::invalid, {"[batch_norm]", "running"}, [&] { batch_norm(x); }));
   EXPECT_TRUE(throws(Code::invalid, {"[batch_norm]", "running_mean", "(2,)"}, [&] { batch_norm(x, f64({1, 2})); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[batch_norm]", "(1, 3)"}, [] {
-    batch_norm(counting({1, 3}), {}, {}, {}, {}, true);
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[batch_norm]", "(1, 3)"}, [] { batch_norm(counting({1, 3}), {}, {}, {}, {}, true); }));
   EXPECT_TRUE(throws(Code::invalid, {"[batch_norm]", "(3,)"}, [] { batch_norm(counting({3})); }));
 }
 

@@ -21,8 +21,8 @@ class Linalg : public ::testing::Test {
   const Fallback before_ = fallback();
 };
 
-const Shape kShapes[] = {{1, 1}, {3, 3},    {5, 3},    {3, 5},       {2, 4, 4},    {2, 3, 20, 18}, {18, 40},
-                         {0, 0}, {0, 3},    {3, 0},    {0, 2, 2},    {2, 0, 3},    {2, 33, 33}};
+const Shape kShapes[] = {{1, 1}, {3, 3}, {5, 3}, {3, 5},    {2, 4, 4}, {2, 3, 20, 18}, {18, 40},
+                         {0, 0}, {0, 3}, {3, 0}, {0, 2, 2}, {2, 0, 3}, {2, 33, 33}};
 constexpr DType kDTypes[] = {DType::f32, DType::f64};
 double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 2e-4; }
 
@@ -201,10 +201,8 @@ TEST_F(Linalg, SingularMatrices) {
 }
 
 TEST_F(Linalg, TheGradientOfTheDeterminantIsRightAtSingularMatrices) {
-  for (const auto& [values, adjugate] :
-       std::vector<std::pair<std::vector<double>, std::vector<double>>>{{{1, 2, 2, 4}, {4, -2, -2, 1}},
-                                                                        {{0, 0, 0, 0}, {0, 0, 0, 0}},
-                                                                        {{0, 0, 0, 3}, {3, 0, 0, 0}}}) {
+  for (const auto& [values, adjugate] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{
+           {{1, 2, 2, 4}, {4, -2, -2, 1}}, {{0, 0, 0, 0}, {0, 0, 0, 0}}, {{0, 0, 0, 3}, {3, 0, 0, 0}}}) {
     const Tensor a = f64(values, {2, 2}).requires_grad_();
     EXPECT_TRUE(close(grad({det(a)}, {a})[0], {2, 2}, adjugate, 1e-12));
   }

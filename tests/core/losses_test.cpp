@@ -55,9 +55,9 @@ TEST(Losses, OfNumbersEqualTheirFormulas) {
     EXPECT_TRUE(close(row.apply(f64(x, shape), f64(t, shape), Reduction::mean), {}, {total(expected) / 12}, 1e-14))
         << row.name;
     EXPECT_TRUE(close(row.apply(zeros({0}), zeros({0}), Reduction::sum), {}, {0})) << row.name;
-    EXPECT_TRUE(throws(Code::invalid, {std::string("[") + std::string(row.name).substr(0, 6), "(12,)", "(3, 4)"},
-                       [&] { row.apply(f64(x, {12}), f64(t, shape), Reduction::sum); }))
-        << row.name;
+    EXPECT_TRUE(throws(Code::invalid, {std::string("[") + std::string(row.name).substr(0, 6), "(12,)", "(3, 4)"}, [&] {
+      row.apply(f64(x, {12}), f64(t, shape), Reduction::sum);
+    })) << row.name;
   }
 }
 
@@ -168,15 +168,12 @@ TEST(Losses, SmallAndIgnoredTargets) {
 
 TEST(Losses, ErrorsOfClasses) {
   const Tensor x = counting(kShape);
-  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 3, 4)", "(2, 3)"}, [&] {
-    cross_entropy(x, zeros({2, 3}, DType::i64));
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "weight", "(2,)"}, [&] {
-    cross_entropy(x, zeros({2, 4}, DType::i64), Reduction::mean, f64({1, 2}));
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "label_smoothing"}, [&] {
-    cross_entropy(x, zeros({2, 4}, DType::i64), Reduction::mean, {}, {}, 2);
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "(2, 3, 4)", "(2, 3)"},
+                     [&] { cross_entropy(x, zeros({2, 3}, DType::i64)); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "weight", "(2,)"},
+                     [&] { cross_entropy(x, zeros({2, 4}, DType::i64), Reduction::mean, f64({1, 2})); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[cross_entropy]", "label_smoothing"},
+                     [&] { cross_entropy(x, zeros({2, 4}, DType::i64), Reduction::mean, {}, {}, 2); }));
   EXPECT_TRUE(throws(Code::invalid, {"[nll_loss]", "f64", "an integer dtype"}, [&] { nll_loss(x, x); }));
   EXPECT_TRUE(throws(Code::index_error, {}, [&] { elements(cross_entropy(x, full({2, 4}, 3, DType::i64))); }));
   EXPECT_TRUE(throws(Code::invalid, {"[huber_loss]", "delta"}, [] { huber_loss(f64({1}), f64({1}), Reduction::sum, 0); }));

@@ -113,9 +113,9 @@ std::vector<double> product(const Size& s, const std::vector<double>& a, const s
 }
 
 // Whole and partial strips and panels, several slices of k, more than is packed at a time, power-of-two strides.
-const Size kSizes[] = {{1, 1, 1, 1},     {1, 1, 70, 300},   {1, 3, 1, 130},   {1, 7, 5, 65},     {1, 13, 64, 64},
-                       {1, 15, 9, 33},   {1, 29, 600, 31},  {2, 5, 257, 129}, {1, 37, 300, 500}, {3, 8, 90, 95},
-                       {1, 40, 1, 1000}, {1, 16, 1024, 40}, {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250},
+const Size kSizes[] = {{1, 1, 1, 1},      {1, 1, 70, 300},    {1, 3, 1, 130},   {1, 7, 5, 65},      {1, 13, 64, 64},
+                       {1, 15, 9, 33},    {1, 29, 600, 31},   {2, 5, 257, 129}, {1, 37, 300, 500},  {3, 8, 90, 95},
+                       {1, 40, 1, 1000},  {1, 16, 1024, 40},  {1, 64, 3, 1024}, {1, 2, 1100, 1000}, {9, 3, 520, 250},
                        {2, 20, 200, 300}, {1, 100, 384, 290}, {1, 30, 800, 384}};
 
 TEST(Matmul, IsExactForWholeNumbersInAnyLayout) {
@@ -175,13 +175,11 @@ TEST(Matmul, EqualRowsTimesAVectorAreEqual) {
 }
 
 TEST(Matmul, BadShapesAreNamed) {
-  EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "inner", "(3, 4) x (5, 6)"}, [] {
-    matmul(counting({3, 4}), counting({5, 6}));
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[matmul]", "inner", "(3, 4) x (5, 6)"}, [] { matmul(counting({3, 4}), counting({5, 6})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "(3,) x (4,)"}, [] { matmul(counting({3}), counting({4})); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "batch", "(2, 3, 4) x (3, 4, 5)"}, [] {
-    matmul(counting({2, 3, 4}), counting({3, 4, 5}));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "batch", "(2, 3, 4) x (3, 4, 5)"},
+                     [] { matmul(counting({2, 3, 4}), counting({3, 4, 5})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[matmul]", "rank 0"}, [] { matmul(counting({}), counting({1})); }));
 }
 

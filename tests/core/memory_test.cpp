@@ -24,9 +24,8 @@ uint64_t sum_of(const MemorySnapshot& snapshot) {
 }
 
 const MemoryEntry* find(const MemorySnapshot& snapshot, const Shape& shape, MemoryKind kind) {
-  const auto found = std::ranges::find_if(snapshot.entries, [&](const MemoryEntry& each) {
-    return each.kind == kind && each.shape == shape;
-  });
+  const auto found = std::ranges::find_if(snapshot.entries,
+                                          [&](const MemoryEntry& each) { return each.kind == kind && each.shape == shape; });
   return found == snapshot.entries.end() ? nullptr : &*found;
 }
 

@@ -79,9 +79,8 @@ TEST(Networks, LossesRefuse) {
   EXPECT_TRUE(throws(Code::invalid, {"[sub]", "(3, 2)"}, [&] { gaussian_nll_loss(x, y, x); }));
   EXPECT_TRUE(throws(Code::invalid, {"[reduction]", "kl_div"}, [&] { mse_loss(x, x, Reduction::batchmean); }));
   EXPECT_TRUE(throws(Code::invalid, {"[hinge_embedding_loss]", "(3, 2)"}, [&] { hinge_embedding_loss(x, y); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[cosine_embedding_loss]", "(3,)"}, [&] {
-    cosine_embedding_loss(x, x, f64({1, 1, 1}));
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[cosine_embedding_loss]", "(3,)"}, [&] { cosine_embedding_loss(x, x, f64({1, 1, 1})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[multi_margin_loss]", "p is 3"}, [&] { multi_margin_loss(x, whole, 3); }));
   EXPECT_TRUE(throws(Code::invalid, {"[multi_margin_loss]", "(3,)"}, [&] { multi_margin_loss(x, i64({0, 1, 2})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[multilabel_margin_loss]", "(2,)"}, [&] { multilabel_margin_loss(x, whole); }));
@@ -100,17 +99,14 @@ TEST(Networks, ActivationsAndLayersRefuse) {
   EXPECT_TRUE(throws(Code::invalid, {"[dropout2d]", "rank 3 or 4"}, [&] { dropout2d(x); }));
   EXPECT_TRUE(throws(Code::invalid, {"[alpha_dropout]", "probability"}, [&] { alpha_dropout(x, 2, true); }));
   EXPECT_TRUE(throws(Code::invalid, {"[instance_norm]", "one element"}, [&] { instance_norm(x); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[local_response_norm]", "size is 0"}, [] {
-    local_response_norm(counting({1, 2, 2}), 0);
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[local_response_norm]", "size is 0"}, [] { local_response_norm(counting({1, 2, 2}), 0); }));
   EXPECT_TRUE(throws(Code::invalid, {"[embedding]", "padding_idx is 2"}, [&] { embedding(x, whole, 2); }));
   EXPECT_TRUE(throws(Code::invalid, {"[embedding_bag]", "with offsets"}, [&] { embedding_bag(x, whole); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[embedding_bag]", "leave them out"}, [&] {
-    embedding_bag(x, i64({0, 1}, {1, 2}), i64({0}));
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[embedding_bag]", "mode sum"}, [&] {
-    embedding_bag(x, i64({0, 1}, {1, 2}), {}, BagMode::mean, f64({1, 2}, {1, 2}));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[embedding_bag]", "leave them out"},
+                     [&] { embedding_bag(x, i64({0, 1}, {1, 2}), i64({0})); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[embedding_bag]", "mode sum"},
+                     [&] { embedding_bag(x, i64({0, 1}, {1, 2}), {}, BagMode::mean, f64({1, 2}, {1, 2})); }));
 }
 
 }  // namespace

@@ -133,16 +133,13 @@ TEST(Pooling, ErrorsNameWhatDoesNotFit) {
   EXPECT_TRUE(throws(Code::invalid, {"[avg_pool2d]", "padding", "half"}, [&] { avg_pool2d(x, {2}, {1}, {2}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[avg_pool1d]", "kernel_size"}, [&] { avg_pool1d(x, {0}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[max_pool1d]", "i64"}, [] { max_pool1d(i64({1, 2}, {1, 2}), {2}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[avg_pool2d]", "divisor_override"}, [&] {
-    avg_pool2d(x, {2}, {}, {0}, false, true, 0);
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[avg_pool2d]", "divisor_override"}, [&] { avg_pool2d(x, {2}, {}, {0}, false, true, 0); }));
   EXPECT_TRUE(throws(Code::invalid, {"[max_pool1d]", "(1, 0)"}, [] { max_pool1d(zeros({1, 0}), {1}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "(1, 4, 4)", "(1, 4)"}, [&] {
-    max_unpool2d(x, i64({0, 1, 2, 3}, {1, 4}), {2});
-  }));
-  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "output_size", "(11, 8)"}, [&] {
-    max_unpool2d(x, zeros({1, 4, 4}, DType::i64), {2}, {}, {0}, {11, 8});
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "(1, 4, 4)", "(1, 4)"},
+                     [&] { max_unpool2d(x, i64({0, 1, 2, 3}, {1, 4}), {2}); }));
+  EXPECT_TRUE(throws(Code::invalid, {"[max_unpool2d]", "output_size", "(11, 8)"},
+                     [&] { max_unpool2d(x, zeros({1, 4, 4}, DType::i64), {2}, {}, {0}, {11, 8}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[lp_pool2d]", "norm_type"}, [&] { lp_pool2d(x, 0, {2}); }));
   EXPECT_TRUE(throws(Code::invalid, {"[adaptive_avg_pool2d]", "(2,)"}, [] { adaptive_avg_pool2d(f64({1, 2}), {1}); }));
 }

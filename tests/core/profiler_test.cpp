@@ -61,9 +61,9 @@ class Scratch {
   }
 
  private:
-  std::string path_ = std::filesystem::temp_directory_path() / ("profiler-" + default_device().name() + "-" +
-                                                                std::to_string(std::hash<std::thread::id>()(
-                                                                    std::this_thread::get_id())) + ".json");
+  std::string path_ = std::filesystem::temp_directory_path() /
+                      ("profiler-" + default_device().name() + "-" +
+                       std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id())) + ".json");
 };
 
 // Every event lies inside the one around it, and the time of an event is that of its parts.

@@ -11,16 +11,11 @@ constexpr DType B = DType::boolean, U8 = DType::u8, I8 = DType::i8, I16 = DType:
 // The array API standard's tables (2024.12, "Type promotion rules"), with PyTorch's for what the standard leaves open.
 constexpr DType kTypes[] = {B, U8, I8, I16, I32, I64, F16, BF16, F32, F64};
 constexpr DType kTable[10][10] = {
-    {B, U8, I8, I16, I32, I64, F16, BF16, F32, F64},
-    {U8, U8, I16, I16, I32, I64, F16, BF16, F32, F64},
-    {I8, I16, I8, I16, I32, I64, F16, BF16, F32, F64},
-    {I16, I16, I16, I16, I32, I64, F16, BF16, F32, F64},
-    {I32, I32, I32, I32, I32, I64, F16, BF16, F32, F64},
-    {I64, I64, I64, I64, I64, I64, F16, BF16, F32, F64},
-    {F16, F16, F16, F16, F16, F16, F16, F32, F32, F64},
-    {BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64},
-    {F32, F32, F32, F32, F32, F32, F32, F32, F32, F64},
-    {F64, F64, F64, F64, F64, F64, F64, F64, F64, F64},
+    {B, U8, I8, I16, I32, I64, F16, BF16, F32, F64},     {U8, U8, I16, I16, I32, I64, F16, BF16, F32, F64},
+    {I8, I16, I8, I16, I32, I64, F16, BF16, F32, F64},   {I16, I16, I16, I16, I32, I64, F16, BF16, F32, F64},
+    {I32, I32, I32, I32, I32, I64, F16, BF16, F32, F64}, {I64, I64, I64, I64, I64, I64, F16, BF16, F32, F64},
+    {F16, F16, F16, F16, F16, F16, F16, F32, F32, F64},  {BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64},
+    {F32, F32, F32, F32, F32, F32, F32, F32, F32, F64},  {F64, F64, F64, F64, F64, F64, F64, F64, F64, F64},
 };
 
 TEST(Promotion, OperandsTakeTheDtypeOfTheTable) {
@@ -41,7 +36,7 @@ TEST(Promotion, NumbersAreWeak) {
   struct Row {
     DType tensor, whole, fraction;
   };
-  constexpr Row kRows[] = {{B, I64, F32},    {U8, U8, F32},       {I64, I64, F32},
+  constexpr Row kRows[] = {{B, I64, F32},   {U8, U8, F32},      {I64, I64, F32},
                            {F16, F16, F16}, {BF16, BF16, BF16}, {F64, F64, F64}};
   for (const Row& row : kRows) {
     const Tensor x = of(row.tensor, {1, 0}, {2});
@@ -119,9 +114,7 @@ TEST(Promotion, ProductsOfIntegersAreExact) {
   EXPECT_EQ(matmul(of(B, {1, 0}, {1, 2}), of(B, {0, 1}, {2, 1})).item<bool>(), false);
 }
 
-TEST(Promotion, MeansOfHalvesDoNotOverflow) {
-  EXPECT_EQ(mean(full({4}, 60000, F16)).item<float>(), 60000.0f);
-}
+TEST(Promotion, MeansOfHalvesDoNotOverflow) { EXPECT_EQ(mean(full({4}, 60000, F16)).item<float>(), 60000.0f); }
 
 TEST(Promotion, IndicesAndTargetsOfAnyInteger) {
   for (DType dtype : {U8, I8, I16, I32, I64}) {

@@ -92,9 +92,8 @@ TEST(Rearrangement, PartsRefuse) {
   EXPECT_TRUE(throws(Code::invalid, {"[pad]", "2", "(2, 6)"}, [&] { pad(x, {0, 0, 2, 0}, PadMode::reflect); }));
   EXPECT_TRUE(throws(Code::invalid, {"[pad]", "too few"}, [&] { pad(x, {7, 0}, PadMode::circular); }));
   EXPECT_TRUE(throws(Code::invalid, {"[pad]", "too few"}, [] { pad(counting({0}), {1, 0}, PadMode::replicate); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[repeat_interleave]", "(2,)", "extent 6"}, [&] {
-    repeat_interleave(x, i64({1, 2}), 1);
-  }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[repeat_interleave]", "(2,)", "extent 6"}, [&] { repeat_interleave(x, i64({1, 2}), 1); }));
   EXPECT_TRUE(throws(Code::invalid, {"[repeat_interleave]", "negative"}, [&] { repeat_interleave(v, i64({1, -1, 1}), 0); }));
   EXPECT_TRUE(throws(Code::invalid, {"[repeat_interleave]", "integer"}, [&] { repeat_interleave(v, v, 0); }));
 }

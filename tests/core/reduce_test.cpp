@@ -18,10 +18,8 @@ Shape axes_of(unsigned mask, int rank) {
 Shape reduced(const Shape& shape, unsigned mask, bool keepdim) {
   Shape out;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (!(mask >> i & 1))
-      out.push_back(shape[static_cast<size_t>(i)]);
-    else if (keepdim)
-      out.push_back(1);
+    if (!(mask >> i & 1)) out.push_back(shape[static_cast<size_t>(i)]);
+    else if (keepdim) out.push_back(1);
   }
   return out;
 }

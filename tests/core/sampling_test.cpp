@@ -27,15 +27,9 @@ TEST(Sampling, IntegersAreThoseOfLongMultiplication) {
   const struct {
     int64_t low, high;
     int limbs;
-  } rows[] = {{0, 1, 2},
-              {0, 2, 2},
-              {-3, 4, 2},
-              {5, 1000005, 2},
-              {0, 1 << 24, 2},
-              {0, (1 << 24) + 1, 3},
-              {-7, 1LL << 33, 3},
-              {0, 1LL << 48, 3},
-              {0, (1LL << 48) - 1, 3}};
+  } rows[] = {{0, 1, 2},          {0, 2, 2},         {-3, 4, 2},
+              {5, 1000005, 2},    {0, 1 << 24, 2},   {0, (1 << 24) + 1, 3},
+              {-7, 1LL << 33, 3}, {0, 1LL << 48, 3}, {0, (1LL << 48) - 1, 3}};
   for (const auto& each : rows) {
     manual_seed(kSeed);
     const uint64_t span = static_cast<uint64_t>(each.high - each.low);

@@ -90,12 +90,11 @@ struct Reduced {
 
 TEST(Selection, ScatterReduceJoinsWhatMeets) {
   const std::vector<double> nothing = {7, 4, -3};
-  const Reduced rows[] = {
-      {ScatterReduction::sum, true, {12, 4, -5}},  {ScatterReduction::sum, false, {5, 4, -2}},
-      {ScatterReduction::mean, true, {3, 4, -3}},  {ScatterReduction::mean, false, {1, 4, -2}},
-      {ScatterReduction::prod, true, {-56, 4, 6}}, {ScatterReduction::prod, false, {-8, 4, -2}},
-      {ScatterReduction::amax, true, {7, 4, -2}},  {ScatterReduction::amax, false, {4, 4, -2}},
-      {ScatterReduction::amin, true, {-1, 4, -3}}, {ScatterReduction::amin, false, {-1, 4, -2}}};
+  const Reduced rows[] = {{ScatterReduction::sum, true, {12, 4, -5}},  {ScatterReduction::sum, false, {5, 4, -2}},
+                          {ScatterReduction::mean, true, {3, 4, -3}},  {ScatterReduction::mean, false, {1, 4, -2}},
+                          {ScatterReduction::prod, true, {-56, 4, 6}}, {ScatterReduction::prod, false, {-8, 4, -2}},
+                          {ScatterReduction::amax, true, {7, 4, -2}},  {ScatterReduction::amax, false, {4, 4, -2}},
+                          {ScatterReduction::amin, true, {-1, 4, -3}}, {ScatterReduction::amin, false, {-1, 4, -2}}};
   for (DType dtype : {DType::i64, DType::i8})
     for (const Reduced& row : rows) {
       const Tensor x = of(dtype, nothing, {3}), src = of(dtype, {2, 4, -2, -1, 99}, {5});
@@ -110,8 +109,8 @@ TEST(Selection, ExtremesShareTheGradientAndKeepNan) {
   const std::vector<Tensor> grads = grad({sum(out * f64({6, 1}))}, {x, src});
   EXPECT_TRUE(close(grads[0], {2}, {2, 1}));
   EXPECT_TRUE(close(grads[1], {4}, {2, 0, 2, 0}));
-  EXPECT_TRUE(close(scatter_reduce(f64({1}), 0, i64({0, 0}), f64({std::nan(""), 5}), ScatterReduction::amin), {1},
-                    {std::nan("")}));
+  EXPECT_TRUE(
+      close(scatter_reduce(f64({1}), 0, i64({0, 0}), f64({std::nan(""), 5}), ScatterReduction::amin), {1}, {std::nan("")}));
 }
 
 // --- Errors.
@@ -134,11 +133,14 @@ const Wrong kWrong[] = {
     {Code::invalid, {"[put]", "2", "1"}, [](const Tensor& x) { return put(x, i64({0, 1}), f64({1})); }},
     {Code::invalid, {"[index_select]", "(1, 1)"}, [](const Tensor& x) { return index_select(x, 0, i64({0}, {1, 1})); }},
     {Code::invalid, {"[index_add]", "(2, 3)", "(1, 3)"}, [](const Tensor& x) { return index_add(x, 0, i64({0}), x); }},
-    {Code::invalid, {"[scatter]", "(3, 3)", "(2, 3)"},
+    {Code::invalid,
+     {"[scatter]", "(3, 3)", "(2, 3)"},
      [](const Tensor& x) { return scatter(x, 1, zeros({3, 3}, DType::i64), 1); }},
-    {Code::invalid, {"[scatter]", "f32", "f64"},
+    {Code::invalid,
+     {"[scatter]", "f32", "f64"},
      [](const Tensor& x) { return scatter(x, 0, i64({0}, {1, 1}), zeros({1, 1})); }},
-    {Code::invalid, {"[scatter_reduce]", "bool"},
+    {Code::invalid,
+     {"[scatter_reduce]", "bool"},
      [](const Tensor& x) { return scatter_reduce(lt(x, 1), 0, i64({0}, {1, 1}), lt(x, 1), ScatterReduction::sum); }},
     {Code::invalid, {"[diagonal]", "axis 1", "twice"}, [](const Tensor& x) { return diagonal(x, 0, 1, -1); }},
     {Code::invalid, {"[diag]", "(1, 2, 3)"}, [](const Tensor& x) { return diag(unsqueeze(x, 0)); }},
@@ -146,8 +148,7 @@ const Wrong kWrong[] = {
 };
 
 TEST(Selection, ErrorsNameWhatWasWrong) {
-  for (const Wrong& row : kWrong)
-    EXPECT_TRUE(throws(row.code, row.parts, [&] { elements(row.apply(counting({2, 3}))); }));
+  for (const Wrong& row : kWrong) EXPECT_TRUE(throws(row.code, row.parts, [&] { elements(row.apply(counting({2, 3}))); }));
 }
 
 }  // namespace

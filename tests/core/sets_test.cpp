@@ -103,8 +103,8 @@ TEST(Sets, PlacesLineByLine) {
   EXPECT_TRUE(close(searchsorted(sequences, f64({3, 0, 4, 9}, {2, 2}), false, false, Side::right), {2, 2}, {2, 0, 2, 3}));
   EXPECT_TRUE(close(searchsorted(i64({1, 3}), 2.5), {}, {1}));
   EXPECT_EQ(searchsorted(i64({1, 3}), 2, true).dtype(), DType::i32);
-  EXPECT_TRUE(throws(Code::invalid, {"[searchsorted]", "(2, 3)", "(3, 1)"},
-                     [&] { searchsorted(sequences, zeros({3, 1})); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"[searchsorted]", "(2, 3)", "(3, 1)"}, [&] { searchsorted(sequences, zeros({3, 1})); }));
   EXPECT_TRUE(throws(Code::invalid, {"[bucketize]", "(2, 3)"}, [&] { bucketize(sequences, sequences); }));
 }
 

@@ -138,8 +138,8 @@ TEST(Sorting, MediansOfAllElements) {
 TEST(Sorting, EveryDtypeHasAnOrder) {
   for (DType dtype : kEveryDType) {
     const Tensor x = of(dtype, {1, 0, 1, 1}, {4});
-    for (const ValuesIndices& pair : {sort(x), topk(x, 2), kthvalue(x, 3), max(x, 0), min(x, 0), median(x, 0), mode(x),
-                                      cummax(x, 0), cummin(x, 0)}) {
+    for (const ValuesIndices& pair :
+         {sort(x), topk(x, 2), kthvalue(x, 3), max(x, 0), min(x, 0), median(x, 0), mode(x), cummax(x, 0), cummin(x, 0)}) {
       EXPECT_EQ(pair.values.dtype(), dtype);
       EXPECT_EQ(pair.indices.dtype(), DType::i64);
       EXPECT_TRUE(close(pair.values, pair.indices.shape(), elements(gather(x, 0, reshape(pair.indices, {-1})))));
@@ -179,8 +179,10 @@ TEST(Sorting, QuantilesOfNumPy) {
   const struct {
     Interpolation interpolation;
     std::vector<double> quartiles;
-  } rows[] = {{Interpolation::linear, {1, 2.25, 3.5, 4.75, 8}}, {Interpolation::lower, {1, 2, 3, 4, 8}},
-              {Interpolation::higher, {1, 3, 4, 5, 8}},         {Interpolation::midpoint, {1, 2.5, 3.5, 4.5, 8}},
+  } rows[] = {{Interpolation::linear, {1, 2.25, 3.5, 4.75, 8}},
+              {Interpolation::lower, {1, 2, 3, 4, 8}},
+              {Interpolation::higher, {1, 3, 4, 5, 8}},
+              {Interpolation::midpoint, {1, 2.5, 3.5, 4.5, 8}},
               {Interpolation::nearest, {1, 2, 3, 5, 8}}};
   for (const auto& each : rows)
     EXPECT_TRUE(close(quantile(x, {0, 0.25, 0.5, 0.75, 1}, {}, false, each.interpolation), {5}, each.quartiles, 1e-15));

@@ -31,10 +31,7 @@ inline const Workload kWorkloads[] = {
     {"sort", [](const Tensor& x) { return sort(transpose(x), 0, true).values + cast(argsort(transpose(x)), DType::f64); }},
     {"argmax", [](const Tensor& x) { return cast(argmax(transpose(x), {0}), DType::f64); }},
     {"matmul", [](const Tensor& x) { return matmul(transpose(x), slice(x, 0, 3, -5, -1)); }},
-    {"gather",
-     [](const Tensor& x) {
-       return gather(transpose(x), 1, to(i64({3, 0, 1, 2, 3, 0}, {6, 1}), x.device()));
-     }},
+    {"gather", [](const Tensor& x) { return gather(transpose(x), 1, to(i64({3, 0, 1, 2, 3, 0}, {6, 1}), x.device())); }},
     {"scatter",
      [](const Tensor& x) {
        return scatter_add(transpose(x), 0, to(i64({5, 0, 0, 5}, {1, 4}), x.device()), slice(transpose(x), 0, 0, 1));
@@ -56,10 +53,7 @@ inline const Workload kWorkloads[] = {
        return topk(transpose(x), 1, 0).values + cast(topk(transpose(x), 1, 1, false).indices, DType::f64) +
               kthvalue(transpose(x), 1, 0, true).values;
      }},
-    {"cat",
-     [](const Tensor& x) {
-       return cat({transpose(x), slice(transpose(x), 0, 5, -7, -2)});
-     }},
+    {"cat", [](const Tensor& x) { return cat({transpose(x), slice(transpose(x), 0, 5, -7, -2)}); }},
     {"relu", [](const Tensor& x) { return relu(transpose(x)) + transpose(loss_gradient(x, relu)); }},
     {"sigmoid", [](const Tensor& x) { return sigmoid(transpose(x)) + transpose(loss_gradient(x, sigmoid)); }},
     {"tanh", [](const Tensor& x) { return tanh(transpose(x)) + transpose(loss_gradient(x, tanh)); }},
@@ -112,9 +106,13 @@ inline const Workload kWorkloads[] = {
          return conv2d(images, weight, select(slice(y, 1, 0, 3), 0, 3), {2, 1}, {1, 0}, {1, 1});
        };
        const Tensor transposed = conv_transpose2d(reshape(x, {2, 2, 3, 2}), reshape(x, {2, 4, 1, 3}), {}, {2}, {0}, {1}, 2);
-       return sum(reshape(loss(x), {-1})) + sum(reshape(transposed, {-1})) + loss_gradient(x, [](const Tensor& y) {
-                return conv1d(reshape(y, {2, 2, 6}), reshape(slice(y, 1, 0, 3), {4, 1, 3}), {}, {1}, {1}, {2}, 2);
-              }) + loss_gradient(x, loss);
+       return sum(reshape(loss(x), {-1})) + sum(reshape(transposed, {-1})) +
+              loss_gradient(x,
+                            [](const Tensor& y) {
+                              return conv1d(reshape(y, {2, 2, 6}), reshape(slice(y, 1, 0, 3), {4, 1, 3}), {}, {1}, {1}, {2},
+                                            2);
+                            }) +
+              loss_gradient(x, loss);
      }},
     {"averages",
      [](const Tensor& x) {
@@ -148,19 +146,13 @@ inline const Workload kWorkloads[] = {
        const Tensor quotients = floor_divide(a, b) ^ remainder(a, b), shifts = a << (b & 15) | a >> (b & 63);
        return cast(quotients, DType::f64) + cast(shifts & ~b, DType::f64);
      }},
-    {"factories",
-     [](const Tensor& x) {
-       return x + full({4, 1}, 0.5, DType::f64, x.device()) + ones_like(x);
-     }},
+    {"factories", [](const Tensor& x) { return x + full({4, 1}, 0.5, DType::f64, x.device()) + ones_like(x); }},
     {"random",
      [](const Tensor& x) {
        set_generator_state(x.device(), {11, 0});
        return rand({5}, DType::f64, x.device(), -1, 1) + randn({5}, DType::f64, x.device());
      }},
-    {"bool",
-     [](const Tensor& x) {
-       return cast(sum(eq(x, transpose(reshape(x, {6, 4})))), DType::f64);
-     }},
+    {"bool", [](const Tensor& x) { return cast(sum(eq(x, transpose(reshape(x, {6, 4})))), DType::f64); }},
 };
 
 }  // namespace plugrad::test

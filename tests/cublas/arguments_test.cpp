@@ -44,9 +44,7 @@ class CublasArguments : public testing::Test {
     cudaStreamDestroy(stream_);
     destroy();
   }
-  void destroy() {
-    EXPECT_EQ(function<cublas::Status (*)(cublas::Handle)>("cublasDestroy_v2")(handle_), cublas::kSuccess);
-  }
+  void destroy() { EXPECT_EQ(function<cublas::Status (*)(cublas::Handle)>("cublasDestroy_v2")(handle_), cublas::kSuccess); }
   int set_workspace(void* at) { return function<cublas::SetWorkspace>("cublasSetWorkspace_v2")(handle_, at, kWorkspace); }
   int multiply(const Arguments& g) {
     const float one = 1, zero = 0;

@@ -17,7 +17,7 @@ namespace {
 // Ours use integers for enumerations and void* for handles. These are passed the same way if size and kind are equal.
 template <class Ours, class Theirs> constexpr bool is_passed_alike() {
   constexpr bool numbers =
-      (std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
+      (std::is_integral_v<Ours> || std::is_enum_v<Ours>) && (std::is_integral_v<Theirs> || std::is_enum_v<Theirs>);
   return sizeof(Ours) == sizeof(Theirs) && (numbers || (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>));
 }
 template <class Ours, class Theirs> struct Agree;
@@ -27,10 +27,8 @@ template <class R, class... A, class S, class... B> struct Agree<R (*)(A...), S 
     return (is_passed_alike<T, U>() && ...);
   }
   static constexpr bool value = [] {
-    if constexpr (sizeof...(A) != sizeof...(B))
-      return false;
-    else
-      return is_passed_alike<R, S>() && all(List<A...>(), List<B...>());
+    if constexpr (sizeof...(A) != sizeof...(B)) return false;
+    else return is_passed_alike<R, S>() && all(List<A...>(), List<B...>());
   }();
 };
 

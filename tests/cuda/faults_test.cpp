@@ -6,65 +6,87 @@ namespace plugrad::test {
 namespace {
 
 TEST_F(FaultsDeathTest, AFullDeviceGivesBackWhatIsCachedAndGoesOn) {
-  expect("memory=64", [] {
-    { demand(total(some(40 * kMebi)) == 40.0f * kMebi, "40 MiB of ones"); }  // cached from here on
-    demand(Device("cuda-emu").memory().cached >= 40u << 20, "the first block is cached");
-    demand(total(some(50 * kMebi, 2)) == 100.0f * kMebi, "50 MiB of twos beside it");
-  }, "all went well");
+  expect(
+      "memory=64",
+      [] {
+        {
+          demand(total(some(40 * kMebi)) == 40.0f * kMebi, "40 MiB of ones");
+        }  // cached from here on
+        demand(Device("cuda-emu").memory().cached >= 40u << 20, "the first block is cached");
+        demand(total(some(50 * kMebi, 2)) == 100.0f * kMebi, "50 MiB of twos beside it");
+      },
+      "all went well");
 }
 
 TEST_F(FaultsDeathTest, AFullDeviceIsAnErrorAndTheDeviceLives) {
-  expect("memory=64", [] {
-    const Tensor held = some(40 * kMebi);
-    try {
-      some(50 * kMebi);
-    } catch (const Error& error) {
-      demand(error.code() == Code::out_of_memory, "out_of_memory");
-      demand(total(held) == 40.0f * kMebi, "the tensor is whole");
-      demand(total(some(4 * kMebi)) == 4.0f * kMebi, "there is room for another");
-      throw;
-    }
-  }, "code 3: .*out of memory on cuda-emu:0: 52428800 bytes wanted, .*out of memory.*cudaErrorMemoryAllocation");
+  expect(
+      "memory=64",
+      [] {
+        const Tensor held = some(40 * kMebi);
+        try {
+          some(50 * kMebi);
+        } catch (const Error& error) {
+          demand(error.code() == Code::out_of_memory, "out_of_memory");
+          demand(total(held) == 40.0f * kMebi, "the tensor is whole");
+          demand(total(some(4 * kMebi)) == 4.0f * kMebi, "there is room for another");
+          throw;
+        }
+      },
+      "code 3: .*out of memory on cuda-emu:0: 52428800 bytes wanted, .*out of memory.*cudaErrorMemoryAllocation");
 }
 
 TEST_F(FaultsDeathTest, ARefusedAllocationIsTriedOnceMore) {
-  expect("", [] {
-    { total(some(12 * kMebi)); }
-    simt::inject(simt::Injection::malloc_fails, 1);
-    demand(total(some(13 * kMebi)) == 13.0f * kMebi, "the second try");
-  }, "all went well");
+  expect(
+      "",
+      [] {
+        {
+          total(some(12 * kMebi));
+        }
+        simt::inject(simt::Injection::malloc_fails, 1);
+        demand(total(some(13 * kMebi)) == 13.0f * kMebi, "the second try");
+      },
+      "all went well");
 }
 
 TEST_F(FaultsDeathTest, TheOptionMemoryIsALimit) {
-  expect("memory=256", [] {
-    set_device_options("cuda-emu", {{"memory", std::to_string(32 << 20)}});
-    const Tensor held = some(20 * kMebi);
-    some(14 * kMebi);
-  }, "code 3: .*out of memory on cuda-emu:0: 14680064 bytes wanted, .*at most 33554432 by the option memory");
+  expect(
+      "memory=256",
+      [] {
+        set_device_options("cuda-emu", {{"memory", std::to_string(32 << 20)}});
+        const Tensor held = some(20 * kMebi);
+        some(14 * kMebi);
+      },
+      "code 3: .*out of memory on cuda-emu:0: 14680064 bytes wanted, .*at most 33554432 by the option memory");
 }
 
 TEST_F(FaultsDeathTest, ASumOfManyElementsIsOneLaunch) {
-  expect("", [] {
-    const Tensor x = some(4 * kMebi);
-    Device("cuda-emu").sync();
-    const uint64_t before = simt::launches();
-    demand(total(x) == 4.0f * kMebi, "four mebi of ones");
-    demand(simt::launches() == before + 1, "one launch");
-  }, "all went well");
+  expect(
+      "",
+      [] {
+        const Tensor x = some(4 * kMebi);
+        Device("cuda-emu").sync();
+        const uint64_t before = simt::launches();
+        demand(total(x) == 4.0f * kMebi, "four mebi of ones");
+        demand(simt::launches() == before + 1, "one launch");
+      },
+      "all went well");
 }
 
 TEST_F(FaultsDeathTest, ARefusedLaunchIsTheErrorOfItsOpAlone) {
-  expect("", [] {
-    const Tensor x = some(10);
-    Device("cuda-emu").sync();
-    simt::inject(simt::Injection::launch_refused, 1);
-    try {
-      tanh(x);
-    } catch (const Error&) {
-      demand(total(tanh(x) * 0 + 1) == 10, "the next one goes");
-      throw;
-    }
-  }, "code 7: .*TANH.*invalid configuration argument");
+  expect(
+      "",
+      [] {
+        const Tensor x = some(10);
+        Device("cuda-emu").sync();
+        simt::inject(simt::Injection::launch_refused, 1);
+        try {
+          tanh(x);
+        } catch (const Error&) {
+          demand(total(tanh(x) * 0 + 1) == 10, "the next one goes");
+          throw;
+        }
+      },
+      "code 7: .*TANH.*invalid configuration argument");
 }
 
 // Errors of one call only, such as another library's graph capture or code that cannot be compiled.
@@ -125,48 +147,57 @@ TEST_F(FaultsDeathTest, AnIndexOutOfRangeIsReportedAndTheNextOneToo) {
 }
 
 TEST_F(FaultsDeathTest, AFailedKernelLosesTheDevice) {
-  expect("", [] {
-    const Tensor x = some(10), y = some(10, 2);
-    Device("cuda-emu").sync();
-    simt::inject(simt::Injection::launch_faults, 1);
-    try {
-      total(x * y);
-    } catch (const Error& error) {
-      demand(error.code() == Code::device_lost, "device_lost");
-      for (int i = 0; i < 3; ++i) {  // every time
+  expect(
+      "",
+      [] {
+        const Tensor x = some(10), y = some(10, 2);
+        Device("cuda-emu").sync();
+        simt::inject(simt::Injection::launch_faults, 1);
         try {
-          total(x + y);
-          demand(false, "work on a lost device is refused");
-        } catch (const Error& again) {
-          demand(again.code() == Code::device_lost, "and it stays lost");
+          total(x * y);
+        } catch (const Error& error) {
+          demand(error.code() == Code::device_lost, "device_lost");
+          for (int i = 0; i < 3; ++i) {  // every time
+            try {
+              total(x + y);
+              demand(false, "work on a lost device is refused");
+            } catch (const Error& again) {
+              demand(again.code() == Code::device_lost, "and it stays lost");
+            }
+          }
+          throw;
         }
-      }
-      throw;
-    }
-  }, "code 6: .*cuda-emu:0.*illegal memory access.*device is lost");
+      },
+      "code 6: .*cuda-emu:0.*illegal memory access.*device is lost");
 }
 
 TEST_F(FaultsDeathTest, TheOpOfAFailedKernelIsNamedWhereEachIsWaitedFor) {
   setenv("PLUGRAD_SYNC", "1", 1);  // the process of the case inherits it
-  expect("", [] {
-    const Tensor x = some(10);
-    Device("cuda-emu").sync();
-    simt::inject(simt::Injection::launch_faults, 1);
-    total(tanh(x));
-  }, "code 6: .*TANH.*illegal memory access");
+  expect(
+      "",
+      [] {
+        const Tensor x = some(10);
+        Device("cuda-emu").sync();
+        simt::inject(simt::Injection::launch_faults, 1);
+        total(tanh(x));
+      },
+      "code 6: .*TANH.*illegal memory access");
 }
 
 TEST_F(FaultsDeathTest, ALostDeviceLeavesTheOtherOneAlone) {
-  expect("", [] {
-    const Tensor here = some(10), there = full({10}, 3, DType::f32, Device("cuda-emu:1"));
-    simt::inject(simt::Injection::launch_faults, 1);
-    try {
-      total(here + here);
-    } catch (const Error&) {
-      demand(total(there * there) == 90, "the second device works");
-      throw;
-    }
-  }, "code 6: ");
+  expect(
+      "",
+      [] {
+        const Tensor here = some(10), there = full({10}, 3, DType::f32, Device("cuda-emu:1"));
+        simt::inject(simt::Injection::launch_faults, 1);
+        try {
+          total(here + here);
+        } catch (const Error&) {
+          demand(total(there * there) == 90, "the second device works");
+          throw;
+        }
+      },
+      "code 6: ");
 }
 
 TEST_F(FaultsDeathTest, NoDriver) {

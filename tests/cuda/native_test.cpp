@@ -1,9 +1,9 @@
 // Arrays of another library on the same device, whose stream is slow: imports wait for it, and it waits for exports.
+#include <plugrad/sdk/native.h>
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/runtime.hpp>
-#include <plugrad/sdk/native.h>
 #include <plugrad/tensor/dlpack.hpp>
 #include <simt/control.hpp>
 

@@ -70,8 +70,8 @@ TEST_F(NetworkSizes, RowNormsOfAnyLength) {
     const Inputs inputs{uniform(shape, DType::f64), uniform(row, DType::f64), uniform(row, DType::f64)};
     compare([&](const Inputs& x) { return layer_norm(x[0] + 3, row, x[1], x[2]); }, inputs, 1e6);
     compare([&](const Inputs& x) { return rms_norm(x[0] + 3, row, x[1]) + x[2]; }, inputs, 1e6);
-    compare([&](const Inputs& x) { return layer_norm(x[0], row, x[1], x[2]); },
-            {uniform(shape), uniform(row), uniform(row)}, 1e5);
+    compare([&](const Inputs& x) { return layer_norm(x[0], row, x[1], x[2]); }, {uniform(shape), uniform(row), uniform(row)},
+            1e5);
   }
 }
 
@@ -123,10 +123,13 @@ TEST_F(NetworkSizes, AttentionOfSeveralTiles) {
     int64_t l, s, e, v;
     bool causal;
   };
-  const Case cases[] = {{{2, 3}, {2, 3}, 70, 150, 40, 30, false}, {{1}, {1}, 140, 140, 70, 200, true},
-                        {{4}, {1}, 5, 300, 64, 64, false},        {{2}, {2}, 200, 90, 3, 129, true},
+  const Case cases[] = {{{2, 3}, {2, 3}, 70, 150, 40, 30, false},
+                        {{1}, {1}, 140, 140, 70, 200, true},
+                        {{4}, {1}, 5, 300, 64, 64, false},
+                        {{2}, {2}, 200, 90, 3, 129, true},
                         // Few queries: blocks share their keys.
-                        {{1}, {1}, 1, 700, 64, 64, false},        {{1}, {1}, 3, 640, 20, 130, false},
+                        {{1}, {1}, 1, 700, 64, 64, false},
+                        {{1}, {1}, 3, 640, 20, 130, false},
                         {{1}, {1}, 100, 400, 16, 16, true}};
   for (const Case& c : cases) {
     const auto shape = [](Shape batch, int64_t rows, int64_t columns) {
@@ -136,9 +139,8 @@ TEST_F(NetworkSizes, AttentionOfSeveralTiles) {
     };
     const Inputs inputs{uniform(shape(c.batch, c.l, c.e)), uniform(shape(c.keys, c.s, c.e)),
                         uniform(shape(c.keys, c.s, c.v))};
-    compare(
-        [&](const Inputs& x) { return scaled_dot_product_attention(x[0] * 3, x[1] * 2, x[2], {}, 0, c.causal); }, inputs,
-        20000);
+    compare([&](const Inputs& x) { return scaled_dot_product_attention(x[0] * 3, x[1] * 2, x[2], {}, 0, c.causal); }, inputs,
+            20000);
   }
 }
 
@@ -152,11 +154,8 @@ TEST_F(NetworkSizes, ConvolutionsOfSeveralTilesAndSegments) {
                         {{3, 8, 30, 31}, {12, 4, 5, 3}, 2, 2, 2},
                         {{2, 40, 25, 25}, {40, 1, 3, 3}, 1, 1, 40}};
   for (const Case& c : cases)
-    compare(
-        [&](const Inputs& x) {
-          return conv2d(x[0], x[1], x[2], {c.stride}, {c.padding}, {1}, c.groups);
-        },
-        {uniform(c.x), uniform(c.weight), uniform({c.weight[0]})}, 20000);
+    compare([&](const Inputs& x) { return conv2d(x[0], x[1], x[2], {c.stride}, {c.padding}, {1}, c.groups); },
+            {uniform(c.x), uniform(c.weight), uniform({c.weight[0]})}, 20000);
 }
 
 TEST_F(NetworkSizes, GradientsOfMaximaInAnyOrder) {

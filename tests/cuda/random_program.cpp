@@ -147,9 +147,7 @@ constexpr StepKind kKinds[] = {
      }},
     {"expand", draw_expand, [](const Step& s, const Tensor& a, const Tensor&) { return expand(a, s.shape); }},
     {"cat with itself", draw_cat,
-     [](const Step& s, const Tensor& a, const Tensor& b) {
-       return cat({a, b}, static_cast<int>(s.numbers[0]));
-     }},
+     [](const Step& s, const Tensor& a, const Tensor& b) { return cat({a, b}, static_cast<int>(s.numbers[0])); }},
     {"x x^T / 4", draw_matmul, [](const Step&, const Tensor& a, const Tensor&) { return matmul(a, transpose(a)) * 0.25; }},
     {"gather", draw_gather,
      [](const Step& s, const Tensor& a, const Tensor&) {

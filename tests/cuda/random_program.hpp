@@ -13,8 +13,8 @@ namespace plugrad::test {
 struct Step {
   const struct StepKind* kind;
   int a = -1, b = -1;
-  Shape shape;                     // of the result, or of a leaf
-  std::vector<int64_t> numbers;    // their meaning depends on the kind: axes, a range, indices
+  Shape shape;                   // of the result, or of a leaf
+  std::vector<int64_t> numbers;  // their meaning depends on the kind: axes, a range, indices
 };
 
 struct Program {

@@ -42,9 +42,7 @@ Tensor rows_of_table(S s, T x) {
   const Tensor table = reshape(x, {x.size(0), -1});
   return like(embedding(table, remainder(whole(s, {x.size(0)}, x), x.size(0))), x);
 }
-Tensor windows(T x) {
-  return mean(unfold(cat({x, slice(x, -1, 0, 1)}, -1), -1, 2, 1), {-1});
-}
+Tensor windows(T x) { return mean(unfold(cat({x, slice(x, -1, 0, 1)}, -1), -1, 2, 1), {-1}); }
 Tensor probabilities(T x) { return 0.25 + 0.5 * sigmoid(x); }
 Tensor split_and_joined(T x) {
   std::vector<Tensor> parts = split(x, 2, -1);
@@ -81,8 +79,7 @@ constexpr StepKind kActivations[] = {
     {"cumprod of 1 + tanh / 8", draw_axis, [](S s, T a, T) { return cumprod(1 + 0.125 * tanh(a), axis_of(s)); }},
     {"logsumexp", draw_reduction, [](S s, T a, T) { return logsumexp(a, axes_of(s), s.numbers[0]); }},
     {"var", draw_reduction, [](S s, T a, T) { return var(tanh(a), axes_of(s), s.numbers[0], 0); }},
-    {"norm of 2 + tanh", draw_reduction,
-     [](S s, T a, T) { return norm(2 + tanh(a), 2, axes_of(s), s.numbers[0]) * 0.25; }},
+    {"norm of 2 + tanh", draw_reduction, [](S s, T a, T) { return norm(2 + tanh(a), 2, axes_of(s), s.numbers[0]) * 0.25; }},
     {"prod of 1 + tanh / 8", draw_reduction,
      [](S s, T a, T) { return prod(1 + 0.125 * tanh(a), axes_of(s), s.numbers[0]); }},
     {"max of ordered", draw_seeded, [](S s, T a, T) { return a * max(ordered(s, a)); }},

@@ -82,8 +82,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t count) {
   using namespace plugrad::test;
   Described d{};
   std::memcpy(&d, bytes, std::min(count, sizeof d));
-  const dlpack::Array array{d.has_data & 1 ? memory.data() : nullptr, {d.place_type, d.place_index}, d.rank,  d.dtype,
-                            d.shape, d.has_strides & 1 ? d.strides : nullptr, d.offset};
+  const dlpack::Array array{d.has_data & 1 ? memory.data() : nullptr,
+                            {d.place_type, d.place_index},
+                            d.rank,
+                            d.dtype,
+                            d.shape,
+                            d.has_strides & 1 ? d.strides : nullptr,
+                            d.offset};
   return read_file_of(bytes, count, [&](const std::string&) {
     const Device host("reference");
     if (d.has_version & 1) {

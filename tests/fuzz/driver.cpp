@@ -22,10 +22,10 @@ namespace plugrad::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr unsigned kMostSeconds = 10;         // for one input
-constexpr rlim_t kMostBytes = 4ull << 30;     // of address space
-constexpr size_t kLargest = 64 << 10;         // inputs that grow beyond this are dropped
-constexpr size_t kMostKept = 5000;            // messages that repeat a part of the input make many kinds
+constexpr unsigned kMostSeconds = 10;      // for one input
+constexpr rlim_t kMostBytes = 4ull << 30;  // of address space
+constexpr size_t kLargest = 64 << 10;      // inputs that grow beyond this are dropped
+constexpr size_t kMostKept = 5000;         // messages that repeat a part of the input make many kinds
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;  // a sanitizer reserves terabytes
 #else
@@ -74,7 +74,7 @@ class Mutator {
   }
   // A number at which arithmetic goes wrong, as binary or as digits.
   void number(std::string& bytes, size_t at) {
-    static constexpr uint64_t kNumbers[] = {0,          1,          7,           127,        255,   65535,     1ull << 31,
+    static constexpr uint64_t kNumbers[] = {0,          1,          7,          127,        255,   65535,    1ull << 31,
                                             0xffffffff, 1ull << 32, ~0ull >> 1, 1ull << 63, ~0ull, ~0ull - 7};
     const uint64_t value = kNumbers[below(std::size(kNumbers))] + below(3) - 1;
     if (below(2) && std::isdigit(static_cast<unsigned char>(bytes[at]))) {

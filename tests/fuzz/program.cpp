@@ -28,11 +28,13 @@ std::vector<std::string> fuzz_seeds() {
   return {file([&](const Tensor& x) { return softmax(relu(matmul(x, w) + 1), 1); }, rand({2, 3}, DType::f32, host)),
           file([&](const Tensor& x) { return sum(max_pool2d(conv2d(x, filter), {2}), {2, 3}); },
                rand({1, 1, 6, 6}, DType::f32, host)),
-          file([&](const Tensor& x) {
-            Tensor y = zeros({4, 3}, DType::f32, host);
-            slice(y, 0, 1, 3).copy_(x);
-            return gather(cumsum(y, 0), 1, argsort(y, 1));
-          }, rand({2, 3}, DType::f32, host))};
+          file(
+              [&](const Tensor& x) {
+                Tensor y = zeros({4, 3}, DType::f32, host);
+                slice(y, 0, 1, 3).copy_(x);
+                return gather(cumsum(y, 0), 1, argsort(y, 1));
+              },
+              rand({2, 3}, DType::f32, host))};
 }
 
 // The file begins with the length of its header.

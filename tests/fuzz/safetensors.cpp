@@ -11,8 +11,7 @@ std::vector<std::string> fuzz_seeds() {
     return bytes_written_by([&](const std::string& path) { io::write_safetensors(path, tensors, metadata); });
   };
   return {file({{"a", ones({2, 3}, DType::f32, host)}, {"b", zeros({4}, DType::boolean, host)}}, {{"key", "some text"}}),
-          file({{"empty", ones({0, 3}, DType::bf16, host)}, {"scalar", full({}, 7, DType::i64, host)}}, {}),
-          file({}, {})};
+          file({{"empty", ones({0, 3}, DType::bf16, host)}, {"scalar", full({}, 7, DType::i64, host)}}, {}), file({}, {})};
 }
 
 // The file begins with the length of its header.

@@ -78,10 +78,7 @@ Case made(const std::string& name) {
              4, 6, {3}, {.stride = {2}, .padding = {1}, .groups = 2, .output_padding = {1}, .dtype = f64}));
        }},
       {"prelu", [] { return called(nn::PReLU(4, 0.25, f64)); }},
-      {"layer_norm",
-       [] {
-         return called(nn::LayerNorm({6, 5}, {.dtype = f64}));
-       }},
+      {"layer_norm", [] { return called(nn::LayerNorm({6, 5}, {.dtype = f64})); }},
       {"rms_norm", [] { return called(nn::RMSNorm({5}, {.eps = 1e-5, .dtype = f64})); }},
       {"group_norm", [] { return called(nn::GroupNorm(2, 4, {.dtype = f64})); }},
       {"batch_norm1d", [] { return called(nn::BatchNorm1d(4, {.dtype = f64})); }},

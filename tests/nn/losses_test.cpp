@@ -21,13 +21,13 @@ TEST(Losses, PassOnTheirOptions) {
   expect_same("l1", nn::L1Loss{kSum}(x, y), l1_loss(x, y, kSum), l1_loss(x, y));
   expect_same("huber", nn::HuberLoss{.delta = 0.5}(x, y), huber_loss(x, y, Reduction::mean, 0.5), huber_loss(x, y));
   expect_same("smooth l1", nn::SmoothL1Loss{kSum, 0.5}(x, y), smooth_l1_loss(x, y, kSum, 0.5), smooth_l1_loss(x, y, kSum));
-  expect_same("cross entropy", nn::CrossEntropyLoss{w, 0, kSum, 0.1}(x, classes),
-              cross_entropy(x, classes, kSum, w, 0, 0.1), cross_entropy(x, classes, kSum, w, 0));
+  expect_same("cross entropy", nn::CrossEntropyLoss{w, 0, kSum, 0.1}(x, classes), cross_entropy(x, classes, kSum, w, 0, 0.1),
+              cross_entropy(x, classes, kSum, w, 0));
   expect_same("nll", nn::NLLLoss{w, 0, kSum}(log_p, classes), nll_loss(log_p, classes, w, 0, kSum),
               nll_loss(log_p, classes));
   expect_same("bce", nn::BCELoss{w, kSum}(p, q), binary_cross_entropy(p, q, w, kSum), binary_cross_entropy(p, q, {}, kSum));
-  expect_same("bce with logits", nn::BCEWithLogitsLoss{.pos_weight = w}(x, q),
-              binary_cross_entropy_with_logits(x, q, {}, w), binary_cross_entropy_with_logits(x, q));
+  expect_same("bce with logits", nn::BCEWithLogitsLoss{.pos_weight = w}(x, q), binary_cross_entropy_with_logits(x, q, {}, w),
+              binary_cross_entropy_with_logits(x, q));
   expect_same("kl", nn::KLDivLoss{Reduction::batchmean, true}(log_p, y), kl_div(log_p, y, Reduction::batchmean, true),
               kl_div(log_p, y, Reduction::mean, true));
   expect_same("poisson", nn::PoissonNLLLoss{false, true, 0.5, kSum}(p, exp(y)),
@@ -53,8 +53,8 @@ TEST(Losses, WithMarginsPassOnTheirOptions) {
   expect_same("several labels", nn::MultiLabelMarginLoss{kSum}(x, several), multilabel_margin_loss(x, several, kSum),
               multilabel_margin_loss(x, several));
   expect_same("soft", nn::SoftMarginLoss{kSum}(x, all), soft_margin_loss(x, all, kSum), soft_margin_loss(x, all));
-  expect_same("soft, several", nn::MultiLabelSoftMarginLoss{w, kSum}(x, bits),
-              multilabel_soft_margin_loss(x, bits, w, kSum), multilabel_soft_margin_loss(x, bits, {}, kSum));
+  expect_same("soft, several", nn::MultiLabelSoftMarginLoss{w, kSum}(x, bits), multilabel_soft_margin_loss(x, bits, w, kSum),
+              multilabel_soft_margin_loss(x, bits, {}, kSum));
 }
 
 }  // namespace

@@ -43,8 +43,14 @@ Held held(const Device& device) {
 // A network with a layer of each kind that keeps something from one step to the next.
 TEST(Training, HoldsItsMemoryConstant) {
   manual_seed(1);
-  nn::Sequential net{nn::Conv2d(1, 2, {3}, {.padding = {1}}), nn::BatchNorm2d(2), nn::ReLU(), nn::MaxPool2d({2}),
-                     nn::Flatten(), nn::Dropout(0.1), nn::Linear(18, 4), nn::LayerNorm({4})};
+  nn::Sequential net{nn::Conv2d(1, 2, {3}, {.padding = {1}}),
+                     nn::BatchNorm2d(2),
+                     nn::ReLU(),
+                     nn::MaxPool2d({2}),
+                     nn::Flatten(),
+                     nn::Dropout(0.1),
+                     nn::Linear(18, 4),
+                     nn::LayerNorm({4})};
   nn::Adam optimizer(net.parameters(), 1e-3);
   nn::CosineAnnealingLR schedule(optimizer, 1000);
   const Tensor x = randn({4, 1, 6, 6}), y = randint(0, 4, {4});

@@ -8,9 +8,9 @@ namespace {
 struct Cnn final : nn::Module {
   void members(nn::Members& all) override { all("layers", layers); }
   Tensor forward(const Tensor& x) const override { return layers(x); }
-  nn::Sequential layers{nn::Conv2d(1, 4, {3}),                    nn::BatchNorm2d(4), nn::ReLU(),
-                        nn::Conv2d(4, 6, {3}, {.stride = {2}}), nn::GELU(),         nn::MaxPool2d({2}),
-                        nn::Flatten(),                            nn::Linear(24, 5)};
+  nn::Sequential layers{
+      nn::Conv2d(1, 4, {3}), nn::BatchNorm2d(4), nn::ReLU(),       nn::Conv2d(4, 6, {3}, {.stride = {2}}), nn::GELU(),
+      nn::MaxPool2d({2}),    nn::Flatten(),      nn::Linear(24, 5)};
 };
 
 struct Transformer final : nn::Module {

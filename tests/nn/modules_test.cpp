@@ -24,7 +24,7 @@ struct Net final : nn::Module {
     all("scale", scale), all("absent", absent), all("first", first), all("rest", rest);
     all.buffer("mean", mean), all.buffer("scratch", scratch, false);
   }
-  Tensor forward(const Tensor& x) const override { return (*rest)(first(sub(x, mean))) * scale; }
+  Tensor forward(const Tensor& x) const override { return (*rest)(first(sub(x, mean)))*scale; }
 };
 
 // Parentheses do not compile, because g++ would construct, and so draw, the last module first.
@@ -185,9 +185,8 @@ TEST(Modules, RefuseSizesThatMakeNoSense) {
   EXPECT_TRUE(throws(Code::invalid, {"[group_norm] 3 groups"}, [] { nn::GroupNorm(3, 4); }));
   EXPECT_TRUE(throws(Code::invalid, {"[multihead_attention] 4 heads"}, [] { nn::MultiheadAttention(6, 4); }));
   EXPECT_TRUE(throws(Code::invalid, {"[recurrent]"}, [] { nn::LSTM(0, 4); }));
-  EXPECT_TRUE(throws(Code::invalid, {"[recurrent]", "expected (1, 2, 4)"}, [] {
-    nn::GRU(3, 4).run(ones({5, 2, 3}), ones({2, 4}));
-  }));
+  EXPECT_TRUE(throws(Code::invalid, {"[recurrent]", "expected (1, 2, 4)"},
+                     [] { nn::GRU(3, 4).run(ones({5, 2, 3}), ones({2, 4})); }));
   EXPECT_TRUE(throws(Code::invalid, {"BatchNorm2d(4)", "rank 4"}, [] { nn::BatchNorm2d(4)(ones({2, 4})); }));
 }
 

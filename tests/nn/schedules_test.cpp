@@ -17,50 +17,49 @@ struct Row {
 nn::SGD optimizer_of(Tensor& x) { return nn::SGD({x}, 0.5, {.momentum = 0.9}); }
 
 std::vector<Row> rows() {
-  return {{"StepLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::StepLR>(o, 3, 0.5); },
-           {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.0625, 0.0625, 0.0625}},
-          {"MultiStepLR",
-           [](nn::Optimizer& o) -> Schedule {
-             return std::make_unique<nn::MultiStepLR>(o, std::vector<int64_t>{2, 5, 5}, 0.5);
-           },
-           {0.5, 0.5, 0.25, 0.25, 0.25, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625}},
-          {"ExponentialLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::ExponentialLR>(o, 0.75); },
-           {0.5, 0.375, 0.28125, 0.2109375, 0.158203125, 0.1186523438, 0.08898925781, 0.06674194336, 0.05005645752,
-            0.03754234314, 0.02815675735, 0.02111756802}},
-          {"LinearLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::LinearLR>(o, 0.25, 1, 4); },
-           {0.125, 0.21875, 0.3125, 0.40625, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}},
-          {"ConstantLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::ConstantLR>(o, 0.25, 3); },
-           {0.125, 0.125, 0.125, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}},
-          {"PolynomialLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::PolynomialLR>(o, 8, 2); },
-           {0.5, 0.3828125, 0.28125, 0.1953125, 0.125, 0.0703125, 0.03125, 0.0078125, 0, 0, 0, 0}},
-          {"CosineAnnealingLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::CosineAnnealingLR>(o, 8, 0.1); },
-           {0.5, 0.4847759065, 0.4414213562, 0.3765366865, 0.3, 0.2234633135, 0.1585786438, 0.1152240935, 0.1, 0.1152240935,
-            0.1585786438, 0.2234633135}},
-          {"CosineAnnealingWarmRestarts",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::CosineAnnealingWarmRestarts>(o, 3, 2, 0.1); },
-           {0.5, 0.4, 0.2, 0.5, 0.4732050808, 0.4, 0.3, 0.2, 0.1267949192, 0.5, 0.4931851653, 0.4732050808}},
-          {"LambdaLR",
-           [](nn::Optimizer& o) -> Schedule {
-             return std::make_unique<nn::LambdaLR>(o, [](int64_t epoch) { return 1.0 / (1 + static_cast<double>(epoch)); });
-           },
-           {0.5, 0.25, 0.1666666667, 0.125, 0.1, 0.08333333333, 0.07142857143, 0.0625, 0.05555555556, 0.05, 0.04545454545,
-            0.04166666667}},
-          {"OneCycleLR",
-           [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::OneCycleLR>(o, 2, 12); },
-           {0.08, 0.6995793084, 1.758570318, 1.988830871, 1.86602594, 1.623491308, 1.294757995, 0.9252742053, 0.5661219964,
-            0.2669550604, 0.06913397485, 8e-06}},
-          {"OneCycleLR",
-           [](nn::Optimizer& o) -> Schedule {
-             return std::make_unique<nn::OneCycleLR>(o, 2, 12, nn::OneCycleOptions{.linear = true, .three_phase = true});
-           },
-           {0.08, 0.8184615385, 1.556923077, 1.704615385, 0.9661538462, 0.2276923077, 0.06896662069, 0.05517489655,
-            0.04138317241, 0.02759144828, 0.01379972414, 8e-06}}};
+  return {
+      {"StepLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::StepLR>(o, 3, 0.5); },
+       {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.0625, 0.0625, 0.0625}},
+      {"MultiStepLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::MultiStepLR>(o, std::vector<int64_t>{2, 5, 5}, 0.5); },
+       {0.5, 0.5, 0.25, 0.25, 0.25, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625}},
+      {"ExponentialLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::ExponentialLR>(o, 0.75); },
+       {0.5, 0.375, 0.28125, 0.2109375, 0.158203125, 0.1186523438, 0.08898925781, 0.06674194336, 0.05005645752,
+        0.03754234314, 0.02815675735, 0.02111756802}},
+      {"LinearLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::LinearLR>(o, 0.25, 1, 4); },
+       {0.125, 0.21875, 0.3125, 0.40625, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}},
+      {"ConstantLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::ConstantLR>(o, 0.25, 3); },
+       {0.125, 0.125, 0.125, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}},
+      {"PolynomialLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::PolynomialLR>(o, 8, 2); },
+       {0.5, 0.3828125, 0.28125, 0.1953125, 0.125, 0.0703125, 0.03125, 0.0078125, 0, 0, 0, 0}},
+      {"CosineAnnealingLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::CosineAnnealingLR>(o, 8, 0.1); },
+       {0.5, 0.4847759065, 0.4414213562, 0.3765366865, 0.3, 0.2234633135, 0.1585786438, 0.1152240935, 0.1, 0.1152240935,
+        0.1585786438, 0.2234633135}},
+      {"CosineAnnealingWarmRestarts",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::CosineAnnealingWarmRestarts>(o, 3, 2, 0.1); },
+       {0.5, 0.4, 0.2, 0.5, 0.4732050808, 0.4, 0.3, 0.2, 0.1267949192, 0.5, 0.4931851653, 0.4732050808}},
+      {"LambdaLR",
+       [](nn::Optimizer& o) -> Schedule {
+         return std::make_unique<nn::LambdaLR>(o, [](int64_t epoch) { return 1.0 / (1 + static_cast<double>(epoch)); });
+       },
+       {0.5, 0.25, 0.1666666667, 0.125, 0.1, 0.08333333333, 0.07142857143, 0.0625, 0.05555555556, 0.05, 0.04545454545,
+        0.04166666667}},
+      {"OneCycleLR",
+       [](nn::Optimizer& o) -> Schedule { return std::make_unique<nn::OneCycleLR>(o, 2, 12); },
+       {0.08, 0.6995793084, 1.758570318, 1.988830871, 1.86602594, 1.623491308, 1.294757995, 0.9252742053, 0.5661219964,
+        0.2669550604, 0.06913397485, 8e-06}},
+      {"OneCycleLR",
+       [](nn::Optimizer& o) -> Schedule {
+         return std::make_unique<nn::OneCycleLR>(o, 2, 12, nn::OneCycleOptions{.linear = true, .three_phase = true});
+       },
+       {0.08, 0.8184615385, 1.556923077, 1.704615385, 0.9661538462, 0.2276923077, 0.06896662069, 0.05517489655,
+        0.04138317241, 0.02759144828, 0.01379972414, 8e-06}}};
 }
 
 TEST(Schedules, SetTheRatesOfPyTorch) {

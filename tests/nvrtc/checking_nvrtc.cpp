@@ -119,10 +119,12 @@ struct Program {
     const fs::path made = folder / "program.so", messages = folder / "messages";
     // Without builtins: what a compiler folds, such as the erf of a constant, need not have the bits of the library.
     // Hidden: shared memory is a static variable of a template, which a process would otherwise have once for all programs.
-    const std::string command = PLUGRAD_NVRTC_COMPILER " -std=c++20 -O1 -fno-builtin -fPIC -shared -ffp-contract=off -w"
+    const std::string command = PLUGRAD_NVRTC_COMPILER
+                                " -std=c++20 -O1 -fno-builtin -fPIC -shared -ffp-contract=off -w"
                                 " -fvisibility=hidden"
-                                " -I" PLUGRAD_NVRTC_INCLUDE " -I" + folder.string() + " -o " + made.string() + " " +
-                                (folder / "program.cpp").string() + " 2>" + messages.string();
+                                " -I" PLUGRAD_NVRTC_INCLUDE " -I" +
+                                folder.string() + " -o " + made.string() + " " + (folder / "program.cpp").string() + " 2>" +
+                                messages.string();
     const bool is_made = std::system(command.c_str()) == 0;
     log = contents(messages);
     return is_made ? made.string() : std::string();

@@ -211,7 +211,7 @@ TEST(ProgramSource, IsNotWrittenForReductionsThatDiffer) {
 TEST(Nvrtc, KeepsTheHandlersOfTheProcess) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
-  struct sigaction own {}, before{}, after{};
+  struct sigaction own{}, before{}, after{};
   own.sa_sigaction = [](int, siginfo_t*, void*) {};
   own.sa_flags = SA_SIGINFO | SA_RESETHAND;
   sigaddset(&own.sa_mask, SIGUSR1);

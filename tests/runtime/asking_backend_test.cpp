@@ -1,10 +1,10 @@
 // Backends that ask the core while it waits for them, and kernels that change the process.
 #include <plugrad/ops/elementwise.hpp>
-#include <plugrad/steps/compile.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sdk/backend.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <tests/error_message.hpp>
 
 #include <gtest/gtest.h>

@@ -27,8 +27,7 @@ struct Count {
 bool is_atomic(const uint8_t* code) {
   bool locked = false;
   for (;; ++code) {
-    if (*code == 0xf0)
-      locked = true;
+    if (*code == 0xf0) locked = true;
     else if (*code != 0x66 && *code != 0x67 && *code != 0xf2 && *code != 0xf3 && *code != 0x2e && *code != 0x36 &&
              *code != 0x3e && *code != 0x26 && *code != 0x64 && *code != 0x65)
       break;

@@ -1,6 +1,6 @@
 // Plugins that break the contract are refused with a reason; those that keep it work.
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include <tests/runtime/mutated.hpp>
 #include <tests/runtime/prefix.hpp>
 
-#include <process/shared_object.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <process/shared_object.hpp>
 
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Plugins that crash, hang, end the process, throw, change the process's state or break the contract: the program lives on,
 // says why, and uses the healthy plugin beside them.
 #include <sdk/conformance/sanitizer.hpp>
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -198,10 +198,12 @@ class Visible : public ::testing::TestWithParam<Case> {};
 TEST_P(Visible, IsAnErrorThatNamesThePluginAndTheProcessGoesOn) {
   const Tree tree;
   const Case& c = GetParam();
-  Environment environment{{"ASAN_OPTIONS", "detect_leaks=0"}};                // the plugin loses memory
+  Environment environment{{"ASAN_OPTIONS", "detect_leaks=0"}};                 // the plugin loses memory
   if (c.what.ends_with("@open")) environment.emplace("PLUGRAD_PROBE", "off");  // which ends at an exception
-  const Outcome outcome = tree.run(c.what, {"log", "warning", "records", "-", "memory", "tiny", "compute", "tiny", "exhaust",
-                                            "tiny", "extension", "tiny", "sync", "tiny"}, environment);
+  const Outcome outcome = tree.run(c.what,
+                                   {"log", "warning", "records", "-", "memory", "tiny", "compute", "tiny", "exhaust", "tiny",
+                                    "extension", "tiny", "sync", "tiny"},
+                                   environment);
   expect_healthy(outcome);
   EXPECT_EQ(hostile_record(outcome)[kStage], "ready");
   auto errors = outcome.all("error");

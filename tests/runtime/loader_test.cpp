@@ -1,6 +1,6 @@
 // The search for plugins: the directories it searches, the files it finds, and its record of each file.
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -156,8 +156,8 @@ TEST(Search, AsksOnlyThePluginOfTheNameForItsDevices) {
   const Prefix prefix;
   add_plugin(variant("count_aborts"), prefix.plugins(), "first");  // backend "tiny", found before the other
   add_plugin(test::plugin_path("libplugrad-backend-reference.so"), prefix.plugins(), "reference");
-  const Outcome outcome = prefix.probe(
-      {"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
+  const Outcome outcome =
+      prefix.probe({"compute", "reference", "has", "reference:0", "options", "tiny mood=odd", "fork", "reference"});
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
   EXPECT_EQ(outcome.field("value", 1), "3.500000");
   EXPECT_EQ(outcome.field("has", 1), "yes");

@@ -54,7 +54,9 @@ TEST_F(Memory, WastesAnEighthAtMost) {
 }
 
 TEST_F(Memory, OfADroppedTensorIsCachedAndUsedAgain) {
-  { const Tensor x = block(kMega); }
+  {
+    const Tensor x = block(kMega);
+  }
   EXPECT_EQ(active(), 0u);
   EXPECT_GE(cached(), kMega);
   settle();
@@ -68,7 +70,9 @@ TEST_F(Memory, OfADroppedTensorIsCachedAndUsedAgain) {
 }
 
 TEST_F(Memory, GoesBackWhenTrimmed) {
-  { const Tensor x = block(kMega), y = block(2 * kMega), z = block(8192); }
+  {
+    const Tensor x = block(kMega), y = block(2 * kMega), z = block(8192);
+  }
   settle();
   const uint64_t taken = reserved();
   EXPECT_GE(taken, 3 * kMega);
@@ -80,7 +84,9 @@ TEST_F(Memory, GoesBackWhenTrimmed) {
 
 TEST_F(Memory, InUseIsNotTrimmed) {
   const Tensor x = block(12 * kMega);  // too large to share a segment
-  { const Tensor y = block(14 * kMega); }
+  {
+    const Tensor y = block(14 * kMega);
+  }
   settle();
   EXPECT_EQ(device_.trim(), 14 * kMega);
   EXPECT_EQ(active(), 12 * kMega);
@@ -88,7 +94,9 @@ TEST_F(Memory, InUseIsNotTrimmed) {
 }
 
 TEST_F(Memory, RemembersItsPeakUntilThatIsReset) {
-  { const Tensor x = block(3 * kMega); }
+  {
+    const Tensor x = block(3 * kMega);
+  }
   EXPECT_GE(device_.memory().peak, before_.active + 3 * kMega);
   device_.reset_peak();
   const uint64_t peak = device_.memory().peak;

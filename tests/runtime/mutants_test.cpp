@@ -1,9 +1,9 @@
 // Damaged copies of plugins: whatever bytes of a file are wrong, the program lives and uses the healthy plugin beside it.
 // PLUGRAD_MUTANTS is the number of copies; 300 by default.
 #include <sdk/conformance/sanitizer.hpp>
+#include <tests/paths.hpp>
 #include <tests/runtime/mutated.hpp>
 #include <tests/runtime/prefix.hpp>
-#include <tests/paths.hpp>
 
 #include <gtest/gtest.h>
 #include <cstdlib>

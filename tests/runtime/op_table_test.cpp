@@ -1,6 +1,6 @@
 // The queries of the op table that dispatch uses.
-#include <core/runtime/op_table.hpp>
 #include <gtest/gtest.h>
+#include <core/runtime/op_table.hpp>
 
 #include <string>
 #include <vector>
@@ -30,13 +30,13 @@ TEST(OpTable, OutputsThatAreReadAsWellAreMarked) {
 // Kernels are cached by the dtype of one operand, which must distinguish all kernels of the op.
 TEST(OpTable, TheKeyIsNoIndexAndNoConditionAndNoSourceOfACast) {
   EXPECT_EQ(key_operand(id(Op::ADD)), 2);
-  EXPECT_EQ(key_operand(id(Op::EQ)), 2);                       // operand 0 is bool, the operands to compare follow
+  EXPECT_EQ(key_operand(id(Op::EQ)), 2);  // operand 0 is bool, the operands to compare follow
   EXPECT_EQ(key_operand(id(Op::WHERE)), 3);
-  EXPECT_EQ(key_operand(id(Op::CAST)), 0);                     // the source selects a slot of its own
-  EXPECT_EQ(key_operand(id(Op::GATHER)), 1);                   // not the index after it
+  EXPECT_EQ(key_operand(id(Op::CAST)), 0);    // the source selects a slot of its own
+  EXPECT_EQ(key_operand(id(Op::GATHER)), 1);  // not the index after it
   EXPECT_EQ(key_operand(id(Op::SCATTER_ADD)), 2);
-  EXPECT_EQ(key_operand(id(Op::ARGMAX)), 1);                   // not the resulting indices
-  EXPECT_EQ(key_operand(id(Op::UNIFORM)), 0);                  // not the seed
+  EXPECT_EQ(key_operand(id(Op::ARGMAX)), 1);   // not the resulting indices
+  EXPECT_EQ(key_operand(id(Op::UNIFORM)), 0);  // not the seed
   EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY)), 2);
   EXPECT_EQ(key_operand(id(Op::CROSS_ENTROPY_BACKWARD)), 4);
   EXPECT_EQ(key_operand(PLUGRAD_PRIVATE_OPS), 0);

@@ -1,6 +1,6 @@
 // Options of devices, and settings from environment variables.
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Paths and permissions of what a search finds: the wrong ones are left out with the reason, and the right ones are loaded.
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -115,15 +115,9 @@ const std::map<std::string, Command> kCommands = {
     {"add", add_plugin_directory},
     {"load", [](const std::string& path) { print_record("loaded", load_plugin(path)); }},
     {"device", print_device},
-    {"has",
-     [](const std::string& name) {
-       print({"has", has_device(name) ? "yes" : "no"});
-     }},
+    {"has", [](const std::string& name) { print({"has", has_device(name) ? "yes" : "no"}); }},
     {"compute", compute},
-    {"default",
-     [](const std::string&) {
-       print({"device", default_device().name()});
-     }},
+    {"default", [](const std::string&) { print({"device", default_device().name()}); }},
     {"fork", fork_and_compute},
     {"exhaust", exhaust},
     {"log",
@@ -139,19 +133,11 @@ const std::map<std::string, Command> kCommands = {
        log(LogLevel::warning, line);
      }},
     {"extension",
-     [](const std::string& backend) {
-       print({"extension", backend_extension(backend, "none/0") ? "some" : "none"});
-     }},
+     [](const std::string& backend) { print({"extension", backend_extension(backend, "none/0") ? "some" : "none"}); }},
     {"state", [](const std::string&) { print_state(); }},
-    {"memory",
-     [](const std::string& name) {
-       print({"memory", std::to_string(Device(name).physical_memory().second)});
-     }},
+    {"memory", [](const std::string& name) { print({"memory", std::to_string(Device(name).physical_memory().second)}); }},
     {"sync", [](const std::string& name) { Device(name).sync(); }},
-    {"trim",
-     [](const std::string& name) {
-       print({"trimmed", Device(name).trim() ? "some" : "none"});
-     }},
+    {"trim", [](const std::string& name) { print({"trimmed", Device(name).trim() ? "some" : "none"}); }},
     {"descriptors",
      [](const std::string&) {
        const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -162,13 +148,8 @@ const std::map<std::string, Command> kCommands = {
        for (const QuarantinedPlugin& each : quarantined_plugins()) print({"quarantined", each.path, each.reason});
      }},
     {"clear",
-     [](const std::string& path) {
-       print({"cleared", std::to_string(clear_quarantine(path == "-" ? "" : path))});
-     }},
-    {"fallback",
-     [](const std::string&) {
-       print({"fallback", std::to_string(static_cast<int>(fallback()))});
-     }},
+     [](const std::string& path) { print({"cleared", std::to_string(clear_quarantine(path == "-" ? "" : path))}); }},
+    {"fallback", [](const std::string&) { print({"fallback", std::to_string(static_cast<int>(fallback()))}); }},
     {"options",
      [](const std::string& text) {
        const size_t space = text.find(' ');

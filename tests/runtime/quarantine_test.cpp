@@ -1,6 +1,6 @@
 // A file is tried in a process of its own once; one that did harm is not tried again until somebody says so.
-#include <tests/runtime/prefix.hpp>
 #include <tests/paths.hpp>
+#include <tests/runtime/prefix.hpp>
 
 #include <gtest/gtest.h>
 #include <chrono>

@@ -13,9 +13,7 @@ dim3 blockDim, gridDim;
 
 namespace simt {
 namespace {
-std::string text(uint3 v) {
-  return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")";
-}
+std::string text(uint3 v) { return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")"; }
 std::string text(Site site) {
   const std::string file = site.file;
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line);

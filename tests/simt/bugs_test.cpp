@@ -2,8 +2,8 @@
 #include <tests/simt/bugs.hpp>
 #include <tests/simt/kernels.hpp>
 
-#include <cmath>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 namespace simt::test {
@@ -69,7 +69,10 @@ TEST_F(Bugs, BlocksThatWriteOnePlace) {
   expect_fault(cudaErrorLaunchFailure, {"kernel blocks_that_race", "a race", "byte 2 of an allocation"});
 }
 
-__global__ void adds_without_atomics(float* out) { out[0] += 1; out[threadIdx.x % 2] *= static_cast<float>(threadIdx.x); }
+__global__ void adds_without_atomics(float* out) {
+  out[0] += 1;
+  out[threadIdx.x % 2] *= static_cast<float>(threadIdx.x);
+}
 TEST_F(Bugs, ReadModifyWriteWithoutAtomics) {
   ASSERT_EQ(cudaMemset(out_, 0, 256), cudaSuccess);
   PLUGRAD_LAUNCH(adds_without_atomics, 1, 5, 0, nullptr, out_);
@@ -78,8 +81,7 @@ TEST_F(Bugs, ReadModifyWriteWithoutAtomics) {
 
 __global__ void divergent(float* out) {
   if (threadIdx.x < 32) __syncthreads();
-  else out[threadIdx.x] = 1,
-       __syncthreads();
+  else out[threadIdx.x] = 1, __syncthreads();
 }
 TEST_F(Bugs, DivergentSyncthreads) {
   PLUGRAD_LAUNCH(divergent, 2, 64, 0, nullptr, out_);
@@ -202,7 +204,9 @@ TEST_F(Bugs, MisalignedVector) {
   expect_fault(cudaErrorMisalignedAddress, {"kernel misaligned", "not aligned for its type"});
 }
 
-__global__ void trapped() { if (threadIdx.x == 3) __trap(); }
+__global__ void trapped() {
+  if (threadIdx.x == 3) __trap();
+}
 TEST_F(Bugs, Trap) {
   PLUGRAD_LAUNCH(trapped, 1, 32, 0, nullptr);
   expect_fault(cudaErrorAssert, {"kernel trapped", "thread (3,0,0)", "__trap at bugs_test.cpp:"});

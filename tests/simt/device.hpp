@@ -21,7 +21,7 @@ struct Device {
   Memory memory;
   std::atomic<int> lost{cudaSuccess};    // the error that every call returns after a kernel has failed
   std::atomic<bool> has_context{false};  // a call has used it
-  std::mutex mutex;                    // guards what follows
+  std::mutex mutex;                      // guards what follows
   std::vector<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
   std::set<unsigned> peers;

@@ -57,8 +57,7 @@ struct Name {
   cudaError_t error;
   const char *name, *text;
 };
-#define PLUGRAD_SIMT_NAME(error, text) \
-  { error, #error, text }
+#define PLUGRAD_SIMT_NAME(error, text) {error, #error, text}
 constexpr Name kNames[] = {
     PLUGRAD_SIMT_NAME(cudaSuccess, "no error"),
     PLUGRAD_SIMT_NAME(cudaErrorInvalidValue, "invalid argument"),

@@ -65,11 +65,11 @@ Explained describe_fault(const siginfo_t& info) {
 // Reinstalls our handler if the program has set its own in the meantime; faults that are not ours go to the program's.
 void catch_faults() {
   for (int i = 0; i < 2; ++i) {
-    struct sigaction now {};
+    struct sigaction now{};
     sigaction(kSignals[i], nullptr, &now);
     if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault) continue;
     previous[i] = now;
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_sigaction = on_fault;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // the handler of a failed kernel never returns
     sigaction(kSignals[i], &ours, nullptr);

@@ -51,7 +51,7 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, co
 // The function must be a cudaKernel_t.
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t dynamic_bytes,
                              cudaStream_t stream) {
-  static constexpr Emulator kEmulator{&threadIdx, &blockIdx,       &blockDim,    &gridDim,  barrier, meet,
+  static constexpr Emulator kEmulator{&threadIdx, &blockIdx,      &blockDim,   &gridDim, barrier, meet,
                                       lane,       dynamic_shared, note_atomic, note_sum, fence,   trap};
   Kernel kernel{};
   static_cast<const CUkern_st*>(function)->make(&kernel, arguments, kEmulator);

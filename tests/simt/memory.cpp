@@ -13,9 +13,9 @@ namespace simt {
 namespace {
 constexpr size_t kAlignment = 256;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xcb;
-constexpr size_t kPoisoned = 64 << 20;            // the most bytes poisoned per allocation; the rest reads as 0
-constexpr size_t kMapped = 64 << 10;              // from this size on poison is mapped, not written
-constexpr size_t kAddresses = size_t{1} << 38;    // reserved address space: freed addresses are not soon reused
+constexpr size_t kPoisoned = 64 << 20;               // the most bytes poisoned per allocation; the rest reads as 0
+constexpr size_t kMapped = 64 << 10;                 // from this size on poison is mapped, not written
+constexpr size_t kAddresses = size_t{1} << 38;       // reserved address space: freed addresses are not soon reused
 constexpr size_t kFewerAddresses = size_t{1} << 33;  // used if the larger reservation fails
 
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }

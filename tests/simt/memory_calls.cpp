@@ -71,7 +71,10 @@ cudaError_t copy(const Copy& c, cudaMemcpyKind kind, cudaStream_t stream) {
                   throw Fault(cudaErrorLaunchFailure, "the source of a copy changed after the copy was queued");
                 c.run();
               },
-              to ? to : from ? from : &queue.device, from});
+              to     ? to
+              : from ? from
+                     : &queue.device,
+              from});
   if (pageable) queue.drain();  // as CUDA's driver does, at least for uploads
   return usable();
 }

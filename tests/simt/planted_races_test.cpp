@@ -52,10 +52,8 @@ TEST_F(Bugs, ASumOfFloatsInAnotherOrderIsNone) {
 }
 
 __global__ void adds_beside_atomics(float* out) {
-  if (threadIdx.x % 2)
-    atomicAdd(out, 1.0f);
-  else
-    *out = *out * 2;
+  if (threadIdx.x % 2) atomicAdd(out, 1.0f);
+  else *out = *out * 2;
 }
 TEST_F(Bugs, PlainUpdateOfWhatOthersAddTo) {
   ASSERT_EQ(cudaMemset(out_, 0, 256), cudaSuccess);

@@ -8,7 +8,7 @@ namespace simt {
 namespace {
 struct Key {
   const char* name;
-  uint64_t Settings::*member;
+  uint64_t Settings::* member;
 };
 constexpr Key kKeys[] = {
     {"devices", &Settings::devices},

@@ -76,8 +76,7 @@ void submit(Kernel kernel, cudaStream_t stream) {
   Device& device = queue.device;
   const void* const function = kernel.function;
   queue.push({[kernel = std::move(kernel), &device, faults](SharedRange shared) {
-                if (faults)
-                  throw Fault(cudaErrorIllegalAddress, with_kernel(kernel, "fails, injected by a test"));
+                if (faults) throw Fault(cudaErrorIllegalAddress, with_kernel(kernel, "fails, injected by a test"));
                 execute(kernel, device, shared);
               },
               &device, nullptr, function});

@@ -1,9 +1,9 @@
 // Work in child processes, for tests after which a process is of no use. The parent must not have used plugrad before,
 // because devices do not survive a fork.
 #pragma once
+#include <sys/types.h>
 #include <functional>
 #include <string>
-#include <sys/types.h>
 
 namespace plugrad::test {
 

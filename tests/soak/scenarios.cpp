@@ -73,11 +73,8 @@ double exchanges(Device device, int64_t side) {
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> all = {{"learns", learns},
-                                            {"convolves", convolves},
-                                            {"attends", attends},
-                                            {"arranges", arranges},
-                                            {"exchanges", exchanges}};
+  static const std::vector<Scenario> all = {
+      {"learns", learns}, {"convolves", convolves}, {"attends", attends}, {"arranges", arranges}, {"exchanges", exchanges}};
   return all;
 }
 

@@ -19,9 +19,7 @@ const plugrad_sim& sim() {
 
 plugrad_device* handle(uint32_t index) { return sim().device(index); }
 
-uint64_t calls(uint32_t fault) {
-  return fault == PLUGRAD_SIM_FULL ? sim().allocs(handle()) : sim().runs(handle(), 0);
-}
+uint64_t calls(uint32_t fault) { return fault == PLUGRAD_SIM_FULL ? sim().allocs(handle()) : sim().runs(handle(), 0); }
 
 std::string last_hazard() {
   char text[512];

@@ -95,7 +95,9 @@ TEST_F(Shelved, TheSameSizesAgainFindTheSameBlocks) {
 
 TEST_F(Shelved, NoMoreIsGivenBackThanIsWanted) {
   DeviceState& d = shelf({{"memory", std::to_string(64 * kMega)}});
-  { const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega); }
+  {
+    const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega);
+  }
   const Ref<Storage> large = make(d, 26 * kMega);  // 18 MiB would not suffice
   EXPECT_EQ(Shelf::frees, 1u);
   EXPECT_EQ(stats(d).reserved, 62 * kMega);
@@ -105,7 +107,9 @@ TEST_F(Shelved, NoMoreIsGivenBackThanIsWanted) {
 TEST_F(Shelved, NoMoreIsGivenBackThanADeviceThatIsFullNeeds) {
   DeviceState& d = shelf();
   Shelf::room = 64 * kMega;
-  { const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega); }
+  {
+    const Ref<Storage> a = make(d, 20 * kMega), b = make(d, 12 * kMega), c = make(d, 24 * kMega);
+  }
   const Ref<Storage> large = make(d, 28 * kMega);  // replaces the segment of 24 MiB and uses the 8 MiB that are left
   EXPECT_EQ(Shelf::frees, 1u);
   EXPECT_EQ(stats(d).reserved, 60 * kMega);

@@ -1,13 +1,13 @@
 // The program that process_test.cpp runs: it ends or forks with work in flight. Exit status 0 means success.
 #include <tests/streams/rig.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace plugrad::test {
 namespace {

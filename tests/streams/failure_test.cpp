@@ -291,7 +291,7 @@ TEST(Lost, IsForEverAndSparesTheOtherDevice) {
     EXPECT_EQ(outcome([&] { make(e, kLargeBytes); }).code, Code::device_lost);
   }
   EXPECT_EQ(outcome([&] { get(*late); }).code, Code::device_lost);  // depends on lost data
-  EXPECT_EQ(get(*taken), 3);                                       // copied before the loss
+  EXPECT_EQ(get(*taken), 3);                                        // copied before the loss
   EXPECT_EQ(get(*good), 8);
   add(*taken, *taken, *good);
   EXPECT_EQ(get(*taken), 11);

@@ -1,10 +1,10 @@
 // Exit and fork with work in flight, in child processes.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <string>
 
 namespace {
 

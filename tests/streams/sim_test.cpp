@@ -1,6 +1,7 @@
 // sim itself: timelines rely on it to enforce the contract, to complete late, and to hide its memory.
 #include <tests/streams/sim_fixture.hpp>
 
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -8,7 +9,6 @@
 #include <cstring>
 #include <new>
 #include <thread>
-#include <unistd.h>
 
 namespace {
 thread_local uint64_t allocations = 0;

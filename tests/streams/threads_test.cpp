@@ -101,7 +101,9 @@ class Random : public Timeline {
   void step(Model& m, float fresh) {
     const uint32_t a = m.pick(kStorages), b = a % 2 + 2 * m.pick(3), c = a % 2 + 2 * m.pick(3), other = m.pick(kStorages);
     switch (m.pick(8)) {
-      case 0: case 1: case 2:
+      case 0:
+      case 1:
+      case 2:
         add(*m.x[a], *m.x[b], *m.x[c]);
         m.value[a] = m.value[b] + m.value[c];
         break;
@@ -109,19 +111,14 @@ class Random : public Timeline {
         upload(*m.x[a], fresh);
         m.value[a] = fresh;
         break;
-      case 4:
-        EXPECT_EQ(get(*m.x[a]), m.value[a]);
-        break;
-      case 5:
-        through_pinned(m, a);
-        break;
+      case 4: EXPECT_EQ(get(*m.x[a]), m.value[a]); break;
+      case 5: through_pinned(m, a); break;
       case 6:
         if (a == other) break;
         transfer::between(*m.x[a], 0, *m.x[other], 0, bytes);
         m.value[a] = m.value[other];
         break;
-      default:
-        replace(m, a, fresh);
+      default: replace(m, a, fresh);
     }
     if (std::fabs(m.value[a]) > 1e6f) {
       fill(*m.x[a], 1);

@@ -1,7 +1,7 @@
 // The demo's network has the same losses on several devices: 50 steps with batches of 32.
 #include <plugrad/runtime/runtime.hpp>
-#include <tools/train/trainer.hpp>
 #include <tests/paths.hpp>
+#include <tools/train/trainer.hpp>
 
 #include <gtest/gtest.h>
 

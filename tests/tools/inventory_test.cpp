@@ -1,5 +1,5 @@
-#include <tests/tools/process.hpp>
 #include <tests/paths.hpp>
+#include <tests/tools/process.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

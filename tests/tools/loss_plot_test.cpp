@@ -74,13 +74,13 @@ TEST(LossPlot, TextIsEscaped) {
 TEST(LossPlot, OddDataStillMakeAPicture) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   const training::LossPlot plots[] = {{},
-                                {"one", "", {{1, 0.5}}, {}},
-                                {"zero", "", {{1, 0}, {2, 0}}, {{2, 0}}},
-                                {"not finite", "", {{1, nan}, {2, infinity}, {3, 1}}, {{3, nan}}},
-                                {"nothing finite", "", {{1, nan}}, {}},
-                                {"tiny", "", {{1, 1e-300}, {2, 1e-308}}, {}},
-                                {"huge", "", {{1, 1e300}, {2, 1}}, {}},
-                                {"negative", "", {{1, -1}, {2, -2}}, {}}};
+                                      {"one", "", {{1, 0.5}}, {}},
+                                      {"zero", "", {{1, 0}, {2, 0}}, {{2, 0}}},
+                                      {"not finite", "", {{1, nan}, {2, infinity}, {3, 1}}, {{3, nan}}},
+                                      {"nothing finite", "", {{1, nan}}, {}},
+                                      {"tiny", "", {{1, 1e-300}, {2, 1e-308}}, {}},
+                                      {"huge", "", {{1, 1e300}, {2, 1}}, {}},
+                                      {"negative", "", {{1, -1}, {2, -2}}, {}}};
   for (const training::LossPlot& plot : plots) {
     SCOPED_TRACE(plot.title);
     const std::string svg = training::loss_plot_svg(plot);

@@ -45,12 +45,9 @@ std::map<std::string, Golden> golden(const std::string& family) {
     std::istringstream line(text);
     std::string kind;
     line >> kind;
-    if (kind == "row")
-      row = &rows[text.substr(4)];
-    else if (kind == "grad")
-      row->grad.push_back(parsed(line, false));
-    else
-      (kind == "in" ? row->in : row->out).push_back(parsed(line, true));
+    if (kind == "row") row = &rows[text.substr(4)];
+    else if (kind == "grad") row->grad.push_back(parsed(line, false));
+    else (kind == "in" ? row->in : row->out).push_back(parsed(line, true));
   }
   return rows;
 }

@@ -87,8 +87,8 @@ TEST(DataLoader, WorkersLoadTheSameBatches) {
   DataLoader alone(Squares(53), {.batch_size = 4, .shuffle = true, .seed = 1});
   for (const int workers : {1, 2, 3, 4, 40}) {
     for (const int ahead : {1, 3}) {
-      const DataLoader loader(Squares(53), {.batch_size = 4, .shuffle = true, .seed = 1, .num_workers = workers,
-                                            .prefetch_factor = ahead});
+      const DataLoader loader(
+          Squares(53), {.batch_size = 4, .shuffle = true, .seed = 1, .num_workers = workers, .prefetch_factor = ahead});
       EXPECT_EQ(firsts(loader.epoch(2)), firsts(alone.epoch(2))) << workers;
     }
   }
@@ -144,8 +144,7 @@ struct Damaged final : Dataset {
 TEST(DataLoader, NamesTheSampleThatFails) {
   for (const int workers : {0, 1, 3}) {
     const DataLoader loader(Damaged(), {.batch_size = 2, .num_workers = workers});
-    EXPECT_TRUE(throws(Code::io_error, {"[DataLoader] sample 7: [7.png] is no picture"},
-                       [&] { firsts(loader.epoch(0)); }));
+    EXPECT_TRUE(throws(Code::io_error, {"[DataLoader] sample 7: [7.png] is no picture"}, [&] { firsts(loader.epoch(0)); }));
     EXPECT_TRUE(throws(Code::invalid, {"[DataLoader] sample 12: no twelve"}, [&] { loader.batch(0, 6); }));
     BatchIterator at = loader.epoch(0).begin();
     EXPECT_EQ(elements((*++at)[0]), (Numbers{2, 3}));

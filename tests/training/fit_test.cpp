@@ -43,9 +43,9 @@ TEST(Fit, HasTheRecordedLosses) {
   const Points points = points_of(60);
   Started net;
   nn::CosineAnnealingLR schedule(*net.optimizer, 12);
-  const History history = fit(*net.model, points.inputs, points.labels, *net.optimizer,
-                              {.epochs = 3, .scheduler = &schedule, .max_norm = 0.5, .progress = false,
-                               .batch_size = 16, .seed = 3});
+  const History history =
+      fit(*net.model, points.inputs, points.labels, *net.optimizer,
+          {.epochs = 3, .scheduler = &schedule, .max_norm = 0.5, .progress = false, .batch_size = 16, .seed = 3});
   EXPECT_TRUE(test::close(history.losses, fixture["losses"].get<Numbers>(), 1e-6));
   EXPECT_EQ(net.optimizer->steps(), 12);
   EXPECT_FALSE(history.interrupted);
@@ -59,8 +59,14 @@ TEST(Fit, CompiledStepsHaveTheSameLosses) {
     int64_t calls = 0;
     const auto loss = [&](const Tensor& output, const Tensor& labels) { return ++calls, cross_entropy(output, labels); };
     const History history = fit(*net.model, points.inputs, points.labels, *net.optimizer,
-                                {.epochs = 4, .loss = loss, .scheduler = &schedule, .max_norm = 0.5, .compile = compiled,
-                                 .progress = false, .batch_size = 16, .seed = 3});
+                                {.epochs = 4,
+                                 .loss = loss,
+                                 .scheduler = &schedule,
+                                 .max_norm = 0.5,
+                                 .compile = compiled,
+                                 .progress = false,
+                                 .batch_size = 16,
+                                 .seed = 3});
     EXPECT_EQ(net.optimizer->steps(), 16);
     EXPECT_EQ(calls, compiled ? 3 : 16) << "for whole batches twice, before there were gradients, and for the rest";
     return history.losses;
@@ -107,8 +113,8 @@ TEST(Fit, UsesAllRowsAtOnceWithoutABatchSize) {
     rows.push_back(output.size(0));
     return cross_entropy(output, labels);
   };
-  const Numbers losses = fit(*net.model, points.inputs, points.labels, *net.optimizer,
-                             {.epochs = 3, .loss = loss, .progress = false}).losses;
+  const Numbers losses =
+      fit(*net.model, points.inputs, points.labels, *net.optimizer, {.epochs = 3, .loss = loss, .progress = false}).losses;
   EXPECT_EQ(rows, (std::vector<int64_t>{40, 40, 40}));
   EXPECT_EQ(losses[0], cross_entropy((*other.model)(points.inputs), points.labels).item<double>());
 }
@@ -135,8 +141,11 @@ TEST(Fit, EndsAfterTheStepInWhichItIsAsked) {
     Started net;
     int left = steps, ended = 0;
     const History history = fit(*net.model, points.inputs, points.labels, *net.optimizer,
-                                {.epochs = 3, .on_epoch = [&](int64_t, double) { ++ended; },
-                                 .stop = [&] { return --left == 0; }, .progress = false, .batch_size = 10});
+                                {.epochs = 3,
+                                 .on_epoch = [&](int64_t, double) { ++ended; },
+                                 .stop = [&] { return --left == 0; },
+                                 .progress = false,
+                                 .batch_size = 10});
     EXPECT_EQ(history.interrupted, steps <= 12);
     EXPECT_EQ(history.losses.size(), static_cast<size_t>(epochs)) << steps;
     EXPECT_EQ(ended, epochs);
@@ -205,11 +214,11 @@ TEST(Fit, RefusesWhatMakesNoTraining) {
                      [&] { fit(*net.model, points.inputs, slice(points.labels, 0, 0, 4), *net.optimizer); }));
   DataLoader loader(TensorDataset({points.inputs}), {.batch_size = 10, .drop_last = true});
   EXPECT_TRUE(throws(Code::invalid, {"no batches"}, [&] { fit(*net.model, loader, *net.optimizer); }));
-  EXPECT_TRUE(throws(Code::invalid, {"batch_size", "loader"},
-                     [&] { fit(*net.model, loader, *net.optimizer, {.batch_size = 2}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"batch_size", "loader"}, [&] { fit(*net.model, loader, *net.optimizer, {.batch_size = 2}); }));
   DataLoader inputs_alone(TensorDataset({points.inputs}));
-  EXPECT_TRUE(throws(Code::invalid, {"1 tensors"},
-                     [&] { fit(*net.model, inputs_alone, *net.optimizer, {.progress = false}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"1 tensors"}, [&] { fit(*net.model, inputs_alone, *net.optimizer, {.progress = false}); }));
   EXPECT_EQ(net.optimizer->steps(), 0);
   EXPECT_TRUE(fit(*net.model, points.inputs, points.labels, *net.optimizer, {.epochs = 0}).losses.empty());
 }

@@ -47,9 +47,7 @@ class Calls : public testing::Test {
     static std::filesystem::path made;
     return made;
   }
-  static vulkan::CacheFile cache() {
-    return {folder().c_str(), vulkan::Driver::get().devices().at(0).properties};
-  }
+  static vulkan::CacheFile cache() { return {folder().c_str(), vulkan::Driver::get().devices().at(0).properties}; }
   // What an earlier process could have stored.
   static std::vector<char> earlier() {
     const VkPhysicalDeviceProperties& p = vulkan::Driver::get().devices().at(0).properties;
@@ -137,9 +135,8 @@ TEST_F(Calls, ACopyWaitsForTheOpOnAnotherStream) {
              return wait.first == computed->signals && wait.second <= computed->value && wait.second > 0;
            });
   });
-  const bool same_stream = std::ranges::any_of(calls, [&](const VulkanCall& c) {
-    return c.kind == VulkanCall::copy && c.commands == computed->commands;
-  });
+  const bool same_stream = std::ranges::any_of(
+      calls, [&](const VulkanCall& c) { return c.kind == VulkanCall::copy && c.commands == computed->commands; });
   EXPECT_TRUE(copied != calls.end() || same_stream) << Recorder::letters(calls);
 }
 

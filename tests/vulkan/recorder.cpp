@@ -16,8 +16,7 @@ VKAPI_ATTR void VKAPI_CALL barrier(VkCommandBuffer commands, VkPipelineStageFlag
   const bool covers = memory == 1 && (barriers->srcAccessMask & writes) == writes;
   if (covers && barriers->dstAccessMask == VK_ACCESS_HOST_READ_BIT && to == VK_PIPELINE_STAGE_HOST_BIT)
     r.calls.push_back({VulkanCall::host_barrier, commands});
-  else if (covers && (barriers->dstAccessMask & all) == all)
-    r.calls.push_back({VulkanCall::barrier, commands});
+  else if (covers && (barriers->dstAccessMask & all) == all) r.calls.push_back({VulkanCall::barrier, commands});
   r.driver.vkCmdPipelineBarrier(commands, from, to, flags, memory, barriers, buffers, of_buffers, images, of_images);
 }
 

@@ -16,7 +16,7 @@ extern "C" void note_signal(int signal) {
 
 InterruptGuard::InterruptGuard() {
   pending_signal = 0;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < kSignals.size(); ++i) {

@@ -30,12 +30,8 @@ std::string clock_text(double seconds) {
 }  // namespace
 
 Progress::Progress(const training::Trainer& trainer, int64_t last_step)
-    : trainer_(trainer),
-      first_step_(trainer.step()),
-      last_step_(last_step),
-      first_sample_(trainer.samples_seen()),
-      epochs_printed_(trainer.history().evaluations.size()),
-      terminal_(isatty(STDERR_FILENO)),
+    : trainer_(trainer), first_step_(trainer.step()), last_step_(last_step), first_sample_(trainer.samples_seen()),
+      epochs_printed_(trainer.history().evaluations.size()), terminal_(isatty(STDERR_FILENO)),
       start_(std::chrono::steady_clock::now()) {}
 
 double Progress::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }

@@ -38,9 +38,7 @@ std::string shell_quoted(const std::string& word) {
 class Session {
  public:
   explicit Session(const TrainRequest& request)
-      : request_(request),
-        start_(std::chrono::steady_clock::now()),
-        device_(request.device),
+      : request_(request), start_(std::chrono::steady_clock::now()), device_(request.device),
         trainer_(request.config, training::load_data(request.config), device_) {
     if (!request.resume.empty()) trainer_.load(request.resume);
     summary_.resumed_from = trainer_.step();

@@ -63,10 +63,7 @@ Tensor mean_loss(const Tensor& outputs, const Tensor& targets, Objective objecti
 }
 
 Trainer::Trainer(TrainingConfig config, const Data& data, Device device)
-    : config_(checked(config)),
-      device_(device),
-      normalisation_(normalisation_of(data.train)),
-      outputs_(data.outputs),
+    : config_(checked(config)), device_(device), normalisation_(normalisation_of(data.train)), outputs_(data.outputs),
       objective_(data.objective),
       train_(std::make_shared<const TensorDataset>(on_device(data.train, normalisation_, data.objective, device))),
       loader_(train_, {.batch_size = config_.batch, .shuffle = true, .seed = config_.seed}) {

@@ -58,8 +58,7 @@ Json to_json(const TrialModel& model, const Verdict& verdict) {
 void print(const TrialModel& model, const Verdict& verdict) {
   const TrialResult& result = verdict.result;
   std::cout << std::left << std::setw(12) << model.name;
-  if (!verdict.error.empty())
-    std::cout << "FAIL  " << verdict.error << "\n";
+  if (!verdict.error.empty()) std::cout << "FAIL  " << verdict.error << "\n";
   else
     std::cout << "ok    " << result.steps << " steps in " << fixed_text(verdict.seconds, 2) << " s, loss "
               << fixed_text(result.first_loss, 3) << " to " << fixed_text(result.last_loss, 3) << ", accuracy "
@@ -88,10 +87,8 @@ int run_trial(const std::string& name, const OptionList& options, bool json) {
   for (const TrialModel& model : trial_models()) {
     const Verdict verdict = tried(model, device);
     trains &= verdict.error.empty();
-    if (json)
-      all.push_back(to_json(model, verdict));
-    else
-      print(model, verdict);
+    if (json) all.push_back(to_json(model, verdict));
+    else print(model, verdict);
   }
   if (json) std::cout << Json::object({{"device", device.name()}, {"models", all}}).pretty() << "\n";
   return trains ? 0 : 1;

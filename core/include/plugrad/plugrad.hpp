@@ -7,7 +7,6 @@
 #include <plugrad/autograd/autocast.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/checkpoint.hpp>
-#include <plugrad/steps/compile.hpp>
 #include <plugrad/autograd/draw.hpp>
 #include <plugrad/autograd/function.hpp>
 #include <plugrad/autograd/hooks.hpp>
@@ -67,8 +66,8 @@
 #include <plugrad/ops/scatter.hpp>
 #include <plugrad/ops/selection.hpp>
 #include <plugrad/ops/sets.hpp>
-#include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/smooth.hpp>
+#include <plugrad/ops/sorting.hpp>
 #include <plugrad/ops/special.hpp>
 #include <plugrad/ops/special_values.hpp>
 #include <plugrad/ops/statistics.hpp>
@@ -81,6 +80,7 @@
 #include <plugrad/runtime/policy.hpp>
 #include <plugrad/runtime/profiler.hpp>
 #include <plugrad/runtime/runtime.hpp>
+#include <plugrad/steps/compile.hpp>
 #include <plugrad/tensor/dlpack.hpp>
 #include <plugrad/tensor/print.hpp>
 #include <plugrad/tensor/tensor.hpp>

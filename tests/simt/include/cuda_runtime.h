@@ -128,7 +128,9 @@ typedef void (*cudaHostFn_t)(void* data);
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))     // same as null
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))  // one for each thread and device
 
-struct cudaUUID_t { char bytes[16]; };
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -252,8 +254,7 @@ template <class F>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int block, size_t dynamic_bytes) {
   return simt::occupancy(blocks, block, dynamic_bytes);
 }
-template <class F>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F*, size_t = 0, int limit = 0) {
+template <class F> cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F*, size_t = 0, int limit = 0) {
   *block = limit > 0 && limit < 256 ? limit : 256;
   *grid = 8;
   return cudaSuccess;

@@ -43,8 +43,8 @@ PLUGRAD_API bool is_parameter(const Tensor& x);
 struct GradOptions {
   std::vector<Tensor> seeds = {};  // one per output, in its shape; if left out, 1 for an output of one element
   bool retain_graph = false;
-  bool create_graph = false;       // the gradients can be differentiated again; implies retain_graph
-  bool allow_unused = false;       // for an input that no output depends on, return an undefined tensor
+  bool create_graph = false;  // the gradients can be differentiated again; implies retain_graph
+  bool allow_unused = false;  // for an input that no output depends on, return an undefined tensor
 };
 
 // Returns the gradient of the sum of outputs for each input (a leaf or a result). Leaves every .grad unchanged.

@@ -46,8 +46,8 @@ auto checkpoint(F f, const std::vector<Tensor>& inputs, CheckpointOptions option
 template <class F>
   requires std::invocable<F&, const Tensor&>
 auto checkpoint(F f, const Tensor& x, CheckpointOptions options = {}) {
-  return checkpoint([f = std::move(f)](const std::vector<Tensor>& all) mutable { return f(all[0]); },
-                    std::vector<Tensor>{x}, options);
+  return checkpoint([f = std::move(f)](const std::vector<Tensor>& all) mutable { return f(all[0]); }, std::vector<Tensor>{x},
+                    options);
 }
 template <class F>
   requires std::invocable<F&, const Tensor&, const Tensor&>

@@ -29,9 +29,7 @@ PLUGRAD_API HookHandle add_hook(const Tensor& x, std::function<Tensor(const Tens
 PLUGRAD_API HookHandle add_accumulate_hook(const Tensor& x, std::function<void(Tensor& leaf)> hook);
 }  // namespace detail
 
-template <class F> HookHandle Tensor::register_hook(F hook) const {
-  return detail::add_hook(*this, std::move(hook));
-}
+template <class F> HookHandle Tensor::register_hook(F hook) const { return detail::add_hook(*this, std::move(hook)); }
 template <class F> HookHandle Tensor::register_post_accumulate_grad_hook(F hook) const {
   return detail::add_accumulate_hook(*this, std::move(hook));
 }

@@ -29,15 +29,15 @@ PLUGRAD_API const char* memory_kind_name(MemoryKind kind);
 // One piece of memory in use. Several tensors may share it.
 struct MemoryEntry {
   MemoryKind kind = MemoryKind::other;
-  uint64_t bytes = 0;      // with the rounding of the allocator
-  std::string name;        // of those given, "0.weight"; its gradient is "0.weight.grad"
-  std::string saved_by;    // the ops that keep it for their gradients: "mul, relu"
-  std::string op;          // that wrote it first, such as "matmul"; empty if ops only read or updated it: it is older
-  std::string gradient;    // the op whose gradient needed it; empty if it was made outside of a backward pass
-  std::string range;       // the innermost ProfileRange around that op
-  std::string where;       // what the function given to record_memory returned
-  std::string dtype;       // of the first tensor seen on it: "f32"; empty if none was
-  Shape shape;             // of that tensor
+  uint64_t bytes = 0;    // with the rounding of the allocator
+  std::string name;      // of those given, "0.weight"; its gradient is "0.weight.grad"
+  std::string saved_by;  // the ops that keep it for their gradients: "mul, relu"
+  std::string op;        // that wrote it first, such as "matmul"; empty if ops only read or updated it: it is older
+  std::string gradient;  // the op whose gradient needed it; empty if it was made outside of a backward pass
+  std::string range;     // the innermost ProfileRange around that op
+  std::string where;     // what the function given to record_memory returned
+  std::string dtype;     // of the first tensor seen on it: "f32"; empty if none was
+  Shape shape;           // of that tensor
 };
 
 struct PLUGRAD_API MemorySnapshot {

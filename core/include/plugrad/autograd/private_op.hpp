@@ -12,7 +12,7 @@
 namespace plugrad {
 
 struct PrivateOpInfo {
-  std::string name;          // "scale_add"
+  std::string name;  // "scale_add"
   uint32_t opcode;
   int outputs, inputs;
   uint32_t attribute_bytes;  // of the struct that the op expects; 0: it expects none

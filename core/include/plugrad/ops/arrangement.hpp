@@ -56,8 +56,7 @@ PLUGRAD_API Tensor tile(const Tensor& x, const Shape& repeats);
 PLUGRAD_API Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> axis = std::nullopt);
 // Repeats each element as often as its own number in repeats (integers, one for each element of the axis, or one for all)
 // says. Waits for the device.
-PLUGRAD_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
-                                     std::optional<int64_t> axis = std::nullopt);
+PLUGRAD_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> axis = std::nullopt);
 // A view with the axes `source` at the places `destination`; the others keep their order.
 PLUGRAD_API Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination);
 // A view of overlapping windows: element i of the axis is the window that begins at i * step, and a last axis is added that

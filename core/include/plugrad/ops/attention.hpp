@@ -13,9 +13,8 @@ namespace plugrad {
 // enable_gqa, key and value may have fewer heads (axis -3) than query, which share them in groups. Throws Error (invalid) if
 // shapes do not fit.
 PLUGRAD_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                                const Tensor& attn_mask = {}, double dropout_p = 0,
-                                                bool is_causal = false, std::optional<double> scale = std::nullopt,
-                                                bool enable_gqa = false);
+                                                const Tensor& attn_mask = {}, double dropout_p = 0, bool is_causal = false,
+                                                std::optional<double> scale = std::nullopt, bool enable_gqa = false);
 // Rotates pairs of elements of x (.., d) by angles whose cosines and sines (.., d / 2) broadcast to the pairs: (a, b)
 // becomes (a cos - b sin, b cos + a sin). The pairs are elements i and i + d / 2, or 2 i and 2 i + 1 if interleaved. Throws
 // Error (invalid) for an odd d.

@@ -39,11 +39,9 @@ PLUGRAD_API Tensor addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2
 // The same for a matrix (n, m) and a vector (m).
 PLUGRAD_API Tensor addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, Number beta = 1, Number alpha = 1);
 // The same for batches of matrices.
-PLUGRAD_API Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1,
-                           Number alpha = 1);
+PLUGRAD_API Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1, Number alpha = 1);
 // beta x + alpha times the sum of the products of two batches, a matrix.
-PLUGRAD_API Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1,
-                          Number alpha = 1);
+PLUGRAD_API Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, Number beta = 1, Number alpha = 1);
 // beta x + alpha times the outer product of two vectors.
 PLUGRAD_API Tensor addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, Number beta = 1, Number alpha = 1);
 // x + value tensor1 tensor2, element by element; all broadcast. Halves are rounded once.

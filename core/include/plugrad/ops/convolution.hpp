@@ -31,15 +31,15 @@ PLUGRAD_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& b
 // bias (o): (n, o, l'), where l' = (l - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. output_padding is
 // below stride or dilation.
 PLUGRAD_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                    const Shape& stride = {1}, const Shape& padding = {0},
-                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+                                    const Shape& stride = {1}, const Shape& padding = {0}, const Shape& output_padding = {0},
+                                    int64_t groups = 1, const Shape& dilation = {1});
 // The same of conv2d, for x (n, c, h, w), or (c, h, w), and weight (c, o / groups, kh, kw).
 PLUGRAD_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                    const Shape& stride = {1}, const Shape& padding = {0},
-                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+                                    const Shape& stride = {1}, const Shape& padding = {0}, const Shape& output_padding = {0},
+                                    int64_t groups = 1, const Shape& dilation = {1});
 // The same of conv3d, for x (n, c, d, h, w), or (c, d, h, w), and weight (c, o / groups, kd, kh, kw).
 PLUGRAD_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                    const Shape& stride = {1}, const Shape& padding = {0},
-                                    const Shape& output_padding = {0}, int64_t groups = 1, const Shape& dilation = {1});
+                                    const Shape& stride = {1}, const Shape& padding = {0}, const Shape& output_padding = {0},
+                                    int64_t groups = 1, const Shape& dilation = {1});
 
 }  // namespace plugrad

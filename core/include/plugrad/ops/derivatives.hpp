@@ -16,13 +16,15 @@ using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tenso
 // f's results, and the product of v with its Jacobian: one tensor for each input, in its shape. v: one tensor for each
 // result, in its shape; may be left out for one result of one element. create_graph: both have a graph. Throws Error
 // (invalid) for inputs that are not floating and for v that does not fit.
-PLUGRAD_API std::pair<std::vector<Tensor>, std::vector<Tensor>> vjp(
-    const TensorFunction& f, const std::vector<Tensor>& inputs, const std::vector<Tensor>& v = {},
-    bool create_graph = false);
+PLUGRAD_API std::pair<std::vector<Tensor>, std::vector<Tensor>> vjp(const TensorFunction& f,
+                                                                    const std::vector<Tensor>& inputs,
+                                                                    const std::vector<Tensor>& v = {},
+                                                                    bool create_graph = false);
 // f's results, and the product of its Jacobian with v: one tensor for each result, in its shape. v: one tensor for each
 // input, in its shape. It takes two backward passes. Throws as vjp does.
-PLUGRAD_API std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(
-    const TensorFunction& f, const std::vector<Tensor>& inputs, const std::vector<Tensor>& v, bool create_graph = false);
+PLUGRAD_API std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFunction& f,
+                                                                    const std::vector<Tensor>& inputs,
+                                                                    const std::vector<Tensor>& v, bool create_graph = false);
 
 // The Jacobians [result][input], each of the result's shape followed by the input's. Takes one pass for each element of the
 // results. Throws Error (invalid) for inputs that are not floating and for ranks beyond 8.

@@ -20,7 +20,7 @@ PLUGRAD_API Tensor div(Number a, const Tensor& b);
 // a^b. Integers to the power of a whole number stay integers and wrap. The derivative with respect to b is 0 where a = 0
 // and b >= 0, and NaN where a < 0.
 PLUGRAD_API Tensor pow(const Tensor& a, const Tensor& b);
-PLUGRAD_API Tensor pow(const Tensor& a, Number b);         // d/da at b = 0 is 0
+PLUGRAD_API Tensor pow(const Tensor& a, Number b);  // d/da at b = 0 is 0
 PLUGRAD_API Tensor pow(Number a, const Tensor& b);
 PLUGRAD_API Tensor maximum(const Tensor& a, const Tensor& b);  // the gradient is halved where they are equal
 PLUGRAD_API Tensor maximum(const Tensor& a, Number b);

@@ -12,8 +12,7 @@ PLUGRAD_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& b
 // The rows of weight (v, d) that indices (i64, any shape) name: indices' shape and an axis of d. An index that is negative
 // or too large is an Error (index_error); some devices report it later. The row padding_idx, which may count from the end,
 // gets no gradient.
-PLUGRAD_API Tensor embedding(const Tensor& weight, const Tensor& indices,
-                             std::optional<int64_t> padding_idx = std::nullopt);
+PLUGRAD_API Tensor embedding(const Tensor& weight, const Tensor& indices, std::optional<int64_t> padding_idx = std::nullopt);
 
 enum class BagMode { sum, mean, max };
 // The sums, means or largest elements of the rows of weight (v, d) that each bag of indices names: (b, d). indices (b, n)

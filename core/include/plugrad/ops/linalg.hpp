@@ -54,8 +54,7 @@ struct Lu {
 // one. p has no gradient.
 PLUGRAD_API Lu lu(const Tensor& a);
 // The x with a x = b from lu_factor of a. adjoint: with a^T x = b.
-PLUGRAD_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true,
-                            bool adjoint = false);
+PLUGRAD_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true, bool adjoint = false);
 // The lower triangular l (.., n, n) with l l^T = a; with upper its transpose. Reads only the lower triangle of a, or the
 // upper one, but the gradient is symmetric. Throws LinAlgError for a matrix that is not positive definite.
 PLUGRAD_API Tensor cholesky(const Tensor& a, bool upper = false);

@@ -22,8 +22,7 @@ PLUGRAD_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, c
 // -(pos_weight target ln(p) + (1 - target) ln(1 - p)) weight for p = sigmoid(x), without overflow. weight and pos_weight
 // broadcast to x; undefined ones are 1.
 PLUGRAD_API Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
-                                                    const Tensor& pos_weight = {},
-                                                    Reduction reduction = Reduction::mean);
+                                                    const Tensor& pos_weight = {}, Reduction reduction = Reduction::mean);
 // The negative log-likelihood of counts under Poisson distributions of mean e^x, e^x - target x, or, without log_input, of
 // mean x, x - target ln(x + eps). full adds Stirling's approximation of ln(target!) for targets above 1.
 PLUGRAD_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input = true, bool full = false,

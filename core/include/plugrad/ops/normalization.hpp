@@ -37,7 +37,6 @@ PLUGRAD_API Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {
                                  double momentum = 0.1, double eps = 1e-5);
 // Divides by (k + alpha m)^beta, where m is the sum of squares of the `size` channels around each one, divided by size; x is
 // (n, c, ..). Throws Error (invalid) for rank 2 or less.
-PLUGRAD_API Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
-                                       double k = 1);
+PLUGRAD_API Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
 
 }  // namespace plugrad

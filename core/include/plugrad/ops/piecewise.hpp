@@ -22,7 +22,6 @@ PLUGRAD_API Tensor hardshrink(const Tensor& x, double lambd = 0.5);
 PLUGRAD_API Tensor prelu(const Tensor& x, const Tensor& weight);
 // x where it is positive, else slope x. slope is (lower + upper) / 2; with training, each element draws its own, uniform
 // between the two, from the device's generator. The gradient at 0 is the slope.
-PLUGRAD_API Tensor rrelu(const Tensor& x, double lower = 0.125, double upper = 0.333333333333333333,
-                         bool training = false);
+PLUGRAD_API Tensor rrelu(const Tensor& x, double lower = 0.125, double upper = 0.333333333333333333, bool training = false);
 
 }  // namespace plugrad

@@ -16,7 +16,7 @@ PLUGRAD_API Tensor isposinf(const Tensor& x);  // whether x is infinity
 PLUGRAD_API Tensor isneginf(const Tensor& x);  // whether x is -infinity
 PLUGRAD_API Tensor isreal(const Tensor& x);    // true: there are no complex numbers
 
-PLUGRAD_API Tensor angle(const Tensor& x);     // pi where x is negative, else 0; f32 for integers; NaN stays
+PLUGRAD_API Tensor angle(const Tensor& x);  // pi where x is negative, else 0; f32 for integers; NaN stays
 
 // x itself. Throws Error (invalid) for bools.
 PLUGRAD_API Tensor positive(const Tensor& x);
@@ -30,8 +30,7 @@ PLUGRAD_API Tensor rad2deg(const Tensor& x);
 PLUGRAD_API Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
 
 // Whether all elements are close, as isclose defines it. The operands broadcast. Waits for the device.
-PLUGRAD_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
-                          bool equal_nan = false);
+PLUGRAD_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 // Whether both have one shape and equal elements; NaN equals nothing. Waits for the device.
 PLUGRAD_API bool equal(const Tensor& a, const Tensor& b);
 

@@ -24,7 +24,6 @@ PLUGRAD_API Tensor stddev(const Tensor& x, const Shape& axes = {}, bool keepdim 
 // (invalid) for no elements and an infinite p.
 PLUGRAD_API Tensor norm(const Tensor& x, double p = 2, const Shape& axes = {}, bool keepdim = false);
 
-
 // What a quantile is that lies between two elements.
 enum class Interpolation { linear, lower, higher, midpoint, nearest };
 // The elements at the place q (n - 1) of the sorted n elements, counted from 0; between two elements as `interpolation`

@@ -7,7 +7,6 @@
 
 namespace plugrad {
 
-
 struct SgdStep {
   double rate, momentum = 0, weight_decay = 0;
   bool nesterov = false;

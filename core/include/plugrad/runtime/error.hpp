@@ -1,7 +1,7 @@
 // The one exception type of the library.
 #pragma once
-#include <plugrad/runtime/api.hpp>
 #include <plugrad/sdk/abi.h>
+#include <plugrad/runtime/api.hpp>
 
 #include <cstdint>
 #include <stdexcept>

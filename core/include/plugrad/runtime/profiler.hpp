@@ -8,9 +8,9 @@
 //   std::cout << profile.table({.sort = ProfileSort::time, .rows = 10});
 //   profile.stop();  // writes trace.json, which chrome://tracing and ui.perfetto.dev show
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/runtime/device.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <array>
 #include <cstdint>
@@ -70,19 +70,19 @@ struct ProfileOperand {
 struct ProfileEvent {
   EventKind kind = EventKind::op;
   How how = How::native;
-  bool failed = false;    // it ended by an exception
-  bool complete = true;   // the time includes the device's work
-  uint32_t thread = 0;    // numbers from 0, in the order of the threads' first events
-  uint32_t depth = 0;     // the number of events around it
-  std::string name;       // "matmul"
-  std::string gradient;   // the op whose gradient needed it, for example "relu"; empty outside of backward passes
-  Device device;          // undefined for ranges and gradients
-  int64_t begin = 0;      // nanoseconds since the profiler's construction
-  int64_t duration = 0;   // nanoseconds, with the events inside
-  int64_t self = 0;       // nanoseconds, without them
-  uint64_t bytes = 0;     // of operands, read and written; of a copy or an allocation, its size
-  uint64_t live = 0;      // bytes of the device in use at the end; 0 where they were not read
-  uint64_t peak = 0;      // the most in use since the last event of the device; of a range, the largest inside
+  bool failed = false;   // it ended by an exception
+  bool complete = true;  // the time includes the device's work
+  uint32_t thread = 0;   // numbers from 0, in the order of the threads' first events
+  uint32_t depth = 0;    // the number of events around it
+  std::string name;      // "matmul"
+  std::string gradient;  // the op whose gradient needed it, for example "relu"; empty outside of backward passes
+  Device device;         // undefined for ranges and gradients
+  int64_t begin = 0;     // nanoseconds since the profiler's construction
+  int64_t duration = 0;  // nanoseconds, with the events inside
+  int64_t self = 0;      // nanoseconds, without them
+  uint64_t bytes = 0;    // of operands, read and written; of a copy or an allocation, its size
+  uint64_t live = 0;     // bytes of the device in use at the end; 0 where they were not read
+  uint64_t peak = 0;     // the most in use since the last event of the device; of a range, the largest inside
   std::vector<ProfileOperand> operands;  // outputs first
 };
 
@@ -94,7 +94,7 @@ struct ProfileRow {
   std::string name, device;
   std::string shapes;  // "(8, 4) f32 <- (8, 2) f32, (2, 4) f32" if shapes were asked for
   uint64_t calls = 0;
-  uint64_t fallbacks = 0;  // calls that did not run natively
+  uint64_t fallbacks = 0;      // calls that did not run natively
   int64_t time = 0, self = 0;  // nanoseconds
   uint64_t bytes = 0, peak = 0;
 };

@@ -1,8 +1,8 @@
 // The source of devices: plugins found by search, loaded by the program or linked in.
 #pragma once
+#include <plugrad/sdk/abi.h>
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/runtime/device.hpp>
-#include <plugrad/sdk/abi.h>
 
 #include <string>
 #include <vector>
@@ -15,10 +15,10 @@ PLUGRAD_API const char* stage_name(Stage stage);
 // The outcome for one candidate. Every candidate has a record, including those that failed, and so has every directory that
 // could not be searched.
 struct PluginRecord {
-  std::string path;         // of the file or the directory, or "linked in"
-  Stage stage;              // the last stage it reached; ready means success
-  std::string reason;       // why it stopped there or has no device; quotes the system loader where that failed
-  std::string name;         // the backend's name, once known
+  std::string path;    // of the file or the directory, or "linked in"
+  Stage stage;         // the last stage it reached; ready means success
+  std::string reason;  // why it stopped there or has no device; quotes the system loader where that failed
+  std::string name;    // the backend's name, once known
   std::string version;
   uint32_t revision = 0;
   uint32_t devices = 0;

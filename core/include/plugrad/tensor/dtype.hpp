@@ -65,7 +65,8 @@ template <class T> inline constexpr DType dtype_of_v = static_cast<DType>(elemen
 // A scalar operand, floating or integral.
 class Number {
  public:
-  template <class T> requires std::is_arithmetic_v<T>
+  template <class T>
+    requires std::is_arithmetic_v<T>
   constexpr Number(T value)
       : floating_(std::is_floating_point_v<T>), real_(static_cast<double>(value)), integer_(integer_part(value)) {}
   constexpr bool floating() const { return floating_; }

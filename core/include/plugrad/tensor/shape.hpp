@@ -1,7 +1,7 @@
 // Extents of a tensor.
 #pragma once
-#include <plugrad/runtime/api.hpp>
 #include <plugrad/sdk/abi.h>
+#include <plugrad/runtime/api.hpp>
 
 #include <array>
 #include <cstdint>

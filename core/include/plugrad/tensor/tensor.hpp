@@ -2,8 +2,8 @@
 #pragma once
 #include <plugrad/runtime/device.hpp>
 #include <plugrad/runtime/error.hpp>
-#include <plugrad/tensor/dtype.hpp>
 #include <plugrad/runtime/ref.hpp>
+#include <plugrad/tensor/dtype.hpp>
 #include <plugrad/tensor/shape.hpp>
 
 #include <cstddef>
@@ -29,8 +29,7 @@ class PLUGRAD_API Tensor {
   Tensor() = default;  // undefined
   explicit Tensor(Ref<Impl> impl) : impl_(std::move(impl)) {}
   // Makes a dense tensor from row-major elements. Throws Error (invalid) if their count differs from the shape's.
-  template <class T>
-  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = default_device()) {
+  template <class T> static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = default_device()) {
     if constexpr (std::is_same_v<T, bool>) {
       const std::vector<uint8_t> bytes(values.begin(), values.end());
       return from_host(bytes.data(), bytes.size(), DType::boolean, shape, device);
@@ -46,10 +45,10 @@ class PLUGRAD_API Tensor {
   DType dtype() const;
   int rank() const;
   Shape shape() const;
-  Shape strides() const;            // in elements
-  int64_t size(int axis) const;     // negative axes count from the end; throws Error (invalid)
-  int64_t count() const;            // of elements
-  bool is_contiguous() const;       // row-major without gaps
+  Shape strides() const;         // in elements
+  int64_t size(int axis) const;  // negative axes count from the end; throws Error (invalid)
+  int64_t count() const;         // of elements
+  bool is_contiguous() const;    // row-major without gaps
 
   // Returns the only element, converted to T. Throws Error (invalid) unless count() == 1. Waits for the device.
   template <class T> T item() const;

@@ -20,7 +20,7 @@ namespace plugrad {
 
 struct DataLoaderOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;     // a new order in each epoch, which depends on seed and epoch alone: see shuffled_rows
+  bool shuffle = false;  // a new order in each epoch, which depends on seed and epoch alone: see shuffled_rows
   uint64_t seed = 0;
   bool drop_last = false;   // leaves out the last batch if it is smaller than the others
   int num_workers = 0;      // threads that load batches ahead; 0: the thread that iterates loads each batch when it needs it

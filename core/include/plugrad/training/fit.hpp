@@ -32,16 +32,16 @@ struct FitOptions {
   std::function<Tensor(const Tensor& output, const Tensor& target)> loss = {};
   // Its step() is called after each step of the optimiser, but not after one that the scaler left out.
   nn::LRScheduler* scheduler = nullptr;
-  std::optional<double> max_norm = {};    // the gradients of a step are limited to this norm: see clip_grad_norm_
+  std::optional<double> max_norm = {};  // the gradients of a step are limited to this norm: see clip_grad_norm_
   // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs one.
   std::optional<AutocastOptions> autocast = {};
   nn::GradScaler* scaler = nullptr;
   // Records the steps and replays them, with the same bits: see compile(). Not with a scaler, which reads gradients.
   bool compile = false;
-  std::function<double()> validate = {};  // called after each epoch, unrecorded; see History
+  std::function<double()> validate = {};                          // called after each epoch, unrecorded; see History
   std::function<void(int64_t epoch, double loss)> on_epoch = {};  // called after validate
-  std::function<bool()> stop = {};        // called after each step; true ends the training
-  bool progress = true;                   // draws a bar for each epoch on stderr
+  std::function<bool()> stop = {};                                // called after each step; true ends the training
+  bool progress = true;                                           // draws a bar for each epoch on stderr
   // How tensors, which are not in a loader, are divided. Without batch_size a batch has all rows, in their order.
   std::optional<int64_t> batch_size = {};
   bool shuffle = true;

@@ -8,14 +8,14 @@ extern "C" {
 
 // Faults. arm sets each for the n-th call from then on; all but FULL happen once.
 enum {
-  PLUGRAD_SIM_FAIL = 0,         // a run: fails when it is executed, DEVICE_ERROR
-  PLUGRAD_SIM_INDEX_ERROR = 1,  // a run: fails when it is executed, INDEX_ERROR
-  PLUGRAD_SIM_REFUSE = 2,       // a run: returns INTERNAL at once
-  PLUGRAD_SIM_UNSUPPORTED = 3,  // a run: returns UNSUPPORTED at once
-  PLUGRAD_SIM_NO_ROOM = 4,      // a run: returns OUT_OF_MEMORY at once
-  PLUGRAD_SIM_LOSE = 5,         // a run: the device is lost when it is executed
-  PLUGRAD_SIM_SLOW = 6,         // a run: takes 20 ms longer
-  PLUGRAD_SIM_FAIL_COPY = 7,    // a copy whose target is not plain host memory: fails when it is executed, DEVICE_ERROR
+  PLUGRAD_SIM_FAIL = 0,           // a run: fails when it is executed, DEVICE_ERROR
+  PLUGRAD_SIM_INDEX_ERROR = 1,    // a run: fails when it is executed, INDEX_ERROR
+  PLUGRAD_SIM_REFUSE = 2,         // a run: returns INTERNAL at once
+  PLUGRAD_SIM_UNSUPPORTED = 3,    // a run: returns UNSUPPORTED at once
+  PLUGRAD_SIM_NO_ROOM = 4,        // a run: returns OUT_OF_MEMORY at once
+  PLUGRAD_SIM_LOSE = 5,           // a run: the device is lost when it is executed
+  PLUGRAD_SIM_SLOW = 6,           // a run: takes 20 ms longer
+  PLUGRAD_SIM_FAIL_COPY = 7,      // a copy whose target is not plain host memory: fails when it is executed, DEVICE_ERROR
   PLUGRAD_SIM_OUT_OF_MEMORY = 8,  // an alloc: returns OUT_OF_MEMORY
   PLUGRAD_SIM_FULL = 9,           // an alloc: it and all later ones return OUT_OF_MEMORY, until arm ends that
   PLUGRAD_SIM_FAULTS = 10,

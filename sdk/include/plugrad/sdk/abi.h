@@ -64,22 +64,22 @@ enum {  // dtypes
 // Layout bits of a view. The class of an op is the OR over its views. A kernel declares the bits that it supports and must
 // accept every subset of them; for other classes the host makes dense copies. FILL, COPY and CAST accept every class.
 enum {
-  PLUGRAD_STRIDED = 1,     // not dense in row-major order
-  PLUGRAD_BROADCAST = 2,   // some stride is 0 where the extent is above 1 (inputs only); implies STRIDED
-  PLUGRAD_NEGATIVE = 4,    // some stride is negative where the extent is above 1; implies STRIDED
-  PLUGRAD_UNALIGNED = 8,   // offset is not a multiple of the device's alignment
-  PLUGRAD_WIDE_INDEX = 16, // an element lies 2^31 elements or more from the first, or count is above 2^31 - 1
-  PLUGRAD_IMMEDIATE = 32,  // no memory: the view holds the value itself
+  PLUGRAD_STRIDED = 1,      // not dense in row-major order
+  PLUGRAD_BROADCAST = 2,    // some stride is 0 where the extent is above 1 (inputs only); implies STRIDED
+  PLUGRAD_NEGATIVE = 4,     // some stride is negative where the extent is above 1; implies STRIDED
+  PLUGRAD_UNALIGNED = 8,    // offset is not a multiple of the device's alignment
+  PLUGRAD_WIDE_INDEX = 16,  // an element lies 2^31 elements or more from the first, or count is above 2^31 - 1
+  PLUGRAD_IMMEDIATE = 32,   // no memory: the view holds the value itself
   PLUGRAD_ALL_LAYOUTS = 63,
 };
 
-enum {  // flags: what the host requires of a kernel, as part of the signature
+enum {                        // flags: what the host requires of a kernel, as part of the signature
   PLUGRAD_ACCUMULATE = 1,     // add to the contents of the (only) output instead of overwriting it
   PLUGRAD_DETERMINISTIC = 2,  // produce the same bits on each run
   PLUGRAD_TF32 = 4,           // f32 matmul may round its inputs to 10 bits of mantissa
 };
 
-enum {  // capabilities of a device
+enum {                   // capabilities of a device
   PLUGRAD_HOST_MEM = 1,  // a buffer handle is an address that the host may read and write (after sync)
   PLUGRAD_ASYNC = 2,     // the device has streams; without this bit the work of a call is complete when the call returns
   PLUGRAD_FLUSHES_DENORMALS = 4,  // arithmetic may take denormal numbers as 0 (ops.md); without this bit it never does
@@ -93,8 +93,8 @@ enum {
   PLUGRAD_AS_DEFAULT = 2,   // as AS_FALLBACK, and for tensors for which the program names no device
 };
 
-enum { PLUGRAD_HOST = 0, PLUGRAD_PINNED = 1, PLUGRAD_DEVICE = 2 };       // kinds of a place
-enum { PLUGRAD_COMPUTE_STREAM = 0, PLUGRAD_COPY_STREAM = 1 };            // roles of a stream: a hint
+enum { PLUGRAD_HOST = 0, PLUGRAD_PINNED = 1, PLUGRAD_DEVICE = 2 };                     // kinds of a place
+enum { PLUGRAD_COMPUTE_STREAM = 0, PLUGRAD_COPY_STREAM = 1 };                          // roles of a stream: a hint
 enum { PLUGRAD_DEBUG = 0, PLUGRAD_INFO = 1, PLUGRAD_WARNING = 2, PLUGRAD_ERROR = 3 };  // levels of log
 
 enum {  // opcodes
@@ -132,9 +132,9 @@ typedef struct plugrad_op {
   const plugrad_view* const* views;  // the outputs, then the inputs
   const void* attributes;            // this opcode's struct below, or null where it has none
   uint16_t outputs, inputs;
-  uint32_t flags;                    // the flags the kernel was resolved with
-  plugrad_buffer* workspace;         // device memory, as much as kernel->workspace asked for, or null; not initialized
-  uint64_t workspace_offset;         // bytes; a multiple of the device's alignment
+  uint32_t flags;             // the flags the kernel was resolved with
+  plugrad_buffer* workspace;  // device memory, as much as kernel->workspace asked for, or null; not initialized
+  uint64_t workspace_offset;  // bytes; a multiple of the device's alignment
   uint64_t workspace_bytes;
 } plugrad_op;
 
@@ -156,7 +156,7 @@ typedef struct plugrad_convolution {  // CONVOLUTION, CONVOLUTION_BIAS, CONVOLUT
 } plugrad_convolution;
 typedef struct plugrad_pool {  // MAX_POOL
   uint32_t struct_size;
-  uint32_t reserved;  // 0
+  uint32_t reserved;                                    // 0
   int64_t size[3], stride[3], padding[3], dilation[3];  // one number for each spatial axis; entries beyond are unspecified
 } plugrad_pool;
 typedef struct plugrad_norm {  // LAYER_NORM, RMS_NORM, BATCH_NORM and their backward
@@ -176,7 +176,7 @@ typedef struct plugrad_attention {  // ATTENTION, ATTENTION_BACKWARD
 } plugrad_attention;
 typedef struct plugrad_sgd {  // SGD_STEP
   uint32_t struct_size;
-  uint32_t nesterov;  // 0 or 1
+  uint32_t nesterov;              // 0 or 1
   double momentum, weight_decay;  // momentum > 0
 } plugrad_sgd;
 typedef struct plugrad_adam {  // ADAM_STEP
@@ -202,11 +202,11 @@ typedef struct plugrad_kernel {
 typedef struct plugrad_signature {
   uint32_t struct_size;
   uint32_t opcode;
-  uint32_t flags;                         // PLUGRAD_ACCUMULATE, ...: the kernel has to support all of them
-  uint16_t layout;                        // the class: the OR of the views' layout bits
+  uint32_t flags;   // PLUGRAD_ACCUMULATE, ...: the kernel has to support all of them
+  uint16_t layout;  // the class: the OR of the views' layout bits
   uint8_t outputs, inputs;
-  uint8_t dtypes[PLUGRAD_MAX_OPERANDS];   // of the outputs, then of the inputs; 0 beyond
-  const void* attributes;                 // null: no opcode's kernel depends on its attributes yet
+  uint8_t dtypes[PLUGRAD_MAX_OPERANDS];  // of the outputs, then of the inputs; 0 beyond
+  const void* attributes;                // null: no opcode's kernel depends on its attributes yet
 } plugrad_signature;
 
 // One side of a copy. Owned by the host, valid during the call.
@@ -253,14 +253,14 @@ typedef struct plugrad_options {
 typedef struct plugrad_device_info {
   uint32_t struct_size;
   uint32_t capabilities;
-  uint64_t alignment;     // bytes, a power of two: of every buffer, and of the offsets at which the host divides it
-  uint64_t memory;        // bytes installed; 0: unknown
-  int32_t dlpack_type;    // DLDeviceType: 1 CPU, 2 CUDA, ...; 0: none
+  uint64_t alignment;   // bytes, a power of two: of every buffer, and of the offsets at which the host divides it
+  uint64_t memory;      // bytes installed; 0: unknown
+  int32_t dlpack_type;  // DLDeviceType: 1 CPU, 2 CUDA, ...; 0: none
   int32_t dlpack_index;
-  int32_t numa_node;      // -1: unknown
-  uint32_t reserved;      // 0
-  char name[64];          // for people: "NVIDIA H200"; UTF-8, ends in 0
-  char identity[64];      // UUID or PCI address; may be empty
+  int32_t numa_node;  // -1: unknown
+  uint32_t reserved;  // 0
+  char name[64];      // for people: "NVIDIA H200"; UTF-8, ends in 0
+  char identity[64];  // UUID or PCI address; may be empty
 } plugrad_device_info;
 
 // The host's functions. Lives as long as the process. The fields up to and including report never change, in any major.

@@ -144,8 +144,8 @@ constexpr KernelRow kernel(uint32_t opcode, uint8_t dtype, uint16_t layouts = PL
 
 // Returns a row whose dtypes are listed one by one, outputs first: for CAST, and for a plugin's own ops.
 template <auto Function>
-constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes,
-                           uint16_t layouts = PLUGRAD_ALL_LAYOUTS, uint32_t flags = kPlainFlags) {
+constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
+                           uint32_t flags = kPlainFlags) {
   KernelRow row{opcode, flags, layouts, 0, {}, run_kernel<Function>, nullptr};
   for (uint8_t dtype : dtypes) row.dtypes[row.operands++] = dtype;
   return row;
@@ -295,8 +295,7 @@ struct OpenDevice {
     const Rows all = backend->kernels();
     rows.assign(all.begin(), all.end());
     kernels.reserve(rows.size());
-    for (const KernelRow& row : rows)
-      kernels.push_back({{sizeof(plugrad_kernel), 0, row.run, row.workspace}, this, &row});
+    for (const KernelRow& row : rows) kernels.push_back({{sizeof(plugrad_kernel), 0, row.run, row.workspace}, this, &row});
   }
 };
 template <class B> B& Call::backend() const {
@@ -350,8 +349,8 @@ template <class B> plugrad_status count_devices(const plugrad_host* host, uint32
 }
 
 template <class B>
-plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugrad_options* options,
-                           plugrad_device** out, plugrad_device_info* info) noexcept {
+plugrad_status open_device(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** out,
+                           plugrad_device_info* info) noexcept {
   return guarded(host, [&] {
     if (const uint32_t devices = B::count().devices; index >= devices)
       throw BackendError(PLUGRAD_INVALID,
@@ -380,8 +379,12 @@ inline const plugrad_kernel* resolve_row(plugrad_device* handle, const plugrad_s
 }
 
 template <class> struct OwnerOf;
-template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...)> { using type = Owner; };
-template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...) noexcept> { using type = Owner; };
+template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...)> {
+  using type = Owner;
+};
+template <class Owner, class R, class... A> struct OwnerOf<R (Owner::*)(A...) noexcept> {
+  using type = Owner;
+};
 
 // Whether the author overrode a method: the type of its pointer then names the derived class.
 template <auto Method>
@@ -416,9 +419,8 @@ struct Trampolines {
   }
   static plugrad_status wait(plugrad_stream* stream, plugrad_stream* other, uint64_t* number) noexcept {
     OpenDevice& d = OpenDevice::of(stream);
-    return guarded(d.host, [&] {
-      d.backend->wait(*reinterpret_cast<Stream*>(stream), *reinterpret_cast<Stream*>(other), *number);
-    });
+    return guarded(d.host,
+                   [&] { d.backend->wait(*reinterpret_cast<Stream*>(stream), *reinterpret_cast<Stream*>(other), *number); });
   }
   static plugrad_status sync(plugrad_stream* stream, plugrad_failure* failure) noexcept {
     OpenDevice& d = OpenDevice::of(stream);
@@ -437,8 +439,9 @@ template <class B> const void* find_extension(const char* name) noexcept {
 
 // Returns the function table of a backend. The macro below exports it; a program that links the backend passes it to the
 // host. unnamed_use: how the host may use device 0 of a plugin that the program does not name (PLUGRAD_AS_DEFAULT, ...).
-template <class B> constexpr plugrad_backend backend_table(const char* name, const char* version = "",
-                                                           uint32_t unnamed_use = PLUGRAD_ONLY_BY_NAME) {
+template <class B>
+constexpr plugrad_backend backend_table(const char* name, const char* version = "",
+                                        uint32_t unnamed_use = PLUGRAD_ONLY_BY_NAME) {
   static_assert(kOverridden<&B::alloc> == kOverridden<&B::free>, "override alloc and free, or neither");
   return {.struct_size = sizeof(plugrad_backend),
           .revision = PLUGRAD_REVISION,
@@ -470,8 +473,8 @@ template <class B> constexpr plugrad_backend backend_table(const char* name, con
 // Once per plugin, at namespace scope: exports Class as the backend `name`; further arguments are those of backend_table.
 #define PLUGRAD_EXPORT_BACKEND(Class, name, ...) PLUGRAD_EXPORT_BACKEND_AS(plugrad_backend_v0, Class, name, __VA_ARGS__)
 // The same with another name of the exported function, so that several backends can be linked into one program.
-#define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                             \
-  extern "C" PLUGRAD_EXPORT const plugrad_backend* entry(const plugrad_host*) {                        \
+#define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                                   \
+  extern "C" PLUGRAD_EXPORT const plugrad_backend* entry(const plugrad_host*) {                              \
     static constexpr plugrad_backend table = plugrad::backend_table<Class>(name __VA_OPT__(, ) __VA_ARGS__); \
-    return &table;                                                                                     \
+    return &table;                                                                                           \
   }

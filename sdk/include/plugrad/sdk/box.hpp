@@ -51,9 +51,8 @@ template <int kOperands> struct BoxOf {
       operand[i] = Operand(*views[i]);
       layout |= views[i]->layout;
     }
-    const bool alike = std::all_of(views, views + count, [&](const plugrad_view* v) {
-      return v->count == views[0]->count || is_immediate(*v);
-    });
+    const bool alike = std::all_of(views, views + count,
+                                   [&](const plugrad_view* v) { return v->count == views[0]->count || is_immediate(*v); });
     if (!(layout & PLUGRAD_STRIDED) && alike) {
       make_line(views[0]->count);
       return;
@@ -84,7 +83,8 @@ template <int kOperands> struct BoxOf {
 
   // Calls body with narrow boxes that together cover this one.
   template <class Body> void cut(int64_t span, Body body) const {
-    if (is_narrow(span)) [[likely]] return body(*this);
+    if (is_narrow(span)) [[likely]]
+      return body(*this);
     halve(span, body);
   }
 

@@ -84,7 +84,9 @@ constexpr const char* dtype_label_of(uint8_t dtype) {
 template <class... T> struct Types {};
 
 namespace detail {
-template <class, class... T> struct AllBut { using type = Types<T...>; };
+template <class, class... T> struct AllBut {
+  using type = Types<T...>;
+};
 }  // namespace detail
 
 // The element types of all dtypes, in the order of the table.
@@ -104,7 +106,9 @@ template <class T> inline constexpr uint8_t element_dtype = 0;
 namespace detail {
 template <uint8_t dtype> struct Element;
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type_, kind, digits, exponent, accumulator, dlpack) \
-  template <> struct Element<id> { using type = type_; };
+  template <> struct Element<id> {                                                                     \
+    using type = type_;                                                                                \
+  };
 #include <plugrad/sdk/dtypes.def>
 #undef PLUGRAD_DTYPE
 }  // namespace detail
@@ -115,8 +119,12 @@ template <uint8_t dtype> using ElementType = typename detail::Element<dtype>::ty
 template <class T> using AccumulatorType = ElementType<dtype_info(element_dtype<T>)->accumulator>;
 
 namespace detail {
-template <class T, bool is_arithmetic> struct Compute { using type = T; };
-template <class T> struct Compute<T, false> { using type = AccumulatorType<T>; };
+template <class T, bool is_arithmetic> struct Compute {
+  using type = T;
+};
+template <class T> struct Compute<T, false> {
+  using type = AccumulatorType<T>;
+};
 }  // namespace detail
 
 // The type in which one element is computed: T itself, except for storage-only types such as BFloat16.

@@ -17,9 +17,7 @@ struct MemoryExtent {
   bool is_written = false;
   uint32_t user = 0;
 
-  bool overlaps(const MemoryExtent& other) const {
-    return buffer == other.buffer && begin < other.end && other.begin < end;
-  }
+  bool overlaps(const MemoryExtent& other) const { return buffer == other.buffer && begin < other.end && other.begin < end; }
   // Whether their order matters.
   bool conflicts_with(const MemoryExtent& other) const { return (is_written || other.is_written) && overlaps(other); }
 };

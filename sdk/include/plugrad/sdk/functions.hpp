@@ -15,8 +15,12 @@ inline namespace sdk_v0_r0 {
 
 // The type for arithmetic in which integers wrap: overflow of signed integers is undefined, also of the int in which C++
 // computes with small ones.
-template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf { using type = T; };
-template <class T> struct WrappingOf<T, true> { using type = std::make_unsigned_t<decltype(T() + 0)>; };
+template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf {
+  using type = T;
+};
+template <class T> struct WrappingOf<T, true> {
+  using type = std::make_unsigned_t<decltype(T() + 0)>;
+};
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
 // OpFunction<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
@@ -25,15 +29,15 @@ template <uint32_t opcode> struct OpFunction;
 
 // Minimax fits of erf in double: erf(x) / x - 1 as a polynomial in x^2 on [0, 1], and -ln(1 - erf(x)) as one in x on
 // [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
-inline constexpr double kErfNear[] = {
-    0.12837916709551256565, -0.37612638903183519541, 0.11283791670944184793, -0.026866170643111481407,
-    0.0052239776061186138528, -0.00085483259293221707276, 0.00012055293577152761939, -1.4924712307185836806e-5,
-    1.6447131638251597496e-6, -1.6206314289113782329e-7, 1.3710982748678366599e-8, -7.7794729484268154071e-10};
+inline constexpr double kErfNear[] = {0.12837916709551256565,    -0.37612638903183519541,   0.11283791670944184793,
+                                      -0.026866170643111481407,  0.0052239776061186138528,  -0.00085483259293221707276,
+                                      0.00012055293577152761939, -1.4924712307185836806e-5, 1.6447131638251597496e-6,
+                                      -1.6206314289113782329e-7, 1.3710982748678366599e-8,  -7.7794729484268154071e-10};
 inline constexpr double kErfFar[] = {
-    1.8161767786314725149e-6, 1.1283618233487701788, 0.63669674481281069549, 0.10256185658091168638,
-    -0.018730107575585493723, -0.00075985749501581819792, 0.0022707939769566749982, -0.0010492101484064269116,
-    0.00030602651367738618974, -6.2214278570773073774e-5, 8.4375352422037476969e-6, -5.8321545660853360057e-7,
-    -2.5677032669791653512e-8, 1.0317393357919167019e-8, -9.7394992719099554229e-10, 3.4725751618041984299e-11};
+    1.8161767786314725149e-6,  1.1283618233487701788,      0.63669674481281069549,     0.10256185658091168638,
+    -0.018730107575585493723,  -0.00075985749501581819792, 0.0022707939769566749982,   -0.0010492101484064269116,
+    0.00030602651367738618974, -6.2214278570773073774e-5,  8.4375352422037476969e-6,   -5.8321545660853360057e-7,
+    -2.5677032669791653512e-8, 1.0317393357919167019e-8,   -9.7394992719099554229e-10, 3.4725751618041984299e-11};
 inline constexpr double kErfEnd = 5.95;
 
 // Of GELU: 1 / sqrt(2), 1 / sqrt(2 pi), and the factors sqrt(2 / pi) and 0.044715 of its approximation. Beyond kGeluEnd the

@@ -6,8 +6,8 @@
 //       return name == PLUGRAD_LISTS ? &kLists<Npu> : nullptr;
 //     }
 #pragma once
-#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/list.h>
+#include <plugrad/sdk/backend.hpp>
 
 #pragma GCC visibility push(hidden)
 namespace plugrad {
@@ -89,9 +89,9 @@ template <class B> struct CallListTrampolines {
 };
 
 template <class B, uint32_t least = 2>
-inline constexpr plugrad_lists kLists{sizeof(plugrad_lists),        least,
+inline constexpr plugrad_lists kLists{sizeof(plugrad_lists),           least,
                                       CallListTrampolines<B>::batches, CallListTrampolines<B>::make,
-                                      CallListTrampolines<B>::run,  CallListTrampolines<B>::drop};
+                                      CallListTrampolines<B>::run,     CallListTrampolines<B>::drop};
 
 }  // namespace sdk_v0_r0
 }  // namespace plugrad

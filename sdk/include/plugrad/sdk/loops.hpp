@@ -10,7 +10,6 @@
 
 namespace plugrad::loops {
 
-inline constexpr auto kRows =
-    join(kElementwiseRows, kReductionRows, kContractionRows, kIndexingRows, kRandomRows);
+inline constexpr auto kRows = join(kElementwiseRows, kReductionRows, kContractionRows, kIndexingRows, kRandomRows);
 
 }  // namespace plugrad::loops

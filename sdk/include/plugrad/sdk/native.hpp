@@ -4,8 +4,8 @@
 //
 // backend_table and PLUGRAD_EXPORT_BACKEND then offer the extension.
 #pragma once
-#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/native.h>
+#include <plugrad/sdk/backend.hpp>
 
 #pragma GCC visibility push(hidden)
 namespace plugrad {

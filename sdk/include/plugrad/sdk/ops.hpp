@@ -12,7 +12,16 @@ inline namespace sdk_v0_r0 {
 
 // What a kernel may assume about an op's operands; ops.def explains each value.
 enum class OpShape : uint8_t {
-  generate, copy, elementwise, reduction, rowwise, contraction, window, indexing, random, update
+  generate,
+  copy,
+  elementwise,
+  reduction,
+  rowwise,
+  contraction,
+  window,
+  indexing,
+  random,
+  update
 };
 
 struct OpInfo {

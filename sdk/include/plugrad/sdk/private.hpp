@@ -8,8 +8,8 @@
 //
 // and a row of kernels(): private_kernel<scale_add>(kScaleAdd, {PLUGRAD_F32, PLUGRAD_F32, PLUGRAD_F32}).
 #pragma once
-#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/private.h>
+#include <plugrad/sdk/backend.hpp>
 
 #include <algorithm>
 #include <initializer_list>

@@ -51,9 +51,9 @@ typedef struct plugrad_program_value {
 // all of the whole space; the further arguments but the first have all axes.
 typedef struct plugrad_program_instruction {
   uint32_t opcode;
-  uint16_t first;             // of its arguments, in `arguments`
+  uint16_t first;  // of its arguments, in `arguments`
   uint8_t arguments, results;
-  uint32_t attributes;        // the byte offset of the op's attributes, from the program's first byte; 0: none
+  uint32_t attributes;  // the byte offset of the op's attributes, from the program's first byte; 0: none
 } plugrad_program_instruction;
 
 typedef struct plugrad_program_output {
@@ -65,22 +65,22 @@ typedef struct plugrad_program_output {
 // padding is 0, so that equal programs have equal bytes.
 typedef struct plugrad_program {
   uint32_t struct_size;
-  uint16_t rank;          // 1 .. PLUGRAD_MAX_RANK
+  uint16_t rank;  // 1 .. PLUGRAD_MAX_RANK
   uint16_t inputs, outputs, instructions;
-  uint16_t values;        // inputs, and results of all instructions
-  uint16_t arguments;     // of all instructions
+  uint16_t values;           // inputs, and results of all instructions
+  uint16_t arguments;        // of all instructions
   uint32_t values_at;        // plugrad_program_value[values]
   uint32_t instructions_at;  // plugrad_program_instruction[instructions]
   uint32_t arguments_at;     // uint16_t[arguments], numbers of values
   uint32_t outputs_at;       // plugrad_program_output[outputs]
 } plugrad_program;
 
-enum {                                // contents
-  PLUGRAD_PROGRAM_REDUCTIONS = 1,     // programs may reduce; what a reduction makes is only stored
-  PLUGRAD_PROGRAM_ROWS = 2,           // instructions may read the result of reductions over the last axes, but not all; in
-                                      // a program these are over the same axes
-  PLUGRAD_PROGRAM_UPDATES = 4,        // programs may contain updates
-  PLUGRAD_PROGRAM_ALIKE = 8,          // all reductions of a program are over the same axes
+enum {                             // contents
+  PLUGRAD_PROGRAM_REDUCTIONS = 1,  // programs may reduce; what a reduction makes is only stored
+  PLUGRAD_PROGRAM_ROWS = 2,        // instructions may read the result of reductions over the last axes, but not all; in
+                                   // a program these are over the same axes
+  PLUGRAD_PROGRAM_UPDATES = 4,     // programs may contain updates
+  PLUGRAD_PROGRAM_ALIKE = 8,       // all reductions of a program are over the same axes
 };
 
 typedef struct plugrad_programs {

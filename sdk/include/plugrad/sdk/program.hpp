@@ -5,8 +5,8 @@
 //       return name == PLUGRAD_PROGRAMS ? &kPrograms<Npu, PLUGRAD_PROGRAM_REDUCTIONS, 4096> : nullptr;
 //     }
 #pragma once
-#include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/program.h>
+#include <plugrad/sdk/backend.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -201,7 +201,8 @@ class ProgramKernels {
   }
   const plugrad_kernel* keep(std::unique_ptr<ProgramKernel> kernel) {
     Link* const link = new Link{std::move(kernel), first_};
-    while (!first_.compare_exchange_weak(link->next, link)) {}
+    while (!first_.compare_exchange_weak(link->next, link)) {
+    }
     return link->kernel.get();
   }
 

@@ -7,16 +7,16 @@ namespace simt {
 
 // Read once, before the first device is used, from PLUGRAD_SIMT: "devices=2,schedules=1".
 struct Settings {
-  uint64_t devices = 2;      // 0: as on a machine without a GPU
-  uint64_t driver = 13000;   // the driver's version as CUDA encodes it; 0: no driver
-  uint64_t runtime = 13000;  // the runtime's version
-  uint64_t capability = 90;  // of the devices
-  uint64_t memory = 4096;    // MiB per device
+  uint64_t devices = 2;          // 0: as on a machine without a GPU
+  uint64_t driver = 13000;       // the driver's version as CUDA encodes it; 0: no driver
+  uint64_t runtime = 13000;      // the runtime's version
+  uint64_t capability = 90;      // of the devices
+  uint64_t memory = 4096;        // MiB per device
   uint64_t multiprocessors = 4;  // per device: few, so that small tensors make kernels loop over tiles
-  uint64_t schedules = 3;    // thread orders in which a small launch runs; their results must agree; 1: one order
-  uint64_t repeats = 2;      // the first launches of each kernel and shape that run in all orders
-  uint64_t seed = 1;         // of the shuffled order
-  uint64_t late = 0;         // microseconds that a stream sleeps before each job
+  uint64_t schedules = 3;        // thread orders in which a small launch runs; their results must agree; 1: one order
+  uint64_t repeats = 2;          // the first launches of each kernel and shape that run in all orders
+  uint64_t seed = 1;             // of the shuffled order
+  uint64_t late = 0;             // microseconds that a stream sleeps before each job
   uint64_t malloc_fails = 0, launch_refused = 0, launch_faults = 0;  // the n-th such call of the process; 0: none
 };
 Settings& settings();

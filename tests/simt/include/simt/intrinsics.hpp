@@ -60,7 +60,8 @@ template <class T, class F> T update(T* address, F f) {
   auto* word = reinterpret_cast<Bits*>(address);
   Bits seen = __atomic_load_n(word, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(word, &seen, std::bit_cast<Bits>(f(std::bit_cast<T>(seen))), false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_RELAXED)) {}
+                                      __ATOMIC_RELAXED)) {
+  }
   return std::bit_cast<T>(seen);
 }
 
@@ -131,8 +132,7 @@ inline void __threadfence_system() { simt::fence(); }
 // A GPU's atomic addition in global memory treats float denormals as 0.
 inline float simt_flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 inline float atomicAdd(float* address, float value) {
-  const float seen =
-      simt::update(address, [=](float old) { return simt_flushed(simt_flushed(old) + simt_flushed(value)); });
+  const float seen = simt::update(address, [=](float old) { return simt_flushed(simt_flushed(old) + simt_flushed(value)); });
   simt::note_sum(address, sizeof seen,
                  static_cast<double>(std::max({std::abs(seen), std::abs(value), std::abs(seen + value)})));
   return seen;
@@ -141,8 +141,7 @@ template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) {
   const T seen = simt::update(address, [=](T old) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(value));
-    else
-      return old + value;
+    else return old + value;
   });
   if constexpr (std::is_floating_point_v<T>)
     simt::note_sum(address, sizeof(T),
@@ -229,11 +228,31 @@ template <class T> void sincospi(T x, T* sine, T* cosine) {
 }  // namespace simt
 inline void sincospif(float x, float* sine, float* cosine) { simt::sincospi(x, sine, cosine); }
 inline void sincospi(double x, double* sine, double* cosine) { simt::sincospi(x, sine, cosine); }
-inline float sinpif(float x) { float s, c; return sincospif(x, &s, &c), s; }
-inline float cospif(float x) { float s, c; return sincospif(x, &s, &c), c; }
-inline double sinpi(double x) { double s, c; return sincospi(x, &s, &c), s; }
-inline double cospi(double x) { double s, c; return sincospi(x, &s, &c), c; }
+inline float sinpif(float x) {
+  float s, c;
+  return sincospif(x, &s, &c), s;
+}
+inline float cospif(float x) {
+  float s, c;
+  return sincospif(x, &s, &c), c;
+}
+inline double sinpi(double x) {
+  double s, c;
+  return sincospi(x, &s, &c), s;
+}
+inline double cospi(double x) {
+  double s, c;
+  return sincospi(x, &s, &c), c;
+}
 
 // CUDA has these without a namespace, for equal arithmetic types.
-template <class T> requires std::is_arithmetic_v<T> constexpr T min(T a, T b) { return b < a ? b : a; }
-template <class T> requires std::is_arithmetic_v<T> constexpr T max(T a, T b) { return a < b ? b : a; }
+template <class T>
+  requires std::is_arithmetic_v<T>
+constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}

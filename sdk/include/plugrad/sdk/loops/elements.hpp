@@ -64,8 +64,7 @@ template <class Function, class Out, class... In> void map(const Call& call) {
     for_each(
         call.out(), [](Out& out, const In&... in) { out = static_cast<Out>(Function()(widened(in)...)); },
         Elements<Out>(call.out()), Elements<In>(call.in(I))...);
-  }
-  (std::index_sequence_for<In...>());
+  }(std::index_sequence_for<In...>());
 }
 
 // Returns the view with extent 1 along an axis.

@@ -51,8 +51,7 @@ template <class T, T (Generator::*Draw)(uint64_t) const> void random(const Call&
   const Elements<int64_t> seed(call.in(0)), offset(call.in(1));
   const Generator generator{static_cast<uint64_t>(*seed.first), static_cast<uint64_t>(*offset.first)};
   uint64_t i = 0;
-  for_each(
-      call.out(), [&](T& out) { out = (generator.*Draw)(i++); }, Elements<T>(call.out()));
+  for_each(call.out(), [&](T& out) { out = (generator.*Draw)(i++); }, Elements<T>(call.out()));
 }
 
 template <class... T> constexpr auto rows(Types<T...>) {

@@ -68,7 +68,7 @@ template <class... T> constexpr auto for_numbers(Types<T...>) {
 }
 template <class... T> constexpr std::array<KernelRow, sizeof...(T)> sums(Types<T...>) {
   return {kernel<sum<OperandType<PLUGRAD_OP_SUM, 0, T>, T>>(PLUGRAD_OP_SUM, element_dtype<T>, PLUGRAD_ALL_LAYOUTS,
-                                     kPlainFlags | PLUGRAD_ACCUMULATE)...};
+                                                            kPlainFlags | PLUGRAD_ACCUMULATE)...};
 }
 
 inline constexpr auto kRows = join(sums(kAny), for_numbers(kNumbers));
