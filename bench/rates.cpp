@@ -119,7 +119,7 @@ void print_steps(Device d) {
   print("steps of 784-512-512-10, batch 256, Adam", 1 / seconds, "/s");
 }
 
-// Programs are compiled in the background, so the first calls are not counted. how: added to the names.
+// Fusions are compiled in the background, so the first calls are not counted. how: added to the names.
 void print_compiled(Device d, const std::string& how) {
   Digits digits(d);
   auto step = plugrad::compile([&](const Tensor& x, const Tensor& target) { return digits.step(x, target); });

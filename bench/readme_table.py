@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the measured table of README.md from files that bench/compare.py and the programs in bench/python wrote.
 
-readme_table.py [--cpp FILE] [--python FILE] [--compiled FILE] [--programs FILE] [--readme README.md] [--check]
+readme_table.py [--cpp FILE] [--python FILE] [--compiled FILE] [--fusions FILE] [--readme README.md] [--check]
 
 Two comments enclose the table, and the first one names the files, which are in bench/results. Those that no option gives are
 read again. --check changes nothing: it exits with status 1 where the table differs from the files.
@@ -40,7 +40,7 @@ COMPILED_ROWS = [
     ("Python, compiled: training step, MLP as above, SGD", "MLP 784-512-512-10, SGD", COMPILERS),
     ("Python, compiled: the same with Adam", "MLP 784-512-512-10, Adam", COMPILERS),
 ]
-PROGRAM_ROWS = [
+FUSION_ROWS = [
     ("Python, compiled: sum of relu(x) * x as above", "(relu(x) x).sum(), forward + backward, 1e6", COMPILERS),
     ("Python, compiled: layer norm of 1000 x 1000, forward and backward", "layer norm of 1000x1000, forward + backward",
      COMPILERS),
@@ -50,7 +50,7 @@ FILES = [
     ("cpp", "bench/compare.py", "C++", "plugrad cpu", CPP_ROWS),
     ("python", "bench/python/small_ops.py", "Python", "plugrad ", PYTHON_ROWS),
     ("compiled", "bench/python/compiled_steps.py", "compiled steps", "plugrad ", COMPILED_ROWS),
-    ("programs", "bench/python/programs.py", "programs", "plugrad ", PROGRAM_ROWS),
+    ("fusions", "bench/python/fusions.py", "fusions", "plugrad ", FUSION_ROWS),
 ]
 
 

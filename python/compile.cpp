@@ -1,7 +1,7 @@
 // Steps that are recorded once and then replayed; plugrad/_compile.py makes functions of them.
 #include <python/binding.hpp>
 
-#include <plugrad/io/program.hpp>
+#include <plugrad/io/saved_model.hpp>
 
 #include <string>
 #include <string_view>
@@ -63,20 +63,20 @@ PyObject* call_object(PyObject* object, PyObject* arguments, PyObject* named) {
   });
 }
 
-nb::list run_saved(const SavedProgram& program, const nb::list& inputs) {
+nb::list run_saved(const SavedModel& model, const nb::list& inputs) {
   for (size_t i = 0; i < nb::len(inputs); ++i) {
     if (is_tensor(inputs[i].ptr())) continue;
     const std::string kind = nb::cast<std::string>(nb::handle(inputs[i]).type().attr("__name__"));
-    throw nb::type_error(("[program] input " + std::to_string(i) + " is a " + kind + ": pass a Tensor").c_str());
+    throw nb::type_error(("[saved model] input " + std::to_string(i) + " is a " + kind + ": pass a Tensor").c_str());
   }
   const std::vector<Tensor> given = tensors_of(inputs);
-  return list_of(unlocked([&] { return program(given); }));
+  return list_of(unlocked([&] { return model(given); }));
 }
 
 // Shapes and dtypes.
-nb::list described(const std::vector<ProgramTensor>& tensors) {
+nb::list described(const std::vector<ModelTensor>& tensors) {
   nb::list all;
-  for (const ProgramTensor& each : tensors) {
+  for (const ModelTensor& each : tensors) {
     nb::list shape;
     for (const int64_t extent : each.shape) shape.append(extent);
     all.append(nb::make_tuple(nb::tuple(shape), DTypeObject{each.dtype}));
@@ -90,15 +90,15 @@ void bind_compile(nb::module_& m) {
   nb::class_<CompiledStep>(m, "_CompiledStep", nb::type_slots(slots))
       .def(
           "__init__",
-          [](CompiledStep* self, const std::string& name, size_t entries, bool programs) {
-            new (self) CompiledStep({name, entries, programs});
+          [](CompiledStep* self, const std::string& name, size_t entries, bool fuse) {
+            new (self) CompiledStep({name, entries, fuse});
           },
-          nb::arg("name"), nb::arg("entries"), nb::arg("programs"))
+          nb::arg("name"), nb::arg("entries"), nb::arg("fuse"))
       .def("_replayed", call, nb::arg("arguments"), nb::arg("constants"), nb::arg("function"))
       .def(
           "_save",
           [](const CompiledStep& self, const nb::object& path) {
-            unlocked([&, file = path_of(path)] { save_program(self, file); });
+            unlocked([&, file = path_of(path)] { save_model(self, file); });
           },
           nb::arg("path"))
       .def("_clear", [](const CompiledStep& self) { unlocked([&] { self.clear(); }); })
@@ -107,15 +107,15 @@ void bind_compile(nb::module_& m) {
         const CompileFigures figures = unlocked([&] { return self.figures(); });
         return nb::make_tuple(figures.recorded, figures.replayed, figures.called);
       });
-  nb::class_<SavedProgram>(m, "_SavedProgram")
+  nb::class_<SavedModel>(m, "_SavedModel")
       .def("call", run_saved, nb::arg("inputs"))
-      .def("inputs", [](const SavedProgram& self) { return described(self.inputs()); })
-      .def("outputs", [](const SavedProgram& self) { return described(self.outputs()); })
-      .def("explain", [](const SavedProgram& self) { return unlocked([&] { return self.explain(); }); });
+      .def("inputs", [](const SavedModel& self) { return described(self.inputs()); })
+      .def("outputs", [](const SavedModel& self) { return described(self.outputs()); })
+      .def("explain", [](const SavedModel& self) { return unlocked([&] { return self.explain(); }); });
   m.def(
-      "_load_program",
+      "_load_model",
       [](const nb::object& path, const DeviceLike& device) {
-        return unlocked([file = path_of(path), on = device.get()] { return load_program(file, on); });
+        return unlocked([file = path_of(path), on = device.get()] { return load_model(file, on); });
       },
       nb::arg("path"), nb::arg("device").none());
   m.def("_note_training", &note_training, nb::arg("module"));

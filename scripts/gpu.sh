@@ -20,7 +20,7 @@ usage() {
 
 # --- pack
 
-tests=(core_test compile_test nn_test cuda_random_programs_test cuda_sizes_test cuda_network_sizes_test runtime_memory_test)
+tests=(core_test compile_test nn_test cuda_random_fusions_test cuda_sizes_test cuda_network_sizes_test runtime_memory_test)
 programs=(plugrad plugrad-conform)
 plugins=(cuda vulkan cpu reference)
 benches=(bench_crossover bench_rates bench_compiled bench_cuda_floor)
@@ -196,7 +196,7 @@ run_quick() {
   local plugin=$here/lib/plugrad/plugins-v0/libplugrad-backend-cuda.so device program dtype lines=3
   start "conformance" "$here/bin/plugrad-conform" --require-tier0 --jobs 8 "$plugin"
   for dtype in f32 f64 bf16 i64 i32; do
-    start "conformance of programs of $dtype" "$here/bin/plugrad-conform" --only program.$dtype --option programs=2 "$plugin"
+    start "conformance of fusions of $dtype" "$here/bin/plugrad-conform" --only fusion.$dtype --option fusions=2 "$plugin"
   done
   start "conformance of graphs" "$here/bin/plugrad-conform" --only sequence. "$plugin"
   export PLUGRAD_TEST_DEVICE=cuda
@@ -204,7 +204,7 @@ run_quick() {
     start "$program" "$here/bin/$program" --gtest_brief=1 "--gtest_filter=-$left_out"
   done
   PLUGRAD_CUDA_OPTIONS=graphs=0 start "compile_test without graphs" "$here/bin/compile_test" --gtest_brief=1
-  PLUGRAD_CUDA_OPTIONS=programs=2 PLUGRAD_RANDOM_STEPS=40 start "compile_test with programs, 40 random steps" \
+  PLUGRAD_CUDA_OPTIONS=fusions=2 PLUGRAD_RANDOM_STEPS=40 start "compile_test with fusions, 40 random steps" \
     "$here/bin/compile_test" --gtest_brief=1
   start "moons" "$here/bin/plugrad" train --data moons --device cuda:0 --out "$scratch/moons"
   finish

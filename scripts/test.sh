@@ -120,7 +120,7 @@ if [ "$level" != quick ]; then
   one_thread='^(reference|c11|contract|house)\.|^conform\.c11$'
   # The emulator runs kernels on one thread at a time, so its own tests and those of memory and threads on it suffice.
   one_thread+='|^Conformance\.(reference|cuda_emu)|^cuda-emu\.(core|large|tiles|safetensors|training|Faults|Neighbours)'
-  one_thread+='|^cuda-emu\.(cuda|demo|nn|loops|compile)_|^nvrtc\.(ProgramSource|programs)|^fuzz\.'
+  one_thread+='|^cuda-emu\.(cuda|demo|nn|loops|compile)_|^nvrtc\.(FusionSource|fusions)|^fuzz\.'
   one_thread+='|^(Mutation|Conform|PlantedBug|Bounds|Philox|References|Sums|Truncated|Idx|LossPlot|AtomicFile)\.'
   timed 'tsan: tests' run_tests tsan build-tsan "${fixed_addresses[@]}" -- \
     --label-regex '^(quick|full)$' --exclude-regex "$one_thread"

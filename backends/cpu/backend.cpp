@@ -1,10 +1,10 @@
 #include <plugrad/backends/cpu.hpp>
 
 #include <backends/cpu/far_rows.hpp>
+#include <backends/cpu/fusion.hpp>
 #include <backends/cpu/linalg.hpp>
 #include <backends/cpu/machine.hpp>
 #include <backends/cpu/operand.hpp>
-#include <backends/cpu/program.hpp>
 #include <backends/cpu/rows.hpp>
 #include <backends/cpu/supported_sets.hpp>
 
@@ -53,7 +53,7 @@ void append_all_and_tiles(RowList& rows) {
 
 struct InstructionSet {
   const char* name;
-  int vector_bytes;  // for the machine code of programs; 0: none is made for it
+  int vector_bytes;  // for the machine code of fusions; 0: none is made for it
   bool here;         // whether this processor and its operating system support it
   void (*append)(RowList&);
 };
@@ -93,7 +93,7 @@ const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char
 
 }  // namespace
 
-class CpuBackend final : public Backend, public Programs {
+class CpuBackend final : public Backend, public Fusions {
  public:
   explicit CpuBackend(const Opening& opening) {
     const Options& options = opening.options;
@@ -108,16 +108,16 @@ class CpuBackend final : public Backend, public Programs {
   }
 
   static const void* extension(std::string_view name) noexcept {
-    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
+    constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES;
     constexpr uint64_t kLeast = 4096, kLongestRow = 16384;
-    if (name == PLUGRAD_PROGRAMS) return &kPrograms<CpuBackend, kContents, kLeast, kLongestRow>;
+    if (name == PLUGRAD_FUSIONS) return &kFusions<CpuBackend, kContents, kLeast, kLongestRow>;
     return name == PLUGRAD_LINALG ? linear_algebra() : nullptr;
   }
-  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
+  const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override {
     const bool flushes = !flushed_.empty();
-    const ProgramSettings settings{flushes ? flushed_ : rows_, threads_, vector_bytes_, flushes};
-    std::unique_ptr<ProgramKernel> made = make_program(device, program, settings);
-    return made ? programs_.keep(std::move(made)) : nullptr;
+    const FusionSettings settings{flushes ? flushed_ : rows_, threads_, vector_bytes_, flushes};
+    std::unique_ptr<FusionKernel> made = make_fusion(device, fusion, settings);
+    return made ? fusions_.keep(std::move(made)) : nullptr;
   }
 
   int threads() const { return threads_; }
@@ -158,7 +158,7 @@ class CpuBackend final : public Backend, public Programs {
   RowList rows_;
   RowList flushed_;  // with flush_to_zero: the wrapped rows
   int vector_bytes_ = 0;
-  ProgramKernels programs_;
+  FusionKernels fusions_;
 };
 
 int threads_of(const Call& call) { return call.backend<CpuBackend>().threads(); }

@@ -18,7 +18,7 @@ struct Elementwise {
   RowFunction rows[8];             // bit i of the index: input i is one element for the row; null: not supported
 };
 
-// A row whose `own` shows its kind, by which programs run it.
+// A row whose `own` shows its kind, by which fusions run it.
 constexpr KernelRow of_kind(KernelRow row, const Elementwise& kind) {
   row.own = &kind;
   return row;

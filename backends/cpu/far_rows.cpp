@@ -1,6 +1,6 @@
 #include <backends/cpu/far_rows.hpp>
 
-#include <backends/cpu/program_code.hpp>
+#include <backends/cpu/fusion_code.hpp>
 
 #include <array>
 #include <atomic>

@@ -220,7 +220,7 @@ template <class F> struct Folding {
     F::store(out, *reinterpret_cast<const Partial*>(partial), accumulate);
   }
 
-  // --- For programs.
+  // --- For fusions.
 
   static void block_of(char* element, const char* p, int64_t n) {
     *reinterpret_cast<T*>(element) = block(reinterpret_cast<const T*>(p), n);

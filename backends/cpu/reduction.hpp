@@ -20,7 +20,7 @@ struct Reduction {
   // Folds each of `rows` rows of n contiguous elements into an output. The steps are in bytes. Null: the others serve.
   void (*each_row)(char* out, int64_t out_step, const char* p, int64_t row_step, int64_t rows, int64_t n,
                    bool accumulate) = nullptr;
-  // For programs, which fold what they compute, and have the bits of the folds above. Null: programs do not fold it. `row`
+  // For fusions, which fold what they compute, and have the bits of the folds above. Null: fusions do not fold it. `row`
   // is the same as `block` and `take` for each `block_length` elements, and `columns` as `add_rows` and `take` for each
   // kBlockRows rows.
   int64_t block_length = 0;

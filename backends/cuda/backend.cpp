@@ -10,8 +10,8 @@
 #ifndef PLUGRAD_CUDA_NAME
 #define PLUGRAD_CUDA_NAME "cuda"
 #endif
-#ifndef PLUGRAD_CUDA_PROGRAMS
-#define PLUGRAD_CUDA_PROGRAMS 1  // the default of the option
+#ifndef PLUGRAD_CUDA_FUSIONS
+#define PLUGRAD_CUDA_FUSIONS 1  // the default of the option
 #endif
 #ifndef PLUGRAD_CUDA_GRAPHS
 #define PLUGRAD_CUDA_GRAPHS 1  // the same
@@ -40,12 +40,12 @@ constexpr Table kTables[] = {arithmetic_rows,  function_rows,
 CudaBackend::CudaBackend(const Opening& opening)
     : host_(opening.host), index_(static_cast<int>(opening.index)), info_(host_info("", PLUGRAD_ASYNC)) {
   const Options& options = opening.options;
-  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs", "programs"});
+  options.allow({"memory", "flush_to_zero", "tf32", "deterministic", "graphs", "fusions"});
   options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
   options.integer("flush_to_zero", 0, 0, 0);   // the kernels keep denormals
   tf32_ = options.integer("tf32", 0, 0, 1) != 0;
   graphs_ = options.integer("graphs", PLUGRAD_CUDA_GRAPHS, 0, 1) != 0;
-  programs_ = static_cast<Compiling>(options.integer("programs", PLUGRAD_CUDA_PROGRAMS, 0, 2));
+  fusions_ = static_cast<Compiling>(options.integer("fusions", PLUGRAD_CUDA_FUSIONS, 0, 2));
   deterministic_ = options.integer("deterministic", 0, 0, 1) != 0;
   if (was_forked()) throw BackendError(PLUGRAD_DEVICE_LOST, kForked);
   const CallScope scope(index_);
@@ -103,13 +103,13 @@ template <class F> void CudaBackend::release(F f) noexcept {
 
 const void* CudaBackend::extension(std::string_view name) noexcept {
   constexpr uint32_t kContents =
-      PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES | PLUGRAD_PROGRAM_ALIKE;
+      PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES | PLUGRAD_FUSION_ALIKE;
   constexpr uint64_t kLongestRow = 4096;  // a team has all of a row, and few teams work on long ones
-  if (name == PLUGRAD_PROGRAMS) return &kPrograms<CudaBackend, kContents, 1, kLongestRow>;
+  if (name == PLUGRAD_FUSIONS) return &kFusions<CudaBackend, kContents, 1, kLongestRow>;
   return name == PLUGRAD_LISTS ? &kLists<CudaBackend> : nullptr;
 }
 
-// The kernel of a program has no row.
+// The kernel of a fusion has no row.
 bool CudaBackend::batches(const plugrad_kernel& kernel) const noexcept {
   const KernelRow* const row = static_cast<const BoundKernel&>(kernel).row;
   return row && op_info(row->opcode)->shape == OpShape::update;
@@ -126,20 +126,20 @@ std::unique_ptr<CallList> CudaBackend::make_list(Stream& stream, std::span<const
   return std::make_unique<GraphList>(on, calls);
 }
 
-const plugrad_kernel* CudaBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {
-  if (programs_ == Compiling::never || lost()) return nullptr;
+const plugrad_kernel* CudaBackend::fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) {
+  if (fusions_ == Compiling::never || lost()) return nullptr;
   static std::string why;
   static const std::unique_ptr<const Nvrtc> nvrtc = Nvrtc::open(why);
-  if (!nvrtc) warn_of_programs(why);
-  auto made = nvrtc ? make_program(device, program, *nvrtc, architecture_) : nullptr;
+  if (!nvrtc) warn_of_fusions(why);
+  auto made = nvrtc ? make_fusion(device, fusion, *nvrtc, architecture_) : nullptr;
   if (!made) return nullptr;
-  ProgramKernel& kernel = *made;
-  program_kernels_.keep(std::move(made));
-  compile_program(kernel, programs_);
+  FusionKernel& kernel = *made;
+  fusion_kernels_.keep(std::move(made));
+  compile_fusion(kernel, fusions_);
   return &kernel;
 }
 
-void CudaBackend::warn_of_programs(const std::string& why) const {
+void CudaBackend::warn_of_fusions(const std::string& why) const {
   static std::atomic<bool> is_said{false};
   if (!is_said.exchange(true)) warn(why);
 }

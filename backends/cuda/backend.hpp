@@ -1,13 +1,13 @@
 // An opened CUDA device.
 #pragma once
 #include <backends/cuda/blas.hpp>
+#include <backends/cuda/fusion.hpp>
 #include <backends/cuda/native.hpp>
-#include <backends/cuda/program.hpp>
 #include <backends/cuda/stream.hpp>
 
+#include <plugrad/sdk/fusion.hpp>
 #include <plugrad/sdk/list.hpp>
 #include <plugrad/sdk/native.hpp>
-#include <plugrad/sdk/program.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -15,7 +15,7 @@
 
 namespace plugrad::cuda {
 
-class CudaBackend final : public Backend, public NativeStreams, public Programs, public CallLists {
+class CudaBackend final : public Backend, public NativeStreams, public Fusions, public CallLists {
  public:
   explicit CudaBackend(const Opening& opening);
 
@@ -46,7 +46,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Programs,
   std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
   bool batches(const plugrad_kernel& kernel) const noexcept override;
 
-  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
+  const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override;
 
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }
@@ -64,7 +64,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Programs,
   }
   void destroy(cudaEvent_t event) noexcept;  // with any device selected
   // Logs a warning, the first time that this device or another one calls it.
-  void warn_of_programs(const std::string& why) const;
+  void warn_of_fusions(const std::string& why) const;
   // Opens cuBLAS on the first call and gives each compute stream, present and future, a handle. [any]
   void open_blas();
 
@@ -85,9 +85,9 @@ class CudaBackend final : public Backend, public NativeStreams, public Programs,
   bool tf32_, deterministic_, graphs_ = false;
   plugrad_device_info info_;
   std::vector<KernelRow> rows_;
-  Compiling programs_;
+  Compiling fusions_;
   std::string architecture_;  // "sm_90"
-  ProgramKernels program_kernels_;
+  FusionKernels fusion_kernels_;
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_why_;

@@ -10,7 +10,7 @@ namespace plugrad::cuda {
 
 // The kernels record themselves: a graph is what they submit to a stream that captures. The first run in which none declines
 // records it. Where operands changed, all of it is recorded again and the executable graph updated. While a kernel declines,
-// as a program does that is still being compiled, the list declines too; the longer that lasts, the more rarely it tries
+// as a fusion does that is still being compiled, the list declines too; the longer that lasts, the more rarely it tries
 // to record. Neighbouring updates whose memories do not overlap are recorded as one submission.
 class GraphList final : public CallList {
  public:

@@ -1,5 +1,5 @@
 // What a thread of an elementwise kernel does: it applies a function to one element of each operand, of any types. The
-// plugin's kernels include it, and so do those that are compiled for programs at run time: see program_source.hpp.
+// plugin's kernels include it, and so do those that are compiled for fusions at run time: see fusion_source.hpp.
 // The function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
 #pragma once
 #include <cuda_runtime.h>

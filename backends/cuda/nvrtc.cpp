@@ -21,7 +21,7 @@ const LibraryPlaces kPlaces{
     {"libnvrtc.so.13", "libnvrtc.so.12"},
     {"nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}};
 
-// The single kernels are compiled without fused multiplications, and programs have their bits. Int128: divider.hpp.
+// The single kernels are compiled without fused multiplications, and fusions have their bits. Int128: divider.hpp.
 constexpr const char* kOptions[] = {"--std=c++20", "--fmad=false", "-default-device", "--device-int128", "-w"};
 
 }  // namespace
@@ -77,12 +77,12 @@ class Nvrtc::Unit {
  public:
   Unit(const Nvrtc& nvrtc, const std::string& source) : nvrtc_(nvrtc) {
     std::vector<const char*> names, texts;
-    for (const Header& each : program_headers()) {
+    for (const Header& each : fusion_headers()) {
       names.push_back(each.name);
       texts.push_back(each.text);
     }
     const int count = static_cast<int>(names.size());
-    result_ = nvrtc.create_(&handle_, source.c_str(), "program.cu", count, texts.data(), names.data());
+    result_ = nvrtc.create_(&handle_, source.c_str(), "fusion.cu", count, texts.data(), names.data());
   }
   ~Unit() {
     if (handle_) nvrtc_.destroy_(&handle_);

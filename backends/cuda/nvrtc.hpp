@@ -1,5 +1,5 @@
-// NVRTC, the compiler of CUDA C++ that runs in the process: it compiles programs (program.hpp). It is opened when the first
-// program is compiled, and never linked; without it calls run singly.
+// NVRTC, the compiler of CUDA C++ that runs in the process: it compiles fusions (fusion.hpp). It is opened when the first
+// fusion is compiled, and never linked; without it calls run singly.
 #pragma once
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ class Nvrtc {
   Result (*code_)(Handle, char*) = nullptr;
 };
 
-// The plugin's and the SDK's headers that sources include, and what they include in turn. program_headers.cmake writes them.
-const std::vector<Header>& program_headers();
+// The plugin's and the SDK's headers that sources include, and what they include in turn. fusion_headers.cmake writes them.
+const std::vector<Header>& fusion_headers();
 
 }  // namespace plugrad::cuda

@@ -1,4 +1,4 @@
-// What the SDK's headers use of the C++ standard library, for programs that NVRTC compiles at run time: it brings no
+// What the SDK's headers use of the C++ standard library, for fusions that NVRTC compiles at run time: it brings no
 // standard headers. Each of their names leads here.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reductions of lines of equal length, by the plugin's kernels and by those that are compiled for programs at run time.
+// Reductions of lines of equal length, by the plugin's kernels and by those that are compiled for fusions at run time.
 #pragma once
 #include <backends/cuda/team.hpp>
 

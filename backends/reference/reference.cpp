@@ -1,16 +1,16 @@
 // Start reading here: this class and its kernel rows are all that a backend for host memory needs. A plugin file adds one
-// macro, PLUGRAD_EXPORT_BACKEND; here the entry has its own name, so that programs can also link the backend.
+// macro, PLUGRAD_EXPORT_BACKEND; here the entry has its own name, so that fusions can also link the backend.
 #include <plugrad/backends/reference.hpp>
 
+#include <backends/reference/fusion.hpp>
 #include <backends/reference/kernels.hpp>
-#include <backends/reference/program.hpp>
 
 #include <plugrad/sdk/loop_rows.hpp>
 
 namespace plugrad::reference {
 namespace {
 
-class Reference final : public Backend, public Programs {
+class Reference final : public Backend, public Fusions {
  public:
   explicit Reference(const Opening& opening) {
     opening.options.allow({});
@@ -23,19 +23,19 @@ class Reference final : public Backend, public Programs {
 
   Rows kernels() const override { return rows_; }
 
-  // Programs gain nothing here, and take memory of their own; but tests want them.
+  // Fusions gain nothing here, and take memory of their own; but tests want them.
   static const void* extension(std::string_view name) noexcept {
-    constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES;
-    return name == PLUGRAD_PROGRAMS ? &kPrograms<Reference, kContents, 65536, INT64_MAX> : nullptr;
+    constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES;
+    return name == PLUGRAD_FUSIONS ? &kFusions<Reference, kContents, 65536, INT64_MAX> : nullptr;
   }
-  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override {
-    std::unique_ptr<ProgramKernel> made = make_program(device, program);
-    return made ? programs_.keep(std::move(made)) : nullptr;
+  const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override {
+    std::unique_ptr<FusionKernel> made = make_fusion(device, fusion);
+    return made ? fusions_.keep(std::move(made)) : nullptr;
   }
 
  private:
   std::vector<KernelRow> rows_;
-  ProgramKernels programs_;
+  FusionKernels fusions_;
 };
 
 }  // namespace

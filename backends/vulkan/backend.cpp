@@ -1,8 +1,8 @@
 #include <backends/vulkan/backend.hpp>
 
+#include <backends/vulkan/fusion.hpp>
 #include <backends/vulkan/grid.hpp>
 #include <backends/vulkan/list.hpp>
-#include <backends/vulkan/program.hpp>
 
 #include <plugrad/backends/vulkan.hpp>
 
@@ -85,11 +85,11 @@ DeviceCount VulkanBackend::count() {
   return {static_cast<uint32_t>(driver.devices().size()), driver.devices().empty() ? driver.reason() : ""};
 }
 
-// A launch takes longer than the work on a small tensor, so every program pays.
+// A launch takes longer than the work on a small tensor, so every fusion pays.
 const void* VulkanBackend::extension(std::string_view name) noexcept {
-  constexpr uint32_t kContents = PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_ALIKE;
+  constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_ALIKE;
   if (name == PLUGRAD_LISTS) return &kLists<VulkanBackend>;
-  return name == PLUGRAD_PROGRAMS ? &kPrograms<VulkanBackend, kContents, 1, kChunk> : nullptr;
+  return name == PLUGRAD_FUSIONS ? &kFusions<VulkanBackend, kContents, 1, kChunk> : nullptr;
 }
 
 std::unique_ptr<CallList> VulkanBackend::make_list(Stream& stream, std::span<const plugrad_list_call> calls,
@@ -99,9 +99,9 @@ std::unique_ptr<CallList> VulkanBackend::make_list(Stream& stream, std::span<con
   return std::make_unique<VulkanList>(device_, heap_, pipelines_.layout(), stream_of(stream), calls);
 }
 
-const plugrad_kernel* VulkanBackend::program_kernel(OpenDevice& device, const plugrad_program& program) {
-  auto made = make_program(device, pipelines_, program);
-  return made ? programs_.keep(std::move(made)) : nullptr;
+const plugrad_kernel* VulkanBackend::fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) {
+  auto made = make_fusion(device, pipelines_, fusion);
+  return made ? fusions_.keep(std::move(made)) : nullptr;
 }
 
 bool VulkanBackend::prepare(const KernelRow& row, const plugrad_signature&) {

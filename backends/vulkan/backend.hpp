@@ -3,15 +3,15 @@
 #include <backends/vulkan/pipelines.hpp>
 #include <backends/vulkan/stream.hpp>
 
+#include <plugrad/sdk/fusion.hpp>
 #include <plugrad/sdk/list.hpp>
-#include <plugrad/sdk/program.hpp>
 
 #include <deque>
 #include <vector>
 
 namespace plugrad::vulkan {
 
-class VulkanBackend final : public Backend, public Programs, public CallLists {
+class VulkanBackend final : public Backend, public Fusions, public CallLists {
  public:
   explicit VulkanBackend(const Opening& opening);
 
@@ -34,7 +34,7 @@ class VulkanBackend final : public Backend, public Programs, public CallLists {
   void wait(Stream& stream, Stream& other, uint64_t& number) override;
   void sync(Stream& stream, plugrad_failure& failure) override;
 
-  const plugrad_kernel* program_kernel(OpenDevice& device, const plugrad_program& program) override;
+  const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) override;
   std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
 
  private:
@@ -48,7 +48,7 @@ class VulkanBackend final : public Backend, public Programs, public CallLists {
   plugrad_device_info info_;
   std::deque<Recipe> recipes_;  // the rows point to them
   std::vector<KernelRow> rows_;
-  ProgramKernels programs_;
+  FusionKernels fusions_;
 };
 
 // Collects rows with their recipes.

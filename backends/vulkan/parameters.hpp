@@ -1,5 +1,5 @@
 // The parameters of shaders, as the shaders declare them: grid.glsl, reduce.comp, product.glsl, lines.glsl,
-// program.comp, attention.comp.
+// fusion.comp, attention.comp.
 #pragma once
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/call.hpp>
 #include <core/autograd/rule.hpp>
-#include <core/runtime/registry.hpp>
+#include <core/runtime/plugins/registry.hpp>
 #include <plugrad/autograd/checkpoint.hpp>
 #include <plugrad/runtime/generator.hpp>
 

@@ -1,8 +1,8 @@
 #include <core/autograd/memory.hpp>
 
 #include <core/autograd/call.hpp>
-#include <core/runtime/aligned.hpp>
 #include <core/runtime/fork.hpp>
+#include <core/runtime/memory/aligned.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/autograd/memory.hpp>
 

@@ -1,7 +1,7 @@
 // What recording does for memory_snapshot.
 #pragma once
 #include <core/autograd/node.hpp>
-#include <core/runtime/tracking.hpp>
+#include <core/runtime/observe/tracking.hpp>
 
 #include <span>
 

@@ -1,6 +1,6 @@
 // A tensor's place in the graph.
 #pragma once
-#include <core/runtime/observer.hpp>
+#include <core/runtime/observe/observer.hpp>
 #include <core/tensor/impl.hpp>
 
 #include <array>

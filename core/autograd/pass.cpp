@@ -6,7 +6,7 @@
 #include <core/autograd/rule.hpp>
 #include <core/autograd/sum.hpp>
 #include <core/runtime/fork.hpp>
-#include <core/runtime/observed.hpp>
+#include <core/runtime/observe/observed.hpp>
 
 #include <algorithm>
 

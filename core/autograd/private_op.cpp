@@ -1,6 +1,6 @@
 #include <plugrad/autograd/private_op.hpp>
 
-#include <core/runtime/private_ops.hpp>
+#include <core/runtime/dispatch/private_ops.hpp>
 #include <core/tensor/checked.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/autograd/autograd.hpp>

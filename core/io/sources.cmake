@@ -15,10 +15,10 @@ target_sources(plugrad_io PRIVATE
   io/npy.cpp
   io/npz.cpp
   io/opened_file.cpp
-  io/program.cpp
-  io/program_ops.cpp
-  io/program_reader.cpp
-  io/program_writer.cpp
+  io/saved_model.cpp
+  io/model_ops.cpp
+  io/model_reader.cpp
+  io/model_writer.cpp
   io/quote.cpp
   io/row_range.cpp
   io/safetensors_header.cpp

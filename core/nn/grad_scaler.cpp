@@ -1,6 +1,6 @@
 #include <plugrad/nn/grad_scaler.hpp>
 
-#include <core/runtime/observer.hpp>
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/reduce.hpp>

@@ -1,7 +1,7 @@
 #include <core/nn/layer_matrix.hpp>
 
-#include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/slicing.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>

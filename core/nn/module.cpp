@@ -1,7 +1,7 @@
 #include <plugrad/nn/module.hpp>
 
-#include <core/runtime/observer.hpp>
-#include <core/runtime/platform.hpp>
+#include <core/runtime/observe/observer.hpp>
+#include <core/runtime/plugins/platform.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/runtime/profiler.hpp>

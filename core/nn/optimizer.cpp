@@ -1,7 +1,7 @@
 #include <plugrad/nn/optimizer.hpp>
 
-#include <core/runtime/observer.hpp>
-#include <core/runtime/step_part.hpp>
+#include <core/runtime/observe/observer.hpp>
+#include <core/runtime/observe/step_part.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/update.hpp>

@@ -1,8 +1,8 @@
 #include <plugrad/ops/arrangement.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/slicing.hpp>
 #include <core/ops/window.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

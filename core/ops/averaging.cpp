@@ -1,8 +1,8 @@
 // Pooling by means and powers.
 #include <plugrad/ops/pooling.hpp>
 
-#include <core/ops/convolve.hpp>
-#include <core/ops/pooled.hpp>
+#include <core/ops/convolution_ops.hpp>
+#include <core/ops/pooling_windows.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

@@ -2,7 +2,7 @@
 #include <plugrad/ops/elementwise.hpp>
 
 #include <core/ops/run.hpp>
-#include <core/runtime/transfer.hpp>
+#include <core/runtime/memory/transfer.hpp>
 #include <core/tensor/checked.hpp>
 #include <plugrad/ops/factories.hpp>
 

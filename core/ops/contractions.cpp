@@ -1,7 +1,7 @@
 #include <plugrad/ops/contractions.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

@@ -1,8 +1,8 @@
 #include <plugrad/ops/convolution.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
-#include <core/ops/convolve.hpp>
+#include <core/ops/autocast_rules.hpp>
+#include <core/ops/convolution_ops.hpp>
 #include <core/ops/spatial.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/views.hpp>

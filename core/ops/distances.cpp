@@ -1,7 +1,7 @@
 #include <plugrad/ops/distances.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>

@@ -1,7 +1,7 @@
 #include <plugrad/ops/layers.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/runtime/observer.hpp>
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>
 #include <plugrad/ops/elementwise.hpp>

@@ -2,7 +2,7 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/run.hpp>
-#include <core/runtime/linalg.hpp>
+#include <core/runtime/dispatch/linalg.hpp>
 #include <core/runtime/local.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/linalg.hpp>

@@ -1,7 +1,7 @@
 // Factors of matrices (.., m, n), computed in host memory by the extension of plugrad/sdk/linalg.h. Nothing is recorded.
 #pragma once
 #include <plugrad/sdk/linalg.h>
-#include <core/runtime/observed.hpp>
+#include <core/runtime/observe/observed.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/tensor.hpp>
 

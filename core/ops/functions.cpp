@@ -1,7 +1,7 @@
 // Elementwise functions of one tensor.
 #include <plugrad/ops/elementwise.hpp>
 
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/native_or.hpp>
 #include <plugrad/sdk/functions.hpp>
 

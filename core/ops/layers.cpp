@@ -2,7 +2,7 @@
 
 #include <core/ops/affine.hpp>
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/matmul.hpp>
 #include <plugrad/ops/views.hpp>

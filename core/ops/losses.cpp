@@ -1,8 +1,8 @@
 #include <plugrad/ops/losses.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
-#include <core/ops/loss.hpp>
+#include <core/ops/autocast_rules.hpp>
+#include <core/ops/cross_entropy.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/activations.hpp>

@@ -1,8 +1,8 @@
 #include <plugrad/ops/margin_losses.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
-#include <core/ops/loss.hpp>
+#include <core/ops/autocast_rules.hpp>
+#include <core/ops/cross_entropy.hpp>
 #include <plugrad/ops/distances.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>

@@ -1,7 +1,7 @@
 #include <plugrad/ops/matmul.hpp>
 
 #include <core/ops/affine.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>

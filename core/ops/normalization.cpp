@@ -1,7 +1,7 @@
 #include <plugrad/ops/normalization.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/fused_norms.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/arrangement.hpp>

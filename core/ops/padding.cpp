@@ -2,8 +2,8 @@
 
 #include <core/ops/argument.hpp>
 #include <core/ops/extent.hpp>
-#include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/slicing.hpp>
 #include <plugrad/ops/views.hpp>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #include <plugrad/ops/parts.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/part.hpp>
 #include <core/ops/replace.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/slicing.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/views.hpp>
 

@@ -1,7 +1,7 @@
 #include <plugrad/ops/pooling.hpp>
 
 #include <core/ops/infinity.hpp>
-#include <core/ops/pooled.hpp>
+#include <core/ops/pooling_windows.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>

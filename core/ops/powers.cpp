@@ -1,6 +1,6 @@
 #include <plugrad/ops/powers.hpp>
 
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>

@@ -1,6 +1,6 @@
 #include <plugrad/ops/reduce.hpp>
 
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>

@@ -1,7 +1,7 @@
 // Runs one op on tensors, unrecorded: checks and broadcasts the operands, and dispatches the op.
 #pragma once
 #include <core/autograd/rule.hpp>
-#include <core/runtime/dispatch.hpp>
+#include <core/runtime/dispatch/dispatch.hpp>
 #include <core/tensor/impl.hpp>
 
 #include <string>

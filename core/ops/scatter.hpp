@@ -1,7 +1,7 @@
 // Operands of functions that write at an index along an axis.
 #pragma once
-#include <core/ops/part.hpp>
 #include <core/ops/replace.hpp>
+#include <core/ops/slicing.hpp>
 
 namespace plugrad {
 

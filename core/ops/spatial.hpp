@@ -2,7 +2,7 @@
 #pragma once
 #include <core/ops/argument.hpp>
 #include <core/ops/window.hpp>
-#include <core/runtime/observer.hpp>
+#include <core/runtime/observe/observer.hpp>
 #include <plugrad/ops/arrangement.hpp>
 #include <plugrad/ops/indexing.hpp>
 #include <plugrad/ops/views.hpp>

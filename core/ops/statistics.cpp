@@ -1,7 +1,7 @@
 #include <plugrad/ops/statistics.hpp>
 
 #include <core/ops/argument.hpp>
-#include <core/ops/autocast.hpp>
+#include <core/ops/autocast_rules.hpp>
 #include <core/ops/infinity.hpp>
 #include <core/ops/run.hpp>
 #include <plugrad/autograd/autograd.hpp>

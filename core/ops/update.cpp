@@ -1,8 +1,8 @@
 #include <plugrad/ops/update.hpp>
 
 #include <core/ops/run.hpp>
-#include <core/runtime/pending_ops.hpp>
-#include <core/runtime/program_kernels.hpp>
+#include <core/runtime/dispatch/fusion_kernels.hpp>
+#include <core/runtime/dispatch/pending_ops.hpp>
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
@@ -100,10 +100,10 @@ void update(Updates::Pending* pending, Op op, const Operand (&outputs)[kOutputs]
   if (!try_run(op, outputs, inputs, attributes)) other().run();
 }
 
-// Whether a compiled step makes programs of a gradient's ops, but not of the update that follows.
+// Whether a compiled step makes fusions of a gradient's ops, but not of the update that follows.
 bool programs_end_before_updates(const Tensor& param) {
-  const plugrad_programs* const offered = programs_of(device_of(param));
-  return offered && !(offered->contents & PLUGRAD_PROGRAM_UPDATES);
+  const plugrad_fusions* const offered = fusions_of(device_of(param));
+  return offered && !(offered->contents & PLUGRAD_FUSION_UPDATES);
 }
 
 // With decay the gradient is a temporary, so it is used at once.

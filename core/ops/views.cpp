@@ -3,8 +3,8 @@
 #include <core/autograd/sum.hpp>
 #include <core/ops/argument.hpp>
 #include <core/ops/extent.hpp>
-#include <core/ops/part.hpp>
 #include <core/ops/run.hpp>
+#include <core/ops/slicing.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 

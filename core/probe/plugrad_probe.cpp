@@ -1,7 +1,7 @@
 // plugrad-probe: loads a plugin in a process of its own, before the core loads it. It tells the core through a pipe how far
 // it came; whatever the plugin does to this process is a finding. It finds faults, and it is no sandbox.
-#include <core/runtime/handshake.hpp>
-#include <core/runtime/probe_record.hpp>
+#include <core/runtime/plugins/handshake.hpp>
+#include <core/runtime/plugins/probe_record.hpp>
 
 #include <dlfcn.h>
 #include <sys/prctl.h>

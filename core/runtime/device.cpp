@@ -1,13 +1,13 @@
 #include <core/runtime/device_state.hpp>
-#include <core/runtime/foreign.hpp>
-#include <core/runtime/import.hpp>
-#include <core/runtime/ledger.hpp>
-#include <core/runtime/native.hpp>
-#include <core/runtime/observed.hpp>
-#include <core/runtime/op_table.hpp>
-#include <core/runtime/printable.hpp>
-#include <core/runtime/registry.hpp>
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/dispatch/op_table.hpp>
+#include <core/runtime/dispatch/printable.hpp>
+#include <core/runtime/memory/import.hpp>
+#include <core/runtime/memory/ledger.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
+#include <core/runtime/observe/observed.hpp>
+#include <core/runtime/plugins/foreign.hpp>
+#include <core/runtime/plugins/registry.hpp>
+#include <core/runtime/streams/native.hpp>
 #include <plugrad/runtime/device.hpp>
 #include <plugrad/runtime/log.hpp>
 #include <plugrad/runtime/runtime.hpp>
@@ -213,7 +213,7 @@ std::pair<uint64_t, uint64_t> Device::physical_memory() const {
 
 DeviceCounters Device::counters() const {
   const DeviceState& s = *state_;
-  return {kernels_called(s.ordinal), s.layout_copies, s.widened, s.decompositions, s.bounces, s.uploads, s.downloads};
+  return {kernels_called(s.ordinal), s.layout_copies, s.widened, s.decompositions, s.fallbacks, s.uploads, s.downloads};
 }
 
 }  // namespace plugrad

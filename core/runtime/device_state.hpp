@@ -1,8 +1,8 @@
 // An opened device: its table, kernels, memory and streams. It is never destroyed.
 #pragma once
 #include <plugrad/sdk/native.h>
-#include <core/runtime/allocator.hpp>
-#include <core/runtime/stream.hpp>
+#include <core/runtime/memory/allocator.hpp>
+#include <core/runtime/streams/stream.hpp>
 #include <plugrad/runtime/device.hpp>
 
 #include <array>
@@ -85,7 +85,7 @@ class DeviceState {
   std::atomic<bool> lost{false}, detached{false};
 
   std::atomic<uint64_t> seed{0}, offset{0};  // of the generator
-  std::atomic<uint64_t> layout_copies{0}, widened{0}, decompositions{0}, bounces{0}, uploads{0}, downloads{0};
+  std::atomic<uint64_t> layout_copies{0}, widened{0}, decompositions{0}, fallbacks{0}, uploads{0}, downloads{0};
 
  private:
   [[noreturn]] void fail(plugrad_status status, const char* function) const;

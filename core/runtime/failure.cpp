@@ -1,9 +1,9 @@
 // Failures: recorded when a call meets them, propagated to ops that depend on them, and thrown to callers that verify.
-#include <core/runtime/foreign.hpp>
-#include <core/runtime/ledger.hpp>
+#include <core/runtime/memory/ledger.hpp>
+#include <core/runtime/plugins/foreign.hpp>
 
 #include <core/runtime/local.hpp>
-#include <core/runtime/stall.hpp>
+#include <core/runtime/streams/stall.hpp>
 
 #include <algorithm>
 #include <iterator>

@@ -1,8 +1,8 @@
 #include <core/runtime/local.hpp>
 
-#include <core/runtime/platform.hpp>
-#include <core/runtime/printable.hpp>
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/dispatch/printable.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
+#include <core/runtime/plugins/platform.hpp>
 
 #include <algorithm>
 #include <memory>

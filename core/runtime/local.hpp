@@ -1,8 +1,8 @@
 // The state of one thread, behind one thread-local pointer: free objects, mode, the last report.
 #pragma once
 #include <plugrad/sdk/abi.h>
-#include <core/runtime/magazine.hpp>
-#include <core/runtime/storage.hpp>
+#include <core/runtime/memory/magazine.hpp>
+#include <core/runtime/memory/storage.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
 #include <plugrad/runtime/log.hpp>
 
+#include <core/runtime/dispatch/printable.hpp>
 #include <core/runtime/fork.hpp>
-#include <core/runtime/platform.hpp>
-#include <core/runtime/printable.hpp>
+#include <core/runtime/plugins/platform.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <atomic>

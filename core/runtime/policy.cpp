@@ -1,8 +1,8 @@
 #include <plugrad/runtime/policy.hpp>
 
 #include <core/runtime/device_state.hpp>
-#include <core/runtime/observed.hpp>
-#include <core/runtime/platform.hpp>
+#include <core/runtime/observe/observed.hpp>
+#include <core/runtime/plugins/platform.hpp>
 
 #include <string_view>
 

@@ -2,8 +2,8 @@
 
 #include <core/autograd/autocast.hpp>
 #include <core/autograd/rule.hpp>
-#include <core/runtime/observed.hpp>
-#include <core/runtime/platform.hpp>
+#include <core/runtime/observe/observed.hpp>
+#include <core/runtime/plugins/platform.hpp>
 #include <core/steps/recording.hpp>
 #include <plugrad/runtime/log.hpp>
 
@@ -231,9 +231,9 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   }
   flaws.erase(key);
   if (!run.trace.device) return results;
-  steps::ProgramChoice programs{options.programs};
-  if (options.program_elements) programs.least = options.program_elements;
-  recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, programs));
+  steps::FusionChoice fusions{options.fuse};
+  if (options.fusion_elements) fusions.least = options.fusion_elements;
+  recordings.push_back(std::make_shared<Recording>(std::move(key), std::move(run), arena, fusions));
   write_key(recordings.back()->alike, arguments, constants, Alignments::left_out);
   return results;
 }
@@ -299,7 +299,7 @@ std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& argu
     if (found->overlaps(arguments)) {
       warn(
           "two of its tensors lie over each other in memory, and it writes one of them: pass copies, or switch the "
-          "option programs off");
+          "option fusions off");
       ++figures.called;
       return std::nullopt;
     }

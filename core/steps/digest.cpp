@@ -1,8 +1,8 @@
 #include <core/steps/digest.hpp>
 
-#include <core/runtime/op_table.hpp>
-#include <core/runtime/transfer.hpp>
-#include <core/runtime/visitor.hpp>
+#include <core/runtime/dispatch/op_table.hpp>
+#include <core/runtime/memory/host_copy.hpp>
+#include <core/runtime/memory/transfer.hpp>
 
 namespace plugrad::steps {
 namespace {
@@ -21,7 +21,7 @@ void add_elements(uint64_t& digest, const plugrad_view& view, int axis, const ch
 }  // namespace
 
 uint64_t digest_of(const plugrad_view& view, Storage& storage) {
-  const Visitor::Span span = Visitor::span_of(view, storage);
+  const HostCopy::Span span = HostCopy::span_of(view, storage);
   std::vector<char> bytes(span.bytes);
   transfer::peek(bytes.data(), storage, span.begin, span.bytes);
   uint64_t digest = kStart;

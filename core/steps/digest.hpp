@@ -1,7 +1,7 @@
 // Numbers that differ if the elements of two tensors do.
 #pragma once
 #include <plugrad/sdk/abi.h>
-#include <core/runtime/storage.hpp>
+#include <core/runtime/memory/storage.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 #include <core/steps/function_run.hpp>
 
 #include <core/autograd/autocast.hpp>
-#include <core/runtime/import.hpp>
+#include <core/runtime/memory/import.hpp>
 #include <core/steps/digest.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Which calls of a step run as programs.
-#include <core/runtime/op_table.hpp>
-#include <core/runtime/program_kernels.hpp>
+// Which calls of a step run as fusions.
+#include <core/runtime/dispatch/fusion_kernels.hpp>
+#include <core/runtime/dispatch/op_table.hpp>
 #include <core/steps/plan.hpp>
 
 #include <algorithm>
@@ -31,11 +31,11 @@ void replace(std::vector<Step>& steps, size_t step, std::vector<Step> by) {
                std::make_move_iterator(by.end()));
 }
 
-// Writes a program for each step of several calls. Returns false if one of them cannot be a program: then the steps have its
+// Writes a fusion for each step of several calls. Returns false if one of them cannot be a fusion: then the steps have its
 // halves in its place.
-bool write_programs(const Trace& trace, const Simplified& simplified, const ProgramLimits& limits, std::vector<Step>& steps,
-                    Fused& made) {
-  made.programs.clear();
+bool write_fusions(const Trace& trace, const Simplified& simplified, const FusionLimits& limits, std::vector<Step>& steps,
+                   Fused& made) {
+  made.fusions.clear();
   const std::vector<uint32_t> readers = find_readers(trace, steps);
   for (uint32_t step = 0; step < steps.size(); ++step) {
     const Step& it = steps[step];
@@ -45,22 +45,22 @@ bool write_programs(const Trace& trace, const Simplified& simplified, const Prog
       const bool is_read_elsewhere = readers[memory] != kNever && readers[memory] != step;
       return m.is_older() || m.outlives() || simplified.is(memory, Simplified::kBound) || is_read_elsewhere;
     };
-    std::optional<ProgramCall> written = write_program(*it.group, {trace, simplified.renumbered, stays});
-    if (written) written->call.kernel = program_kernel(*trace.device, written->call.attributes);
+    std::optional<FusionCall> written = write_fusion(*it.group, {trace, simplified.renumbered, stays});
+    if (written) written->call.kernel = fusion_kernel(*trace.device, written->call.attributes);
     if (written && written->call.kernel) {
-      made.programs.push_back({std::move(*written), it.calls});
+      made.fusions.push_back({std::move(*written), it.calls});
       continue;
     }
     if (written && it.calls.size() == 2)
       for (const uint32_t at : it.calls)
-        ++made.alone["the device has no kernel for the program of it"][op_label(trace.calls[at].op.opcode)];
+        ++made.alone["the device has no kernel for the fusion of it"][op_label(trace.calls[at].op.opcode)];
     replace(steps, step, divided(it, trace, limits));
     return false;
   }
   return true;
 }
 
-// A batch has calls of all shapes, a program calls of one shape.
+// A batch has calls of all shapes, a fusion calls of one shape.
 std::vector<Step> without_batches(std::vector<Step> steps, const Trace& trace, const plugrad_lists* lists) {
   std::vector<Step> left;
   for (Step& step : steps) {
@@ -75,38 +75,38 @@ std::vector<Step> without_batches(std::vector<Step> steps, const Trace& trace, c
 }
 
 // The workspace becomes a memory of the trace.
-void add_workspace(Call& program, const Trace& trace, std::vector<uint64_t>& workspaces) {
+void add_workspace(Call& fusion, const Trace& trace, std::vector<uint64_t>& workspaces) {
   std::vector<const plugrad_view*> views;
-  for (const plugrad_view& each : program.views) views.push_back(&each);
-  plugrad_op op = program.op;
+  for (const plugrad_view& each : fusion.views) views.push_back(&each);
+  plugrad_op op = fusion.op;
   op.views = views.data();
-  op.attributes = program.attributes.data();
-  program.op.workspace_bytes = trace.device->workspace_bytes(*program.kernel, op);
-  if (program.op.workspace_bytes == UINT64_MAX)
-    throw Error(Code::out_of_memory, "[compile] out of host memory for a program on " + trace.device->name);
-  if (!program.op.workspace_bytes) return;
-  program.workspace = static_cast<uint32_t>(trace.memories.size() + workspaces.size());
-  workspaces.push_back(program.op.workspace_bytes);
+  op.attributes = fusion.attributes.data();
+  fusion.op.workspace_bytes = trace.device->workspace_bytes(*fusion.kernel, op);
+  if (fusion.op.workspace_bytes == UINT64_MAX)
+    throw Error(Code::out_of_memory, "[compile] out of host memory for a fusion on " + trace.device->name);
+  if (!fusion.op.workspace_bytes) return;
+  fusion.workspace = static_cast<uint32_t>(trace.memories.size() + workspaces.size());
+  workspaces.push_back(fusion.op.workspace_bytes);
 }
 }  // namespace
 
-Fused fuse(const Trace& trace, const Simplified& simplified, const ProgramChoice& choice, const plugrad_lists* lists) {
-  const plugrad_programs* const offered = choice.allowed && trace.device ? programs_of(*trace.device) : nullptr;
-  ProgramLimits limits;
+Fused fuse(const Trace& trace, const Simplified& simplified, const FusionChoice& choice, const plugrad_lists* lists) {
+  const plugrad_fusions* const offered = choice.allowed && trace.device ? fusions_of(*trace.device) : nullptr;
+  FusionLimits limits;
   if (offered) limits = {offered->contents, choice.least.value_or(offered->least), offered->longest_row};
   Schedule schedule = make_schedule(trace, simplified.each_time, offered ? &limits : nullptr);
   Fused made;
   made.reorders = std::ranges::any_of(schedule.steps, [](const Step& each) { return each.calls.size() > 1; });
   std::vector<Step> steps = without_batches(std::move(schedule.steps), trace, lists);
   if (choice.allowed) made.alone = std::move(schedule.alone);
-  while (!write_programs(trace, simplified, limits, steps, made)) {
+  while (!write_fusions(trace, simplified, limits, steps, made)) {
   }
-  for (FusedProgram& each : made.programs) {
+  for (FusedFusion& each : made.fusions) {
     made.fused += each.calls.size();
     add_workspace(each.call.call, trace, made.workspaces);
   }
-  uint32_t program = 0;
-  for (Step& each : steps) made.items.push_back({std::move(each.calls), each.group ? program++ : kNever});
+  uint32_t fusion = 0;
+  for (Step& each : steps) made.items.push_back({std::move(each.calls), each.group ? fusion++ : kNever});
   return made;
 }
 

@@ -18,7 +18,7 @@ std::vector<Listed::Batch> find_batches(const Trace& trace, const Fused& fused, 
     const plugrad_kernel* const kernel = fused.call_of(trace, first).kernel;
     const auto joins = [&](uint32_t item) {
       const Call& call = fused.call_of(trace, item);
-      return fused.items[item].program == kNever && call.kernel == kernel && takes_batches_of(trace, call, lists) &&
+      return fused.items[item].fusion == kNever && call.kernel == kernel && takes_batches_of(trace, call, lists) &&
              std::ranges::all_of(call.memories, [&](uint32_t memory) { return is_old(memory, first); });
     };
     last = first + 1;
@@ -75,7 +75,7 @@ Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, 
   return made;
 }
 
-Plan make_plan(Trace trace, Outside outside, const ProgramChoice& choice) {
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice) {
   Plan plan;
   plan.lists = trace.device ? lists_of(*trace.device) : nullptr;
   plan.simplified = simplify(trace, outside.all);

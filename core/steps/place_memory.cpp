@@ -1,5 +1,5 @@
 // Where the memory of a step is that only the step uses.
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
 #include <core/steps/placement.hpp>
 #include <core/steps/plan.hpp>
 
@@ -26,9 +26,9 @@ Uses find_uses(const Trace& trace, const Simplified& simplified, const Fused& fu
   for (const uint32_t at : simplified.once) for_each_memory(trace.calls[at], [&](uint32_t memory) { use(memory, 0); });
   for (uint32_t item = 0; item < fused.items.size(); ++item)
     for_each_memory(fused.call_of(trace, item), [&](uint32_t memory) { use(memory, item); });
-  // Should a program's calls run singly, they also use what only other items need of the same memory.
+  // Should a fusion's calls run singly, they also use what only other items need of the same memory.
   for (uint32_t item = 0; item < fused.items.size(); ++item) {
-    if (fused.items[item].program == kNever) continue;
+    if (fused.items[item].fusion == kNever) continue;
     for (const uint32_t at : fused.items[item].calls)
       for (const uint32_t memory : trace.calls[at].memories)
         if (memory != kNever && uses.first[memory] != kNever) use(memory, item);
@@ -46,9 +46,9 @@ class MemoryPlacing {
 
   Placed place_all(std::vector<uint32_t> row) {
     place_temporaries(std::move(row));
-    made_.inner.resize(fused_.programs.size());
+    made_.inner.resize(fused_.fusions.size());
     for (uint32_t item = 0; item < fused_.items.size(); ++item)
-      if (fused_.items[item].program != kNever) place_inner(item);
+      if (fused_.items[item].fusion != kNever) place_inner(item);
     place_constants();
     return std::move(made_);
   }
@@ -109,10 +109,10 @@ class MemoryPlacing {
     made_.rooms[room].used = std::max(made_.rooms[room].used, block.offset + block.bytes);
   }
 
-  // Memory that only calls inside of the program need: where the plan leaves space during that item.
+  // Memory that only calls inside of the fusion need: where the plan leaves space during that item.
   void place_inner(uint32_t item) {
     const std::vector<uint32_t>& calls = fused_.items[item].calls;
-    InnerMemory& made = made_.inner[fused_.items[item].program];
+    InnerMemory& made = made_.inner[fused_.items[item].fusion];
     std::map<uint32_t, Interval> inner;
     for (uint32_t i = 0; i < calls.size(); ++i)
       for_each_memory(trace_.calls[calls[i]], [&](uint32_t memory) {

@@ -1,8 +1,8 @@
 // What a replay does. Passes make it of a trace, in this order: simplify, fuse, place, list. Each pass is a function of what
 // the passes before it made, and changes nothing of that. runner.hpp runs the result.
 #pragma once
-#include <core/runtime/call_list.hpp>
-#include <core/steps/programs.hpp>
+#include <core/runtime/dispatch/call_list.hpp>
+#include <core/steps/fusions.hpp>
 #include <core/steps/trace.hpp>
 
 #include <cstddef>
@@ -29,42 +29,42 @@ struct Simplified {
 // bound: memories that get a storage before each replay.
 Simplified simplify(const Trace& trace, const std::vector<uint32_t>& bound);
 
-// --- Fuse: which calls run as one program.
+// --- Fuse: which calls run as one fusion.
 
-// Whether calls may run together as programs, and from how many elements on; without a number, the plugin says it.
-struct ProgramChoice {
+// Whether calls may run together as fusions, and from how many elements on; without a number, the plugin says it.
+struct FusionChoice {
   bool allowed = false;
   std::optional<uint64_t> least = {};
 };
 
-struct FusedProgram {
-  ProgramCall call;
+struct FusedFusion {
+  FusionCall call;
   std::vector<uint32_t> calls;
 };
 
-// What runs as one: a call, or a program of several calls.
+// What runs as one: a call, or a fusion of several calls.
 struct Item {
   std::vector<uint32_t> calls;
-  uint32_t program = kNever;
+  uint32_t fusion = kNever;
 };
 
 struct Fused {
   std::vector<Item> items;  // in their order
-  std::vector<FusedProgram> programs;
+  std::vector<FusedFusion> fusions;
   std::vector<uint64_t> workspaces;                            // bytes; they are the memories that follow those of the trace
   std::map<std::string, std::map<std::string, size_t>> alone;  // see Schedule
   bool reorders = false;                                       // calls run in another order than they were recorded
-  size_t fused = 0;                                            // calls in programs
+  size_t fused = 0;                                            // calls in fusions
 
   const Call& call_of(const Trace& trace, uint32_t item) const {
     const Item& it = items[item];
-    return it.program == kNever ? trace.calls[it.calls[0]] : programs[it.program].call.call;
+    return it.fusion == kNever ? trace.calls[it.calls[0]] : fusions[it.fusion].call.call;
   }
 };
 // lists: what the device offers, or null.
-Fused fuse(const Trace& trace, const Simplified& simplified, const ProgramChoice& choice, const plugrad_lists* lists);
+Fused fuse(const Trace& trace, const Simplified& simplified, const FusionChoice& choice, const plugrad_lists* lists);
 
-// --- Place: where memory is that only the step uses. From here on, the trace has the workspaces of programs.
+// --- Place: where memory is that only the step uses. From here on, the trace has the workspaces of fusions.
 
 // The first and the last item that uses a memory; kNever and 0 for an unused one.
 struct Uses {
@@ -83,7 +83,7 @@ struct Room {
   std::vector<MemoryPlace> temporaries = {};
 };
 
-// Memory that only the calls of a program need, should they run singly.
+// Memory that only the calls of a fusion need, should they run singly.
 struct InnerMemory {
   static constexpr uint32_t kArena = kNever - 1, kSpare = kNever;
   struct Place {
@@ -99,7 +99,7 @@ struct Placed {
   Uses uses;
   std::vector<MemoryPlace> temporaries;  // in the arena
   std::vector<Room> rooms;
-  std::vector<InnerMemory> inner;  // by program
+  std::vector<InnerMemory> inner;  // by fusion
   std::vector<MemoryPlace> constants;
   uint64_t temporary_bytes = 0, arena_bytes = 0, constant_bytes = 0;
 };
@@ -144,6 +144,6 @@ struct Plan {
   bool reads(uint32_t memory) const { return simplified.is(memory, Simplified::kRead); }
   bool writes(uint32_t memory) const { return simplified.is(memory, Simplified::kWritten); }
 };
-Plan make_plan(Trace trace, Outside outside, const ProgramChoice& choice);
+Plan make_plan(Trace trace, Outside outside, const FusionChoice& choice);
 
 }  // namespace plugrad::steps

@@ -1,7 +1,7 @@
 #include <core/steps/recording.hpp>
 
-#include <core/runtime/extent.hpp>
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/dispatch/extent.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
 #include <core/steps/digest.hpp>
 #include <plugrad/runtime/generator.hpp>
 
@@ -26,10 +26,10 @@ bool same_form(const Tensor& x, const StepView& recorded) {
 }  // namespace
 
 Recording::Recording(std::string with_key, FunctionRun run, std::shared_ptr<steps::Arena> arena,
-                     const steps::ProgramChoice& programs)
+                     const steps::FusionChoice& fusions)
     : key(std::move(with_key)), arguments_(std::move(run.arguments)), given_(std::move(run.given)),
       results_(std::move(run.returned)), form_(run.results.form), gradients_(std::move(run.gradients)), arena_(arena),
-      runner_(plan_of(std::move(run.trace), programs), std::move(arena)) {
+      runner_(plan_of(std::move(run.trace), fusions), std::move(arena)) {
   make_placeholders(run.found);
   find_rows();
   release();
@@ -48,7 +48,7 @@ Recording::~Recording() {
 }
 
 // The memories that get their storages before each replay are those of arguments, gradients and results.
-steps::Plan Recording::plan_of(steps::Trace trace, const steps::ProgramChoice& programs) {
+steps::Plan Recording::plan_of(steps::Trace trace, const steps::FusionChoice& fusions) {
   steps::Outside outside;
   std::vector<uint32_t>& bound = outside.all;
   const auto add = [&](uint32_t memory) {
@@ -63,9 +63,9 @@ steps::Plan Recording::plan_of(steps::Trace trace, const steps::ProgramChoice& p
   for (const GradientPlace& each : gradients_)
     if (each.after.defined() && !trace.memories[each.after.memory].is_older()) add(each.after.memory);
   outside.row.assign(bound.begin() + static_cast<std::ptrdiff_t>(results), bound.end());
-  for (size_t i = inputs; i < bound.size(); ++i) handouts_.push_back({bound[i], trace.memories[bound[i]].bytes});
+  for (size_t i = inputs; i < bound.size(); ++i) outputs_.push_back({bound[i], trace.memories[bound[i]].bytes});
   for (const uint32_t each : bound) trace.memories[each].storage = {};
-  return steps::make_plan(std::move(trace), std::move(outside), programs);
+  return steps::make_plan(std::move(trace), std::move(outside), fusions);
 }
 
 void Recording::make_placeholders(const std::vector<std::vector<FoundGradient>>& found) {
@@ -213,7 +213,7 @@ void Recording::find_nodes(const std::vector<Tensor>& arguments) {
 void Recording::release() {
   for (GradientPlace& each : gradients_)
     if (each.argument) each.node = {};
-  for (Handout& each : handouts_) each.storage = {};
+  for (Output& each : outputs_) each.storage = {};
   for (Row& each : rows_) each.spare = {};
   held_.clear();
 }
@@ -240,7 +240,7 @@ std::optional<StepResults> Recording::replay(const std::vector<Tensor>& argument
   bind_arguments(arguments);
   bind_gradients(true);
   try {
-    bind_handouts(false);
+    bind_outputs(false);
   } catch (...) {
     undo_parts();
     release();
@@ -278,7 +278,7 @@ std::optional<std::vector<uint64_t>> Recording::rehearse(const std::vector<Tenso
   undo_parts();
   bind_arguments(arguments);
   bind_gradients(false);
-  bind_handouts(true);
+  bind_outputs(true);
   std::vector<steps::Snapshot> before;
   for (const uint32_t each : written_) before.emplace_back(*runner_.where(each).storage);
   const GeneratorState drawn = generator_state(Device(runner_.plan().trace.device));
@@ -316,7 +316,7 @@ std::string Recording::text() const {
   const steps::Plan& plan = runner_.plan();
   const size_t calls = plan.trace.calls.size(), once = plan.simplified.once.size(), unused = plan.simplified.unused;
   std::ostringstream text;
-  text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused << " of them in programs, "
+  text << calls << " calls: " << calls - once - unused << " in each replay, " << plan.fused.fused << " of them in fusions, "
        << once << " that make constants, " << unused << " whose results nothing reads; " << plan.placed.temporary_bytes
        << " bytes of temporary memory in " << plan.placed.arena_bytes << runner_.text();
   return text.str();

@@ -15,7 +15,7 @@ namespace plugrad {
 class Recording {
  public:
   // arena: of the step's recordings, which never replay at the same time.
-  Recording(std::string key, FunctionRun run, std::shared_ptr<steps::Arena> arena, const steps::ProgramChoice& programs);
+  Recording(std::string key, FunctionRun run, std::shared_ptr<steps::Arena> arena, const steps::FusionChoice& fusions);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -23,7 +23,7 @@ class Recording {
   // Whether the gradients are such as the recording met, and the program still has the tensors that the function captured.
   bool fits(const std::vector<Tensor>& arguments) const;
   bool has_captured() const;
-  // Whether tensors of the step, or arguments, overlap in memory, where a program could not follow what one of
+  // Whether tensors of the step, or arguments, overlap in memory, where a fusion could not follow what one of
   // them does to another.
   bool overlaps(const std::vector<Tensor>& arguments) const;
   // Returns nothing, with no effect, if an optimiser now does something else.
@@ -51,7 +51,7 @@ class Recording {
 
  private:
   // Memory that outlives the step: of results and gradients. Each replay allocates it.
-  struct Handout {
+  struct Output {
     uint32_t memory;
     uint64_t bytes;
     Ref<Storage> storage = {};  // during a replay
@@ -61,7 +61,7 @@ class Recording {
   // because the program still holds some or memory is short, they lie apart, and that temporary memory is the spare one.
   struct Row {
     size_t room;
-    std::vector<size_t> handouts;
+    std::vector<size_t> outputs;
     std::vector<uint64_t> bytes;
     int failures = 0;         // in the last replays
     Ref<Storage> spare = {};  // during a replay
@@ -73,7 +73,7 @@ class Recording {
     Tensor gradient;
   };
 
-  steps::Plan plan_of(steps::Trace trace, const steps::ProgramChoice& programs);
+  steps::Plan plan_of(steps::Trace trace, const steps::FusionChoice& fusions);
   void find_extents();
   void make_placeholders(const std::vector<std::vector<FoundGradient>>& found);
   bool renumber();
@@ -88,7 +88,7 @@ class Recording {
   void bind_gradients(bool drop);
   void find_rows();
   bool take_row(Row& row);
-  void bind_handouts(bool apart);
+  void bind_outputs(bool apart);
   void store_gradients();
   void raise_versions();
   Tensor tensor_of(const StepView& view) const;
@@ -99,7 +99,7 @@ class Recording {
   uint64_t form_;
   std::vector<GradientPlace> gradients_;
   std::vector<std::vector<Placeholder>> placeholders_;
-  std::vector<Handout> handouts_;
+  std::vector<Output> outputs_;
   std::vector<Row> rows_;
   std::shared_ptr<steps::Arena> arena_;
   std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before

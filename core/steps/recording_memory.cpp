@@ -1,7 +1,7 @@
 // The memory of a recording that outlives its replays.
 #include <core/steps/recording.hpp>
 
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
 
 #include <algorithm>
 
@@ -48,9 +48,9 @@ void Recording::find_rows() {
   for (size_t room = 0; room < rooms.size(); ++room) {
     Row row{room, {}, {}};
     for (const uint32_t memory : rooms[room].memories) {
-      const auto handout = std::ranges::find(handouts_, memory, &Handout::memory);
-      row.handouts.push_back(static_cast<size_t>(handout - handouts_.begin()));
-      row.bytes.push_back(handout->bytes);
+      const auto output = std::ranges::find(outputs_, memory, &Output::memory);
+      row.outputs.push_back(static_cast<size_t>(output - outputs_.begin()));
+      row.bytes.push_back(output->bytes);
     }
     rows_.push_back(std::move(row));
   }
@@ -66,22 +66,22 @@ bool Recording::take_row(Row& row) {
     taken = allocator.take_row(row.bytes, true);
   }
   row.failures = taken.empty() ? row.failures + 1 : 0;
-  for (size_t i = 0; i < taken.size(); ++i) handouts_[row.handouts[i]].storage = std::move(taken[i]);
+  for (size_t i = 0; i < taken.size(); ++i) outputs_[row.outputs[i]].storage = std::move(taken[i]);
   return !taken.empty();
 }
 
 // apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
-void Recording::bind_handouts(bool apart) {
+void Recording::bind_outputs(bool apart) {
   DeviceState& device = *runner_.plan().trace.device;
   for (Row& row : rows_) {
-    if (row.handouts.size() == 1 || (!apart && take_row(row))) continue;
+    if (row.outputs.size() == 1 || (!apart && take_row(row))) continue;
     if (const uint64_t used = runner_.plan().placed.rooms[row.room].used) row.spare = allocate(device, used, 0);
   }
-  for (Handout& each : handouts_) {
+  for (Output& each : outputs_) {
     if (!each.storage) each.storage = allocate(device, each.bytes, 0);
     runner_.bind(each.memory, *each.storage, each.storage->offset);
   }
-  for (const Row& row : rows_) runner_.bind_room(row.room, row.spare ? *row.spare : *handouts_[row.handouts[0]].storage);
+  for (const Row& row : rows_) runner_.bind_room(row.room, row.spare ? *row.spare : *outputs_[row.outputs[0]].storage);
 }
 
 }  // namespace plugrad

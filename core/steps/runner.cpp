@@ -1,7 +1,7 @@
 #include <core/steps/runner.hpp>
 
-#include <core/runtime/dispatch.hpp>
-#include <core/runtime/profiling.hpp>
+#include <core/runtime/dispatch/dispatch.hpp>
+#include <core/runtime/observe/profiling.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -13,7 +13,7 @@ namespace plugrad::steps {
 size_t Runner::count_operands(const Plan& plan) {
   size_t operands = 0;
   for (const Call& call : plan.trace.calls) operands += call.views.size();
-  for (const FusedProgram& each : plan.fused.programs) operands += each.call.call.views.size();
+  for (const FusedFusion& each : plan.fused.fusions) operands += each.call.call.views.size();
   return operands;
 }
 
@@ -31,7 +31,7 @@ void Runner::make_all() {
   const Trace& trace = plan_.trace;
   operands_of_call_.assign(trace.calls.size(), kNever);
   item_of_call_.assign(trace.calls.size(), kNever);
-  singly_.resize(plan_.fused.programs.size());
+  singly_.resize(plan_.fused.fusions.size());
   for (const uint32_t at : plan_.simplified.once) once_.push_back(make(trace.calls[at], at));
   for (uint32_t item = 0; item < plan_.fused.items.size(); ++item) {
     const Item& planned = plan_.fused.items[item];
@@ -40,10 +40,10 @@ void Runner::make_all() {
       if (trace.calls[at].is_random()) draws_.push_back(at);
     }
     Running& made = items_.emplace_back(make(plan_.fused.call_of(trace, item), planned.calls[0]));
-    if (planned.program == kNever) continue;
-    made.program = planned.program;
-    for (const uint32_t at : planned.calls) singly_[planned.program].push_back(make(trace.calls[at], at));
-    for (const ProgramCall::Number& each : plan_.fused.programs[planned.program].call.numbers)
+    if (planned.fusion == kNever) continue;
+    made.fusion = planned.fusion;
+    for (const uint32_t at : planned.calls) singly_[planned.fusion].push_back(make(trace.calls[at], at));
+    for (const FusionCall::Number& each : plan_.fused.fusions[planned.fusion].call.numbers)
       numbers_[{each.call, each.operand}] = operands_.views(made.first)[made.op.outputs + each.input];
   }
   for (std::vector<Running>* all : {&once_, &items_})
@@ -52,7 +52,7 @@ void Runner::make_all() {
     for (Running& each : all) connect(each);
 }
 
-// at: the call's place in the trace; of a program, the place of its first call.
+// at: the call's place in the trace; of a fusion, the place of its first call.
 Runner::Running Runner::make(const Call& call, uint32_t at) {
   Running made{call.kernel, call.op, operands_.add(call), at, 0};
   if (&call == &plan_.trace.calls[at]) operands_of_call_[at] = made.first;
@@ -112,8 +112,8 @@ void Runner::bind_room(size_t room, Storage& storage) {
 }
 
 // Returns the spare memory, which the calls need until they are submitted.
-Ref<Storage> Runner::bind_inner(uint32_t program) {
-  const InnerMemory& inner = plan_.placed.inner[program];
+Ref<Storage> Runner::bind_inner(uint32_t fusion) {
+  const InnerMemory& inner = plan_.placed.inner[fusion];
   Ref<Storage> spare;
   if (inner.spare) spare = allocate(*plan_.trace.device, inner.spare, 0);
   for (const InnerMemory::Place& each : inner.places) {
@@ -151,9 +151,9 @@ plugrad_status Runner::start(Running& one) {
 void Runner::settle(Running& one, plugrad_status status) {
   if (status == PLUGRAD_OK) [[likely]]
     return;
-  if (status != PLUGRAD_UNSUPPORTED || one.program == kNever) throw_failed(one, status);
+  if (status != PLUGRAD_UNSUPPORTED || one.fusion == kNever) throw_failed(one, status);
   take_report();
-  run_singly(one.program);
+  run_singly(one.fusion);
 }
 
 void Runner::run_one(Running& one) {
@@ -169,8 +169,7 @@ void Runner::run_observed(Running& one) {
                     one.op.attributes};
   plugrad_status status = PLUGRAD_OK;
   {
-    const std::string name =
-        one.program == kNever ? std::string() : "program of " + plan_.fused.programs[one.program].call.text;
+    const std::string name = one.fusion == kNever ? std::string() : "fusion of " + plan_.fused.fusions[one.fusion].call.text;
     profiling::Scope scope(device, call, name);
     status = start(one);
     if (status == PLUGRAD_UNSUPPORTED) scope.drop();
@@ -180,10 +179,10 @@ void Runner::run_observed(Running& one) {
   settle(one, status);
 }
 
-// The kernel declined the program, perhaps for a while.
-void Runner::run_singly(uint32_t program) {
-  const Ref<Storage> spare = bind_inner(program);
-  for (Running& each : singly_[program]) run_one(each);
+// The kernel declined the fusion, perhaps for a while.
+void Runner::run_singly(uint32_t fusion) {
+  const Ref<Storage> spare = bind_inner(fusion);
+  for (Running& each : singly_[fusion]) run_one(each);
 }
 
 bool Runner::run_list() {
@@ -249,7 +248,7 @@ std::string Runner::text() const {
     for (const Listed::Batch& each : plan_.listed.batches)
       text << "\n    " << each.last - each.first << " calls of " << op_label(items_[each.first].op.opcode)
            << " run as one batch";
-  for (const FusedProgram& each : plan_.fused.programs) text << "\n    program of " << each.call.text;
+  for (const FusedFusion& each : plan_.fused.fusions) text << "\n    fusion of " << each.call.text;
   for (const auto& [why, ops] : plan_.fused.alone) {
     text << "\n    alone, because " << why << ":";
     for (const auto& [op, count] : ops) text << " " << op << (count > 1 ? " (" + std::to_string(count) + ")" : "");

@@ -39,7 +39,7 @@ class Runner {
 
   // Runs all calls. Throws Error if one fails; what the calls before it wrote stays written.
   void run();
-  // The same; returns a digest of what each call of the trace wrote, or 0 for calls that do not run each time. Programs run
+  // The same; returns a digest of what each call of the trace wrote, or 0 for calls that do not run each time. Fusions run
   // twice, once call by call.
   std::vector<uint64_t> run_with_digests();
 
@@ -53,7 +53,7 @@ class Runner {
   // the part is then as it was.
   bool advance(size_t part);
 
-  // Lists the programs, and why calls run alone.
+  // Lists the fusions, and why calls run alone.
   std::string text() const;
 
  private:
@@ -62,9 +62,9 @@ class Runner {
     const plugrad_kernel* kernel;
     plugrad_op op;
     uint32_t first;       // of its operands
-    uint32_t call;        // of the trace; of a program, its first one
+    uint32_t call;        // of the trace; of a fusion, its first one
     uint32_t overwrites;  // results whose memory it fills, as a bit set
-    uint32_t program = kNever;
+    uint32_t fusion = kNever;
   };
   static size_t count_operands(const Plan& plan);
   void make_all();
@@ -73,7 +73,7 @@ class Runner {
   void bind_constants();
   void bind_captured();
   bool renumber(const RecordedPart& part);
-  bool is_in_program(uint32_t call) const;
+  bool is_in_fusion(uint32_t call) const;
 
   void provide_arena();
   bool run_list();  // returns false if the items have to run one by one
@@ -83,23 +83,23 @@ class Runner {
   void run_observed(Running& one);
   plugrad_status start(Running& one);
   void settle(Running& one, plugrad_status status);
-  void run_singly(uint32_t program);
-  Ref<Storage> bind_inner(uint32_t program);
-  void rehearse_singly(uint32_t program, std::vector<uint64_t>& digests);
+  void run_singly(uint32_t fusion);
+  Ref<Storage> bind_inner(uint32_t fusion);
+  void rehearse_singly(uint32_t fusion, std::vector<uint64_t>& digests);
   void add_digests(const Running& one, std::vector<uint64_t>& digests) const;
   [[noreturn]] void throw_failed(const Running& one, plugrad_status status);
 
   const Call& call_of(const Running& one) const {
-    return one.program == kNever ? plan_.trace.calls[one.call] : plan_.fused.programs[one.program].call.call;
+    return one.fusion == kNever ? plan_.trace.calls[one.call] : plan_.fused.fusions[one.fusion].call.call;
   }
 
   Plan plan_;  // only numbers and attributes of calls change: see advance
   Operands operands_;
   std::vector<Running> once_, items_;
-  std::vector<std::vector<Running>> singly_;  // by program: its calls one by one, for when the kernel declines
+  std::vector<std::vector<Running>> singly_;  // by fusion: its calls one by one, for when the kernel declines
   std::vector<uint32_t> item_of_call_;        // kNever if it does not run each time
   std::vector<uint32_t> operands_of_call_;    // the first operand; kNever if the call never runs
-  std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of programs
+  std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of fusions
   std::vector<uint32_t> draws_;                                     // calls that draw random numbers
   uint64_t drawn_ = 0;                                              // the generator's offset before the last draw()
   uint32_t reached_ = 0;                                            // the item that the last run came to

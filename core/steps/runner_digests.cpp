@@ -11,8 +11,8 @@ void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) con
   const auto add = [&](const Running& each) {
     digests[each.call] = digest_of(each.op.views, operands_.storages(each.first), each.op.outputs);
   };
-  if (one.program == kNever) return add(one);
-  const std::vector<Running>& singly = singly_[one.program];
+  if (one.fusion == kNever) return add(one);
+  const std::vector<Running>& singly = singly_[one.fusion];
   const Call& stored = call_of(one);
   std::vector<uint32_t> left(stored.memories.begin(), stored.memories.begin() + stored.op.outputs);
   for (size_t i = singly.size(); i-- > 0;) {
@@ -24,12 +24,12 @@ void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) con
   }
 }
 
-// Runs the program's calls one by one, so that each shows what it writes, and then takes that back.
-void Runner::rehearse_singly(uint32_t program, std::vector<uint64_t>& digests) {
-  const Ref<Storage> spare = bind_inner(program);
+// Runs the fusion's calls one by one, so that each shows what it writes, and then takes that back.
+void Runner::rehearse_singly(uint32_t fusion, std::vector<uint64_t>& digests) {
+  const Ref<Storage> spare = bind_inner(fusion);
   std::vector<Snapshot> before;
   std::vector<Storage*> written;
-  for (const Running& each : singly_[program]) {
+  for (const Running& each : singly_[fusion]) {
     Storage* const* const results = operands_.storages(each.first);
     written.insert(written.end(), results, results + each.op.outputs);
   }
@@ -37,7 +37,7 @@ void Runner::rehearse_singly(uint32_t program, std::vector<uint64_t>& digests) {
   written.erase(std::unique(written.begin(), written.end()), written.end());
   for (Storage* const each : written)
     if (each != spare.get()) before.emplace_back(*each);
-  for (Running& each : singly_[program]) {
+  for (Running& each : singly_[fusion]) {
     run_one(each);
     add_digests(each, digests);
   }
@@ -49,7 +49,7 @@ std::vector<uint64_t> Runner::run_with_digests() {
   plan_.trace.device->require_open();
   std::vector<uint64_t> digests(plan_.trace.calls.size());
   for (Running& one : items_) {
-    if (one.program != kNever) rehearse_singly(one.program, digests);
+    if (one.fusion != kNever) rehearse_singly(one.fusion, digests);
     run_one(one);
     add_digests(one, digests);
   }

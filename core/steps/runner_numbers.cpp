@@ -73,8 +73,8 @@ bool Runner::advance(size_t part) {
   return false;
 }
 
-bool Runner::is_in_program(uint32_t call) const {
-  return item_of_call_[call] != kNever && items_[item_of_call_[call]].program != kNever;
+bool Runner::is_in_fusion(uint32_t call) const {
+  return item_of_call_[call] != kNever && items_[item_of_call_[call]].fusion != kNever;
 }
 
 bool Runner::renumber(const RecordedPart& recorded) {
@@ -83,7 +83,7 @@ bool Runner::renumber(const RecordedPart& recorded) {
     if (at == recorded.last || !same_form(plan_.trace.calls[at], op)) return false;
     Call& call = plan_.trace.calls[at];
     const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size());
-    if (differs && is_in_program(at)) return false;  // whose instructions have the attributes
+    if (differs && is_in_fusion(at)) return false;  // whose instructions have the attributes
     if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {
       if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;

@@ -1,5 +1,5 @@
 // Which calls of a trace run in each replay, run once, or do not run.
-#include <core/runtime/op_table.hpp>
+#include <core/runtime/dispatch/op_table.hpp>
 #include <core/steps/plan.hpp>
 
 #include <algorithm>

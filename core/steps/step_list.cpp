@@ -1,7 +1,7 @@
 #include <core/steps/step_list.hpp>
 
 #include <core/runtime/local.hpp>
-#include <core/runtime/stream.hpp>
+#include <core/runtime/streams/stream.hpp>
 
 #include <algorithm>
 

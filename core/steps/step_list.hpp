@@ -1,6 +1,6 @@
 // The calls of a step as one list of the device (plugrad/sdk/list.h).
 #pragma once
-#include <core/runtime/call_list.hpp>
+#include <core/runtime/dispatch/call_list.hpp>
 #include <core/steps/operands.hpp>
 #include <core/steps/plan.hpp>
 

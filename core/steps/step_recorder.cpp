@@ -1,9 +1,9 @@
 #include <core/steps/trace.hpp>
 
+#include <core/runtime/dispatch/op_table.hpp>
 #include <core/runtime/fork.hpp>
-#include <core/runtime/op_table.hpp>
-#include <core/runtime/registry.hpp>
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
+#include <core/runtime/plugins/registry.hpp>
 
 namespace plugrad::steps {
 namespace {

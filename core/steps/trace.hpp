@@ -1,8 +1,8 @@
 // A recorded step: the kernels that a function runs on one device, in their order, the memory that each of them uses, and
 // the recorder that collects them. A block that is allocated twice is two memories of the step. runner.hpp runs it again.
 #pragma once
-#include <core/runtime/observer.hpp>
-#include <core/runtime/step_part.hpp>
+#include <core/runtime/observe/observer.hpp>
+#include <core/runtime/observe/step_part.hpp>
 
 #include <array>
 #include <cstddef>

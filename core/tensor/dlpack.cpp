@@ -1,9 +1,9 @@
 #include <plugrad/tensor/dlpack.hpp>
 
-#include <core/runtime/import.hpp>
-#include <core/runtime/native.hpp>
-#include <core/runtime/observer.hpp>
-#include <core/runtime/registry.hpp>
+#include <core/runtime/memory/import.hpp>
+#include <core/runtime/observe/observer.hpp>
+#include <core/runtime/plugins/registry.hpp>
+#include <core/runtime/streams/native.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/runtime/runtime.hpp>
 

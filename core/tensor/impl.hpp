@@ -1,8 +1,8 @@
 // The object behind a Tensor handle, and the views that ops make of it.
 #pragma once
 #include <core/runtime/device_state.hpp>
-#include <core/runtime/dispatch.hpp>
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/dispatch/dispatch.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
 #include <plugrad/tensor/tensor.hpp>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // Prints as NumPy does: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html.
 #include <core/runtime/fork.hpp>
-#include <core/runtime/transfer.hpp>
+#include <core/runtime/memory/transfer.hpp>
 #include <core/tensor/impl.hpp>
 #include <plugrad/runtime/error.hpp>
 #include <plugrad/tensor/print.hpp>

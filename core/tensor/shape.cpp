@@ -1,6 +1,6 @@
 #include <plugrad/tensor/shape.hpp>
 
-#include <core/runtime/operand.hpp>
+#include <core/runtime/dispatch/operand.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <ostream>

@@ -1,6 +1,6 @@
 #include <plugrad/tensor/tensor.hpp>
 
-#include <core/runtime/transfer.hpp>
+#include <core/runtime/memory/transfer.hpp>
 #include <core/tensor/checked.hpp>
 #include <core/tensor/impl.hpp>
 

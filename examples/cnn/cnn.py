@@ -35,7 +35,7 @@ def draw(model: nn.Module, images: Tensor, labels: Tensor, path: Path) -> None:
     figure.savefig(path, dpi=100, bbox_inches="tight")
 
 
-def save_program(model: nn.Module, example: Tensor, path: Path) -> None:
+def save_model(model: nn.Module, example: Tensor, path: Path) -> None:
     """Writes the network for inputs like the example; `plugrad run` and C++ programs run the file."""
     forward = plugrad.compile(lambda x: model(x))
     with plugrad.no_grad():
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the directory of Fashion-MNIST's four files")
     parser.add_argument("--limit", type=int, help="how many images to train on; all by default")
     parser.add_argument("--save", type=Path, help="where to save the network (.safetensors)")
-    parser.add_argument("--program", type=Path, help="where to save it as a program that classifies 100 images")
+    parser.add_argument("--saved-model", type=Path, help="where to save it as a model that classifies 100 images")
     parser.add_argument("--picture", type=Path, help="where to draw some test images (needs Matplotlib)")
     options = parser.parse_args()
     plugrad.set_default_device(options.device or str(plugrad.default_device()))
@@ -79,8 +79,8 @@ def main() -> None:
     model.eval()
     if options.save:
         plugrad.save(model.state_dict(), options.save)
-    if options.program:
-        save_program(model, test_images[:100], options.program)
+    if options.saved_model:
+        save_model(model, test_images[:100], options.saved_model)
     if options.picture:
         draw(model, test_images, test_labels, options.picture)
 

@@ -130,7 +130,7 @@ def draw(history: list[tuple[int, float, float]], path: Path) -> None:
     figure.savefig(path, dpi=120, bbox_inches="tight")
 
 
-def save_program(model: GPT, example: Tensor, path: Path) -> None:
+def save_model(model: GPT, example: Tensor, path: Path) -> None:
     """Writes the network for ids like the example; `plugrad run` and C++ programs run the file."""
     forward = plugrad.compile(lambda ids: model(ids))
     with plugrad.no_grad():
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--seed", type=int, default=1337)
     parser.add_argument("--save", type=Path, help="where to save the network (.safetensors)")
-    parser.add_argument("--program", type=Path, help="where to save it as a program that reads one whole block")
+    parser.add_argument("--saved-model", type=Path, help="where to save it as a model that reads one whole block")
     parser.add_argument("--picture", type=Path, help="where to draw the losses (needs Matplotlib)")
     options = parser.parse_args()
     plugrad.set_default_device(options.device or str(plugrad.default_device()))
@@ -176,8 +176,8 @@ def main() -> None:
     print(f"\nvalidation loss over consecutive blocks: {whole_loss(model, held_out):.4f}")
     if options.save:
         plugrad.save(model.state_dict(), options.save)
-    if options.program:
-        save_program(model, train[:BLOCK].unsqueeze(0), options.program)
+    if options.saved_model:
+        save_model(model, train[:BLOCK].unsqueeze(0), options.saved_model)
     if options.picture:
         draw(history, options.picture)
 

@@ -66,7 +66,7 @@ void check_overlap(const OpInfo* info, const plugrad_op& op, const Range* ranges
       const bool in_place = !info || info->works_in_place();
       if (input && in_place && same_elements(*op.views[out], *op.views[other])) continue;
       if ((op.views[out]->layout | op.views[other]->layout) & PLUGRAD_STRIDED) continue;
-      refuse(std::string(info ? info->name : "PROGRAM") + ": output " + std::to_string(out) + " overlaps operand " +
+      refuse(std::string(info ? info->name : "FUSION") + ": output " + std::to_string(out) + " overlaps operand " +
              std::to_string(other));
     }
 }

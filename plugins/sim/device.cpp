@@ -1,6 +1,6 @@
 #include <plugins/sim/device.hpp>
 
-#include <plugrad/sdk/program.hpp>
+#include <plugrad/sdk/fusion.hpp>
 
 namespace plugrad::sim {
 namespace {
@@ -94,27 +94,27 @@ const plugrad_kernel* Sim::resolve(const plugrad_signature& signature) {
   return inner ? keep(inner, info) : nullptr;
 }
 
-const plugrad_kernel* Sim::keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> program) {
+const plugrad_kernel* Sim::keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> fusion) {
   const std::lock_guard lock(kernels_mutex_);
   std::unique_ptr<SimKernel>& kernel = kernels_[inner];
   const plugrad_kernel head{sizeof(plugrad_kernel), 0, run, inner->workspace ? workspace : nullptr};
-  if (!kernel) kernel.reset(new SimKernel{head, this, inner, info, std::move(program)});
+  if (!kernel) kernel.reset(new SimKernel{head, this, inner, info, std::move(fusion)});
   return kernel.get();
 }
 
-const plugrad_kernel* Sim::program_kernel(const plugrad_program& block) {
+const plugrad_kernel* Sim::fusion_kernel(const plugrad_fusion& block) {
   if (const std::string flaw = flaw_of(block); !flaw.empty()) {
     const std::lock_guard lock(world().mutex);
-    world().hazard("a program that breaks the contract: " + flaw);
+    world().hazard("a fusion that breaks the contract: " + flaw);
     return nullptr;
   }
-  const Program program(block);
-  size_t made = program.inputs();
-  for (const plugrad_program_instruction& each : program.instructions()) {
-    if (!settings_.leave(program.signature_of(each, made))) return nullptr;
+  const Fusion fusion(block);
+  size_t made = fusion.inputs();
+  for (const plugrad_fusion_instruction& each : fusion.instructions()) {
+    if (!settings_.leave(fusion.signature_of(each, made))) return nullptr;
     made += each.results;
   }
-  const plugrad_kernel* const inner = inner_program(block);
+  const plugrad_kernel* const inner = inner_fusion(block);
   const auto* const words = reinterpret_cast<const uint64_t*>(&block);
   return inner ? keep(inner, nullptr, {words, words + block.struct_size / sizeof *words}) : nullptr;
 }
@@ -137,14 +137,14 @@ void Sim::submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& o
   const std::lock_guard lock(world().mutex);
   stream.demand_sound();
   stream.demand_number(op.number);
-  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
+  Range ranges[PLUGRAD_FUSION_OPERANDS];
   check(kernel, op, ranges);
   enqueue(kernel, stream, op, run_faults());
 }
 
 // The caller has checked the op.
 void Sim::enqueue(const SimKernel& kernel, SimStream& stream, const plugrad_op& op, uint32_t faults) {
-  Range ranges[PLUGRAD_PROGRAM_OPERANDS];
+  Range ranges[PLUGRAD_FUSION_OPERANDS];
   for (int i = 0; i < op.outputs + op.inputs; ++i) ranges[i] = checked_range(*op.views[i], kGranule);
   Job& job = stream.slot();
   fill(job, kernel, op);
@@ -152,7 +152,7 @@ void Sim::enqueue(const SimKernel& kernel, SimStream& stream, const plugrad_op& 
   job.fresh = kernel.info ? fresh_outputs(*kernel.info, op, ranges) : 0;
   note_uses(job, stream, op, ranges);
   ++counters_.runs;
-  ++(kernel.info ? counters_.by_opcode[op.opcode] : counters_.programs);
+  ++(kernel.info ? counters_.by_opcode[op.opcode] : counters_.fusions);
   stream.submit(op.number);
 }
 
@@ -169,10 +169,10 @@ uint32_t Sim::run_faults() {
 void Sim::check_form(const SimKernel& kernel, const plugrad_op& op) const {
   const OpInfo* const info = kernel.info;
   if (info && op.opcode == info->opcode && op.outputs == info->outputs && op.inputs == info->inputs) return;
-  if (info || op.opcode != PLUGRAD_PROGRAM)
+  if (info || op.opcode != PLUGRAD_FUSION)
     throw BackendError(PLUGRAD_INVALID, std::string("opcode or operand count differs from the kernel, ") + kernel.name());
-  const std::string flaw = flaw_of(Program(*reinterpret_cast<const plugrad_program*>(kernel.program.data())), op);
-  if (!flaw.empty()) throw BackendError(PLUGRAD_INVALID, "operands of a program: " + flaw);
+  const std::string flaw = flaw_of(Fusion(*reinterpret_cast<const plugrad_fusion*>(kernel.fusion.data())), op);
+  if (!flaw.empty()) throw BackendError(PLUGRAD_INVALID, "operands of a fusion: " + flaw);
 }
 
 void Sim::check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const {
@@ -219,7 +219,7 @@ void Sim::fill(Job& job, const SimKernel& kernel, const plugrad_op& op) const {
   }
   if (op.workspace) job.op.workspace = real(op.workspace);
   if (!kernel.info) {
-    job.op.attributes = kernel.program.data();
+    job.op.attributes = kernel.fusion.data();
   } else if (op.attributes) {
     std::copy_n(static_cast<const char*>(op.attributes), *static_cast<const uint32_t*>(op.attributes), job.attributes);
     job.op.attributes = job.attributes;

@@ -17,14 +17,14 @@ class Sim;
 struct SimKernel : plugrad_kernel {
   Sim* device;
   const plugrad_kernel* inner;
-  const OpInfo* info;             // null: it runs a program
-  std::vector<uint64_t> program;  // its block
-  const char* name() const { return info ? info->name : "PROGRAM"; }
+  const OpInfo* info;            // null: it runs a fusion
+  std::vector<uint64_t> fusion;  // its block
+  const char* name() const { return info ? info->name : "FUSION"; }
 };
 
 // Counts, guarded by World::mutex.
 struct Counters {
-  uint64_t runs = 0, copies = 0, allocs = 0, programs = 0, lists = 0, batches = 0;
+  uint64_t runs = 0, copies = 0, allocs = 0, fusions = 0, lists = 0, batches = 0;
   std::array<uint64_t, 256> by_opcode{};
 };
 
@@ -36,7 +36,7 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
   plugrad_device_info info() const override;
 
   const plugrad_kernel* resolve(const plugrad_signature& signature);
-  const plugrad_kernel* program_kernel(const plugrad_program& program);
+  const plugrad_kernel* fusion_kernel(const plugrad_fusion& fusion);
   plugrad_buffer* alloc(uint64_t bytes) override;
   void free(plugrad_buffer* buffer) noexcept override;
   void memory_info(uint64_t& free_bytes, uint64_t& total_bytes) override;
@@ -71,7 +71,7 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
   void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
   void enqueue(const SimKernel& kernel, SimStream& stream, const plugrad_op& op, uint32_t faults);
-  const plugrad_kernel* keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> program = {});
+  const plugrad_kernel* keep(const plugrad_kernel* inner, const OpInfo* info, std::vector<uint64_t> fusion = {});
   void check(const SimKernel& kernel, const plugrad_op& op, Range* ranges) const;
   void check_form(const SimKernel& kernel, const plugrad_op& op) const;
   void check_room(const plugrad_buffer* buffer, const Range& range) const;

@@ -35,7 +35,7 @@ plugrad_device* device_of_index(uint32_t index) {
 uint64_t runs(plugrad_device* device, uint32_t opcode) {
   return sum_over(device, [&](Sim& sim) {
     const Counters& c = sim.counters();
-    if (opcode == PLUGRAD_PROGRAM) return c.programs;
+    if (opcode == PLUGRAD_FUSION) return c.fusions;
     return !opcode ? c.runs : opcode < c.by_opcode.size() ? c.by_opcode[opcode] : 0;
   });
 }
@@ -87,16 +87,16 @@ const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signature* s
   }
 }
 
-const plugrad_kernel* program_kernel(plugrad_device* device, const plugrad_program* program) noexcept {
+const plugrad_kernel* fusion_kernel(plugrad_device* device, const plugrad_fusion* fusion) noexcept {
   try {
-    return backend_of<Sim>(device).program_kernel(*program);
+    return backend_of<Sim>(device).fusion_kernel(*fusion);
   } catch (...) {
     return nullptr;
   }
 }
-constexpr plugrad_programs kPrograms = {sizeof(plugrad_programs),
-                                        PLUGRAD_PROGRAM_REDUCTIONS | PLUGRAD_PROGRAM_ROWS | PLUGRAD_PROGRAM_UPDATES, 65536,
-                                        INT64_MAX, program_kernel};
+constexpr plugrad_fusions kFusions = {sizeof(plugrad_fusions),
+                                      PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES, 65536,
+                                      INT64_MAX, fusion_kernel};
 
 constexpr plugrad_backend table() {
   plugrad_backend t = backend_table<Sim>("sim", "0");
@@ -108,7 +108,7 @@ constexpr plugrad_backend kTable = table();
 }  // namespace
 
 const void* Sim::extension(std::string_view name) noexcept {
-  if (name == PLUGRAD_PROGRAMS) return &kPrograms;
+  if (name == PLUGRAD_FUSIONS) return &kFusions;
   if (name == PLUGRAD_LISTS) return &kLists<Sim>;
   return name == "sim/0" ? &kExtension : nullptr;
 }

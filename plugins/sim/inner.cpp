@@ -41,9 +41,9 @@ const plugrad_kernel* inner_kernel(const plugrad_signature& signature) {
   return inner().table.resolve(inner().device, &signature);
 }
 
-const plugrad_kernel* inner_program(const plugrad_program& program) {
-  static const auto* const programs = static_cast<const plugrad_programs*>(inner().table.get_extension(PLUGRAD_PROGRAMS));
-  return programs->kernel(inner().device, &program);
+const plugrad_kernel* inner_fusion(const plugrad_fusion& fusion) {
+  static const auto* const fusions = static_cast<const plugrad_fusions*>(inner().table.get_extension(PLUGRAD_FUSIONS));
+  return fusions->kernel(inner().device, &fusion);
 }
 
 const char* inner_message() { return last_message; }

@@ -1,14 +1,14 @@
 // The device that computes inside sim: the reference backend, called through its C table as any host does.
 #pragma once
-#include <plugrad/sdk/program.h>
+#include <plugrad/sdk/fusion.h>
 
 namespace plugrad::sim {
 
 // Returns its kernel for a signature, or null. All devices share one inner device, which has no state except its kernels.
 // Throws BackendError if it cannot be opened.
 const plugrad_kernel* inner_kernel(const plugrad_signature& signature);
-// Returns its kernel for a program, or null.
-const plugrad_kernel* inner_program(const plugrad_program& program);
+// Returns its kernel for a fusion, or null.
+const plugrad_kernel* inner_fusion(const plugrad_fusion& fusion);
 
 // Returns the message that the inner device reported last on this thread.
 const char* inner_message();

@@ -19,7 +19,7 @@ struct Seen {
   explicit Seen(const plugrad_op& op)
       : workspace(op.workspace), workspace_offset(op.workspace_offset), workspace_bytes(op.workspace_bytes) {
     for (int i = 0; i < op.outputs + op.inputs; ++i) views.push_back(*op.views[i]);
-    if (const auto* const bytes = static_cast<const char*>(op.attributes); bytes && op.opcode != PLUGRAD_PROGRAM)
+    if (const auto* const bytes = static_cast<const char*>(op.attributes); bytes && op.opcode != PLUGRAD_FUSION)
       attributes.assign(bytes, bytes + *static_cast<const uint32_t*>(op.attributes));
   }
 
@@ -111,7 +111,7 @@ void Sim::submit_list(SimStream& stream, std::span<const plugrad_list_call> call
     const std::lock_guard lock(world().mutex);
     stream.demand_sound();
     stream.demand_number(first);
-    Range ranges[PLUGRAD_PROGRAM_OPERANDS];
+    Range ranges[PLUGRAD_FUSION_OPERANDS];
     for (const plugrad_list_call& each : calls) {
       check(kernel_of(each), *each.op, ranges);
       faults.push_back(run_faults());

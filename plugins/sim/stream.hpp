@@ -2,7 +2,7 @@
 #pragma once
 #include <plugins/sim/progress.hpp>
 
-#include <plugrad/sdk/program.h>
+#include <plugrad/sdk/fusion.h>
 #include <plugrad/sdk/native.hpp>
 
 #include <deque>
@@ -38,8 +38,8 @@ struct Job {
   const plugrad_kernel* kernel;
   plugrad_op op;
   uint32_t fresh;  // the outputs, as a bit set, that are filled with poison before the kernel runs
-  plugrad_view views[PLUGRAD_PROGRAM_OPERANDS];
-  const plugrad_view* pointers[PLUGRAD_PROGRAM_OPERANDS];
+  plugrad_view views[PLUGRAD_FUSION_OPERANDS];
+  const plugrad_view* pointers[PLUGRAD_FUSION_OPERANDS];
   alignas(8) char attributes[128];
   // kCopy
   char* to;

@@ -79,10 +79,10 @@ class Compiled(_plugrad._CompiledStep):
 
     # The base class has __call__, which asks _run, _call and _results for what is not its own.
 
-    def __init__(self, function: Callable[..., Any], name: str, entries: int, programs: bool) -> None:
-        super().__init__(name, entries, programs)
+    def __init__(self, function: Callable[..., Any], name: str, entries: int, fuse: bool) -> None:
+        super().__init__(name, entries, fuse)
         functools.update_wrapper(self, function)
-        self._function, self._name, self._options = function, name, (name, entries, programs)
+        self._function, self._name, self._options = function, name, (name, entries, fuse)
         self._forms: list[Any] = [_Place(0)]  # of results; the first one is a lone tensor
         self._numbers = {self._text(self._forms[0]): 0}
         self._objects: dict[int, Any] = {}    # those in keys
@@ -206,14 +206,14 @@ class Compiled(_plugrad._CompiledStep):
         self._objects.clear()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the one recording as a file, with its weights; `load_program`, C++'s `plugrad::load_program` and the
+        """Writes the one recording as a file, with its weights; `load_model`, C++'s `plugrad::load_model` and the
         command `plugrad run` run it, on any device. The function must be a forward pass, such as a model in evaluation mode
         under `no_grad`, called once with contiguous tensors of the shapes to save. Raises ValueError for anything else:
         several recordings, gradients, random numbers, optimisers, writes to older tensors, and ops of one device alone."""
         self._save(path)
 
     def explain(self) -> str:
-        """Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded."""
+        """Lists the recordings with their calls, fusions and memory, and says why calls run alone or were not recorded."""
         return str(self._explain())
 
     def figures(self) -> CompileFigures:
@@ -223,12 +223,12 @@ class Compiled(_plugrad._CompiledStep):
 
 @overload
 def compile(function: Callable[..., Any], *, name: str | None = None, entries: int = 8,  # noqa: A001
-            programs: bool = True) -> Compiled: ...
+            fuse: bool = True) -> Compiled: ...
 @overload
 def compile(function: None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8, programs: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
+            entries: int = 8, fuse: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(function: Callable[..., Any] | None = None, *, name: str | None = None,  # noqa: A001
-            entries: int = 8, programs: bool = True) -> Any:
+            entries: int = 8, fuse: bool = True) -> Any:
     """Returns a function that does what `function` does, with the same bits, but calls it only the first time: then it
     records the kernels that run, and later calls replay them, without Python and with all temporary memory in one planned
     block. The function may be a forward pass, or a whole training step:
@@ -256,45 +256,45 @@ def compile(function: Callable[..., Any] | None = None, *, name: str | None = No
     - depend on, or change, other things than tensors: a replay repeats no other effects;
     - keep tensors that it makes, except gradients: it is then called each time, after one warning.
 
-    Calls that follow each other run as one program where the device offers that, which takes less time and memory and
-    computes the same bits; `programs=False` keeps them apart.
+    Calls that follow each other run as one kernel, a fusion, where the device offers that, which takes less time and
+    memory and computes the same bits; `fuse=False` keeps them apart.
 
     PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with the function and raises RuntimeError,
     which names the first call that differs.
     """
     if function is None:
-        return functools.partial(compile, name=name, entries=entries, programs=programs)
-    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, programs)
+        return functools.partial(compile, name=name, entries=entries, fuse=fuse)
+    return Compiled(function, name or str(getattr(function, "__name__", "step")), entries, fuse)
 
 
-class SavedProgram:
-    """A program that `Compiled.save` wrote, on one device."""
+class SavedModel:
+    """A model that `Compiled.save` wrote, on one device."""
 
     def __init__(self, path: str | os.PathLike[str], device: Any = None) -> None:
-        self._program = _plugrad._load_program(path, device)
+        self._model = _plugrad._load_model(path, device)
 
     @property
     def inputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
         """The shapes and dtypes of the inputs."""
-        return list(self._program.inputs())
+        return list(self._model.inputs())
 
     @property
     def outputs(self) -> list[tuple[tuple[int, ...], _plugrad.DType]]:
         """The shapes and dtypes of the results."""
-        return list(self._program.outputs())
+        return list(self._model.outputs())
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The result, or several as a tuple. Raises ValueError for inputs of other shapes, dtypes or devices,
         and TypeError for what is no tensor."""
-        made: list[Tensor] = self._program.call(list(inputs))
+        made: list[Tensor] = self._model.call(list(inputs))
         return made[0] if len(made) == 1 else tuple(made)
 
     def explain(self) -> str:
         """What `Compiled.explain` says of a compiled function."""
-        return str(self._program.explain())
+        return str(self._model.explain())
 
 
-def load_program(path: str | os.PathLike[str], device: Any = None) -> SavedProgram:
-    """Reads a program that `Compiled.save` wrote, with its weights to the device. Raises OSError for a file that is missing,
-    damaged or of a later version, and for one that needs more memory than the device has."""
-    return SavedProgram(path, device)
+def load_model(path: str | os.PathLike[str], device: Any = None) -> SavedModel:
+    """Reads a model that `Compiled.save` wrote, with its weights to the device. Raises OSError for a file that is
+    missing, damaged or of a later version, and for one that needs more memory than the device has."""
+    return SavedModel(path, device)

@@ -274,7 +274,7 @@ except ValueError as error:
     assert done.stdout.strip() == expected[value]
 
 
-def test_programs_have_the_same_bits():
+def test_fusions_have_the_same_bits():
     x, w = plugrad.randn(100, 200), plugrad.randn(200)
 
     def step(a, b):
@@ -282,15 +282,15 @@ def test_programs_have_the_same_bits():
         y = plugrad.relu(c * b)
         return y, y.sum(0), (y * y).sum()
 
-    together, apart = plugrad.compile(step), plugrad.compile(step, programs=False)
+    together, apart = plugrad.compile(step), plugrad.compile(step, fuse=False)
     for _ in range(3):
         for one, other in zip(together(x, w), apart(x, w)):
             assert one.numpy().tobytes() == other.numpy().tobytes()
-    assert "program of" in together.explain()
-    assert "program of" not in apart.explain()
+    assert "fusion of" in together.explain()
+    assert "fusion of" not in apart.explain()
 
 
-def test_a_saved_program_computes_the_same(tmp_path):
+def test_a_saved_model_computes_the_same(tmp_path):
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)).eval()
 
     @plugrad.compile
@@ -303,24 +303,24 @@ def test_a_saved_program_computes_the_same(tmp_path):
     forward(x)
     path = tmp_path / "model.plugrad"
     forward.save(path)
-    program = plugrad.load_program(path)
-    assert program.inputs == [((5, 4), plugrad.float32)]
-    assert [shape for shape, _ in program.outputs] == [(5, 3), (5, 3)]
+    model = plugrad.load_model(path)
+    assert model.inputs == [((5, 4), plugrad.float32)]
+    assert [shape for shape, _ in model.outputs] == [(5, 3), (5, 3)]
     for given in (x, plugrad.randn(5, 4)):
-        for one, other in zip(program(given), forward(given)):
+        for one, other in zip(model(given), forward(given)):
             assert one.numpy().tobytes() == other.numpy().tobytes()
-    with pytest.raises(ValueError, match="input 0 is .* and the program takes"):
-        program(plugrad.randn(4, 4))
+    with pytest.raises(ValueError, match="input 0 is .* and the model takes"):
+        model(plugrad.randn(4, 4))
     with pytest.raises(ValueError, match="draws random numbers"):
         noisy = plugrad.compile(lambda a: a + plugrad.rand(5, 4))
         noisy(x)
         noisy.save(path)
     for wrong in (np.zeros((5, 4), "f"), 3, [x], "x", None):
         with pytest.raises(TypeError, match="input 0 is a"):
-            program(wrong)
-    path.write_bytes(b"no program")
+            model(wrong)
+    path.write_bytes(b"no model")
     with pytest.raises(OSError, match="model.plugrad"):
-        plugrad.load_program(path)
+        plugrad.load_model(path)
 
 
 def example(root, name):
@@ -336,10 +336,10 @@ def test_the_networks_of_the_examples_run_from_files(root, tmp_path, name):
     plugrad.manual_seed(1)
     model = (module.network() if name == "cnn" else module.GPT(20)).eval()
     x = plugrad.rand(3, 1, 28, 28) if name == "cnn" else plugrad.randint(0, 20, (1, module.BLOCK))
-    module.save_program(model, x, tmp_path / "model.plugrad")
+    module.save_model(model, x, tmp_path / "model.plugrad")
     with plugrad.no_grad():
         expected = model(x).numpy()
-    made = plugrad.load_program(tmp_path / "model.plugrad")(x)
+    made = plugrad.load_model(tmp_path / "model.plugrad")(x)
     assert made.numpy().tobytes() == expected.tobytes()
     program = root / "build/bin/plugrad"
     if program.exists():

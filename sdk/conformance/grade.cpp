@@ -12,8 +12,8 @@ constexpr const char* kNames[kLevels] = {"loads", "memory", "tier 0", "trains", 
 
 // The levels of the cases whose names begin so; those of ops follow from their tier.
 constexpr std::pair<std::string_view, int> kPrefixes[] = {
-    {"contract.", 0}, {"process.", 0}, {"memory.", 1},  {"failure.indices", 2}, {"tier0", 2},    {"train.", kTrains},
-    {"stream.", 4},   {"native.", 4},  {"failure.", 4}, {"thread.", 4},         {"program.", 4}, {"list.", 4}};
+    {"contract.", 0}, {"process.", 0}, {"memory.", 1},  {"failure.indices", 2}, {"tier0", 2},   {"train.", kTrains},
+    {"stream.", 4},   {"native.", 4},  {"failure.", 4}, {"thread.", 4},         {"fusion.", 4}, {"list.", 4}};
 
 const OpInfo* op_of(std::string_view name) {
   if (!name.starts_with("op.")) return nullptr;

@@ -44,7 +44,7 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: those of the contract, memory, streams, threads and the extensions native.h, program.h and list.h, and one for
+// All cases: those of the contract, memory, streams, threads and the extensions native.h, fusion.h and list.h, and one for
 // each op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
@@ -58,7 +58,7 @@ std::vector<Case> native_cases();
 std::vector<Case> failure_cases();
 std::vector<Case> thread_cases();
 std::vector<Case> op_cases();
-std::vector<Case> program_cases();
+std::vector<Case> fusion_cases();
 std::vector<Case> list_cases();
 std::vector<Case> batch_cases();
 

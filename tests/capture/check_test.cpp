@@ -60,7 +60,7 @@ TEST_F(Checking, TakesBackWhatARehearsalChanged) {
         t.add_(b);
         return relu(t) * 2;
       },
-      {.program_elements = 1});
+      {.fusion_elements = 1});
   const Tensor expected = relu(matmul(a, b) + b) * 2;
   for (int i = 0; i < 40; ++i) EXPECT_TRUE(same_bytes({step()}, {expected}));
 }
@@ -86,7 +86,7 @@ TEST_F(Checking, TakesBackWhatARehearsalChangedInARoom) {
   };
   f();
   const Tensors expected = gradients();
-  auto step = compile(f, {.program_elements = 1});
+  auto step = compile(f, {.fusion_elements = 1});
   for (int i = 0; i < 40; ++i) {
     step();
     EXPECT_TRUE(same_bytes(gradients(), expected)) << i;

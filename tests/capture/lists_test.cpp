@@ -10,7 +10,7 @@ class CallLists : public SimDevice {
   uint64_t runs() const { return sim->runs(handle(), 0); }
 };
 
-// A chain that no program takes as one, for the matrix product.
+// A chain that no fusion takes as one, for the matrix product.
 Tensor chain(const Tensor& x) { return exp(matmul(relu(x) * 2, x)) + 1; }
 
 TEST_F(CallLists, RunOnceForEachReplay) {

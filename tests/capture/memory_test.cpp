@@ -28,9 +28,9 @@ struct Chain {
   Tensors weights;
 };
 
-// A step that releases activations as it makes gradients. Where programs are compiled in the background, its plan holds once
+// A step that releases activations as it makes gradients. Where fusions are compiled in the background, its plan holds once
 // they are.
-uint64_t peak_of_training(int64_t rows, bool compiled, bool programs, uint64_t enough) {
+uint64_t peak_of_training(int64_t rows, bool compiled, bool fusions, uint64_t enough) {
   const Chain chain;
   nn::SGD optimizer(chain.weights, 0.01);
   const auto train = [&](const Tensor& in) {
@@ -40,7 +40,7 @@ uint64_t peak_of_training(int64_t rows, bool compiled, bool programs, uint64_t e
     optimizer.step();
     return loss;
   };
-  Twin step(compiled, train, {.programs = programs});
+  Twin step(compiled, train, {.fusions = fusions});
   const Tensor x = rand({rows, kColumns});
   for (int i = 0; i < 4; ++i) step(x);
   const Device device = x.device();
@@ -53,10 +53,10 @@ uint64_t peak_of_training(int64_t rows, bool compiled, bool programs, uint64_t e
 }
 
 // Small blocks count by the chunks that they are cut from, so a first run makes those of both.
-void expect_no_higher_peak(int64_t rows, bool programs) {
-  peak_of_training(rows, true, programs, UINT64_MAX);
-  const uint64_t eager = peak_of_training(rows, false, programs, UINT64_MAX);
-  EXPECT_LE(peak_of_training(rows, true, programs, eager), eager);
+void expect_no_higher_peak(int64_t rows, bool fusions) {
+  peak_of_training(rows, true, fusions, UINT64_MAX);
+  const uint64_t eager = peak_of_training(rows, false, fusions, UINT64_MAX);
+  EXPECT_LE(peak_of_training(rows, true, fusions, eager), eager);
 }
 
 TEST(CompiledMemory, IsNoMoreThanOfEagerSteps) { expect_no_higher_peak(32, true); }

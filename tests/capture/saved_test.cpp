@@ -1,7 +1,7 @@
 // Compiled functions in files.
 #include <plugrad/io/file.hpp>
-#include <plugrad/io/program.hpp>
 #include <plugrad/io/safetensors.hpp>
+#include <plugrad/io/saved_model.hpp>
 #include <tests/capture/twins.hpp>
 
 #include <unistd.h>
@@ -26,11 +26,11 @@ void expect_same(const std::string& name, const Function& f, const Tensors& x, c
   const auto run = [&](const Tensors& given) { return StepResults{f(given)}; };
   step.call(x, "", run);
   const std::string path = scratch(name);
-  save_program(step, path);
-  const SavedProgram program = load_program(path, x[0].device());
+  save_model(step, path);
+  const SavedModel model = load_model(path, x[0].device());
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(same_bytes(program(x), f(x))) << name;
-    EXPECT_TRUE(same_bytes(program(other), f(other))) << name;
+    EXPECT_TRUE(same_bytes(model(x), f(x))) << name;
+    EXPECT_TRUE(same_bytes(model(other), f(other))) << name;
   }
   std::filesystem::remove(path);
 }
@@ -108,13 +108,13 @@ TEST(Saved, RunsOnAnotherDevice) {
     model.eval();
     auto step = compile([&](const Tensor& in) { return model(in); });
     expected = step(to(x, default_device()));
-    save_program(step, path);
+    save_model(step, path);
   }
-  const SavedProgram program = load_program(path, Device("reference"));
-  EXPECT_EQ(program.inputs().size(), 1u);
-  EXPECT_EQ(program.inputs()[0].shape, (Shape{3, 7, 8}));
-  EXPECT_EQ(program.outputs()[0].shape, (Shape{3, 7, 8}));
-  EXPECT_LT(max(abs(program({x})[0] - to(expected, Device("reference")))).item<float>(), 1e-5);
+  const SavedModel model = load_model(path, Device("reference"));
+  EXPECT_EQ(model.inputs().size(), 1u);
+  EXPECT_EQ(model.inputs()[0].shape, (Shape{3, 7, 8}));
+  EXPECT_EQ(model.outputs()[0].shape, (Shape{3, 7, 8}));
+  EXPECT_LT(max(abs(model({x})[0] - to(expected, Device("reference")))).item<float>(), 1e-5);
   std::filesystem::remove(path);
 }
 
@@ -124,7 +124,7 @@ TEST(Saved, RefusesWhatIsMoreThanAForwardPass) {
   const auto refused = [&](const std::string& why, const std::function<Tensor(const Tensor&)>& f) {
     auto step = compile(f, {.name = "f"});
     step(x);
-    EXPECT_TRUE(throws(Code::invalid, {"[save]", why}, [&] { save_program(step, path); }));
+    EXPECT_TRUE(throws(Code::invalid, {"[save]", why}, [&] { save_model(step, path); }));
   };
   refused("draws random numbers", [](const Tensor& in) { return in * rand({3}); });
   refused("writes to a tensor that is older", [&](const Tensor& in) {
@@ -134,10 +134,10 @@ TEST(Saved, RefusesWhatIsMoreThanAForwardPass) {
     return in * 2;
   });
   auto none = compile([](const Tensor& in) { return in * 2; }, {.name = "none"});
-  EXPECT_TRUE(throws(Code::invalid, {"'none' has no recording"}, [&] { save_program(none, path); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has no recording"}, [&] { save_model(none, path); }));
   none(x);
   none(uniform({4}));
-  EXPECT_TRUE(throws(Code::invalid, {"'none' has 2 recordings"}, [&] { save_program(none, path); }));
+  EXPECT_TRUE(throws(Code::invalid, {"'none' has 2 recordings"}, [&] { save_model(none, path); }));
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
@@ -148,7 +148,7 @@ class Damaged : public ::testing::Test {
     const Tensor w = uniform({3, 2});
     auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
     step(uniform({4, 3}));
-    save_program(step, path_);
+    save_model(step, path_);
     text_ = io::read_safetensors_header(path_).metadata.at("plugrad.program");
     tensors_ = io::read_safetensors(path_).tensors;
   }
@@ -159,7 +159,7 @@ class Damaged : public ::testing::Test {
     const size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << text;
     io::write_safetensors(path_, tensors_, {{"plugrad.program", text.replace(at, from.size(), to)}});
-    EXPECT_TRUE(throws(Code::io_error, {"[load_program] '" + path_ + "'", why}, [&] { load_program(path_); })) << text;
+    EXPECT_TRUE(throws(Code::io_error, {"[load_model] '" + path_ + "'", why}, [&] { load_model(path_); })) << text;
   }
   const std::string path_ = scratch("damaged");
   std::string text_;
@@ -168,22 +168,22 @@ class Damaged : public ::testing::Test {
 
 TEST_F(Damaged, IsRefusedWithTheReason) {
   expect("version 2, and this plugrad reads version 1: use a newer plugrad", "\"version\":1", "\"version\":2");
-  expect("there is no op 'sgd_step' for programs", "\"op\":\"relu\"", "\"op\":\"sgd_step\"");
+  expect("there is no op 'sgd_step' for models", "\"op\":\"relu\"", "\"op\":\"sgd_step\"");
   expect("call 1 (matmul): it has another number of operands", "\"op\":\"relu\"", "\"op\":\"matmul\"");
   expect("its dtype is 'f33'", "\"f32\"", "\"f33\"");
   expect("it has no 'calls'", "\"calls\"", "\"colls\"");
   expect("it has no tensor 'weight.9'", "weight.2", "weight.9");
   io::write_safetensors(path_, tensors_, {});
-  EXPECT_TRUE(throws(Code::io_error, {"write one with save_program"}, [&] { load_program(path_); }));
+  EXPECT_TRUE(throws(Code::io_error, {"write one with save_model"}, [&] { load_model(path_); }));
   std::ofstream(path_, std::ios::binary) << "nothing";
-  EXPECT_TRUE(throws(Code::io_error, {path_}, [&] { load_program(path_); }));
+  EXPECT_TRUE(throws(Code::io_error, {path_}, [&] { load_model(path_); }));
 }
 
 TEST_F(Damaged, InputsAreChecked) {
-  const SavedProgram program = load_program(path_);
-  EXPECT_TRUE(throws(Code::invalid, {"it takes 1 inputs, not 2"}, [&] { program({uniform({4, 3}), uniform({4, 3})}); }));
-  EXPECT_TRUE(throws(Code::invalid, {"input 0 is (3, 4) f32, and the program takes (4, 3) f32"},
-                     [&] { program({uniform({3, 4})}); }));
+  const SavedModel model = load_model(path_);
+  EXPECT_TRUE(throws(Code::invalid, {"it takes 1 inputs, not 2"}, [&] { model({uniform({4, 3}), uniform({4, 3})}); }));
+  EXPECT_TRUE(
+      throws(Code::invalid, {"input 0 is (3, 4) f32, and the model takes (4, 3) f32"}, [&] { model({uniform({3, 4})}); }));
 }
 
 }  // namespace

@@ -58,16 +58,16 @@ TEST(Compile, NeedsConstantMemory) {
 }
 
 TEST(Compile, ExplainsItsRecordings) {
-  auto step = compile([](const Tensor& x) { return tanh(x + ones({3})) * 2 + 1; }, {.name = "chain", .programs = false});
+  auto step = compile([](const Tensor& x) { return tanh(x + ones({3})) * 2 + 1; }, {.name = "chain", .fusions = false});
   step(f32({1, 2, 3}));
   const std::string text = step.explain();
   for (const char* part :
-       {"'chain': 1 calls recorded, 0 replayed", "5 calls: 4 in each replay, 0 of them in programs, 1 that make constants"})
+       {"'chain': 1 calls recorded, 0 replayed", "5 calls: 4 in each replay, 0 of them in fusions, 1 that make constants"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(Compile, ShowsItsCallsToAProfiler) {
-  auto step = compile([](const Tensor& x) { return tanh(x) * 2; }, {.programs = false});
+  auto step = compile([](const Tensor& x) { return tanh(x) * 2; }, {.fusions = false});
   step(f32({1}));
   Profiler profiler;
   step(f32({2}));

@@ -1,4 +1,4 @@
-// Programs that run twice, from the same state: by eager ops and by a compiled step.
+// Fusions that run twice, from the same state: by eager ops and by a compiled step.
 #pragma once
 #include <tests/core/expect.hpp>
 
@@ -34,10 +34,10 @@ struct Warnings {
   std::vector<std::string> lines;
 };
 
-// f, or f compiled, by default with programs of any size.
+// f, or f compiled, by default with fusions of any size.
 template <class F> class Twin {
  public:
-  Twin(bool compiled, F f, CompileOptions options = {.program_elements = 1})
+  Twin(bool compiled, F f, CompileOptions options = {.fusion_elements = 1})
       : compiled_(compiled), f_(f), step_(f, std::move(options)) {}
   template <class... Arguments> auto operator()(const Arguments&... arguments) {
     return compiled_ ? step_(arguments...) : f_(arguments...);

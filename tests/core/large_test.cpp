@@ -134,7 +134,7 @@ TEST_F(Turned, GradientsOfNormsHaveEqualBits) {
   }
 }
 
-TEST_F(Turned, ProgramsGiveEagersBits) {
+TEST_F(Turned, FusionsGiveEagersBits) {
   const auto function = [](const Tensor& x, const Tensor& bias) {
     const Tensor y = relu(x + bias);
     return std::vector{sum(y * x), sum(y, {0}), softmax(y, 1)};

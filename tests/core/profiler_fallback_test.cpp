@@ -56,7 +56,7 @@ TEST_F(Profiled, DenseCopiesAreInsideTheOpThatNeedsThem) {
   EXPECT_EQ(copies[0].depth, 1u);
 }
 
-TEST_F(Profiled, ABounceIsAnEventOfBothDevices) {
+TEST_F(Profiled, AFallbackIsAnEventOfBothDevices) {
   open({{"without_ops", "EXP"}});
   set_fallback(Fallback::allow);
   const Tensor x = f64({1, 2});
@@ -67,7 +67,7 @@ TEST_F(Profiled, ABounceIsAnEventOfBothDevices) {
   EXPECT_EQ(ran(profile, "exp", How::host)[0].device, device);
   ASSERT_EQ(ran(profile, "exp", How::native).size(), 1u);
   EXPECT_NE(ran(profile, "exp", How::native)[0].device, device);
-  EXPECT_EQ(device.counters().bounces - before.bounces, 1u);
+  EXPECT_EQ(device.counters().fallbacks - before.fallbacks, 1u);
   const std::vector<ProfileRow> rows = profile.rows({.sort = ProfileSort::fallbacks});
   EXPECT_EQ(rows[0].how, How::host);
   EXPECT_EQ(rows[0].fallbacks, 1u);

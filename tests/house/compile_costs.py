@@ -19,7 +19,7 @@ HEADER_LINES = {
     "plugrad/sdk/backend.hpp": 50_000,
     "core/ops/run.hpp": 46_000,
     "core/autograd/rule.hpp": 46_000,
-    "core/runtime/dispatch.hpp": 45_000,
+    "core/runtime/dispatch/dispatch.hpp": 45_000,
     "sdk/conformance/session.hpp": 75_000,
     "tools/train/trainer.hpp": 70_000,
     "tools/plugrad/commands.hpp": 30_000,

@@ -9,14 +9,14 @@ from include_arrows import violations
 # Files that includes may name; their contents do not matter.
 TARGETS = ["sdk/include/plugrad/sdk/abi.h", "sdk/conformance/suite.hpp", "core/include/plugrad/plugrad.hpp",
            "core/include/plugrad/runtime/device.hpp", "core/include/plugrad/tensor/tensor.hpp",
-           "core/include/plugrad/nn/module.hpp", "core/include/plugrad/io/npy.hpp", "core/runtime/stream.hpp",
+           "core/include/plugrad/nn/module.hpp", "core/include/plugrad/io/npy.hpp", "core/runtime/streams/stream.hpp",
            "core/ops/rule.hpp", "backends/cpu/include/plugrad/backends/cpu.hpp", "backends/cpu/pool.hpp",
            "backends/reference/include/plugrad/backends/reference.hpp", "plugins/sim/include/plugrad/sim.hpp"]
 
 ALLOWED = [
-    ("core/runtime/loader.cpp", "<boost/dll/shared_library.hpp>"),
-    ("core/runtime/loader.cpp", "<plugrad/sdk/abi.h>"),
-    ("core/tensor/tensor.cpp", "<core/runtime/stream.hpp>"),
+    ("core/runtime/plugins/loader.cpp", "<boost/dll/shared_library.hpp>"),
+    ("core/runtime/plugins/loader.cpp", "<plugrad/sdk/abi.h>"),
+    ("core/tensor/tensor.cpp", "<core/runtime/streams/stream.hpp>"),
     ("core/nn/linear.cpp", "<core/ops/rule.hpp>"),
     ("core/io/idx.cpp", "<zlib.h>"),
     ("core/training/fit.cpp", "<plugrad/nn/module.hpp>"),
@@ -50,8 +50,8 @@ FORBIDDEN = [
     ("plugins/cpu/cpu.cpp", "<plugrad/backends/reference.hpp>"),
     ("plugins/cpu/cpu.cpp", "<backends/cpu/pool.hpp>"),
     ("plugins/c11/c11.c", "<vector>"),
-    ("tools/main.cpp", "<core/runtime/stream.hpp>"),
-    ("python/module.cpp", "<core/runtime/stream.hpp>"),
+    ("tools/main.cpp", "<core/runtime/streams/stream.hpp>"),
+    ("python/module.cpp", "<core/runtime/streams/stream.hpp>"),
     ("core/tensor/dlpack.cpp", "<Python.h>"),
     ("examples/plugin/npu.cpp", "<plugrad/plugrad.hpp>"),
     ("core/tensor/tensor.cpp", "<boost/dll/shared_library.hpp>"),  # external, in the wrong place
@@ -78,13 +78,13 @@ NAMES = [
     ("core/autograd/node.hpp", "void* face = nullptr;", "face"),
     ("core/ops/run.cpp", "PyObject* made;", "PyObject"),
     ("core/nn/value.cpp", "PyObject* made;", "PyObject"),
-    ("core/runtime/stream.cpp", 'open("cpu");', '"cpu"'),
+    ("core/runtime/streams/stream.cpp", 'open("cpu");', '"cpu"'),
     ("core/nn/linear.cpp", 'Device("cuda");', '"cuda"'),
     ("core/tensor/impl.hpp", "Ref<Node> node;", None),  # the one name that is allowed
     ("core/autograd/node.cpp", "Node& node_of(const Tensor& x);", None),
     ("core/nn/value.cpp", "Value::Value(double data) {}", None),
     ("core/runtime/local.hpp", "// A Tensor, a Value and Python: words, and \"cpu\" among them.", None),
-    ("core/runtime/stream.cpp", 'log("cpu is slow, says Python");', None),
+    ("core/runtime/streams/stream.cpp", 'log("cpu is slow, says Python");', None),
     ("tools/main.cpp", 'Device("cpu");', None),
 ]
 

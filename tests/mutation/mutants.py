@@ -5,7 +5,7 @@ mutants.py SOURCE CONFORM [--count N] [--seed N] [--jobs N] [--dtype DTYPES] [--
 A bug is one small change of one line: another comparison, operator, constant or bound, a statement left out. A changed file
 that does not compile, or compiles to the same code, is no bug. Each bug is compiled into `reference`, `sim` or `c11`. A bug
 counts as found if plugrad-conform prints a FAIL line. The ops that a file contains are tried first, in f32, then in all
-dtypes; a bug that survives meets the whole program. The report lists what survived, and ACCEPTED says why some survivors are
+dtypes; a bug that survives meets the whole fusion. The report lists what survived, and ACCEPTED says why some survivors are
 no bugs.
 """
 import argparse
@@ -32,7 +32,7 @@ WINDOWS = ("CONVOLUTION,CONVOLUTION_BIAS,CONVOLUTION_INPUT_GRAD,CONVOLUTION_WEIG
 # What a file computes: the cases that are tried first.
 FIRST = {
     "attention.cpp": "ATTENTION,ATTENTION_BACKWARD", "normalization.cpp": NORMS, "rowwise.cpp": ROWS,
-    "windows.cpp": WINDOWS, "update.cpp": "DESCENT_STEP,SGD_STEP,ADAM_STEP", "program.cpp": "program.",
+    "windows.cpp": WINDOWS, "update.cpp": "DESCENT_STEP,SGD_STEP,ADAM_STEP", "fusion.cpp": "fusion.",
     "contraction.hpp": "MATMUL,MATMUL_ADD",
     "indexing.hpp": "GATHER,SCATTER_ADD,SCATTER_SUM,failure.", "random.hpp": "UNIFORM,NORMAL",
     "reduction.hpp": "SUM,MAX,MIN,ARGMAX", "accumulator.hpp": "SUM,MATMUL,SCATTER_SUM",
@@ -45,13 +45,13 @@ ACCEPTED = [
     ("attention.cpp: return {first,", "nothing moves along an axis of one element"),
     ("attention.cpp: const double shift", "without a score all weights are 0, and so is their sum, whatever the shift"),
     ("functions.hpp: return (x < 0 ? x * e : x)", "at 0 both branches are 0 of its sign"),
-    ("program.cpp: bool is_complete()", "it then declines every program, as a plugin may"),
-    ("program.cpp: uint64_t most = 0;", "a byte of workspace more"),
-    ("program.cpp: free.emplace", "memory is used once, so more of it"),
-    ("program.cpp: value.count = 1;", "results lie twice as far apart, in twice the memory"),
-    ("program.cpp: value.layout = 0;", "a dense view may be called strided"),
-    ("program.cpp: plugrad_signature signature", "the plain copy has no flags to look at"),
-    ("program.cpp: const plugrad_op op", "the plain copy looks at neither number of operands nor workspace"),
+    ("fusion.cpp: bool is_complete()", "it then declines every fusion, as a plugin may"),
+    ("fusion.cpp: uint64_t most = 0;", "a byte of workspace more"),
+    ("fusion.cpp: free.emplace", "memory is used once, so more of it"),
+    ("fusion.cpp: value.count = 1;", "results lie twice as far apart, in twice the memory"),
+    ("fusion.cpp: value.layout = 0;", "a dense view may be called strided"),
+    ("fusion.cpp: plugrad_signature signature", "the plain copy has no flags to look at"),
+    ("fusion.cpp: const plugrad_op op", "the plain copy looks at neither number of operands nor workspace"),
     ("rowwise.cpp: for (int64_t i = 1;", "the first element is not larger than itself"),
     ("update.cpp: call.out(0),", "all operands have one shape"),
     ("windows.cpp: int64_t size[3]", "the first number of each list is overwritten: there is at least one spatial axis"),
@@ -180,19 +180,19 @@ class House:
         return stripped.read_bytes()
 
 
-def conform(program, plugin, *options):
-    """The first FAIL line, or how the program refused the file; None if it found nothing."""
-    done = subprocess.run([program, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
+def conform(fusion, plugin, *options):
+    """The first FAIL line, or how the fusion refused the file; None if it found nothing."""
+    done = subprocess.run([fusion, "--deadline", "20", *options, str(plugin)], text=True, errors="replace",
                           capture_output=True, timeout=3000)
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
     return failed[0] if failed else f"refused: {done.stderr.strip()}" if done.returncode == 2 else None
 
 
-def require_sound(house, program):
-    """Ends the program if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
+def require_sound(house, fusion):
+    """Ends the fusion if plugrad-conform finds anything in a plugin without a bug: then no finding would mean anything."""
     for target in ("reference", "sim", "c11"):
         with tempfile.TemporaryDirectory() as folder:
-            if found := conform(program, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
+            if found := conform(fusion, house.link(target, Path(folder)), "--only", "ADD,MATMUL,contract.,memory."):
                 sys.exit(f"mutants.py: the plugin {target} without a bug: {found}")
 
 
@@ -206,7 +206,7 @@ def likely_cases(source, bug):
     return FIRST.get(Path(bug.file).name)
 
 
-def tried(house, program, bug, dtypes):
+def tried(house, fusion, bug, dtypes):
     """(whether it is a bug, what found it). With dtypes, only their cases run."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = house.plant(bug, Path(folder))
@@ -217,7 +217,7 @@ def tried(house, program, bug, dtypes):
             runs = [["--only", cases, "--dtype", dtypes], ["--dtype", dtypes]] if cases else [["--dtype", dtypes]]
         else:
             runs = [["--only", cases, "--dtype", "f32"], ["--only", cases], []] if cases else [[]]
-        return True, next(filter(None, (conform(program, plugin, *run) for run in runs)), None)
+        return True, next(filter(None, (conform(fusion, plugin, *run) for run in runs)), None)
 
 
 def described(bug):
@@ -247,7 +247,7 @@ def chosen(source, seed, dtypes):
 
 
 def arguments(about, count, second):
-    """The options of a program that plants bugs; `second` names what it needs besides the source."""
+    """The options of a fusion that plants bugs; `second` names what it needs besides the source."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=lambda path: Path(path).resolve())
     parser.add_argument(second, type=lambda path: Path(path).resolve())

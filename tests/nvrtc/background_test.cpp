@@ -1,4 +1,4 @@
-// What compiled steps do while their programs are being compiled, and where they cannot be.
+// What compiled steps do while their fusions are being compiled, and where they cannot be.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/plugrad.hpp>
 #include <simt/control.hpp>
@@ -21,7 +21,7 @@ using Function = std::function<Tensor(const Tensor&)>;
 constexpr auto kPatience = std::chrono::seconds(60);
 
 // Each case is a process of its own.
-class BackgroundPrograms : public ::testing::Test {
+class BackgroundFusions : public ::testing::Test {
  protected:
   void open(const std::string& options) {
     setenv("PLUGRAD_CUDA_EMU_OPTIONS", options.c_str(), 1);
@@ -45,11 +45,11 @@ class BackgroundPrograms : public ::testing::Test {
   Tensor x_;
   std::vector<float> expected_;
   std::vector<std::string> warnings_;
-  Compiled<Function> step_ = compile(Function([](const Tensor& x) { return relu(x) * x; }), {.program_elements = 1});
+  Compiled<Function> step_ = compile(Function([](const Tensor& x) { return relu(x) * x; }), {.fusion_elements = 1});
 };
 
-TEST_F(BackgroundPrograms, RunSinglyUntilTheyAreCompiled) {
-  open("programs=1");
+TEST_F(BackgroundFusions, RunSinglyUntilTheyAreCompiled) {
+  open("fusions=1");
   EXPECT_EQ(launches(), 2u);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   uint64_t last = 2;
@@ -61,38 +61,38 @@ TEST_F(BackgroundPrograms, RunSinglyUntilTheyAreCompiled) {
   EXPECT_TRUE(warnings_.empty()) << warnings_[0];
 }
 
-TEST_F(BackgroundPrograms, RunAtOnceIfAskedTo) {
-  open("programs=2");
+TEST_F(BackgroundFusions, RunAtOnceIfAskedTo) {
+  open("fusions=2");
   EXPECT_EQ(launches(), 1u);
 }
 
-TEST_F(BackgroundPrograms, AreOffInThisBuild) {
+TEST_F(BackgroundFusions, AreOffInThisBuild) {
   open("");
   EXPECT_EQ(launches(), 2u);
 }
 
-TEST_F(BackgroundPrograms, RunSinglyWhereNoCompilerIs) {
+TEST_F(BackgroundFusions, RunSinglyWhereNoCompilerIs) {
   setenv("PLUGRAD_NVRTC", "/nowhere/libnvrtc.so", 1);
-  open("programs=2");
+  open("fusions=2");
   EXPECT_EQ(launches(), 2u);
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("no NVRTC; looked for /nowhere/libnvrtc.so"), std::string::npos) << warnings_[0];
 }
 
 // The replacement compiles for no other architecture than sm_90.
-TEST_F(BackgroundPrograms, RunSinglyIfTheyDoNotCompile) {
+TEST_F(BackgroundFusions, RunSinglyIfTheyDoNotCompile) {
   setenv("PLUGRAD_SIMT", "capability=75", 1);
-  open("programs=2");
+  open("fusions=2");
   EXPECT_EQ(launches(), 2u);
   EXPECT_EQ(launches(), 2u);
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("--gpu-architecture"), std::string::npos) << warnings_[0];
 }
 
-// A graph is recorded once its programs are compiled. Until then its calls run one by one.
-TEST_F(BackgroundPrograms, BecomePartsOfGraphs) {
-  open("programs=1,graphs=1");
-  auto step = compile(Function([](const Tensor& x) { return max(softmax(relu(x) * x, 0)); }), {.program_elements = 1});
+// A graph is recorded once its fusions are compiled. Until then its calls run one by one.
+TEST_F(BackgroundFusions, BecomePartsOfGraphs) {
+  open("fusions=1,graphs=1");
+  auto step = compile(Function([](const Tensor& x) { return max(softmax(relu(x) * x, 0)); }), {.fusion_elements = 1});
   const float expected = max(softmax(relu(x_) * x_, 0)).item<float>();
   const auto launched = [&] {
     const uint64_t before = simt::launches();

@@ -1,8 +1,8 @@
-// The programs of the CUDA backend: NVRTC compiles what is written for random programs, for the oldest architecture and a
-// newer one; and what happens while a program is not compiled, and where no compiler is found.
+// The fusions of the CUDA backend: NVRTC compiles what is written for random fusions, for the oldest architecture and a
+// newer one; and what happens while a fusion is not compiled, and where no compiler is found.
+#include <backends/cuda/fusion_source.hpp>
 #include <backends/cuda/nvrtc.hpp>
-#include <backends/cuda/program_source.hpp>
-#include <sdk/conformance/program_problem.hpp>
+#include <sdk/conformance/fusion_problem.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace plugrad::cuda {
 namespace {
 
-using conformance::ProgramProblem;
+using conformance::FusionProblem;
 
 std::unique_ptr<const Nvrtc> open_real() {
   if (*PLUGRAD_REAL_NVRTC) setenv("PLUGRAD_NVRTC", PLUGRAD_REAL_NVRTC, 1);
@@ -23,14 +23,14 @@ std::unique_ptr<const Nvrtc> open_real() {
   return *PLUGRAD_REAL_NVRTC ? Nvrtc::open(why) : nullptr;
 }
 
-ProgramSource source_for(const ProgramProblem& problem) {
+FusionSource source_for(const FusionProblem& problem) {
   const std::vector<uint64_t> block = packed(problem.parts);
-  return source_of(*reinterpret_cast<const plugrad_program*>(block.data()));
+  return source_of(*reinterpret_cast<const plugrad_fusion*>(block.data()));
 }
 
-// A program of one op, whose operands are all whole.
-ProgramProblem single(const OpInfo& op, uint8_t dtype) {
-  ProgramProblem problem;
+// A fusion of one op, whose operands are all whole.
+FusionProblem single(const OpInfo& op, uint8_t dtype) {
+  FusionProblem problem;
   problem.parts.inputs = op.inputs;
   std::vector<uint16_t> arguments;
   for (int k = 0; k < op.inputs; ++k) {
@@ -40,13 +40,13 @@ ProgramProblem single(const OpInfo& op, uint8_t dtype) {
   }
   problem.parts.values.push_back({op.operand_dtype(0, dtype), 0});
   problem.parts.lines = {{op.opcode, arguments}};
-  problem.parts.outputs = {{op.inputs, PLUGRAD_PROGRAM_NONE}};
+  problem.parts.outputs = {{op.inputs, PLUGRAD_FUSION_NONE}};
   return problem;
 }
 
 // All elementwise ops of a dtype, each as a line with outputs of its own, so that one compilation meets many.
-ProgramProblem every_op(uint8_t dtype, size_t first, size_t count) {
-  ProgramProblem all;
+FusionProblem every_op(uint8_t dtype, size_t first, size_t count) {
+  FusionProblem all;
   all.parts.inputs = 4;
   const uint8_t other = dtype == PLUGRAD_F32 ? PLUGRAD_I64 : PLUGRAD_F32;
   all.parts.values = {{dtype, 0}, {dtype, 0}, {PLUGRAD_BOOL, 0}, {other, 0}};
@@ -61,20 +61,20 @@ ProgramProblem every_op(uint8_t dtype, size_t first, size_t count) {
     }
     all.parts.lines.push_back({op.opcode, arguments});
     all.parts.values.push_back({op.operand_dtype(0, dtype), 0});
-    all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size() - 1), PLUGRAD_PROGRAM_NONE});
+    all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size() - 1), PLUGRAD_FUSION_NONE});
   }
   return all;
 }
 
-TEST(ProgramSource, CompilesEachOpOfEachDType) {
+TEST(FusionSource, CompilesEachOpOfEachDType) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
   constexpr size_t kAtOnce = 24;
   for (const DTypeInfo& dtype : kDTypes)
     for (size_t first = 0;; first += kAtOnce) {
-      const ProgramProblem problem = every_op(dtype.dtype, first, kAtOnce);
+      const FusionProblem problem = every_op(dtype.dtype, first, kAtOnce);
       if (problem.parts.lines.empty()) break;
-      const ProgramSource source = source_for(problem);
+      const FusionSource source = source_for(problem);
       ASSERT_FALSE(source.text.empty());
       for (const char* architecture : {"sm_75", "sm_90"}) {
         std::string why;
@@ -84,13 +84,13 @@ TEST(ProgramSource, CompilesEachOpOfEachDType) {
 }
 
 // Each update, of two whole inputs and with a number.
-ProgramProblem every_update(uint8_t dtype) {
-  ProgramProblem all;
+FusionProblem every_update(uint8_t dtype) {
+  FusionProblem all;
   all.parts.inputs = 3;
   all.parts.values = {{dtype, 0}, {dtype, 0}, {dtype, 1}};
   for (const OpInfo& op : kOps) {
     if (op.shape != OpShape::update || !op.is_for(dtype)) continue;
-    ProgramParts::Line line{op.opcode, {}, op.outputs};
+    FusionParts::Line line{op.opcode, {}, op.outputs};
     for (int k = 0; k < op.outputs + op.inputs; ++k)
       line.arguments.push_back(k > op.outputs ? 2 : static_cast<uint16_t>(k % 2));
     line.attributes.resize(sizeof(plugrad_adam));
@@ -99,7 +99,7 @@ ProgramProblem every_update(uint8_t dtype) {
     if (op.opcode == PLUGRAD_OP_SGD_STEP) std::memcpy(line.attributes.data(), &sgd, sizeof sgd);
     if (op.opcode == PLUGRAD_OP_ADAM_STEP) std::memcpy(line.attributes.data(), &adam, sizeof adam);
     for (int k = 0; k < op.outputs; ++k) {
-      all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size()), PLUGRAD_PROGRAM_NONE});
+      all.parts.outputs.push_back({static_cast<uint16_t>(all.parts.values.size()), PLUGRAD_FUSION_NONE});
       all.parts.values.push_back({dtype, 0});
     }
     all.parts.lines.push_back(std::move(line));
@@ -107,21 +107,21 @@ ProgramProblem every_update(uint8_t dtype) {
   return all;
 }
 
-TEST(ProgramSource, CompilesEachUpdateOfEachDType) {
+TEST(FusionSource, CompilesEachUpdateOfEachDType) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
   for (const DTypeInfo& dtype : kDTypes) {
-    const ProgramProblem problem = every_update(dtype.dtype);
+    const FusionProblem problem = every_update(dtype.dtype);
     if (problem.parts.lines.empty()) continue;
     EXPECT_EQ(problem.parts.lines.size(), 3u);
-    const ProgramSource source = source_for(problem);
+    const FusionSource source = source_for(problem);
     ASSERT_NE(source.text.find("AdamStep"), std::string::npos) << source.text;
     std::string why;
     EXPECT_FALSE(nvrtc->compile(source.text, "sm_75", why).empty()) << why << source.text;
   }
 }
 
-TEST(ProgramSource, SaysWhatTheCompilerSays) {
+TEST(FusionSource, SaysWhatTheCompilerSays) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
   std::string why;
@@ -130,18 +130,18 @@ TEST(ProgramSource, SaysWhatTheCompilerSays) {
 }
 
 // The sum of a product along one axis of two, with the product stored.
-ProgramProblem reduction(uint32_t opcode, uint8_t dtype, unsigned axes) {
-  ProgramProblem problem;
+FusionProblem reduction(uint32_t opcode, uint8_t dtype, unsigned axes) {
+  FusionProblem problem;
   problem.parts.rank = 2;
   problem.parts.inputs = 2;
   const OpInfo& op = *op_info(opcode);
   problem.parts.values = {{dtype, 0}, {dtype, 0}, {dtype, 0}, {op.operand_dtype(0, dtype), static_cast<uint8_t>(axes)}};
   problem.parts.lines = {{PLUGRAD_OP_MUL, {0, 1}}, {opcode, {2}}};
-  problem.parts.outputs = {{2, PLUGRAD_PROGRAM_NONE}, {3, PLUGRAD_PROGRAM_NONE}};
+  problem.parts.outputs = {{2, PLUGRAD_FUSION_NONE}, {3, PLUGRAD_FUSION_NONE}};
   return problem;
 }
 
-TEST(ProgramSource, CompilesEachReductionOfEachDType) {
+TEST(FusionSource, CompilesEachReductionOfEachDType) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
   int compiled = 0;
@@ -149,7 +149,7 @@ TEST(ProgramSource, CompilesEachReductionOfEachDType) {
     for (const DTypeInfo& dtype : kDTypes)
       for (const unsigned axes : {1u, 2u}) {
         if (!op_info(opcode)->is_for(dtype.dtype) || !op_info(PLUGRAD_OP_MUL)->is_for(dtype.dtype)) continue;
-        const ProgramSource source = source_for(reduction(opcode, dtype.dtype, axes));
+        const FusionSource source = source_for(reduction(opcode, dtype.dtype, axes));
         if (source.text.empty()) continue;
         std::string why;
         EXPECT_FALSE(nvrtc->compile(source.text, axes == 1 ? "sm_75" : "sm_90", why).empty()) << why << source.text;
@@ -159,23 +159,23 @@ TEST(ProgramSource, CompilesEachReductionOfEachDType) {
 }
 
 // What goes on after a row's sum: out = x y / max(sum(x y)), and the square root of the sum.
-ProgramProblem rows(uint8_t dtype, unsigned axes) {
-  ProgramProblem problem = reduction(PLUGRAD_OP_SUM, dtype, axes);
+FusionProblem rows(uint8_t dtype, unsigned axes) {
+  FusionProblem problem = reduction(PLUGRAD_OP_SUM, dtype, axes);
   problem.parts.lines.push_back({PLUGRAD_OP_DIV, {2, 3}});
   problem.parts.lines.push_back({PLUGRAD_OP_MAX, {4}});
   problem.parts.lines.push_back({PLUGRAD_OP_SUB, {4, 5}});
   problem.parts.lines.push_back({PLUGRAD_OP_SQRT, {3}});
   const auto of_line = static_cast<uint8_t>(axes);
   for (const uint8_t its : {uint8_t{0}, of_line, uint8_t{0}, of_line}) problem.parts.values.push_back({dtype, its});
-  problem.parts.outputs = {{6, PLUGRAD_PROGRAM_NONE}, {7, PLUGRAD_PROGRAM_NONE}};
+  problem.parts.outputs = {{6, PLUGRAD_FUSION_NONE}, {7, PLUGRAD_FUSION_NONE}};
   return problem;
 }
 
-TEST(ProgramSource, CompilesWhatGoesOnAfterRows) {
+TEST(FusionSource, CompilesWhatGoesOnAfterRows) {
   const auto nvrtc = open_real();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed";
   for (const uint8_t dtype : {uint8_t{PLUGRAD_F32}, uint8_t{PLUGRAD_F64}, uint8_t{PLUGRAD_BF16}}) {
-    const ProgramSource source = source_for(rows(dtype, 2));
+    const FusionSource source = source_for(rows(dtype, 2));
     ASSERT_TRUE(source.goes_on) << source.text;
     for (const char* architecture : {"sm_75", "sm_90"}) {
       std::string why;
@@ -184,9 +184,9 @@ TEST(ProgramSource, CompilesWhatGoesOnAfterRows) {
   }
 }
 
-TEST(ProgramSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterColumns) {
+TEST(FusionSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterColumns) {
   EXPECT_FALSE(source_for(single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32)).text.empty());
-  ProgramProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
+  FusionProblem repeated = single(*op_info(PLUGRAD_OP_RELU), PLUGRAD_F32);
   repeated.parts.values[1].axes = 1;
   EXPECT_TRUE(source_for(repeated).text.empty());
   EXPECT_FALSE(source_for(rows(PLUGRAD_F32, 2)).text.empty());
@@ -194,12 +194,12 @@ TEST(ProgramSource, IsNotWrittenForRepeatedOutputsAndWhatGoesOnAfterColumns) {
 }
 
 // A set of accumulators has one size and one form, so that its bytes can be moved as words.
-TEST(ProgramSource, IsNotWrittenForReductionsThatDiffer) {
+TEST(FusionSource, IsNotWrittenForReductionsThatDiffer) {
   const auto both = [](unsigned first, unsigned second, uint8_t dtype, uint32_t opcode) {
-    ProgramProblem problem = reduction(PLUGRAD_OP_SUM, dtype, first);
+    FusionProblem problem = reduction(PLUGRAD_OP_SUM, dtype, first);
     problem.parts.lines.push_back({opcode, {2}});
     problem.parts.values.push_back({op_info(opcode)->operand_dtype(0, dtype), static_cast<uint8_t>(second)});
-    problem.parts.outputs.push_back({4, PLUGRAD_PROGRAM_NONE});
+    problem.parts.outputs.push_back({4, PLUGRAD_FUSION_NONE});
     return source_for(problem).text;
   };
   EXPECT_FALSE(both(2, 2, PLUGRAD_F32, PLUGRAD_OP_MAX).empty());

@@ -1,4 +1,4 @@
-// Programs of compiled steps that reduce: one launch, and the bits of the single kernels.
+// Fusions of compiled steps that reduce: one launch, and the bits of the single kernels.
 #include <plugrad/backends/cuda.hpp>
 #include <plugrad/plugrad.hpp>
 #include <simt/control.hpp>
@@ -22,10 +22,10 @@ std::vector<std::byte> bytes_of(const Tensor& t) {
   return bytes;
 }
 
-class ReducingPrograms : public ::testing::Test {
+class ReducingFusions : public ::testing::Test {
  protected:
-  ReducingPrograms() {
-    setenv("PLUGRAD_CUDA_EMU_OPTIONS", "programs=2", 1);
+  ReducingFusions() {
+    setenv("PLUGRAD_CUDA_EMU_OPTIONS", "fusions=2", 1);
     add_backend(plugrad_cuda_backend(host()));
     set_default_device(Device("cuda-emu"));
     manual_seed(7);
@@ -33,7 +33,7 @@ class ReducingPrograms : public ::testing::Test {
   // Returns how many kernels the compiled function launches. Its results have the function's bits.
   uint64_t launches(const Function& f, const Tensors& inputs) {
     const Tensors expected = f(inputs);
-    auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+    auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.fusion_elements = 1});
     step(inputs[0], inputs[1]);  // records it
     Device("cuda-emu").sync();
     const uint64_t before = simt::launches();
@@ -55,7 +55,7 @@ Function reduced_along(Shape axes) {
   };
 }
 
-TEST_F(ReducingPrograms, AreOneLaunchForAllForms) {
+TEST_F(ReducingFusions, AreOneLaunchForAllForms) {
   const Shape shapes[] = {{1000}, {100000}, {3, 5}, {64, 48}, {700, 129}, {5, 9000}, {9000, 8}};
   for (const Shape& shape : shapes)
     for (int axis = -1; axis < static_cast<int>(shape.size()); ++axis) {
@@ -66,16 +66,16 @@ TEST_F(ReducingPrograms, AreOneLaunchForAllForms) {
   EXPECT_EQ(launches(reduced_along({1}), {draw({6, 40, 20}), draw({6, 40, 20})}), 1u);
 }
 
-TEST_F(ReducingPrograms, AreForEachDType) {
+TEST_F(ReducingFusions, AreForEachDType) {
   for (const DType dtype : {DType::f64, DType::bf16, DType::i64, DType::i32})
     for (const int axis : {0, 1}) {
       const Tensor a = draw({300, 64}) * 100, b = draw({300, 64}) * 100;
       EXPECT_EQ(launches(reduced_along({axis}), {cast(a, dtype), cast(b, dtype)}), dtype == DType::i32 ? 3u : 1u)
-          << dtype_name(dtype) << " along " << axis;  // sums of i32 are i64, and its extremes are not: the program is halved
+          << dtype_name(dtype) << " along " << axis;  // sums of i32 are i64, and its extremes are not: the fusion is halved
     }
 }
 
-TEST_F(ReducingPrograms, TakeRepeatedAndStridedInputs) {
+TEST_F(ReducingFusions, TakeRepeatedAndStridedInputs) {
   for (const int axis : {0, 1}) {
     EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), draw({64})}), 1u) << axis;
     EXPECT_EQ(launches(reduced_along({axis}), {draw({96, 64}), draw({96, 1})}), 1u) << axis;
@@ -86,13 +86,13 @@ TEST_F(ReducingPrograms, TakeRepeatedAndStridedInputs) {
 }
 
 // Packs of the sum's own kernel would reach over the ends of rows, or are not aligned.
-TEST_F(ReducingPrograms, RunSinglyWherePacksDoNotFit) {
+TEST_F(ReducingFusions, RunSinglyWherePacksDoNotFit) {
   EXPECT_EQ(launches(reduced_along({}), {draw({64, 33}), draw({33})}), 4u);
   EXPECT_EQ(launches(reduced_along({0}), {narrow(draw({4001}), 0, 1, 4000), draw({4000})}), 4u);
   EXPECT_EQ(launches(reduced_along({1}), {draw({96, 64}), narrow(draw({96, 130}), 1, 1, 64)}), 4u);
 }
 
-TEST_F(ReducingPrograms, RunForwardAndBackward) {
+TEST_F(ReducingFusions, RunForwardAndBackward) {
   const Function f = [](const Tensors& inputs) -> Tensors {
     const Tensor x = inputs[0].detach().requires_grad_();
     const Tensor loss = sum(relu(x) * x);
@@ -120,7 +120,7 @@ Tensors normal_by_hand(const Tensors& x) {
   return {centred / deviation * x[1], centre, deviation};
 }
 
-TEST_F(ReducingPrograms, GoOnAfterRows) {
+TEST_F(ReducingFusions, GoOnAfterRows) {
   for (const Shape& shape : {Shape{130, 64}, Shape{300, 20}, Shape{40, 1000}, Shape{7, 9, 33}}) {
     EXPECT_EQ(launches(softmax_by_hand, {draw(shape), draw({})}), 1u) << shape[0];
     EXPECT_EQ(launches(normal_by_hand, {draw(shape), draw({shape.back()})}), 1u) << shape[0];
@@ -129,8 +129,8 @@ TEST_F(ReducingPrograms, GoOnAfterRows) {
   EXPECT_EQ(launches(softmax_by_hand, {bf16, draw({})}), 1u);
 }
 
-// The sums' own kernels cut such rows into segments. Longer ones are no programs.
-TEST_F(ReducingPrograms, GoOnAfterRowsThatAreCut) {
+// The sums' own kernels cut such rows into segments. Longer ones are no fusions.
+TEST_F(ReducingFusions, GoOnAfterRowsThatAreCut) {
   for (const int64_t columns : {2500, 4095}) {
     EXPECT_EQ(launches(softmax_by_hand, {draw({2, columns}), draw({})}), 1u) << columns;
     EXPECT_EQ(launches(normal_by_hand, {draw({3, columns}), draw({columns})}), 1u) << columns;
@@ -140,7 +140,7 @@ TEST_F(ReducingPrograms, GoOnAfterRowsThatAreCut) {
 }
 
 // Which of 0 and -0 is the largest depends on the order, and all threads of a row have to agree.
-TEST_F(ReducingPrograms, AgreeAboutTheSignOfZero) {
+TEST_F(ReducingFusions, AgreeAboutTheSignOfZero) {
   const auto largest = [](const Tensors& x) -> Tensors {
     const Tensor most = max(x[0], {-1}, true), least = min(x[0], {-1}, true);
     return {x[1] / most, x[1] / least, most, least};
@@ -155,9 +155,9 @@ TEST_F(ReducingPrograms, AgreeAboutTheSignOfZero) {
 }
 
 // A step may run in other memory each time: an argument between aligned addresses is copied, and then runs as the others do.
-TEST_F(ReducingPrograms, RunAsOneWhereverTheirArgumentsLie) {
+TEST_F(ReducingFusions, RunAsOneWhereverTheirArgumentsLie) {
   const Function f = reduced_along({});
-  auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.program_elements = 1});
+  auto step = compile([&](const Tensor& a, const Tensor& b) { return f({a, b}); }, {.fusion_elements = 1});
   const Tensor buffer = draw({40001}), other = draw({40000});
   for (int i = 0; i < 5; ++i) {
     const Tensor x = narrow(buffer, 0, i % 2, 40000);

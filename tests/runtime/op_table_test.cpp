@@ -1,6 +1,6 @@
 // The queries of the op table that dispatch uses.
 #include <gtest/gtest.h>
-#include <core/runtime/op_table.hpp>
+#include <core/runtime/dispatch/op_table.hpp>
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // The allocator of a device: which plugin functions it calls, and when.
-#include <core/runtime/small_blocks.hpp>
+#include <core/runtime/memory/small_blocks.hpp>
 #include <plugrad/sdk/backend.hpp>
 #include <tests/streams/rig.hpp>
 

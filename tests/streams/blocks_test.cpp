@@ -1,5 +1,5 @@
 // Segments cut into blocks: splitting, joining, and the recorded uses of a joined block. Needs no device.
-#include <core/runtime/blocks.hpp>
+#include <core/runtime/memory/blocks.hpp>
 #include <plugrad/runtime/error.hpp>
 
 #include <gtest/gtest.h>

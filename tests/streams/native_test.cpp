@@ -1,6 +1,6 @@
 // Order with another library's stream on the same device, with late work before an import and after an export.
-#include <core/runtime/import.hpp>
-#include <core/runtime/native.hpp>
+#include <core/runtime/memory/import.hpp>
+#include <core/runtime/streams/native.hpp>
 #include <tests/streams/rig.hpp>
 
 #include <atomic>

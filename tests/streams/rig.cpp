@@ -1,6 +1,6 @@
 #include <tests/streams/rig.hpp>
 
-#include <core/runtime/registry.hpp>
+#include <core/runtime/plugins/registry.hpp>
 
 #include <atomic>
 #include <limits>

@@ -1,8 +1,8 @@
 // Timelines test what the core's runtime submits to sim. They read no clock: work that completes while a stream is held did
 // not wait for that stream; values, hazards and counts prove the rest.
 #pragma once
-#include <core/runtime/dispatch.hpp>
-#include <core/runtime/transfer.hpp>
+#include <core/runtime/dispatch/dispatch.hpp>
+#include <core/runtime/memory/transfer.hpp>
 #include <plugrad/runtime/runtime.hpp>
 #include <plugrad/sim.hpp>
 

@@ -2,7 +2,7 @@
 
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/io/npy.hpp>
-#include <plugrad/io/program.hpp>
+#include <plugrad/io/saved_model.hpp>
 #include <plugrad/ops/elementwise.hpp>
 #include <plugrad/ops/factories.hpp>
 #include <plugrad/ops/matmul.hpp>
@@ -20,7 +20,7 @@ class RunCommand : public ::testing::Test {
     const Tensor w = full({3, 2}, 0.5, DType::f32, host_);
     auto step = compile([&](const Tensor& x) { return relu(matmul(x, w)); });
     step(zeros({4, 3}, DType::f32, host_));
-    save_program(step, file_);
+    save_model(step, file_);
     io::write_npy(input_, ones({4, 3}, DType::f32, host_));
   }
   const Device host_{"reference"};
@@ -28,7 +28,7 @@ class RunCommand : public ::testing::Test {
   const std::string file_ = scratch_.path("model.plugrad"), input_ = scratch_.path("x.npy"), made_ = scratch_.path("y");
 };
 
-TEST_F(RunCommand, RunsASavedProgram) {
+TEST_F(RunCommand, RunsASavedModel) {
   const Outcome text = plugrad_run({"run", file_, "--device", "reference", "--input", input_});
   EXPECT_EQ(text.status, 0) << text.err;
   expect_mentions(text.out, "output 0, (4, 2) f32:\n[[1.5 1.5]");
@@ -39,7 +39,7 @@ TEST_F(RunCommand, RunsASavedProgram) {
   EXPECT_EQ(y.shape(), (Shape{4, 2}));
 }
 
-TEST_F(RunCommand, DescribesAProgram) {
+TEST_F(RunCommand, DescribesAModel) {
   const Outcome text = plugrad_run({"run", file_, "--device", "reference", "--describe"});
   EXPECT_EQ(text.out, "input 0: (4, 3) f32\noutput 0: (4, 2) f32\n") << text.err;
 }
@@ -47,11 +47,11 @@ TEST_F(RunCommand, DescribesAProgram) {
 TEST_F(RunCommand, SaysWhatIsWrong) {
   const Outcome none = plugrad_run({"run", file_, "--device", "reference"});
   EXPECT_EQ(none.status, 2);
-  expect_mentions(none.err, "the program takes 1 inputs ((4, 3) f32), and --input was given 0 times");
+  expect_mentions(none.err, "the model takes 1 inputs ((4, 3) f32), and --input was given 0 times");
   io::write_npy(input_, ones({3}, DType::f32, host_));
   const Outcome other = plugrad_run({"run", file_, "--device", "reference", "--input", input_});
   EXPECT_EQ(other.status, 1);
-  expect_mentions(other.err, "is (3,) f32, and input 0 of the program is (4, 3) f32");
+  expect_mentions(other.err, "is (3,) f32, and input 0 of the model is (4, 3) f32");
   const Outcome missing = plugrad_run({"run", scratch_.path("nothing")});
   EXPECT_EQ(missing.status, 1);
   expect_mentions(missing.err, "nothing");

@@ -25,7 +25,7 @@ constexpr Command kCommands[] = {
     {"devices", "the devices of these plugins", plugrad::tool::devices_command},
     {"train", "train a network, with checkpoints, a loss curve and results", plugrad::tool::train_command},
     {"eval", "loss and accuracy of a checkpoint", plugrad::tool::eval_command},
-    {"run", "run a saved program: a compiled forward pass in a file", plugrad::tool::run_command},
+    {"run", "run a saved model: a compiled forward pass in a file", plugrad::tool::run_command},
     {"trial", "train three small models on a device, or on a plugin's file", plugrad::tool::trial_command},
     {"advise", "say which ops of a program a device lacks", plugrad::tool::advise_command},
     {"new-plugin", "write the project of a backend plugin", plugrad::tool::new_plugin_command},

@@ -1,5 +1,5 @@
 // How the elements of a line are reduced to one, for shaders that define A, the type of the result, and the functions
-// declared here. The order in which elements meet is part of the result: programs have the bits of single ops.
+// declared here. The order in which elements meet is part of the result: fusions have the bits of single ops.
 
 // Of ARGMAX, MAX and MIN: the element's place in its line.
 struct Item {

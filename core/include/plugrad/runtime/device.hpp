@@ -29,7 +29,7 @@ struct DeviceCounters {
   uint64_t layout_copies;   // of these: dense copies for kernels that do not support an operand's layout
   uint64_t widened;         // ops that the plugin lacks in their dtype, computed in a wider one
   uint64_t decompositions;  // ops that the plugin lacks, computed by other ops
-  uint64_t bounces;         // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
+  uint64_t fallbacks;       // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
   uint64_t uploads, downloads;
 };
 

@@ -21,10 +21,10 @@ struct CompileOptions {
   std::string name = "step";  // for messages
   // How many recordings it keeps, each for other arguments. With more of them it calls the function, after one warning.
   size_t entries = 8;
-  // Whether calls that follow each other run as one program where the device offers that, which takes less time and memory
-  // and computes the same bits. program_elements: the least elements of a program; 0: the device says it.
-  bool programs = true;
-  uint64_t program_elements = 0;
+  // Whether calls that follow each other run as one kernel, a fusion, where the device offers that, which takes less time
+  // and memory and computes the same bits. fusion_elements: the least elements of a fusion; 0: the device says it.
+  bool fuse = true;
+  uint64_t fusion_elements = 0;
 };
 
 struct CompileFigures {
@@ -53,7 +53,7 @@ class PLUGRAD_API CompiledStep {
   StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
   // Forgets all recordings: for a function that has come to depend on other things.
   void clear() const;
-  // Lists the recordings with their calls, programs and memory, and says why calls run alone or were not recorded.
+  // Lists the recordings with their calls, fusions and memory, and says why calls run alone or were not recorded.
   std::string explain() const;
   CompileFigures figures() const;
 
@@ -112,7 +112,7 @@ template <class F> class Compiled {
   void clear() { step_.clear(); }
   std::string explain() const { return step_.explain(); }
   CompileFigures figures() const { return step_.figures(); }
-  // What it recorded, for save_program.
+  // What it recorded, for save_model.
   const CompiledStep& step() const { return step_; }
 
  private:

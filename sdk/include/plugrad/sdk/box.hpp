@@ -157,7 +157,7 @@ template <int kOperands> struct BoxOf {
       if (operand[i].base) operand[i].base += stride[i][axis] * steps * static_cast<int64_t>(operand[i].size);
   }
 };
-using Box = BoxOf<7>;  // of any op but a program
+using Box = BoxOf<7>;  // of any op but a fusion
 
 }  // namespace sdk_v0_r0
 }  // namespace plugrad

@@ -1,0 +1,13 @@
+// Joins elementwise steps to runs of machine code.
+#pragma once
+#include <backends/cpu/fusion_plan.hpp>
+
+#include <vector>
+
+namespace plugrad::cpu {
+
+// The same steps in an order in which many of them can be joined, as they were or one for several. is_output: by value.
+std::vector<FusionStep> fused_steps(const std::vector<FusionStep>& steps, const std::vector<FusionValue>& values,
+                                    const std::vector<bool>& is_output, int vector_bytes);
+
+}  // namespace plugrad::cpu

@@ -1,0 +1,21 @@
+// Fusions of compiled steps (sdk/fusion.h): NVRTC compiles each in the background, and until it has, calls run singly.
+#pragma once
+#include <backends/cuda/nvrtc.hpp>
+
+#include <plugrad/sdk/fusion.hpp>
+
+#include <memory>
+#include <string>
+
+namespace plugrad::cuda {
+
+enum class Compiling : uint8_t { never, in_background, at_once };
+
+// Returns the kernel, which declines every call until it is compiled, or null if source_of writes no source. `nvrtc` lives
+// longer.
+std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion, const Nvrtc& nvrtc,
+                                          const std::string& architecture);
+// Compiles what make_fusion returned, now or in the background. The kernel lives as long as the process.
+void compile_fusion(FusionKernel& kernel, Compiling when);
+
+}  // namespace plugrad::cuda

@@ -1,0 +1,139 @@
+#include <backends/vulkan/fusion.hpp>
+
+#include <backends/vulkan/fusion_module.hpp>
+#include <backends/vulkan/grid.hpp>
+
+#include <bit>
+#include <cstring>
+
+namespace plugrad::vulkan {
+namespace {
+
+enum : uint32_t { kWithoutReductions = 0, kByInvocation = 1, kByGroup = 2 };  // the template's MODE
+enum : uint32_t { kOfRows = 0, kOfChunks = 1, kOfPartials = 2 };              // Space's pass
+
+class Pipeline final : public FusionKernel {
+ public:
+  Pipeline(OpenDevice& device, Pipelines& pipelines, int rank, FusionModule module)
+      : FusionKernel(device, run_kernel<run>, workspace), pipelines_(pipelines), rank_(rank), module_(std::move(module)) {}
+
+ private:
+  static void run(const Call& call);
+  static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
+  std::vector<int> axes() const;
+  struct Rows {
+    int64_t count = 1, extent = 1;
+    uint64_t chunks() const { return (static_cast<uint64_t>(extent) + kChunk - 1) / kChunk; }
+  };
+  Rows rows_of(const plugrad_op& op) const;
+  Space space_for(const plugrad_op& op) const;
+  VkPipeline made(uint32_t mode) const;
+
+  Pipelines& pipelines_;
+  const int rank_;
+  const FusionModule module_;
+  mutable std::mutex mutex_;
+  mutable std::array<std::atomic<VkPipeline>, 3> made_{};  // by mode
+};
+
+// Throws UNSUPPORTED if offsets do not fit 32 bits.
+void demand_narrow(const plugrad_view& view) {
+  int64_t reach = 0;
+  for (int d = 0; d < view.rank; ++d) reach += std::abs(view.strides[d]) * (view.shape[d] - 1);
+  if (reach > kSpan) throw BackendError(PLUGRAD_UNSUPPORTED, "an operand of the fusion reaches too far");
+}
+
+// The axes of the space from the innermost on: those that are reduced, then the others.
+std::vector<int> Pipeline::axes() const {
+  std::vector<int> list;
+  for (const bool reduced : {true, false})
+    for (int d = rank_ - 1; d >= 0; --d)
+      if ((module_.reduced >> d & 1) == reduced) list.push_back(d);
+  return list;
+}
+
+Pipeline::Rows Pipeline::rows_of(const plugrad_op& op) const {
+  const auto extents = space_of(op, rank_);
+  Rows rows;
+  for (int d = 0; d < rank_; ++d) (module_.reduced >> d & 1 ? rows.extent : rows.count) *= extents[d];
+  return rows;
+}
+
+uint64_t Pipeline::workspace(const plugrad_kernel* kernel, const plugrad_op* op) noexcept {
+  const auto& self = *static_cast<const Pipeline*>(kernel);
+  const Rows rows = self.rows_of(*op);
+  if (rows.chunks() == 1) return 0;
+  return self.module_.reductions.size() * static_cast<uint64_t>(rows.count) * rows.chunks() * sizeof(float);
+}
+
+Space Pipeline::space_for(const plugrad_op& op) const {
+  const auto extents = space_of(op, rank_);
+  const std::vector<int> order = axes();
+  const Rows rows = rows_of(op);
+  if (rows.count * rows.extent > kSpan) throw BackendError(PLUGRAD_UNSUPPORTED, "the fusion has too many elements");
+  if (module_.goes_on && static_cast<uint64_t>(rows.extent) > kChunk)
+    throw BackendError(PLUGRAD_UNSUPPORTED, "the fusion's rows are too long");
+  Space space{};
+  space.count = static_cast<uint32_t>(rows.count * rows.extent);
+  space.rows = static_cast<uint32_t>(rows.count);
+  space.row = static_cast<uint32_t>(rows.extent);
+  space.span = kChunk;
+  space.chunks = static_cast<uint32_t>(rows.chunks());
+  space.reductions = static_cast<uint32_t>(module_.reductions.size());
+  std::ranges::copy(module_.reductions, space.op);
+  space.rank = static_cast<uint32_t>(rank_);
+  for (int i = 0; i < rank_; ++i) {
+    const Divider divider(static_cast<uint32_t>(extents[order[i]]));
+    space.divisor[i] = divider.divisor;
+    space.magic[i] = divider.magic;
+    space.shift[i] = divider.shift;
+  }
+  for (int k = 0; k < op.outputs + op.inputs; ++k) {
+    const Box::Operand operand(*op.views[k]);
+    space.base[k] = reinterpret_cast<uint64_t>(operand.base);
+    space.value[k] = operand.value;
+    if (!operand.base) continue;
+    demand_narrow(*op.views[k]);
+    for (int i = 0; i < rank_; ++i) space.stride[k][i] = static_cast<int32_t>(stride_of(*op.views[k], order[i]));
+  }
+  return space;
+}
+
+// The pipeline of a mode, which takes time when it is first used.
+VkPipeline Pipeline::made(uint32_t mode) const {
+  if (const VkPipeline known = made_[mode].load(std::memory_order_acquire)) return known;
+  const std::lock_guard lock(mutex_);
+  if (!made_[mode]) made_[mode] = pipelines_.compile(module_.words, 32, {.mode = mode});
+  return made_[mode];
+}
+
+// Reductions take the passes of reduce.comp, so that their results have the same bits.
+void Pipeline::run(const Call& call) {
+  const auto& self = *static_cast<const Pipeline*>(call.kernel());
+  Space space = self.space_for(call.op());
+  space.partials = reinterpret_cast<uint64_t>(call.workspace());
+  space.pass = space.chunks > 1 ? kOfChunks : kOfRows;
+  const bool by_group = space.reductions && reduces_by_group(space.rows, space.row);
+  const VkPipeline pipeline = self.made(by_group ? kByGroup : space.reductions ? kByInvocation : kWithoutReductions);
+  auto& stream = call.stream<VulkanStream>();
+  stream.demand_sound();
+  VulkanStream::Recording recording(stream, call.op().number);
+  const uint32_t groups = by_group ? std::min(space.rows * space.chunks, kMostGroups) : groups_for(space.rows);
+  recording.dispatch(pipeline, space, groups);
+  if (space.pass == kOfChunks) {
+    recording.barrier();
+    space.pass = kOfPartials;
+    recording.dispatch(pipeline, space, std::min(space.rows, kMostGroups));
+  }
+  recording.finish();
+}
+
+}  // namespace
+
+std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, Pipelines& pipelines, const plugrad_fusion& fusion) {
+  FusionModule module = module_of(fusion);
+  if (module.words.empty()) return nullptr;
+  return std::make_unique<Pipeline>(device, pipelines, fusion.rank, std::move(module));
+}
+
+}  // namespace plugrad::vulkan

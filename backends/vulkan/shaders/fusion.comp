@@ -1,0 +1,143 @@
+// A template for fusions (sdk/fusion.h) of f32 and bool: fusion_module.cpp writes a fusion's calls into the functions
+// `body`, `results` and `argument_0` to `argument_7`, after what it finds by their names here. Parameters are const, so that
+// calls pass values and not variables. The reductions of a fusion reduce rows, which are the last axes here; without reductions
+// an element is a row. MODE 0: without reductions. MODE 1: an invocation computes a row. MODE 2: a workgroup does, in passes.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "elementwise.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Space {
+  uint count, rank, zero, pass;
+  uint divisor[8], magic[8], shift[8];  // the innermost axis first
+  int stride[32][8];                    // of outputs, then inputs, in elements
+  uint64_t base[32];                    // 0: an immediate, whose bits are in value
+  uint64_t value[32];
+  uint64_t partials;                    // a value for each reduction, row and chunk
+  uint rows, row, span, chunks;         // rows of `row` elements, in chunks of `span`
+  uint reductions, unused;
+  uint op[8];                           // of the reductions
+};
+layout(push_constant) uniform Push { Space space; };
+REFERENCE(Element, float, 4)
+REFERENCE(Bool, uint8_t, 1)
+
+// Values of space.pass.
+const uint OF_ROWS = 0;
+const uint OF_CHUNKS = 1;    // of rows, which leave partial results
+const uint OF_PARTIALS = 2;
+
+uint place[9];  // longer than the arrays of the parameters, as in lines.glsl
+void locate(const uint i) {
+  uint rest = i;
+  for (uint d = 0; d < space.rank; ++d) {
+    uint high, low;
+    umulExtended(rest, space.magic[d], high, low);
+    uint above = d + 1 < space.rank ? (high + rest) >> space.shift[d] : 0;
+    place[d] = rest - above * space.divisor[d];
+    rest = above;
+  }
+}
+uint64_t address_of(const uint k, const uint size) {
+  int offset = 0;
+  for (uint d = 0; d < space.rank; ++d) offset += int(place[d]) * space.stride[k][d];
+  return space.base[k] + uint64_t(int64_t(offset) * size);
+}
+
+// As in grid.glsl, a device reads the parameters for an immediate.
+bool is_stored(const uint k) { return space.base[k] != 0; }
+uint64_t readable(const uint k, const uint size) { return is_stored(k) ? address_of(k, size) : uint64_t(space); }
+float load_f32(const uint k) { return chosen(is_stored(k), Element(readable(k, 4)).v, f32_of_bits(space.value[k])); }
+bool load_bool(const uint k) {
+  return chosen(is_stored(k), Bool(readable(k, 1)).v, uint8_t(space.value[k])) != uint8_t(0);
+}
+void store_f32(const uint k, const float v) { Element(address_of(k, 4)).v = v; }
+void store_bool(const uint k, const bool v) { Bool(address_of(k, 1)).v = uint8_t(v); }
+
+#define FUNCTIONS(F)                                                                                        \
+  F(NEG) F(ABS) F(SIGN) F(SQRT) F(EXP) F(LOG) F(TANH) F(RELU) F(SIGMOID) F(SILU) F(ERF) F(GELU) F(GELU_TANH) \
+  F(ADD) F(SUB) F(MUL) F(DIV) F(POW) F(FMOD) F(MAXIMUM) F(MINIMUM) F(RELU_BACKWARD) F(SIGMOID_BACKWARD)      \
+  F(TANH_BACKWARD) F(SILU_BACKWARD) F(GELU_BACKWARD) F(GELU_TANH_BACKWARD)
+#define DEFINE(name) \
+  float op_##name(const float a, const float b) { return applied(OP_##name, a, b); }
+FUNCTIONS(DEFINE)
+bool op_EQ(const float a, const float b) { return equal(a, b); }
+bool op_NE(const float a, const float b) { return !equal(a, b); }
+bool op_LT(const float a, const float b) { return less(a, b); }
+bool op_LE(const float a, const float b) { return less(a, b) || equal(a, b); }
+float op_WHERE(const bool condition, const float a, const float b) { return condition ? a : b; }
+// No constant 0 for the driver to see: lavapipe takes its product with a negative number for 0, and not for -0.
+float op_CAST(const bool x) { return uintBitsToFloat(x ? 0x3f800000u : space.zero); }
+
+// What the reductions of this row made.
+float reduced[8];
+float result_of(const uint r) { return reduced[r]; }
+
+// What reduction r reduces, at this place.
+#define ARGUMENT(r) \
+  float argument_##r() { return load_f32(r); }
+ARGUMENT(0) ARGUMENT(1) ARGUMENT(2) ARGUMENT(3) ARGUMENT(4) ARGUMENT(5) ARGUMENT(6) ARGUMENT(7)
+float argument(uint r) {
+  switch (r) {
+    case 0: return argument_0();
+    case 1: return argument_1();
+    case 2: return argument_2();
+    case 3: return argument_3();
+    case 4: return argument_4();
+    case 5: return argument_5();
+    case 6: return argument_6();
+    default: return argument_7();
+  }
+}
+
+// Computes and stores the outputs' elements at this place, and those that a row has once.
+// Each calls everything, because a compiler leaves out what nothing calls. A fusion's calls take the place of these.
+#define CALL(name) store_f32(0, op_##name(a, b));
+void body() {
+  float a = load_f32(0), b = load_f32(1);
+  bool c = load_bool(0);
+  FUNCTIONS(CALL)
+  store_bool(0, op_EQ(a, b) || op_NE(a, b) || op_LT(a, b) || op_LE(a, b));
+  store_f32(0, op_WHERE(c, a, op_CAST(c)));
+}
+void results() { store_f32(0, result_of(0)); }
+
+#define A float
+#include "folds.glsl"
+uint reduction;  // the number of the one that is computed
+uint folding() { return space.op[reduction]; }
+Item item(uint64_t line, uint i) {
+  if (space.pass == OF_PARTIALS) return Item(Element(space.partials + (line + i) * 4).v, i);
+  locate(uint(line) + i);
+  float value = argument(reduction);
+  return Item(is_sum() ? flushed(value) : value, i);
+}
+
+// A row, a chunk of one, or the partial results of one. What a fusion computes is called once here, as compilers copy it to
+// where it is called.
+void compute_row(uint i) {
+  bool has_chunks = space.pass == OF_CHUNKS, joins = space.pass == OF_PARTIALS;
+  uint row = has_chunks ? i / space.chunks : i, me = MODE == 2 ? gl_LocalInvocationIndex : 0;
+  uint begin = has_chunks ? i % space.chunks * space.span : 0;
+  uint end = joins ? space.chunks : has_chunks ? min(begin + space.span, space.row) : space.row;
+  for (reduction = 0; MODE != 0 && reduction < space.reductions; ++reduction) {
+    uint64_t partials = uint64_t(reduction) * space.rows * space.chunks;
+    uint64_t line = joins ? partials + uint64_t(row) * space.chunks : uint64_t(row * space.row);
+    reduced[reduction] = folded(line, begin, end, MODE == 2).value;
+    if (has_chunks && me == 0) Element(space.partials + (partials + i) * 4).v = reduced[reduction];
+  }
+  for (uint j = begin + me; j < end && !joins; j += MODE == 2 ? GROUP : 1) {
+    locate(row * space.row + j);
+    body();
+  }
+  if (me == 0 && !has_chunks) {
+    locate(row * space.row);
+    results();
+  }
+}
+
+void main() {
+  uint first = MODE == 2 ? gl_WorkGroupID.x : gl_GlobalInvocationID.x, step = gl_NumWorkGroups.x * (MODE == 2 ? 1 : GROUP);
+  uint tasks = space.pass == OF_CHUNKS ? space.rows * space.chunks : space.rows;
+  for (uint i = first; i < tasks; i += step) compute_row(i);
+}

@@ -1,0 +1,73 @@
+// A saved model in memory, between its file and the ops that it calls.
+#pragma once
+#include <plugrad/sdk/abi.h>
+#include <plugrad/io/saved_model.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plugrad::io {
+
+inline constexpr int64_t kModelVersion = 1;
+inline constexpr const char* kModelKey = "plugrad.program";
+
+// Elements of a memory, which has one dtype: offset and strides count elements. Strides of inputs may be negative.
+struct ModelView {
+  uint32_t memory = 0;
+  int64_t offset = 0;
+  Shape shape, strides;
+};
+
+// An input of a call: a view, or a number.
+struct ModelInput {
+  std::optional<ModelView> view;
+  Number number = 0;
+};
+
+// An op's attributes by name: numbers, and lists of them.
+struct ModelAttributes {
+  std::map<std::string, double> numbers;
+  std::map<std::string, Shape> lists;
+};
+
+struct ModelOp {
+  uint32_t opcode = 0;
+  std::vector<ModelView> outputs;
+  std::vector<ModelInput> inputs;
+  ModelAttributes attributes;
+};
+
+struct ModelMemory {
+  DType dtype = DType::f32;
+  int64_t count = 0;   // elements
+  std::string weight;  // the name of the tensor that it is; empty: none
+};
+
+struct ModelContents {
+  std::vector<ModelMemory> memories;
+  std::vector<ModelView> inputs, outputs;  // the inputs are whole memories
+  std::vector<ModelOp> ops;
+};
+
+std::string text_of(const ModelContents& model);
+// Throws what `fail` throws, with what is wrong: nothing in the result refers to what does not exist, no view leaves its
+// memory, and memories are written before they are read.
+ModelContents parsed_model(const std::string& text, const std::function<void(const std::string&)>& fail);
+
+ModelAttributes attributes_of(uint32_t opcode, const void* block);
+
+// --- What ops do.
+
+// Whether a model may call the op: it has a function that computes it on any device.
+bool is_saved_op(uint32_t opcode);
+// The results of an op, of which those beyond the first may be undefined. before: for in-out outputs, what they contain.
+std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& memories, const std::vector<Tensor>& inputs,
+                           const Tensor& before, Device device);
+
+}  // namespace plugrad::io

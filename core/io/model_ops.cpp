@@ -1,0 +1,286 @@
+// The ops of saved models, by functions that check their operands and compose what a device lacks.
+#include <core/io/model_format.hpp>
+
+#include <core/ops/affine.hpp>
+#include <core/ops/run.hpp>
+#include <plugrad/ops/activations.hpp>
+#include <plugrad/ops/arithmetic.hpp>
+#include <plugrad/ops/arrangement.hpp>
+#include <plugrad/ops/attention.hpp>
+#include <plugrad/ops/convolution.hpp>
+#include <plugrad/ops/elementwise.hpp>
+#include <plugrad/ops/factories.hpp>
+#include <plugrad/ops/indexing.hpp>
+#include <plugrad/ops/integers.hpp>
+#include <plugrad/ops/matmul.hpp>
+#include <plugrad/ops/normalization.hpp>
+#include <plugrad/ops/pooling.hpp>
+#include <plugrad/ops/reduce.hpp>
+#include <plugrad/ops/scans.hpp>
+#include <plugrad/ops/sorting.hpp>
+#include <plugrad/ops/trigonometry.hpp>
+#include <plugrad/ops/views.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace plugrad::io {
+namespace {
+
+// An op with its operands.
+struct Applied {
+  const ModelOp& op;
+  const std::vector<ModelMemory>& memories;
+  const std::vector<Tensor>& inputs;  // undefined for numbers
+  const Tensor& before;
+  Device device;
+
+  DType dtype() const { return memories[op.outputs[0].memory].dtype; }
+  const Shape& shape() const { return op.outputs[0].shape; }
+  bool is_number(size_t i) const { return !op.inputs[i].view; }
+  // The input, a number as a tensor of one element beside others of this dtype.
+  Tensor in(size_t i) const {
+    if (!is_number(i)) return inputs[i];
+    DType type = dtype();
+    for (const Tensor& each : inputs)
+      if (each.defined() && each.dtype() != DType::boolean) type = each.dtype();
+    return full({}, op.inputs[i].number, type, device);
+  }
+  double number(const char* name) const { return op.attributes.numbers.at(name); }
+  int axis() const {
+    const double axis = number("axis");
+    if (!(axis >= 0 && axis < int{PLUGRAD_MAX_RANK})) throw Error(Code::invalid, "an axis is " + std::to_string(axis));
+    return static_cast<int>(axis);
+  }
+  bool flag(const char* name) const { return number(name) != 0; }
+  // A list's numbers for the spatial axes.
+  Shape list(const char* name) const {
+    const Shape& all = op.attributes.lists.at(name);
+    Shape some;
+    for (int i = 0; i < all.rank() && i < inputs[0].rank() - 2; ++i) some.push_back(all[i]);
+    return some;
+  }
+};
+
+using Function = Tensor (*)(const Applied&);
+using Unary = Tensor (*)(const Tensor&);
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+using BinaryNumber = Tensor (*)(const Tensor&, Number);
+
+template <Unary f> Tensor unary(const Applied& n) { return f(n.in(0)); }
+template <Binary f> Tensor binary(const Applied& n) { return f(n.in(0), n.in(1)); }
+// With a number on the right as a number, with which kernels are faster.
+template <Binary f, BinaryNumber g> Tensor with_number(const Applied& n) {
+  return n.is_number(1) && !n.is_number(0) ? g(n.in(0), n.op.inputs[1].number) : f(n.in(0), n.in(1));
+}
+template <Tensor (*f)(const Tensor&, const Shape&, bool)> Tensor reduced(const Applied& n) {
+  Shape axes;
+  const Tensor& x = n.inputs[0];
+  if (x.rank() != n.shape().rank()) throw Error(Code::invalid, "a reduction changes the rank");
+  for (int d = 0; d < x.rank(); ++d)
+    if (x.size(d) != n.shape()[d]) axes.push_back(d);
+  if (!axes.rank() && x.rank()) axes.push_back(0);
+  return f(x, axes, true);
+}
+
+Tensor filled(const Applied& n) { return full(n.shape(), n.op.inputs[0].number, n.dtype(), n.device); }
+Tensor counted(const Applied& n) {
+  if (!n.is_number(0) || !n.is_number(1)) throw Error(Code::invalid, "iota needs numbers");
+  const Tensor out = empty(n.shape(), n.dtype(), n.device);
+  const auto dtype = static_cast<uint8_t>(n.dtype());
+  require_number_dtype(Op::IOTA, dtype);
+  const Immediate start = number_operand(Op::IOTA, dtype, n.op.inputs[0].number);
+  const Immediate step = number_operand(Op::IOTA, dtype, n.op.inputs[1].number);
+  plugrad::run(Op::IOTA, {out}, {start, step});
+  return out;
+}
+Tensor converted(const Applied& n) {
+  return n.inputs[0].dtype() == n.dtype() ? clone(n.inputs[0]) : cast(n.inputs[0], n.dtype());
+}
+Tensor chosen(const Applied& n) { return where(n.in(0), n.in(1), n.in(2)); }
+Tensor quotient(const Applied& n) { return div(n.in(0), n.in(1), RoundingMode::trunc); }
+Tensor product_plus(const Applied& n) { return affine(n.in(0), transpose(n.in(1)), n.in(2)); }
+Tensor gelu_exact(const Applied& n) { return gelu(n.in(0)); }
+Tensor gelu_tanh(const Applied& n) { return gelu(n.in(0), Approximation::tanh); }
+// The functions that make a causal attention have no mask then: it is one zero.
+Tensor attention(const Applied& n) {
+  const bool causal = n.flag("causal");
+  const Shape& mask = n.op.inputs[3].view ? n.op.inputs[3].view->strides : n.shape();
+  if (causal && std::ranges::any_of(mask, [](int64_t stride) { return stride != 0; }))
+    throw Error(Code::invalid, "it is causal and has a mask");
+  return scaled_dot_product_attention(n.in(0), n.in(1), n.in(2), causal ? Tensor() : n.in(3), 0, causal, n.number("scale"));
+}
+Tensor gathered(const Applied& n) { return gather(n.in(0), n.axis(), n.in(1)); }
+Tensor scattered(const Applied& n) { return scatter_add(n.before, n.axis(), n.in(0), n.in(1)); }
+Tensor scattered_on_zeros(const Applied& n) {
+  return scatter_add(zeros(n.shape(), n.dtype(), n.device), n.axis(), n.in(0), n.in(1));
+}
+Tensor log_softmax_of(const Applied& n) { return log_softmax(n.in(0), n.axis()); }
+Tensor softmax_of(const Applied& n) { return softmax(n.in(0), n.axis()); }
+Tensor sorted(const Applied& n) { return argsort(n.in(0), n.axis(), n.flag("descending"), true); }
+Tensor first_sorted(const Applied& n) {
+  const int axis = n.axis();
+  if (axis >= n.shape().rank()) throw Error(Code::invalid, "topk has no axis " + std::to_string(axis));
+  return topk(n.in(0), n.shape()[axis], axis, n.flag("descending")).indices;
+}
+Tensor layer_normed(const Applied& n) {
+  return layer_norm(n.in(0), {n.inputs[0].size(-1)}, n.in(1), n.in(2), n.number("epsilon"));
+}
+Tensor rms_normed(const Applied& n) { return rms_norm(n.in(0), {n.inputs[0].size(-1)}, n.in(1), n.number("epsilon")); }
+Tensor summed_up(const Applied& n) {
+  if (!n.flag("reverse")) return cumsum(n.in(0), n.axis());
+  return flip(cumsum(flip(n.in(0), {n.axis()}), n.axis()), {n.axis()});
+}
+
+Tensor convolved(const Applied& n) {
+  const Tensor bias = n.inputs.size() > 2 ? n.in(2) : Tensor();
+  const Tensor x = n.in(0);
+  const Shape stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
+  const double wanted = n.number("groups");
+  if (!(wanted >= 1 && wanted <= 1e9)) throw Error(Code::invalid, "its groups are " + std::to_string(wanted));
+  const auto groups = static_cast<int64_t>(wanted);
+  if (x.rank() == 3) return conv1d(x, n.in(1), bias, stride, padding, dilation, groups);
+  if (x.rank() == 4) return conv2d(x, n.in(1), bias, stride, padding, dilation, groups);
+  return conv3d(x, n.in(1), bias, stride, padding, dilation, groups);
+}
+ValuesIndices pooled(const Applied& n) {
+  const Tensor x = n.in(0);
+  const Shape size = n.list("size"), stride = n.list("stride"), padding = n.list("padding"), dilation = n.list("dilation");
+  if (x.rank() == 3) return max_pool1d_with_indices(x, size, stride, padding, dilation);
+  if (x.rank() == 4) return max_pool2d_with_indices(x, size, stride, padding, dilation);
+  return max_pool3d_with_indices(x, size, stride, padding, dilation);
+}
+
+struct Row {
+  uint32_t opcode;
+  Function function;
+};
+constexpr Row kFunctions[] = {
+    {PLUGRAD_OP_FILL, filled},
+    {PLUGRAD_OP_COPY, unary<clone>},
+    {PLUGRAD_OP_CAST, converted},
+    {PLUGRAD_OP_IOTA, counted},
+    {PLUGRAD_OP_NEG, unary<neg>},
+    {PLUGRAD_OP_ABS, unary<abs>},
+    {PLUGRAD_OP_SIGN, unary<sign>},
+    {PLUGRAD_OP_SQRT, unary<sqrt>},
+    {PLUGRAD_OP_EXP, unary<exp>},
+    {PLUGRAD_OP_LOG, unary<log>},
+    {PLUGRAD_OP_TANH, unary<tanh>},
+    {PLUGRAD_OP_RELU, unary<relu>},
+    {PLUGRAD_OP_SIGMOID, unary<sigmoid>},
+    {PLUGRAD_OP_ERF, unary<erf>},
+    {PLUGRAD_OP_SIN, unary<sin>},
+    {PLUGRAD_OP_COS, unary<cos>},
+    {PLUGRAD_OP_ATAN, unary<atan>},
+    {PLUGRAD_OP_GELU, gelu_exact},
+    {PLUGRAD_OP_GELU_TANH, gelu_tanh},
+    {PLUGRAD_OP_SILU, unary<silu>},
+    {PLUGRAD_OP_ADD, with_number<add, add>},
+    {PLUGRAD_OP_SUB, with_number<sub, sub>},
+    {PLUGRAD_OP_MUL, with_number<mul, mul>},
+    {PLUGRAD_OP_DIV, with_number<div, div>},
+    {PLUGRAD_OP_POW, with_number<pow, pow>},
+    {PLUGRAD_OP_MAXIMUM, with_number<maximum, maximum>},
+    {PLUGRAD_OP_MINIMUM, with_number<minimum, minimum>},
+    {PLUGRAD_OP_FMOD, with_number<fmod, fmod>},
+    {PLUGRAD_OP_QUOTIENT, quotient},
+    {PLUGRAD_OP_BITWISE_AND, with_number<bitwise_and, bitwise_and>},
+    {PLUGRAD_OP_BITWISE_OR, with_number<bitwise_or, bitwise_or>},
+    {PLUGRAD_OP_BITWISE_XOR, with_number<bitwise_xor, bitwise_xor>},
+    {PLUGRAD_OP_BITWISE_LEFT_SHIFT, with_number<bitwise_left_shift, bitwise_left_shift>},
+    {PLUGRAD_OP_BITWISE_RIGHT_SHIFT, with_number<bitwise_right_shift, bitwise_right_shift>},
+    {PLUGRAD_OP_EQ, with_number<eq, eq>},
+    {PLUGRAD_OP_NE, with_number<ne, ne>},
+    {PLUGRAD_OP_LT, with_number<lt, lt>},
+    {PLUGRAD_OP_LE, with_number<le, le>},
+    {PLUGRAD_OP_WHERE, chosen},
+    {PLUGRAD_OP_SUM, reduced<sum>},
+    {PLUGRAD_OP_MAX, reduced<max>},
+    {PLUGRAD_OP_MIN, reduced<min>},
+    {PLUGRAD_OP_ARGMAX, reduced<argmax>},
+    {PLUGRAD_OP_MATMUL, binary<matmul>},
+    {PLUGRAD_OP_MATMUL_ADD, product_plus},
+    {PLUGRAD_OP_ATTENTION, attention},
+    {PLUGRAD_OP_GATHER, gathered},
+    {PLUGRAD_OP_SCATTER_ADD, scattered},
+    {PLUGRAD_OP_SCATTER_SUM, scattered_on_zeros},
+    {PLUGRAD_OP_LOG_SOFTMAX, log_softmax_of},
+    {PLUGRAD_OP_SOFTMAX, softmax_of},
+    {PLUGRAD_OP_ARGSORT, sorted},
+    {PLUGRAD_OP_TOPK, first_sorted},
+    {PLUGRAD_OP_LAYER_NORM, layer_normed},
+    {PLUGRAD_OP_RMS_NORM, rms_normed},
+    {PLUGRAD_OP_CUMSUM, summed_up},
+    {PLUGRAD_OP_CONVOLUTION, convolved},
+    {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
+};
+
+Function function_of(uint32_t opcode) {
+  const auto found = std::ranges::find(kFunctions, opcode, &Row::opcode);
+  return found == std::end(kFunctions) ? nullptr : found->function;
+}
+
+// --- Attributes.
+
+template <class T> T block_of(const void* block) {
+  T made;
+  std::memcpy(&made, block, sizeof made);
+  return made;
+}
+Shape three(const int64_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
+}  // namespace
+
+bool is_saved_op(uint32_t opcode) { return opcode == PLUGRAD_OP_MAX_POOL || function_of(opcode); }
+
+std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& memories, const std::vector<Tensor>& inputs,
+                           const Tensor& before, Device device) {
+  const Applied node{op, memories, inputs, before, device};
+  if (op.opcode == PLUGRAD_OP_MAX_POOL) {
+    const ValuesIndices made = pooled(node);
+    return {made.values, made.indices};
+  }
+  return {function_of(op.opcode)(node)};
+}
+
+ModelAttributes attributes_of(uint32_t opcode, const void* block) {
+  switch (opcode) {
+    case PLUGRAD_OP_GATHER:
+    case PLUGRAD_OP_SCATTER_ADD:
+    case PLUGRAD_OP_SCATTER_SUM:
+    case PLUGRAD_OP_LOG_SOFTMAX:
+    case PLUGRAD_OP_SOFTMAX: return {{{"axis", block_of<plugrad_axis>(block).axis}}, {}};
+    case PLUGRAD_OP_ARGSORT:
+    case PLUGRAD_OP_TOPK: {
+      const auto a = block_of<plugrad_sort>(block);
+      return {{{"axis", a.axis}, {"descending", a.descending}}, {}};
+    }
+    case PLUGRAD_OP_CUMSUM: {
+      const auto a = block_of<plugrad_scan>(block);
+      return {{{"axis", a.axis}, {"reverse", a.reverse}}, {}};
+    }
+    case PLUGRAD_OP_LAYER_NORM:
+    case PLUGRAD_OP_RMS_NORM: return {{{"epsilon", block_of<plugrad_norm>(block).epsilon}}, {}};
+    case PLUGRAD_OP_ATTENTION: {
+      const auto a = block_of<plugrad_attention>(block);
+      return {{{"causal", a.causal}, {"scale", a.scale}}, {}};
+    }
+    case PLUGRAD_OP_CONVOLUTION:
+    case PLUGRAD_OP_CONVOLUTION_BIAS: {
+      const auto a = block_of<plugrad_convolution>(block);
+      return {{{"groups", static_cast<double>(a.groups)}},
+              {{"stride", three(a.stride)}, {"padding", three(a.padding)}, {"dilation", three(a.dilation)}}};
+    }
+    case PLUGRAD_OP_MAX_POOL: {
+      const auto a = block_of<plugrad_pool>(block);
+      return {{},
+              {{"size", three(a.size)},
+               {"stride", three(a.stride)},
+               {"padding", three(a.padding)},
+               {"dilation", three(a.dilation)}}};
+    }
+    default: return {};
+  }
+}
+
+}  // namespace plugrad::io

@@ -1,0 +1,123 @@
+#include <core/runtime/dispatch/dense_copies.hpp>
+
+#include <core/runtime/dispatch/dense.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace plugrad {
+namespace {
+void copy_view(DeviceState& device, const Operand& to, const Operand& from) {
+  run(Op::COPY, {to}, {from});
+  ++device.layout_copies;
+}
+
+Dense filled(DeviceState& device, plugrad_view like, const plugrad_view& value) {
+  like.dtype = value.dtype;
+  Dense made = make_dense(device, like, PLUGRAD_OP_FILL);
+  run(Op::FILL, {made.operand()}, {Immediate{value}});
+  ++device.layout_copies;
+  return made;
+}
+
+enum class Immediates { keep, broadcast, full };
+struct Plan {
+  bool dense;  // all operands with memory become dense
+  Immediates immediates;
+};
+
+// The operands of a call, replaced according to a plan.
+class Replacement {
+ public:
+  Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
+
+  // The layout class that the replaced call would have.
+  uint16_t layout() const {
+    uint16_t bits = 0;
+    for (int i = 0; i < call_.operands(); ++i) bits |= planned_layout(*call_.views[i]);
+    return bits;
+  }
+
+  OpCall apply(DeviceState& device) {
+    for (int i = 0; i < call_.operands(); ++i) replace(device, i);
+    OpCall replaced = call_;
+    replaced.views = views_;
+    replaced.storages = storages_;
+    return replaced;
+  }
+
+  void copy_back(DeviceState& device) {
+    for (int i = 0; i < call_.outputs; ++i)
+      if (made_[i]) copy_view(device, {*call_.views[i], call_.storages[i]}, made_[i]->operand());
+  }
+
+ private:
+  uint16_t planned_layout(const plugrad_view& v) const {
+    if (!(v.layout & PLUGRAD_IMMEDIATE)) return plan_.dense ? v.count > INT32_MAX ? PLUGRAD_WIDE_INDEX : 0 : v.layout;
+    if (plan_.immediates == Immediates::keep) return PLUGRAD_IMMEDIATE;
+    return plan_.immediates == Immediates::broadcast && elementwise_ ? PLUGRAD_STRIDED | PLUGRAD_BROADCAST : 0;
+  }
+
+  void replace(DeviceState& device, int i) {
+    const plugrad_view& v = *call_.views[i];
+    views_[i] = &v;
+    storages_[i] = call_.storages[i];
+    if (v.layout & PLUGRAD_IMMEDIATE) {
+      if (plan_.immediates == Immediates::keep) return;
+      made_[i] = memory_for(device, v);
+    } else {
+      if (!plan_.dense || !(v.layout & ~PLUGRAD_WIDE_INDEX)) return;
+      made_[i] = make_dense(device, v, call_.opcode);
+      if (i >= call_.outputs || is_in_out(call_.opcode, i)) copy_view(device, made_[i]->operand(), {v, call_.storages[i]});
+    }
+    views_[i] = &made_[i]->view;
+    storages_[i] = made_[i]->storage.get();
+  }
+
+  // Stores an immediate in memory: with the output's shape if the op is elementwise, else as one element.
+  Dense memory_for(DeviceState& device, const plugrad_view& value) const {
+    if (!elementwise_ || plan_.immediates == Immediates::broadcast) {
+      Dense one = filled(device, value, value);
+      if (elementwise_) broadcast(one.view, *call_.views[0]);
+      return one;
+    }
+    return filled(device, *call_.views[0], value);
+  }
+
+  static void broadcast(plugrad_view& one, const plugrad_view& to) {
+    one.rank = to.rank;
+    one.count = to.count;
+    std::copy_n(to.shape, to.rank, one.shape);
+    std::fill_n(one.strides, to.rank, 0);
+    one.layout = PLUGRAD_STRIDED | PLUGRAD_BROADCAST;
+  }
+
+  const OpCall& call_;
+  Plan plan_;
+  bool elementwise_;
+  std::optional<Dense> made_[PLUGRAD_MAX_OPERANDS];
+  const plugrad_view* views_[PLUGRAD_MAX_OPERANDS];
+  Storage* storages_[PLUGRAD_MAX_OPERANDS];
+};
+}  // namespace
+
+bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout) {
+  const Op op = static_cast<Op>(call.opcode);
+  // FILL, COPY and CAST support every layout class; IOTA's inputs are immediates by definition.
+  if (op == Op::FILL || op == Op::COPY || op == Op::CAST || op == Op::IOTA || !(layout & ~PLUGRAD_WIDE_INDEX)) return false;
+  constexpr Plan kPlans[] = {
+      {false, Immediates::broadcast}, {true, Immediates::keep}, {true, Immediates::broadcast}, {true, Immediates::full}};
+  for (const Plan& plan : kPlans) {
+    Replacement replacement(call, plan);
+    const uint16_t wanted = replacement.layout();
+    if (wanted == layout) continue;
+    const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), wanted);
+    if (!kernel) continue;
+    if (!run_or_decline(device, kernel, replacement.apply(device))) continue;
+    replacement.copy_back(device);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace plugrad

@@ -1,0 +1,34 @@
+// A copy of an operand on a host-memory device, so that another device can compute with it.
+#pragma once
+#include <core/runtime/device_state.hpp>
+#include <core/runtime/memory/storage.hpp>
+
+#include <cstdint>
+
+namespace plugrad {
+
+// Copying needs no kernel of either device, whatever the view's layout: it takes the bytes that the view reaches.
+class HostCopy {
+ public:
+  // The bytes that a view reaches.
+  struct Span {
+    uint64_t begin, bytes;  // begin: from the start of the storage
+    uint64_t first;         // offset of the view's first element from begin
+  };
+  static Span span_of(const plugrad_view& view, const Storage& storage);
+
+  // read: whether the operand's values are wanted. An output with gaps is copied too, so that write_back preserves the gaps.
+  HostCopy(DeviceState& host, const plugrad_view& view, Storage& home, bool read);
+  // Copies the bytes back.
+  void write_back();
+  const plugrad_view& view() const { return view_; }
+  Storage* storage() const { return storage_.get(); }
+
+ private:
+  Storage& home_;
+  Span span_;
+  Ref<Storage> storage_;
+  plugrad_view view_;
+};
+
+}  // namespace plugrad

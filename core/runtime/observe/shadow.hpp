@@ -1,0 +1,39 @@
+// PLUGRAD_SHADOW=DEVICE: each op of another device also runs on this one, in host memory, and the results must agree.
+// A divergence throws Error (internal) and leaves a case file, which plugrad-conform --replay runs alone.
+#pragma once
+#include <core/runtime/dispatch/dispatch.hpp>
+#include <core/runtime/memory/host_copy.hpp>
+
+#include <array>
+#include <atomic>
+#include <optional>
+
+namespace plugrad::shadow {
+
+inline constinit std::atomic<bool> on{false};
+inline bool is_on() { return on.load(std::memory_order_relaxed); }
+
+// Reads the environment, once.
+void start();
+
+// One op that runs on both devices.
+class Run {
+ public:
+  // Copies the inputs, before the op runs. Does nothing if the op runs on the shadow device itself.
+  Run(DeviceState& device, const OpCall& call);
+  // Runs the op on the shadow device and compares. Throws Error for the first element that differs.
+  void compare();
+
+ private:
+  bool reads(int operand) const;
+  void compare_output(int output, const OpCall& moved);
+  [[noreturn]] void diverged(int output, const std::string& how);
+  std::string written_case() const;
+
+  DeviceState& device_;
+  const OpCall& call_;
+  DeviceState* host_ = nullptr;
+  std::array<std::optional<HostCopy>, PLUGRAD_MAX_OPERANDS> there_, before_;  // before_: what in-out operands contained
+};
+
+}  // namespace plugrad::shadow

@@ -1,0 +1,146 @@
+#include <core/runtime/plugins/loader.hpp>
+
+#include <core/runtime/local.hpp>
+#include <core/runtime/plugins/foreign.hpp>
+#include <core/runtime/plugins/handshake.hpp>
+#include <core/runtime/plugins/ownership.hpp>
+#include <core/runtime/plugins/probe.hpp>
+#include <core/runtime/streams/stream.hpp>
+#include <plugrad/runtime/error.hpp>
+#include <plugrad/runtime/log.hpp>
+#include <process/process_state.hpp>
+#include <process/shared_object.hpp>
+
+#include <boost/dll/shared_library.hpp>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace plugrad::loader {
+namespace fs = std::filesystem;
+namespace dll = boost::dll;
+namespace {
+// Handles stay open until the process ends, because a plugin's threads may still run; reachable for leak checkers.
+std::vector<dll::shared_library>& handles() {
+  static auto& kept = *new std::vector<dll::shared_library>;
+  return kept;
+}
+
+[[noreturn]] void refuse(Code code, const std::string& why) { throw Error(code, why); }
+void require(const std::string& damage, Code code = Code::invalid) {
+  if (!damage.empty()) refuse(code, damage);
+}
+
+// Boost's text wraps the system loader's between its own and that of an error code that says nothing.
+std::string system_message(std::string text) {
+  const size_t from = text.find("failed ("), to = text.rfind("): ");
+  return from == std::string::npos || to == std::string::npos || to < from ? text : text.substr(from + 8, to - from - 8);
+}
+
+void try_first(const std::string& path, const FileIdentity& identity, PluginRecord& record) {
+  constexpr std::array kReached{Stage::file,     Stage::loaded, Stage::symbol, Stage::contract,
+                                Stage::contract, Stage::file,   Stage::file};
+  const probe::Outcome outcome = probe::check(path, identity, probe::Depth::load);
+  if (outcome.sound) return;
+  record.stage = kReached[static_cast<size_t>(outcome.step)];
+  refuse(outcome.step == probe::Step::load ? Code::invalid : Code::unsupported, outcome.reason);
+}
+
+dll::shared_library open(const std::string& path) {
+  try {
+    dll::shared_library library(path, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
+    handles().push_back(library);
+    return library;
+  } catch (const std::exception& error) {
+    refuse(Code::invalid, system_message(error.what()));
+  }
+}
+
+const plugrad_backend* source_in(const std::string& path, PluginRecord& record) {
+  const dll::shared_library library = open(path);
+  record.stage = Stage::loaded;
+  if (!library.has(entry_symbol())) refuse(Code::unsupported, no_entry_symbol());
+  record.stage = Stage::symbol;
+  return library.get<const plugrad_backend*(const plugrad_host*)>(entry_symbol())(host());
+}
+
+// Runs code that a file brings, and puts back what it changed in the process.
+template <class Call> auto guarded(PluginRecord& record, const Call& call) -> decltype(call()) {
+  ProcessState before;
+  const auto restore = [&] {
+    if (const std::string changed = before.restore(); !changed.empty()) {
+      record.notes = "it changed " + changed + " of the process, which the core put back";
+      log(LogLevel::warning, record.path + ": " + record.notes);
+    }
+  };
+  try {
+    auto result = call();
+    restore();
+    return result;
+  } catch (const Error&) {
+    restore();
+    throw;
+  } catch (...) {
+    report_exception();
+    restore();
+    refuse(Code::internal, take_report());
+  }
+}
+}  // namespace
+
+std::vector<std::string> candidates(const std::string& directory, std::string& why) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator each(directory, error), end; !error && each != end; each.increment(error)) {
+    const std::string name = each->path().filename();
+    if (name.starts_with("libplugrad-backend-") && name.ends_with(".so")) found.push_back(each->path());
+  }
+  why = error ? error.message() : "";
+  std::ranges::sort(found);
+  return found;
+}
+
+Loaded agree(const plugrad_backend* source) {
+  Loaded loaded{source, {}};
+  require(negotiate(source, loaded.table), Code::unsupported);
+  return loaded;
+}
+
+Loaded load(const std::string& path, PluginRecord& record, Chosen chosen) {
+  record.path = path;
+  record.stage = Stage::found;
+  if (!path.starts_with('/')) refuse(Code::invalid, "the path is not absolute");
+  FileIdentity identity;
+  require(check_shared_object(path, identity));
+  if (chosen == Chosen::by_search) require(check_ownership(path));
+  record.stage = Stage::file;
+  try_first(path, identity, record);
+  if (identity_of(path) != identity) refuse(Code::invalid, "the file changed while it was checked: try again");
+  const plugrad_backend* source = guarded(record, [&] { return source_in(path, record); });
+  return agree(source);
+}
+
+uint32_t count(const plugrad_backend& table, PluginRecord& record) {
+  if (record.path.starts_with('/')) {
+    const probe::Outcome outcome = probe::check(record.path, identity_of(record.path), probe::Depth::count);
+    if (!outcome.sound) refuse(Code::internal, outcome.reason);
+  }
+  uint32_t devices = 0;
+  const plugrad_status status = guarded(record, [&] { return contained(table.count, host(), &devices); });
+  const std::string reason = take_report();
+  streams::guard_exit();
+  if (status) throw_status(status, record.name + ": count", reason);
+  require(check_count(devices));
+  if (!devices) record.reason = reason.empty() ? "no device, and it does not say why" : reason;
+  return devices;
+}
+
+void try_open(const PluginRecord& record, uint32_t device, const OptionList& options) {
+  if (!record.path.starts_with('/')) return;
+  const probe::Outcome outcome = probe::check_open(record.path, identity_of(record.path), device, options);
+  if (!outcome.sound)
+    refuse(Code::internal, "[" + record.name + ":" + std::to_string(device) + "] " + record.path + ": " + outcome.reason);
+}
+
+}  // namespace plugrad::loader

@@ -1,0 +1,117 @@
+// Which calls of a trace run together as fusions (plugrad/sdk/fusion.h), and in which order everything runs.
+//
+// In the order of the trace, each call goes into the first group of its space that comes after all calls whose results it
+// needs or whose operands it overwrites; or into a new group at the end. A group of one call is that call.
+#pragma once
+#include <plugrad/sdk/fusion.h>
+#include <core/steps/trace.hpp>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plugrad::steps {
+
+// The extents above 1 of a shape.
+struct Space {
+  int rank = 0;
+  std::array<int64_t, PLUGRAD_MAX_RANK> extents{};
+
+  static Space of(const plugrad_view& view);
+  int64_t count() const;
+  // Whether axes are the last ones: bit d of axes is axis d.
+  bool ends_with(unsigned axes) const;
+  std::string text() const;
+  friend bool operator==(const Space&, const Space&) = default;
+};
+
+// The elements that an operand shows in a space: two operands with equal keys are the same element by element. The strides
+// are 0 along axes where the operand has extent 1.
+struct Key {
+  uint32_t memory;
+  uint8_t dtype;
+  uint64_t offset;
+  std::array<int64_t, PLUGRAD_MAX_RANK> strides{};
+
+  friend bool operator==(const Key&, const Key&) = default;
+  unsigned axes(int rank) const;  // where the stride is 0
+};
+
+// A call as an instruction in a space.
+struct Instruction {
+  uint32_t call;
+  std::vector<Key> keys;  // of all operands; the memory of an immediate is kNever
+};
+
+// What a plugin takes.
+struct FusionLimits {
+  uint32_t contents = 0;
+  uint64_t least = 0;        // elements of a fusion
+  uint64_t longest_row = 0;  // elements of a row that goes on after its reduction
+};
+
+// The calls of one fusion.
+class Group {
+ public:
+  explicit Group(const Space& space) : space_(space) {}
+  // Adds a call, or returns false if the fusion cannot contain it.
+  bool add(const Trace& trace, uint32_t call, const FusionLimits& limits);
+  const Space& space() const { return space_; }
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+
+ private:
+  std::optional<Instruction> instruction_of(const Trace& trace, uint32_t call) const;
+  bool may_read(const Trace& trace, const Instruction& i, size_t operand, const FusionLimits& limits) const;
+  bool may_write(const Trace& trace, const Instruction& i, size_t operand) const;
+
+  Space space_;
+  unsigned rows_ = 0;     // the axes of reductions whose results instructions read
+  unsigned reduced_ = 0;  // the axes of the last reduction
+  std::vector<Instruction> instructions_;
+  std::map<uint32_t, Key> written_;
+  std::map<uint32_t, std::vector<Key>> read_;  // that the group did not write before
+};
+
+// A part of the step: one call, or a fusion.
+struct Step {
+  std::vector<uint32_t> calls;
+  std::unique_ptr<Group> group;  // null: one call
+};
+
+struct Schedule {
+  std::vector<Step> steps;
+  std::map<std::string, std::map<std::string, size_t>> alone;  // why calls stay alone, and which ops how often
+};
+
+// order: the calls to schedule. limits: null if the device runs no fusions.
+Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, const FusionLimits* limits);
+// The halves of a group that is too large for a fusion, or that the device declines.
+std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits);
+
+// A fusion as a call of the trace, with the block as its attributes.
+struct FusionCall {
+  Call call;
+  struct Number {  // where an immediate of a call is
+    uint32_t call;
+    uint32_t operand, input;  // of the call, and of the fusion
+  };
+  std::vector<Number> numbers;
+  std::string text;  // "relu, mul and sum over 1000 x 100"
+};
+
+// What a writer needs to know of the step around a group.
+struct Surroundings {
+  const Trace& trace;
+  const std::vector<bool>& renumbered;         // by call: whether its numbers change from step to step
+  std::function<bool(uint32_t memory)> stays;  // whether calls outside the group, or the host, read the memory
+};
+
+// Returns nothing if the group is no fusion: it has too many operands, or nothing but numbers.
+std::optional<FusionCall> write_fusion(const Group& group, const Surroundings& around);
+
+}  // namespace plugrad::steps

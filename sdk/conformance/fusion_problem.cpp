@@ -1,0 +1,219 @@
+#include <sdk/conformance/fusion_problem.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace plugrad::conformance {
+namespace {
+
+// Spaces that plugins divide in different ways.
+Shape random_space(Random& random) {
+  static const std::vector<Shape> kSpaces = {{2},        {63},        {1024},       {5000},     {40000},    {70001},
+                                             {3, 5},     {40, 64},    {33, 17},     {64, 100},  {200, 33},  {700, 40},
+                                             {7, 3000},  {130, 129},  {65, 1000},   {1100, 60}, {2, 20000}, {3, 4, 5},
+                                             {6, 8, 48}, {5, 33, 40}, {2, 3, 4, 50}};
+  return kSpaces[static_cast<size_t>(random.below(static_cast<int64_t>(kSpaces.size())))];
+}
+
+class Maker {
+ public:
+  Maker(const plugrad_fusions& offered, uint8_t dtype, const HasKernel& has, Random& random)
+      : offered_(offered), dtype_(dtype), has_(has), random_(random) {
+    made_.space = random_space(random);
+    made_.parts.rank = static_cast<uint16_t>(made_.space.size());
+    last_ = 1u << (made_.space.size() - 1);
+    all_ = 2 * last_ - 1;
+  }
+
+  FusionProblem make() {
+    const int64_t inputs = 1 + random_.below(5);
+    add_input(0);
+    for (int64_t i = 1; i < inputs; ++i) add_input(random_axes());
+    for (int64_t i = random_.below(3); i > 0; --i) add_number(random_.uniform(-3, 3));
+    made_.parts.inputs = static_cast<uint16_t>(made_.inputs.size());
+    const int64_t lines = random_.one_in(10) ? 40 : 1 + random_.below(14);
+    for (int64_t tries = 0; tries < 8 * lines && made_.parts.lines.size() < static_cast<size_t>(lines); ++tries) add_line();
+    add_outputs();
+    return std::move(made_);
+  }
+
+ private:
+  unsigned random_axes() {
+    const unsigned outer = last_ - 1;
+    const unsigned forms[] = {0, 0, 0, last_, outer, all_, static_cast<unsigned>(random_.below(all_ + 1))};
+    return forms[random_.below(7)];
+  }
+
+  void add_input(unsigned axes) {
+    const Shape shape = made_.shape_of(axes);
+    made_.inputs.push_back(random_.one_in(4) ? sprinkled_array(dtype_, shape, {-3, 3}, 50, random_)
+                                             : random_array(dtype_, shape, {-3, 3}, random_));
+    made_.is_immediate.push_back(false);
+    made_.parts.values.push_back({dtype_, static_cast<uint8_t>(axes)});
+  }
+
+  void add_number(double value) {
+    Array number(dtype_, {});
+    number.set(0, is_floating(dtype_) ? value : std::floor(value));
+    made_.inputs.push_back(std::move(number));
+    made_.is_immediate.push_back(true);
+    made_.parts.values.push_back({dtype_, static_cast<uint8_t>(all_)});
+  }
+
+  // A value of this dtype whose axes contain `axes`, and which an instruction may read.
+  std::optional<uint16_t> pick(uint8_t dtype, unsigned axes) {
+    std::vector<uint16_t> fitting;
+    for (size_t v = 0; v < made_.parts.values.size(); ++v)
+      if (made_.parts.values[v].dtype == dtype && !(axes & ~made_.parts.values[v].axes) && may_read(v))
+        fitting.push_back(static_cast<uint16_t>(v));
+    if (fitting.empty()) return {};
+    // Mostly a late one, so that chains form.
+    const auto n = static_cast<int64_t>(fitting.size());
+    const bool late = random_.one_in(2);
+    return fitting[static_cast<size_t>(late ? n - 1 - random_.below(std::min<int64_t>(n, 3)) : random_.below(n))];
+  }
+
+  // Results of reductions are read only where rows go on.
+  bool may_read(size_t value) const {
+    const unsigned axes = made_.parts.values[value].axes;
+    if (value < made_.parts.inputs || !axes) return true;
+    return goes_on(axes);
+  }
+  bool goes_on(unsigned axes) const {
+    uint64_t row = 1;
+    for (size_t d = 0; d < made_.space.size(); ++d)
+      if (axes >> d & 1) row *= static_cast<uint64_t>(made_.space[d]);
+    return offered_.contents & PLUGRAD_FUSION_ROWS && axes == last_ && last_ != all_ && row <= offered_.longest_row;
+  }
+
+  void add_line() {
+    const OpInfo& op = kOps[static_cast<size_t>(random_.below(static_cast<int64_t>(std::size(kOps))))];
+    if (op.shape == OpShape::update) return add_update(op);
+    if (op.shape == OpShape::reduction) return add_reduction(op);
+    if (op.opcode == PLUGRAD_OP_CAST) return add_cast();
+    const bool computes = op.shape == OpShape::elementwise || op.opcode == PLUGRAD_OP_COPY;
+    if (!computes || !op.is_for(dtype_) || !has_(op.opcode, dtype_)) return;
+    const bool on_rows = last_ != all_ && goes_on(last_) && random_.one_in(4);
+    FusionParts::Line line{op.opcode, {}};
+    for (int k = op.outputs; k < op.operand_count(); ++k) {
+      const std::optional<uint16_t> value = pick(op.operand_dtype(k, dtype_), on_rows ? last_ : 0);
+      if (!value || (op.opcode == PLUGRAD_OP_POW && k == 2 && !is_number(*value))) return;
+      line.arguments.push_back(*value);
+    }
+    const bool only_numbers = std::ranges::all_of(line.arguments, [&](uint16_t v) { return is_number(v); });
+    if (only_numbers) return;
+    push(std::move(line), op.operand_dtype(0, dtype_), on_rows ? last_ : 0);
+  }
+
+  bool is_number(uint16_t value) const { return value < made_.parts.inputs && made_.is_immediate[value]; }
+
+  void add_cast() {
+    const uint8_t others[] = {PLUGRAD_F32, PLUGRAD_F64, PLUGRAD_BF16, PLUGRAD_I64, PLUGRAD_BOOL};
+    const uint8_t other = others[random_.below(5)];
+    const bool back = random_.one_in(2);
+    const std::optional<uint16_t> value = pick(back ? other : dtype_, 0);
+    if (!value || other == dtype_ || is_number(*value) || !has_(PLUGRAD_OP_CAST, other)) return;
+    push({PLUGRAD_OP_CAST, {*value}}, back ? dtype_ : other, 0);
+  }
+
+  void add_reduction(const OpInfo& op) {
+    if (!(offered_.contents & PLUGRAD_FUSION_REDUCTIONS) || op.opcode == PLUGRAD_OP_ARGMAX) return;
+    if (!op.is_for(dtype_) || !has_(op.opcode, dtype_)) return;
+    const unsigned forms[] = {last_, last_, last_ - 1, all_};
+    const unsigned axes = forms[random_.below(4)];
+    const std::optional<uint16_t> value = pick(dtype_, 0);
+    if (!axes || !value || made_.parts.values[*value].axes) return;
+    const bool are_alike = offered_.contents & PLUGRAD_FUSION_ALIKE;
+    if (are_alike && reduced_ && reduced_ != axes) return;
+    reduced_ = axes;
+    push({op.opcode, {*value}}, op.operand_dtype(0, dtype_), axes);
+  }
+
+  // An update of inputs, which then lie under its results.
+  void add_update(const OpInfo& op) {
+    if (!(offered_.contents & PLUGRAD_FUSION_UPDATES) || !op.is_for(dtype_) || !has_(op.opcode, dtype_)) return;
+    FusionParts::Line line{op.opcode, {}, op.outputs};
+    for (int k = 0; k <= op.outputs; ++k) {
+      const std::optional<uint16_t> value = pick(dtype_, 0);
+      const bool is_gradient = k == op.outputs;
+      if (!value || (is_gradient ? is_number(*value) : made_.parts.values[*value].axes)) return;
+      line.arguments.push_back(*value);
+    }
+    for (int k = 1; k < op.inputs; ++k) {
+      const std::optional<uint16_t> value = pick(dtype_, all_);
+      if (!value) return;
+      line.arguments.push_back(*value);
+    }
+    const uint32_t kind = random_.one_in(2);  // nesterov, decoupled
+    if (op.opcode == PLUGRAD_OP_SGD_STEP) set_attributes(line, plugrad_sgd{sizeof(plugrad_sgd), kind, 0.9, 0.01});
+    if (op.opcode == PLUGRAD_OP_ADAM_STEP)
+      set_attributes(line, plugrad_adam{sizeof(plugrad_adam), kind, 0.9, 0.999, 1e-8, 0.01});
+    push(std::move(line), dtype_, 0);
+  }
+
+  template <class Attributes> static void set_attributes(FusionParts::Line& line, const Attributes& attributes) {
+    const auto* const from = reinterpret_cast<const std::byte*>(&attributes);
+    line.attributes.assign(from, from + sizeof attributes);
+  }
+
+  void push(FusionParts::Line line, uint8_t dtype, unsigned axes) {
+    for (int k = 0; k < line.results; ++k) made_.parts.values.push_back({dtype, static_cast<uint8_t>(axes)});
+    made_.parts.lines.push_back(std::move(line));
+  }
+
+  // Stores what no instruction reads, and some of the rest; some over inputs.
+  void add_outputs() {
+    FusionParts& parts = made_.parts;
+    std::vector<bool> is_read(parts.values.size()), is_taken(parts.inputs);
+    for (const FusionParts::Line& line : parts.lines)
+      for (const uint16_t value : line.arguments) is_read[value] = true;
+    for (size_t v = parts.inputs; v < parts.values.size(); ++v) {
+      if ((is_read[v] && !random_.one_in(4)) || parts.inputs + parts.outputs.size() == PLUGRAD_FUSION_OPERANDS) continue;
+      plugrad_fusion_output output{static_cast<uint16_t>(v), PLUGRAD_FUSION_NONE};
+      for (uint16_t i = 0; i < parts.inputs && random_.one_in(3); ++i) {
+        const bool fits = parts.values[i].dtype == parts.values[v].dtype && parts.values[i].axes == parts.values[v].axes;
+        if (!fits || is_taken[i] || made_.is_immediate[i]) continue;
+        output.over = i;
+        is_taken[i] = true;
+        break;
+      }
+      parts.outputs.push_back(output);
+    }
+  }
+
+  const plugrad_fusions& offered_;
+  const uint8_t dtype_;
+  const HasKernel& has_;
+  Random& random_;
+  FusionProblem made_;
+  unsigned last_ = 1, all_ = 1, reduced_ = 0;  // reduced_: by the last reduction
+};
+
+}  // namespace
+
+Shape FusionProblem::shape_of(unsigned axes) const {
+  Shape shape = space;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (axes >> d & 1) shape[d] = 1;
+  return shape;
+}
+
+FusionProblem random_fusion(const plugrad_fusions& offered, uint8_t dtype, const HasKernel& has, Random& random) {
+  for (;;) {
+    FusionProblem made = Maker(offered, dtype, has, random).make();
+    if (!made.parts.lines.empty() && !made.parts.outputs.empty()) return made;
+  }
+}
+
+std::string text_of(const FusionProblem& problem) {
+  std::string text;
+  size_t made = problem.parts.inputs;
+  for (const FusionParts::Line& line : problem.parts.lines) {
+    text += (text.empty() ? "" : ", ") + std::to_string(made) + " = " + op_info(line.opcode)->name;
+    for (const uint16_t value : line.arguments) text += " " + std::to_string(value);
+    made += line.results;
+  }
+  return text + " in " + text_of(problem.space);
+}
+
+}  // namespace plugrad::conformance
