@@ -15,7 +15,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-KINDS = {"floating": {"f64", "f32", "f16", "bf16"}, "integers": {"i64", "i32", "i16", "i8", "u8"}, "bool": {"bool"}}
+TABLE = (Path(__file__).resolve().parents[1] / "sdk/include/plugrad/sdk/dtypes.def").read_text()
+DTYPES = re.findall(r'^PLUGRAD_DTYPE\(\w+, *\d+, \w+, *"(\w+)", *\w+, *(\w+)', TABLE, re.MULTILINE)
+KINDS = {word: {name for name, kind in DTYPES if kind == of}
+         for word, of in (("floating", "floating"), ("integers", "integer"), ("bool", "boolean"))}
 # The op of ops.def behind a function of another name.
 OPS = {"scaled_dot_product_attention": "ATTENTION", "group_norm": "BATCH_NORM", "instance_norm": "BATCH_NORM",
        "linear": "MATMUL_ADD",

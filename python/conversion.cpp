@@ -2,6 +2,7 @@
 #include <python/binding.hpp>
 
 #include <plugrad/tensor/dlpack.hpp>
+#include <plugrad/tensor/dtype_names.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -202,21 +203,15 @@ std::pair<DType, std::vector<char>> elements_of(const char* format, Py_ssize_t s
   const char* code = format ? format : "B";
   if (*code == '@' || *code == '=' || *code == '<') ++code;
   const char given = code[0] && !code[1] ? *code : '\0';
-  switch (given == 'l' ? (size == 4 ? 'i' : 'q') : given == 'L' ? (size == 4 ? 'I' : 'Q') : given) {
-    case 'f': return {DType::f32, std::move(raw)};
-    case 'd': return {DType::f64, std::move(raw)};
-    case 'e': return {DType::f16, std::move(raw)};
-    case '?': return {DType::boolean, std::move(raw)};
-    case 'q':
+  const char known = given == 'l' ? (size == 4 ? 'i' : 'q') : given == 'L' ? (size == 4 ? 'I' : 'Q') : given;
+  for (const DTypeNames& each : kDTypeNames)
+    if (each.format && *each.format == known) return {each.dtype, std::move(raw)};
+  switch (known) {
     case 'n': return {DType::i64, std::move(raw)};
     case 'Q':
     case 'N': return {DType::i64, from_unsigned(std::move(raw))};
-    case 'i': return {DType::i32, std::move(raw)};
     case 'I': return {DType::i64, converted<uint32_t, int64_t>(raw)};
-    case 'h': return {DType::i16, std::move(raw)};
     case 'H': return {DType::i64, converted<uint16_t, int64_t>(raw)};
-    case 'b': return {DType::i8, std::move(raw)};
-    case 'B':
     case 'c': return {DType::u8, std::move(raw)};
     default:
       fail("elements have the format '" + std::string(format ? format : "B") + "'; floats, whole numbers or bools expected");

@@ -4,6 +4,7 @@
 
 #include <plugrad/autograd/autograd.hpp>
 #include <plugrad/tensor/dlpack.hpp>
+#include <plugrad/tensor/dtype_names.hpp>
 
 #include <nanobind/stl/optional.h>
 
@@ -188,23 +189,6 @@ struct Export {
   Py_ssize_t shape[PLUGRAD_MAX_RANK], strides[PLUGRAD_MAX_RANK];
 };
 
-// Returns null if the struct module has no format for the dtype.
-const char* buffer_format(DType dtype) {
-  switch (dtype) {
-    case DType::bf16: return nullptr;
-    case DType::f32: return "f";
-    case DType::f64: return "d";
-    case DType::f16: return "e";
-    case DType::i8: return "b";
-    case DType::u8: return "B";
-    case DType::i16: return "h";
-    case DType::i32: return "i";
-    case DType::i64: return "q";
-    case DType::boolean: break;
-  }
-  return "?";
-}
-
 int refuse_buffer(Py_buffer* view, const char* why) {
   view->obj = nullptr;
   PyErr_SetString(PyExc_BufferError, why);
@@ -217,7 +201,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     const Tensor& x = tensor_in(self);
     if (x.device().dlpack_type() != 1)
       return refuse_buffer(view, "[buffer] the host cannot read the memory of this device: call cpu() first");
-    if (!buffer_format(x.dtype()))
+    if (!names_of(x.dtype()).format)
       return refuse_buffer(view, "[buffer] arrays have no format for this dtype: cast it first, for instance to f32");
     const bool read_only = x.requires_grad();
     if (read_only && (flags & PyBUF_WRITABLE))
@@ -234,7 +218,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     view->itemsize = size;
     view->readonly = read_only;
     view->ndim = x.rank();
-    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(buffer_format(x.dtype())) : nullptr;
+    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(names_of(x.dtype()).format) : nullptr;
     view->shape = flags & PyBUF_ND ? own->shape : nullptr;
     view->strides = flags & PyBUF_STRIDES ? own->strides : nullptr;
     view->suboffsets = nullptr;

@@ -1,6 +1,8 @@
 // Tensors on another device or in another dtype.
 #include <python/binding.hpp>
 
+#include <plugrad/tensor/dtype_names.hpp>
+
 #include <nanobind/stl/optional.h>
 
 #include <string>
@@ -54,14 +56,10 @@ Tensor cast_to(const Tensor& x, DType dtype) {
 }
 
 void bind_casts(nb::class_<Tensor>& tensor) {
-  constexpr std::pair<const char*, DType> kCasts[] = {
-      {"float", DType::f32}, {"double", DType::f64},  {"half", DType::f16},  {"bfloat16", DType::bf16},
-      {"long", DType::i64},  {"int", DType::i32},     {"short", DType::i16}, {"char", DType::i8},
-      {"byte", DType::u8},   {"bool", DType::boolean}};
-  for (const auto& [name, dtype] : kCasts)
+  for (const DTypeNames& each : kDTypeNames)
     tensor.def(
-        name, [to = dtype](const Tensor& x) { return cast_to(x, to); },
-        (std::string("As ") + dtype_name(dtype) + (dtype == DType::boolean ? ": x != 0." : ".")).c_str());
+        each.method, [to = each.dtype](const Tensor& x) { return cast_to(x, to); },
+        (std::string("As ") + dtype_name(each.dtype) + (each.dtype == DType::boolean ? ": x != 0." : ".")).c_str());
 }
 
 void bind_conversions(nb::class_<Tensor>& tensor) {

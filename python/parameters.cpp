@@ -1,6 +1,8 @@
 // Numbers, shapes, dtypes and names as Python people write them.
 #include <python/binding.hpp>
 
+#include <plugrad/tensor/dtype_names.hpp>
+
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
@@ -43,14 +45,19 @@ struct Name {
   std::string_view name;
   DType dtype;
 };
-constexpr Name kNames[] = {
-    {"f32", DType::f32},      {"float32", DType::f32},  {"float", DType::f32},     {"f64", DType::f64},
-    {"float64", DType::f64},  {"double", DType::f64},   {"f16", DType::f16},       {"float16", DType::f16},
-    {"half", DType::f16},     {"bf16", DType::bf16},    {"bfloat16", DType::bf16}, {"u8", DType::u8},
-    {"uint8", DType::u8},     {"i8", DType::i8},        {"int8", DType::i8},       {"i16", DType::i16},
-    {"int16", DType::i16},    {"short", DType::i16},    {"i32", DType::i32},       {"int32", DType::i32},
-    {"i64", DType::i64},      {"int64", DType::i64},    {"int", DType::i64},       {"long", DType::i64},
-    {"bool", DType::boolean}, {"bool_", DType::boolean}};
+// Every name of a dtype: plugrad's, NumPy's and PyTorch's; int is Python's.
+const std::vector<Name>& dtype_names() {
+  static const std::vector<Name> all = [] {
+    std::vector<Name> names{{"bool_", DType::boolean}, {"int", DType::i64}};
+    for (const DTypeNames& each : kDTypeNames) {
+      names.push_back({dtype_name(each.dtype), each.dtype});
+      if (each.dtype != DType::boolean) names.push_back({each.numpy, each.dtype});
+      if (each.is_alias && each.dtype != DType::bf16) names.push_back({each.method, each.dtype});
+    }
+    return names;
+  }();
+  return all;
+}
 
 std::string known_dtypes() {
   std::string names;
@@ -90,7 +97,7 @@ bool is_bool(PyObject* x) noexcept {
 }
 
 bool names_dtype(const std::string& name) {
-  return std::ranges::any_of(kNames, [&](const Name& each) { return each.name == name; });
+  return std::ranges::any_of(dtype_names(), [&](const Name& each) { return each.name == name; });
 }
 
 bool number_of(PyObject* x, Number& number) noexcept {
@@ -133,7 +140,7 @@ std::optional<DType> DTypeLike::get() const {
   if (!given.is_valid() || given.is_none()) return std::nullopt;
   if (nb::isinstance<DTypeObject>(given)) return nb::cast<DTypeObject>(given).value;
   const std::string name = name_of(given);
-  for (const Name& each : kNames)
+  for (const Name& each : dtype_names())
     if (each.name == name) return each.dtype;
   throw Error(Code::invalid, "[dtype] '" + name + "' is not a dtype of plugrad: " + known_dtypes() + " expected");
 }
@@ -189,6 +196,18 @@ void bind_default_dtype(nb::module_& m) {
       "Sets the dtype of tensors of fractions and of modules, unless they are given one. Results of ops on integers stay "
       "f32.");
 }
+
+// Of each dtype: its name, NumPy's, PyTorch's class of storages, its kind, and its bits of digits.
+nb::list listed_names() {
+  constexpr const char* kKinds[] = {"bool", "integer", "floating"};
+  nb::list all;
+  for (const DTypeNames& each : kDTypeNames) {
+    const DTypeInfo& info = *dtype_info(static_cast<uint8_t>(each.dtype));
+    const char* const kind = info.is_unsigned() ? "unsigned" : kKinds[static_cast<size_t>(info.kind)];
+    all.append(nb::make_tuple(dtype_name(each.dtype), each.numpy, each.storage, kind, info.digits));
+  }
+  return all;
+}
 }  // namespace
 
 void bind_dtypes(nb::module_& m) {
@@ -209,7 +228,7 @@ void bind_dtypes(nb::module_& m) {
             if (nb::isinstance<D>(other)) return nb::cast<D>(other).value == d.value;
             if (!nb::isinstance<nb::str>(other)) return false;
             const std::string name = utf8_of(other);
-            for (const Name& each : kNames)
+            for (const Name& each : dtype_names())
               if (each.name == name) return each.dtype == d.value;
             return false;
           },
@@ -219,9 +238,10 @@ void bind_dtypes(nb::module_& m) {
       "promote_types",
       [](const DTypeLike& a, const DTypeLike& b) { return D{promote_types(a.get(DType::f32), b.get(DType::f32))}; },
       nb::arg("type1"), nb::arg("type2"), "The dtype of an op on tensors of these two dtypes.");
-  m.attr("bool_") = nb::cast(D{DType::boolean});
-  for (const Name& each : kNames)
-    if (std::isdigit(static_cast<unsigned char>(each.name.back()))) m.attr(each.name.data()) = nb::cast(D{each.dtype});
+  m.def("_dtype_names", listed_names);
+  for (const Name& each : dtype_names())
+    if (each.name != "bool" && each.name != "int" && each.name != "float")  // Python's, which stubs refer to
+      m.attr(each.name.data()) = nb::cast(D{each.dtype});
 }
 
 }  // namespace plugrad::python

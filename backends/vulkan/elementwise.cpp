@@ -7,34 +7,13 @@
 namespace plugrad::vulkan {
 namespace {
 
-// The ops of elementwise.comp, by what their results are made of.
-constexpr uint32_t kOfNumbers[] = {PLUGRAD_OP_NEG, PLUGRAD_OP_ABS, PLUGRAD_OP_SIGN,    PLUGRAD_OP_ADD,
-                                   PLUGRAD_OP_SUB, PLUGRAD_OP_MUL, PLUGRAD_OP_MAXIMUM, PLUGRAD_OP_MINIMUM};
-constexpr uint32_t kOfFloating[] = {
-    PLUGRAD_OP_SQRT,         PLUGRAD_OP_RELU, PLUGRAD_OP_DIV, PLUGRAD_OP_RELU_BACKWARD, PLUGRAD_OP_SIGMOID_BACKWARD,
-    PLUGRAD_OP_TANH_BACKWARD};
-constexpr uint32_t kOfF32[] = {PLUGRAD_OP_EXP,
-                               PLUGRAD_OP_LOG,
-                               PLUGRAD_OP_TANH,
-                               PLUGRAD_OP_SIGMOID,
-                               PLUGRAD_OP_ERF,
-                               PLUGRAD_OP_POW,
-                               PLUGRAD_OP_FMOD,
-                               PLUGRAD_OP_SILU,
-                               PLUGRAD_OP_GELU,
-                               PLUGRAD_OP_SILU_BACKWARD,
-                               PLUGRAD_OP_GELU_TANH,
-                               PLUGRAD_OP_GELU_BACKWARD,
-                               PLUGRAD_OP_GELU_TANH_BACKWARD};
-constexpr uint32_t kOfIntegers[] = {
-    PLUGRAD_OP_BITWISE_AND,         PLUGRAD_OP_BITWISE_OR, PLUGRAD_OP_BITWISE_XOR, PLUGRAD_OP_BITWISE_LEFT_SHIFT,
-    PLUGRAD_OP_BITWISE_RIGHT_SHIFT, PLUGRAD_OP_QUOTIENT,   PLUGRAD_OP_FMOD};
 constexpr uint32_t kComparisons[] = {PLUGRAD_OP_EQ, PLUGRAD_OP_NE, PLUGRAD_OP_LT, PLUGRAD_OP_LE};
 constexpr uint32_t kMoves[] = {PLUGRAD_OP_FILL, PLUGRAD_OP_COPY, PLUGRAD_OP_WHERE};
 
 void add_maps(RowList& list, std::span<const uint32_t> ops, std::span<const uint8_t> dtypes, const char* shader) {
   for (const uint32_t op : ops)
-    for (const uint8_t dtype : dtypes) list.add(kernel<map>(op, dtype), shader + suffix_of(dtype));
+    for (const uint8_t dtype : dtypes)
+      if (op_info(op)->is_for(dtype)) list.add(kernel<map>(op, dtype), shader + suffix_of(dtype));
 }
 
 }  // namespace
@@ -68,10 +47,11 @@ void map(const Call& call) {
 void add_elementwise_rows(RowList& list, const Abilities& abilities) {
   constexpr uint8_t kF32 = PLUGRAD_F32, kIntegers[] = {PLUGRAD_I64, PLUGRAD_I32};
   const std::vector<uint8_t> numbers = number_dtypes(abilities), floating = floating_dtypes(abilities);
-  add_maps(list, kOfNumbers, numbers, "elementwise");
-  add_maps(list, kOfFloating, floating, "elementwise");
-  add_maps(list, kOfF32, std::span(&kF32, 1), "elementwise");
-  add_maps(list, kOfIntegers, kIntegers, "elementwise");
+  const ElementwiseOps ops = elementwise_ops();
+  add_maps(list, ops.moved, numbers, "elementwise");
+  add_maps(list, ops.floating, floating, "elementwise");
+  add_maps(list, ops.f32, std::span(&kF32, 1), "elementwise");
+  add_maps(list, ops.integers, kIntegers, "elementwise");
   add_maps(list, kComparisons, numbers, "compare");
   constexpr uint8_t kBytes[] = {PLUGRAD_U8, PLUGRAD_BOOL};
   add_maps(list, kComparisons, kBytes, "compare");

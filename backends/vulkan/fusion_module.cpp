@@ -22,17 +22,7 @@ int code_of(uint32_t opcode) {
     case PLUGRAD_OP_GELU:
     case PLUGRAD_OP_GELU_BACKWARD:
     case PLUGRAD_OP_POW: return 20;
-    case PLUGRAD_OP_EXP:
-    case PLUGRAD_OP_LOG:
-    case PLUGRAD_OP_TANH:
-    case PLUGRAD_OP_SIGMOID:
-    case PLUGRAD_OP_ERF:
-    case PLUGRAD_OP_FMOD:
-    case PLUGRAD_OP_SILU:
-    case PLUGRAD_OP_SILU_BACKWARD:
-    case PLUGRAD_OP_GELU_TANH:
-    case PLUGRAD_OP_GELU_TANH_BACKWARD: return 10;
-    default: return 1;
+    default: return std::ranges::count(elementwise_ops().f32, opcode) ? 10 : 1;
   }
 }
 

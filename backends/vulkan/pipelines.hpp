@@ -22,6 +22,12 @@ struct Shader {
 // Returns the shader of that name; one that does not exist is a bug.
 const Shader& shader_of(std::string_view name);
 
+// The ops of elementwise.glsl, by the function that computes them: shaders.cmake finds their cases.
+struct ElementwiseOps {
+  std::span<const uint32_t> moved, floating, f32, integers;
+};
+ElementwiseOps elementwise_ops();
+
 inline constexpr int kModes = 3;  // a shader's MODE is below
 
 // What a kernel row needs to make its pipelines, and the pipelines that were made. A row's `own` points to it.

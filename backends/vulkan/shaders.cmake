@@ -18,6 +18,35 @@ foreach(entry "ops.def;PLUGRAD_OP;OP_;" "dtypes.def;PLUGRAD_DTYPE;;_ID")
     string(APPEND PLUGRAD_TABLE "#define ${before}${CMAKE_MATCH_1}${after} ${CMAKE_MATCH_2}u\n")
   endforeach()
 endforeach()
+
+# plugrad_cases(VARIABLE FROM TO): the ops with a case in elementwise.glsl between two texts.
+set(PLUGRAD_ELEMENTWISE ${PLUGRAD_SHADERS}/elementwise.glsl)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PLUGRAD_ELEMENTWISE})
+file(READ ${PLUGRAD_ELEMENTWISE} PLUGRAD_ELEMENTWISE)
+string(REPLACE ";" "," PLUGRAD_ELEMENTWISE "${PLUGRAD_ELEMENTWISE}")  # a list's separator otherwise
+function(plugrad_cases variable from to)
+  string(FIND "${PLUGRAD_ELEMENTWISE}" "${from}" begin)
+  string(SUBSTRING "${PLUGRAD_ELEMENTWISE}" ${begin} -1 rest)
+  string(FIND "${rest}" "${to}" length)
+  string(SUBSTRING "${rest}" 0 ${length} part)
+  string(REGEX MATCHALL "case OP_[A-Z0-9_]+" cases "${part}")
+  if(NOT cases)
+    message(FATAL_ERROR "elementwise.glsl has no cases between '${from}' and '${to}'")
+  endif()
+  list(TRANSFORM cases REPLACE "case OP_" "")
+  set(${variable} ${cases} PARENT_SCOPE)
+endfunction()
+plugrad_cases(PLUGRAD_MOVED "T moved(" "return a,")
+plugrad_cases(PLUGRAD_OF_F32 "float function(" "return r,\n}")
+plugrad_cases(PLUGRAD_FLOATING "T computed(" "#else")
+plugrad_cases(PLUGRAD_INTEGERS "return r,\n#else" "return a,")
+list(TRANSFORM PLUGRAD_MOVED REPLACE "(.+)" "F(\\1)" OUTPUT_VARIABLE moved)
+list(TRANSFORM PLUGRAD_FLOATING REPLACE "(.+)" "F(\\1)" OUTPUT_VARIABLE floating)
+list(TRANSFORM PLUGRAD_OF_F32 REPLACE "(.+)" "F(\\1)" OUTPUT_VARIABLE functions)
+list(JOIN moved " " moved)
+list(JOIN floating " " floating)
+list(JOIN functions " " functions)
+string(APPEND PLUGRAD_TABLE "#define FUNCTIONS(F) ${moved} ${floating} ${functions}\n")
 file(CONFIGURE OUTPUT spirv/table.glsl CONTENT "${PLUGRAD_TABLE}" @ONLY)
 
 set(PLUGRAD_SHADER_CODE "// Made by shaders.cmake.\n#include <backends/vulkan/pipelines.hpp>\n
@@ -82,7 +111,18 @@ plugrad_shader(norms norms 32 F32)
 plugrad_shader(attention attention 32 F32)
 plugrad_shader(fusion fusion 32 F32)
 
+set(PLUGRAD_ELEMENTWISE_CODE "")
+foreach(kind MOVED FLOATING OF_F32 INTEGERS)
+  list(TRANSFORM PLUGRAD_${kind} PREPEND "PLUGRAD_OP_")
+  list(JOIN PLUGRAD_${kind} ", " ops)
+  string(APPEND PLUGRAD_ELEMENTWISE_CODE "  static constexpr uint32_t k${kind}[] = {${ops}}\\;\n")
+endforeach()
+string(REPLACE "\\;" ";" PLUGRAD_ELEMENTWISE_CODE "${PLUGRAD_ELEMENTWISE_CODE}")
 file(CONFIGURE OUTPUT shaders.cpp CONTENT "@PLUGRAD_SHADER_CODE@}  // namespace
+
+ElementwiseOps elementwise_ops() {
+@PLUGRAD_ELEMENTWISE_CODE@  return {kMOVED, kFLOATING, kOF_F32, kINTEGERS};
+}
 
 const Shader& shader_of(std::string_view name) {
   static constexpr Shader kShaders[] = {

@@ -216,10 +216,20 @@ constexpr Row kFunctions[] = {
     {PLUGRAD_OP_CONVOLUTION_BIAS, convolved},
 };
 
-Function function_of(uint32_t opcode) {
+constexpr Function function_of(uint32_t opcode) {
   const auto found = std::ranges::find(kFunctions, opcode, &Row::opcode);
   return found == std::end(kFunctions) ? nullptr : found->function;
 }
+
+// A saved model is a forward pass. It has no gradients, updates and random numbers, and not the ops of training here.
+constexpr uint32_t kUnsaved[] = {PLUGRAD_OP_CROSS_ENTROPY, PLUGRAD_OP_BATCH_NORM, PLUGRAD_OP_CONVOLUTION_INPUT_GRAD,
+                                 PLUGRAD_OP_CONVOLUTION_WEIGHT_GRAD};
+constexpr bool is_decided(const OpInfo& op) {
+  if (op.shape == OpShape::random || op.shape == OpShape::update || op.opcode == PLUGRAD_OP_MAX_POOL) return true;
+  if (std::ranges::find(kOps, op.opcode, &OpInfo::gradient) != std::end(kOps)) return true;
+  return std::ranges::find(kUnsaved, op.opcode) != std::end(kUnsaved) || function_of(op.opcode);
+}
+static_assert(std::ranges::all_of(kOps, is_decided), "each op is in kFunctions, or in kUnsaved with its reason");
 
 // --- Attributes.
 

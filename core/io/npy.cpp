@@ -5,6 +5,7 @@
 #include <plugrad/io/file.hpp>
 #include <plugrad/ops/views.hpp>
 #include <plugrad/runtime/error.hpp>
+#include <plugrad/tensor/dtype_names.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -119,14 +120,6 @@ class HeaderText {
   size_t at_ = 0;
 };
 
-struct ElementType {
-  const char* name;
-  DType dtype;
-};
-constexpr ElementType kNpyTypes[] = {{"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16},
-                                     {"i4", DType::i32},     {"i8", DType::i64}, {"u1", DType::u8},
-                                     {"f2", DType::f16},     {"f4", DType::f32}, {"f8", DType::f64}};
-
 std::string advice(const std::string& type) {
   if (type == "u2" || type == "u4") return "unsigned integers of 16 or 32 bits: save array.astype('int64')";
   if (type == "u8") return "unsigned integers of 64 bits: save array.astype('int64') or array.astype('float64')";
@@ -139,9 +132,8 @@ std::string advice(const std::string& type) {
 
 DType dtype_of(const std::string& descr, const Fail& fail) {
   const std::string type = descr.size() > 1 && std::strchr("<>|=", descr[0]) ? descr.substr(1) : descr;
-  for (const ElementType& each : kNpyTypes) {
-    if (type == each.name) return each.dtype;
-  }
+  for (const DTypeNames& each : kDTypeNames)
+    if (each.array && type == each.array) return each.dtype;
   std::string shown = type.substr(0, 40);
   std::ranges::replace_if(shown, [](char c) { return c < ' ' || c > '~'; }, '?');
   fail("holds " + advice(shown));
@@ -217,13 +209,13 @@ Tensor tensor_of_npy(std::vector<uint8_t>& file, const Fail& fail, Device device
 std::vector<uint8_t> npy_of_tensor(const Tensor& tensor, const std::string& path, const std::string& name) {
   const std::string who = "[" + path + "] " + (name.empty() ? "the tensor" : "tensor " + name);
   if (!tensor.defined()) throw Error(Code::invalid, who + " is undefined");
-  const auto type = std::ranges::find(kNpyTypes, tensor.dtype(), &ElementType::dtype);
-  if (type == std::end(kNpyTypes)) {
+  const char* const type = names_of(tensor.dtype()).array;
+  if (!type) {
     throw Error(Code::invalid, who + " is " + dtype_name(tensor.dtype()) +
                                    ", which NumPy does not have: convert it to f32, or save it as safetensors");
   }
   const bool small = item_size(tensor.dtype()) == 1;
-  std::string text = std::string("{'descr': '") + (small ? '|' : '<') + type->name +
+  std::string text = std::string("{'descr': '") + (small ? '|' : '<') + type +
                      "', 'fortran_order': False, 'shape': " + tensor.shape().text() + ", }";
   constexpr size_t kStart = 10, kAlignment = 64;
   text.append((kAlignment - (kStart + text.size() + 1) % kAlignment) % kAlignment, ' ');

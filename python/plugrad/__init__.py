@@ -169,8 +169,7 @@ _serve_einops()
 # PyTorch's names.
 dtype = _plugrad.DType
 is_grad_enabled = _plugrad.grad_enabled
-float, double, half = _plugrad.f32, _plugrad.f64, _plugrad.f16
-long, int, short = _plugrad.i64, _plugrad.i32, _plugrad.i16
+float, int = _plugrad.f32, _plugrad.i32
 device = _plugrad.Device
 get_rng_state, set_rng_state = _plugrad.generator_state, _plugrad.set_generator_state
 

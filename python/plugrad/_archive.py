@@ -20,11 +20,8 @@ from ._plugrad import Device, DType, Tensor
 
 __all__ = ["is_archive", "load_archive", "save_archive"]
 
-_STORAGES = {"f64": "DoubleStorage", "f32": "FloatStorage", "f16": "HalfStorage", "bf16": "BFloat16Storage",
-             "i64": "LongStorage", "i32": "IntStorage", "i16": "ShortStorage", "i8": "CharStorage", "u8": "ByteStorage",
-             "bool": "BoolStorage"}
-_DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
-           "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool"}
+_STORAGES: dict[str, str] = {name: storage for name, _, storage, _, _ in _plugrad._dtype_names()}
+_DTYPES: dict[str, str] = {name: long for name, long, _, _, _ in _plugrad._dtype_names()}
 _HEADER = 30  # bytes of an entry before its name
 _ZIP = b"PK\x03\x04"
 _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number of PyTorch before 1.6, as a pickle

@@ -14,7 +14,7 @@ from . import _plugrad, linalg as _linalg
 from ._plugrad import Tensor
 
 _Dims = int | Sequence[int] | None
-_LIMITS = {"i64": 63, "i32": 31, "i16": 15, "i8": 7}
+_LIMITS: dict[str, int] = {name: digits for name, _, _, kind, digits in _plugrad._dtype_names() if kind == "integer"}
 
 
 def _in(x: Tensor, dtype: Any) -> Tensor:

@@ -40,7 +40,7 @@ uint64_t peak_of_training(int64_t rows, bool compiled, bool fusions, uint64_t en
     optimizer.step();
     return loss;
   };
-  Twin step(compiled, train, {.fusions = fusions});
+  Twin step(compiled, train, {.fuse = fusions});
   const Tensor x = rand({rows, kColumns});
   for (int i = 0; i < 4; ++i) step(x);
   const Device device = x.device();

@@ -58,7 +58,7 @@ TEST(Compile, NeedsConstantMemory) {
 }
 
 TEST(Compile, ExplainsItsRecordings) {
-  auto step = compile([](const Tensor& x) { return tanh(x + ones({3})) * 2 + 1; }, {.name = "chain", .fusions = false});
+  auto step = compile([](const Tensor& x) { return tanh(x + ones({3})) * 2 + 1; }, {.name = "chain", .fuse = false});
   step(f32({1, 2, 3}));
   const std::string text = step.explain();
   for (const char* part :
@@ -67,7 +67,7 @@ TEST(Compile, ExplainsItsRecordings) {
 }
 
 TEST(Compile, ShowsItsCallsToAProfiler) {
-  auto step = compile([](const Tensor& x) { return tanh(x) * 2; }, {.fusions = false});
+  auto step = compile([](const Tensor& x) { return tanh(x) * 2; }, {.fuse = false});
   step(f32({1}));
   Profiler profiler;
   step(f32({2}));

@@ -222,7 +222,7 @@ Tensor chain(const Tensor& x) { return sqrt(matmul(exp(x), x)); }
 
 TEST_F(Calls, ACompiledStepIsRecordedOnceAndSubmittedAgain) {
   const Tensor x = some({8, 8}), y = some({8, 8}, 2);
-  auto step = compile(chain, {.fusions = false});
+  auto step = compile(chain, {.fuse = false});
   step(x);
   Tensor of_x, of_y;
   EXPECT_EQ(letters_of([&] { of_x = step(x); }), "BDBDBDHS");
@@ -234,7 +234,7 @@ TEST_F(Calls, ACompiledStepIsRecordedOnceAndSubmittedAgain) {
 
 TEST_F(Calls, ACompiledStepIsSubmittedAfterWhatCameBefore) {
   const Tensor x = some({8, 8});
-  auto step = compile(chain, {.fusions = false});
+  auto step = compile(chain, {.fuse = false});
   step(x);
   step(x);
   Tensor y;
@@ -244,7 +244,7 @@ TEST_F(Calls, ACompiledStepIsSubmittedAfterWhatCameBefore) {
 
 // While runs are in flight, others need command buffers of their own; of these there are four.
 TEST_F(Calls, CompiledStepsInFlightHaveTheirOwnParameters) {
-  auto step = compile(chain, {.fusions = false});
+  auto step = compile(chain, {.fuse = false});
   std::vector<Tensor> given, results;
   for (int i = 0; i < 12; ++i) given.push_back(some({40, 40}, static_cast<float>(i)));
   step(given[0]);
@@ -261,7 +261,7 @@ TEST_F(Calls, ACompiledStepThatTheDriverRefusesRunsOpByOp) {
         x.add_(x);
         x.add_(x);
       },
-      {.fusions = false});
+      {.fuse = false});
   step();
   step();
   device_.sync();
@@ -274,7 +274,7 @@ TEST_F(Calls, ACompiledStepThatTheDriverRefusesRunsOpByOp) {
 
 TEST_F(Calls, AnIndexOutOfRangeInACompiledStepIsReported) {
   const Tensor x = some({4, 3}), bad = index({1, 4}), good = index({1, 2});
-  auto step = compile([&](const Tensor& rows) { return exp(index_select(x * 2, 0, rows)); }, {.fusions = false});
+  auto step = compile([&](const Tensor& rows) { return exp(index_select(x * 2, 0, rows)); }, {.fuse = false});
   step(good);
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(step(good).to_vector<float>(), exp(some({2, 3}, 2)).to_vector<float>());

@@ -54,10 +54,7 @@ bool load_bool(const uint k) {
 void store_f32(const uint k, const float v) { Element(address_of(k, 4)).v = v; }
 void store_bool(const uint k, const bool v) { Bool(address_of(k, 1)).v = uint8_t(v); }
 
-#define FUNCTIONS(F)                                                                                        \
-  F(NEG) F(ABS) F(SIGN) F(SQRT) F(EXP) F(LOG) F(TANH) F(RELU) F(SIGMOID) F(SILU) F(ERF) F(GELU) F(GELU_TANH) \
-  F(ADD) F(SUB) F(MUL) F(DIV) F(POW) F(FMOD) F(MAXIMUM) F(MINIMUM) F(RELU_BACKWARD) F(SIGMOID_BACKWARD)      \
-  F(TANH_BACKWARD) F(SILU_BACKWARD) F(GELU_BACKWARD) F(GELU_TANH_BACKWARD)
+// FUNCTIONS(F) is F of each op of elementwise.glsl: see shaders.cmake.
 #define DEFINE(name) \
   float op_##name(const float a, const float b) { return applied(OP_##name, a, b); }
 FUNCTIONS(DEFINE)

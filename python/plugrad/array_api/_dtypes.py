@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .._plugrad import DType, Tensor, promote_types
+from .._plugrad import DType, Tensor, _dtype_names, promote_types
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 # The kinds that dtypes() and isdtype() know. The standard's dtypes come first, then those that only plugrad has.
-_KINDS = {"bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"), "unsigned integer": ("uint8",),
-          "real floating": ("float32", "float64"), "complex floating": ()}
+_INTEGERS = sorted((digits, name, kind) for _, name, _, kind, digits in _dtype_names() if kind in ("integer", "unsigned"))
+_KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",), "signed integer": tuple(name for _, name, kind in _INTEGERS if kind == "integer"),
+    "unsigned integer": tuple(name for _, name, kind in _INTEGERS if kind == "unsigned"),
+    "real floating": ("float32", "float64"), "complex floating": ()}
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
 _HALVES = ("float16", "bfloat16")

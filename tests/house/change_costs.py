@@ -1,0 +1,74 @@
+"""What a new op and a new dtype cost: the files that name one of them by hand are those that docs/architecture.md lists, and
+are no more than it promises.
+
+change_costs.py ROOT
+"""
+import re
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+FOLDERS = ["core", "sdk", "backends", "plugins", "python", "tools"]
+# Written by programs, or a second language's copy of a table.
+GENERATED = ["sdk/data/ops.json", "sdk/rust/*", "docs/*"]
+# Elementwise ops of tier 1 with one operand, which every backend has, and the most places that one may have.
+OPS, MOST_PLACES = ["ERF", "SILU"], 8
+# Beside their places: decisions about ops as a group.
+GROUPS = ["sdk/include/plugrad/sdk/rows.hpp", "sdk/ops.md"]
+# The dtype i16 stands for all. Files have types of their own, and tests name what they test.
+FORMATS, MOST_FILES = ["core/io/idx.cpp", "core/io/ggml_types.cpp", "python/tests/*"], 3
+
+
+def rows(page, title):
+    """The first column of the table below a title."""
+    section = page.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+
+
+def patterns(row):
+    """The files of a row: `core/ops/` stands for all in it."""
+    folder, found = "", []
+    for name in re.findall(r"`([^`]+)`", row):
+        name = name if "/" in name else f"{folder}/{name}"
+        folder = name.rsplit("/", 1)[0]
+        found.append(name + "*" if name.endswith("/") else name)
+    return found
+
+
+def naming(root, expression):
+    """The files written by hand in which the expression occurs."""
+    listed = subprocess.run(["grep", "-rlE", expression, *FOLDERS], cwd=root, capture_output=True, text=True).stdout.split()
+    return sorted(file for file in listed if not any(fnmatchcase(file, each) for each in GENERATED))
+
+
+def check(root):
+    """What is wrong, as lines."""
+    page, wrong = (root / "docs/architecture.md").read_text(), []
+    places = rows(page, "Adding an op")
+    if len(places) > MOST_PLACES:
+        wrong.append(f"docs/architecture.md lists {len(places)} places of an elementwise op, at most {MOST_PLACES}")
+    known = [each for row in places for each in patterns(row)] + GROUPS
+    for op in OPS:
+        for file in naming(root, rf"\b(PLUGRAD_OP_|OP_)?{op}\b"):
+            if not any(fnmatchcase(file, each) for each in known):
+                wrong.append(f"{file} names the op {op}: docs/architecture.md does not list that place of a new op")
+    files = naming(root, r'DType::i16\b|"i16"|"int16"|\bint16 as\b|_plugrad\.i16\b|PLUGRAD_I16\b')
+    files = [file for file in files if not any(fnmatchcase(file, each) for each in FORMATS)]
+    if len(files) > MOST_FILES:
+        wrong.append(f"a dtype stands in {len(files)} files, at most {MOST_FILES}: {', '.join(files)}")
+    known = [each for row in rows(page, "Adding a dtype") for each in patterns(row)]
+    wrong += [f"{file} names the dtype i16, and docs/architecture.md does not list it" for file in files
+              if file not in known]
+    return wrong, len(places), files
+
+
+def main():
+    wrong, places, files = check(Path(sys.argv[1]))
+    print(f"an elementwise op: {places} places; a dtype: {len(files)} files ({', '.join(files)})")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
