@@ -90,7 +90,7 @@ int main(int count, char** words) {
   using namespace plugrad::probe;
   const auto depth = static_cast<Depth>(count > 3 ? std::atoi(words[3]) : 0);
   if (count < 5 || (depth == Depth::open ? count % 2 : count != 5)) {
-    std::fputs("plugrad-probe: the core library runs this program; see docs/architecture.md\n", stderr);
+    std::fputs("plugrad-probe: the core library runs this program; see docs/loading.md\n", stderr);
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
