@@ -99,7 +99,9 @@ test_python() {
   done
 }
 
-timed 'packages' scripts/install.sh build gpu test data python bench
+groups=(build gpu test data python bench)
+if [ "$level" != quick ]; then groups+=(tidy); fi
+timed 'packages' scripts/install.sh "${groups[@]}"
 . scripts/ccache.sh
 # quick compiles the CUDA plugin to PTX alone, the other levels for all architectures that nvcc knows.
 if [ "$level" = quick ]; then timed 'release: build' build release build -DPLUGRAD_CUDA_ARCHITECTURES=75-virtual
@@ -110,6 +112,7 @@ timed 'format' scripts/format.sh --check
 timed 'Python: tests' test_python
 
 if [ "$level" != quick ]; then
+  timed 'clang-tidy' scripts/tidy.sh
   timed 'asan: build' build asan build-asan
   timed 'asan: tests' run_tests asan build-asan -- --label-regex '^(quick|full)$'
   timed 'tsan: build' build tsan build-tsan

@@ -215,7 +215,7 @@ namespace {
 Tensor stand_in(const Tensor& value, const Ref<Node>& node) {
   static constexpr auto kRule = rule("input");
   if (!node || !node->rule) return in_graph_of(value, node);
-  const Tensor handle = in_graph_of(value, {});
+  Tensor handle = in_graph_of(value, {});
   record_all(kRule, handle, {});
   return handle;
 }
@@ -276,7 +276,7 @@ void list_in_checkpoint(Node& node, std::span<const Tensor* const> operands) {
 void restore(Node& node) {
   Kept kept = node.more->place->frame->fetch(node.more->place->index);
   node.flags &= static_cast<uint8_t>(~Node::kStripped);
-  if (node.flags & Node::kCall) return give_saved_to_call(node, std::move(kept));
+  if (node.flags & Node::kCall) return give_saved_to_call(node, kept);
   for (size_t i = 0; i < kOperands; ++i) {
     node.saved[i] = in_graph_of(kept.values[i], i < node.operands ? node.next[i] : Ref<Node>());
     node.versions[i] = kept.versions[i];

@@ -146,6 +146,7 @@ std::vector<Tensor> FunctionState::record(const std::shared_ptr<Function>& funct
   return out;
 }
 
+// By value, because forward() may drop the caller's pointer. NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::vector<Tensor> apply_function(std::shared_ptr<Function> function, const std::vector<Tensor>& inputs) {
   if (!function) throw Error(Code::invalid, "[apply_function] the function is null");
   FunctionState& state = *function->state_;

@@ -180,7 +180,7 @@ Tensor connected(Tensor gradient, Node& node, size_t i) {
   if (uses & kOutput) used.push_back(Saved(node, i).output());
   std::erase_if(used, [](const Tensor& x) { return !x.requires_grad(); });
   if (used.empty()) return gradient;
-  const Tensor out = with_view(gradient, view_of(gradient));
+  Tensor out = with_view(gradient, view_of(gradient));
   record_all(kRule, out, used);
   return out;
 }

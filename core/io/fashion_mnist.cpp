@@ -9,7 +9,7 @@ namespace {
 
 std::string locate(const std::string& directory, const std::string& name) {
   for (const char* ending : {".gz", ""}) {
-    const std::string path = directory + "/" + name + ending;
+    std::string path = directory + "/" + name + ending;
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) return path;
   }

@@ -42,7 +42,7 @@ namespace detail {
 // The index of a dtype in kDTypes plus 1; 0: unknown.
 inline constexpr std::array<uint8_t, kDTypeIds> kPlaces = [] {
   std::array<uint8_t, kDTypeIds> places{};
-  for (uint8_t i = 0; i < std::size(kDTypes); ++i) places[kDTypes[i].dtype] = static_cast<uint8_t>(i + 1);
+  for (size_t i = 0; i < std::size(kDTypes); ++i) places[kDTypes[i].dtype] = static_cast<uint8_t>(i + 1);
   return places;
 }();
 inline constexpr std::array<uint8_t, kDTypeIds> kSizes = [] {

@@ -1,0 +1,20 @@
+#!/bin/bash
+# Looks for mistakes with clang-tidy, by the checks of .clang-tidy, in the sources of core, SDK, tools, plugins and the
+# reference backend. Needs a build in build/ and clang-tidy (scripts/install.sh tidy).
+#   tidy.sh [FILE ...]   all of these sources by default
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v clang-tidy >/dev/null; then
+  echo "tidy.sh: clang-tidy is missing: scripts/install.sh tidy" >&2
+  exit 2
+fi
+if [ $# -eq 0 ]; then
+  folders=(core sdk/conformance process tools/plugrad tools/train backends/reference plugins/sim)
+  mapfile -t files < <(find "${folders[@]}" -name '*.cpp')
+  set -- "${files[@]}"
+fi
+# The sources of a unity build are not in its compile_commands.json, so the flags stand here.
+printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c 'clang-tidy --quiet "$1" -- -x c++ -std=c++20 -I. -Icore/include \
+  -Isdk/include -Iplugins/sim/include -Ibackends/reference/include -Ibackends/cpu/include -Ibackends/vulkan/include \
+  -DBOOST_DLL_USE_STD_FS 2>/dev/null || { echo "tidy.sh: $1"; exit 255; }' sh
