@@ -16,9 +16,9 @@ void add(const Call& call) {
 constexpr std::array kRows{plugrad::kernel<add>(PLUGRAD_OP_ADD, PLUGRAD_F32, 0)};
 
 // One object for each opened device.
-class @CLASS @final : public plugrad::Backend {
+class @CLASS@ final : public plugrad::Backend {
  public:
-  explicit @CLASS @(const plugrad::Opening& opening) {
+  explicit @CLASS@(const plugrad::Opening& opening) {
     opening.options.allow({});  // the names of your options, which opening.options.find returns
   }
 
@@ -37,4 +37,4 @@ class @CLASS @final : public plugrad::Backend {
 
 }  // namespace
 
-PLUGRAD_EXPORT_BACKEND(@CLASS @, "@NAME@", "0.1")
+PLUGRAD_EXPORT_BACKEND(@CLASS@, "@NAME@", "0.1")
