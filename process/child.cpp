@@ -20,7 +20,7 @@ void shut(int& descriptor) {
   descriptor = -1;
 }
 
-// A pipe whose descriptors lie above those that the child uses.
+// A pipe with descriptors above the child's.
 class Pipe {
  public:
   Pipe() {
@@ -48,7 +48,7 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-// What the child gets, whatever the state of this process is.
+// The child's files and attributes, independent of this process's state.
 class Setting {
  public:
   Setting() {
@@ -103,7 +103,7 @@ std::string Child::start(std::vector<std::string> words, Input input) {
   return "";
 }
 
-// A child that has ended must not end this process by SIGPIPE, whose handling is the program's.
+// After the child has ended, a write must not end this process by SIGPIPE. The program's handler of SIGPIPE stays as it is.
 bool Child::write(const std::string& bytes) {
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
@@ -140,7 +140,7 @@ bool Child::ended(std::optional<int>& status) {
   if (got == process_) status = word;
   const bool over = got == process_ || (got < 0 && errno == ECHILD);
   if (over) {
-    kill(-process_, SIGKILL);  // what it left behind
+    kill(-process_, SIGKILL);  // its remaining children
     process_ = 0;
   }
   return over;

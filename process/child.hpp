@@ -1,4 +1,4 @@
-// Child processes that try what may harm the process that runs it.
+// Child processes for code that may harm its process.
 #pragma once
 #include <sys/types.h>
 #include <array>
@@ -11,12 +11,12 @@
 namespace plugrad {
 
 // A program with pipes to this process, in a process group of its own, with all signals at their defaults and no other
-// descriptor of ours. The destructor kills it and what it started. Not thread-safe.
+// descriptor of ours. The destructor kills the whole process group. Not thread-safe.
 class Child {
  public:
   static constexpr int kRecords = 3;  // the descriptor at which the child finds the pipe for its records
   enum class Input { none, pipe };
-  enum class Stream { records, output, errors };  // what the child writes: records, stdout, stderr
+  enum class Stream { records, output, errors };  // of the child's output: records, stdout, stderr
 
   Child() = default;
   ~Child();
@@ -27,16 +27,16 @@ class Child {
   std::string start(std::vector<std::string> words, Input input = Input::none);
   // Writes to the child's standard input. Returns false if it no longer reads.
   bool write(const std::string& bytes);
-  // Waits until the child has written something or closed a stream, and at most this long. Appends what there is to each
-  // stream's text.
+  // Waits until the child has written something or closed a stream, and at most this long. Appends the available bytes to
+  // each stream's text.
   void read(std::chrono::milliseconds most, std::array<std::string, 3>& texts);
   void close_input();
   // Whether a stream is open; a child's own children may keep it open after the child has ended.
   bool is_open(Stream stream) const { return ends_[static_cast<size_t>(stream)] >= 0; }
-  // Whether the child has ended. Then status is as waitpid stores it, or nothing if the program collects its children
-  // itself.
+  // Returns whether the child has ended. Then status is as waitpid stores it, or empty if the program collects its
+  // children itself.
   bool ended(std::optional<int>& status);
-  // Kills the child and what it started.
+  // Kills the child's process group.
   void stop();
 
  private:

@@ -41,7 +41,7 @@ bool same_directory(int before) {
   return fstat(before, &then) || stat(".", &now) || (then.st_dev == now.st_dev && then.st_ino == now.st_ino);
 }
 
-// The C library sets this flag itself (SA_RESTORER of Linux), so a handler that was set again has it.
+// The C library sets this flag itself (SA_RESTORER of Linux), so a restored handler has it.
 constexpr int kOfTheLibrary = 0x04000000;
 
 bool same_handler(const struct sigaction& a, const struct sigaction& b) {
@@ -131,7 +131,7 @@ void ProcessState::restore_standard_files(std::string& changed) noexcept {
   }
 }
 
-// Of a limit only the soft one is put back where the hard one was lowered.
+// If the hard limit of a resource was lowered, this function restores only its soft limit.
 void ProcessState::restore_limits(std::string& changed) noexcept {
   const auto is_set = [](const struct timeval& time) { return time.tv_sec || time.tv_usec; };
   for (size_t i = 0; i < timers_.size(); ++i) {

@@ -1,4 +1,4 @@
-// The state of the process that a plugin's code must leave as it is.
+// The state of the process; a plugin's code must leave it as it is.
 #pragma once
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -12,11 +12,11 @@
 
 namespace plugrad {
 
-// Saves the state where it is created. restore puts back what has changed since: the floating-point environment and the
-// signal mask of this thread, and the signal handlers, umask, locale, current directory, interval timers, limits of
-// resources and standard files of the process; it ends a copy of the process that was forked since. (-ffast-math, for
-// instance, makes a library flush denormals to zero in the thread that loads it.) Takes about 60 us; other threads that
-// change such state at the same time lose their change.
+// The constructor saves the state. restore undoes later changes to the floating-point environment and the signal mask of
+// this thread, and to the signal handlers, umask, locale, current directory, interval timers, limits of resources and
+// standard files of the process. In a copy of the process forked meanwhile, restore ends the copy. (A library built with
+// -ffast-math, for instance, flushes denormals to zero in its loading thread.) Takes about 60 us; changes made by other
+// threads at the same time are lost.
 class ProcessState {
  public:
   ProcessState();
@@ -24,7 +24,7 @@ class ProcessState {
   ProcessState(const ProcessState&) = delete;
   ProcessState& operator=(const ProcessState&) = delete;
 
-  // Returns the names of what it put back, separated by commas; "" if nothing had changed.
+  // Returns the names of the restored parts, separated by commas; "" if nothing had changed.
   std::string restore() noexcept;
 
  private:
@@ -48,7 +48,7 @@ class ProcessState {
   std::string locale_;
   locale_t thread_locale_;
   std::locale cpp_locale_;
-  std::array<int, 3> standard_;  // copies of the descriptors 0 to 2; -1 for one that is closed
+  std::array<int, 3> standard_;  // copies of the descriptors 0 to 2; -1 if closed
   std::array<struct itimerval, 3> timers_;
   std::array<struct rlimit, RLIM_NLIMITS> limits_;
 };

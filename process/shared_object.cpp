@@ -26,7 +26,7 @@ constexpr uint64_t kAddressSpace = 1ull << 47, kMostTable = 256 << 20, kMostEntr
 
 using Segments = std::vector<Elf64_Phdr>;
 
-// A file that is open for reading.
+// A file, open for reading.
 class File {
  public:
   // Never blocks, not even on a pipe.
@@ -39,7 +39,7 @@ class File {
 
   bool is_open() const { return descriptor_ >= 0; }
   bool about(struct stat& known) const { return fstat(descriptor_, &known) == 0; }
-  // Reads exactly that many bytes.
+  // Reads exactly `bytes` bytes.
   bool read(uint64_t offset, void* to, uint64_t bytes) const {
     for (uint64_t done = 0; done < bytes;) {
       const ssize_t got = pread(descriptor_, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
@@ -84,14 +84,14 @@ std::string check_segment(const Elf64_Phdr& segment, uint64_t size) {
   return "";
 }
 
-// Since glibc takes a missing PT_GNU_STACK for a wish as well, both make the stacks of all threads executable.
+// glibc treats a missing PT_GNU_STACK like an executable stack: both make the stacks of all threads executable.
 std::string check_stack(const Segments& segments) {
   const auto stack = std::ranges::find(segments, Elf64_Word{PT_GNU_STACK}, &Elf64_Phdr::p_type);
   if (stack != segments.end() && !(stack->p_flags & PF_X)) return "";
   return "it asks for an executable stack, which would weaken the whole process: link it with -z noexecstack";
 }
 
-// Whether the bytes lie in one segment that the system loader maps with these permissions.
+// Whether the bytes lie within a segment mapped by the system loader with these permissions.
 bool is_mapped(const Segments& segments, uint64_t address, uint64_t bytes, uint32_t permissions) {
   return std::ranges::any_of(segments, [&](const Elf64_Phdr& s) {
     return s.p_type == PT_LOAD && (s.p_flags & permissions) == permissions && address >= s.p_vaddr &&
@@ -99,8 +99,8 @@ bool is_mapped(const Segments& segments, uint64_t address, uint64_t bytes, uint3
   });
 }
 
-// The system loader changes the protection of these parts, or reads them, without comparing them with what it has mapped:
-// wrong ones reach into other libraries.
+// The system loader changes the protection of these parts, or reads them, without comparing them with its mappings: parts
+// with wrong addresses reach into other libraries.
 std::string check_parts(const Segments& segments) {
   for (const Elf64_Phdr& s : segments) {
     const bool part =
@@ -136,7 +136,7 @@ std::optional<uint64_t> place_of(const Segments& segments, uint64_t address, uin
   return std::nullopt;
 }
 
-// The dynamic section: what the system loader is to do with the file.
+// The dynamic section: the file's instructions to the system loader.
 class Dynamic {
  public:
   Dynamic(const File& file, const Segments& segments) : file_(file), segments_(segments) {
@@ -150,7 +150,7 @@ class Dynamic {
     const auto found = std::ranges::find(entries_, tag, &Elf64_Dyn::d_tag);
     return found == entries_.end() ? 0 : found->d_un.d_val;
   }
-  // The table whose address has this tag; nothing if it does not lie in the file.
+  // The table at the address with this tag; nothing if it does not lie in the file.
   template <class Entry> std::optional<std::vector<Entry>> table_of(Elf64_Sxword address, uint64_t count) const {
     const uint64_t bytes = count * sizeof(Entry);
     const auto place = place_of(segments_, value(address), bytes);
@@ -159,13 +159,14 @@ class Dynamic {
     if (!file_.read(*place, entries.data(), bytes)) return std::nullopt;
     return entries;
   }
-  // The same for a table whose size in bytes has a tag. Empty if there is none.
+  // The same, with a tag for the table's size in bytes. Empty if the file has no such table.
   template <class Entry> std::optional<std::vector<Entry>> table(Elf64_Sxword address, Elf64_Sxword size) const {
     const uint64_t bytes = value(size);
     if (!has(address) || !bytes) return std::vector<Entry>();
     return bytes % sizeof(Entry) ? std::nullopt : table_of<Entry>(address, bytes / sizeof(Entry));
   }
-  // Calls next(entry, its place in the file) for at most count entries, each of which says how far the next one is.
+  // Calls next(entry, its place in the file) for at most count entries. next returns the distance to the next entry in
+  // bytes, or 0 at the end.
   template <class Entry, class Next> void walk(uint64_t place, uint64_t count, const Next& next) const {
     Entry entry;
     for (uint64_t i = 0; i < std::min(count, kMostEntries) && file_.read(place, &entry, sizeof entry); ++i) {
@@ -185,7 +186,7 @@ class Dynamic {
   std::vector<Elf64_Dyn> entries_;
 };
 
-// The largest index of a version that the file defines (Elf64_Verdef) or needs (Elf64_Vernaux); 1 without any.
+// The largest index of the versions defined (Elf64_Verdef) or needed (Elf64_Vernaux) by the file; 1 without versions.
 uint32_t largest_version(const Dynamic& dynamic) {
   uint32_t largest = 1;
   dynamic.walk_at<Elf64_Verdef>(DT_VERDEF, DT_VERDEFNUM, [&](const Elf64_Verdef& each, uint64_t) {
@@ -202,7 +203,8 @@ uint32_t largest_version(const Dynamic& dynamic) {
   return largest;
 }
 
-// The symbols from 0 to `last`, which relocations name. The system loader uses their names and versions as indices.
+// Checks the symbols from 0 to `last`, the largest index in a relocation. The system loader uses their names and versions as
+// indices.
 std::string check_symbols(const Dynamic& dynamic, uint64_t last) {
   const auto symbols = dynamic.table_of<Elf64_Sym>(DT_SYMTAB, last + 1);
   if (!symbols) return "damaged: its symbols lie outside of the file";
@@ -218,7 +220,7 @@ std::string check_symbols(const Dynamic& dynamic, uint64_t last) {
   return "";
 }
 
-// The system loader writes to the address of a relocation wherever it lies: a wrong one changes other libraries.
+// The system loader writes to the address of a relocation wherever it lies: a wrong address changes other libraries.
 std::string check_relocations(const Dynamic& dynamic, const Segments& segments) {
   const uint32_t writable = dynamic.has(DT_TEXTREL) ? 0 : PF_W;
   uint64_t last = 0;
@@ -234,7 +236,7 @@ std::string check_relocations(const Dynamic& dynamic, const Segments& segments) 
   return check_symbols(dynamic, last);
 }
 
-// A sanitizer's runtime ends a process that it is loaded into late.
+// A sanitizer's runtime ends the process if it is loaded late.
 std::string check_sanitizers(const Dynamic& dynamic) {
   struct Sanitizer {
     const char *symbol, *name, *flag;

@@ -1,5 +1,5 @@
 // plugrad-probe: loads a plugin in a process of its own, before the core loads it. It tells the core through a pipe how far
-// it came; whatever the plugin does to this process is a finding. It finds faults, and it is no sandbox.
+// it came. Every effect of the plugin on this process is a finding. The program finds faults; it is not a sandbox.
 #include <core/runtime/plugins/handshake.hpp>
 #include <core/runtime/plugins/probe_record.hpp>
 
@@ -25,7 +25,7 @@ int core = -1;  // our end of the pipe
 uint64_t nonce = 0;
 const pid_t process = getpid();
 
-// A copy of this process, which the plugin's code forked and returned in, has nothing to tell.
+// If the plugin's code forks and returns in the copy of this process, the copy reports nothing.
 void tell(Step step, const std::string& refusal = "") {
   if (getpid() != process) _exit(0);
   Record record{nonce, step, !refusal.empty(), {}};
@@ -77,7 +77,7 @@ void probe(const char* path, Depth depth, char** device) {
   if (depth == Depth::load) return;
   tell(Step::count);
   uint32_t devices = 0;
-  table.count(&kHost, &devices);  // an orderly failure is the core's to report, which calls count as well
+  table.count(&kHost, &devices);  // the core calls count as well, and reports an orderly failure
   if (depth == Depth::count) return;
   tell(Step::open);
   open_device(table, device);

@@ -113,7 +113,7 @@ void DeviceState::call_open(uint32_t index, const plugrad_options& given) {
   if (!handle) throw_breach(name, "open returned OK and no device");
 }
 
-// Asks the plugin. What it loads for its first kernels must not change how this thread computes.
+// Asks the plugin. Libraries loaded by the plugin for its first kernels must not change how this thread computes.
 const plugrad_kernel* DeviceState::resolve(const plugrad_signature& question) {
   std::fenv_t arithmetic;
   std::fegetenv(&arithmetic);

@@ -15,8 +15,7 @@
 
 namespace plugrad {
 
-// The modes that are part of a kernel's signature, and kObserved: a profiler or record_memory sees all ops, so that none
-// takes the fast path.
+// The modes in a kernel's signature, and kObserved: a profiler or record_memory sees all ops, so no op takes the fast path.
 constexpr uint32_t kKernelModes = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32, kObserved = 8;
 inline constinit std::atomic<uint32_t> modes{0};
 inline uint32_t kernel_modes() { return modes.load(std::memory_order_relaxed) & kKernelModes; }
@@ -53,10 +52,10 @@ class DeviceState {
         ->direct[KernelTable::place(slot, key, layout)]
         .load(std::memory_order_acquire);
   }
-  // Returns any kernel, asking the device on the first call, or null if the device has none.
+  // Returns any kernel, asking the device on the first call, or null if the device has no kernel for the op.
   const plugrad_kernel* kernel(const plugrad_op& op, uint8_t key, uint16_t layout);
 
-  // Throws Error for a status other than OK.
+  // Throws Error unless status is OK.
   void check(plugrad_status status, const char* function) const {
     if (status) [[unlikely]]
       fail(status, function);
@@ -64,12 +63,12 @@ class DeviceState {
   // Throws Error if the device accepts no new work.
   void require_open() const;
   void detach();
-  // Returns what the kernel asks for; UINT64_MAX if it lacks host memory. Throws Error (internal) if that is absurd.
+  // Returns the kernel's request in bytes; UINT64_MAX if it lacks host memory. Throws Error (internal) for an absurd number.
   uint64_t workspace_bytes(const plugrad_kernel& kernel, const plugrad_op& op) const;
   bool host_memory() const { return info.capabilities & PLUGRAD_HOST_MEM; }
   bool same_plugin(const DeviceState& other) const { return source == other.source; }
 
-  const plugrad_backend table;                          // of our size: fields that the plugin lacks are null
+  const plugrad_backend table;                          // of our size: fields beyond the plugin's size are null
   const plugrad_backend* const source;                  // the plugin's own
   const std::string plugin;                             // its file
   const uint32_t ordinal;                               // among all opened devices of the process
@@ -100,17 +99,17 @@ class DeviceState {
     void operator()(KernelTable* table) const { std::free(table); }
   };
   std::array<std::unique_ptr<KernelTable, Freer>, 8>
-      made_tables_;  // four, and four more once detached, when other threads may still read the old ones
+      made_tables_;  // four, and four more once detached: other threads may still read the first four
   std::atomic<uint32_t> tables_made_{0};
-  std::array<std::atomic<KernelTable*>, 8> tables_;  // by modes / 2; those with kObserved are one table that stays empty
+  std::array<std::atomic<KernelTable*>, 8> tables_;  // by modes / 2; the four with kObserved are one table, always empty
 };
 
-// Throws Error for a variable of the environment with a value that nothing understands, when a device opens rather than when
-// the program first needs it.
+// Throws Error for a variable of the environment with an invalid value. This happens when a device opens rather than when
+// the program first needs the value.
 void check_environment();
 
-// Keeps the handle of a plugin's device or stream reachable, even one that the core refuses; the ABI has no call that
-// releases it. The caller holds the registry's mutex.
+// Keeps the handle of a plugin's device or stream reachable, even if the core refuses the handle; the ABI has no call to
+// release it. The caller holds the registry's mutex.
 void keep_reachable(void* handle);
 
 }  // namespace plugrad

@@ -2,6 +2,6 @@
 
 namespace plugrad {
 
-Error::~Error() = default;  // anchors the type info here, so that all libraries catch one type
+Error::~Error() = default;  // anchors the type info here, so that all libraries catch the same type
 
 }  // namespace plugrad

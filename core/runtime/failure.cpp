@@ -1,4 +1,4 @@
-// Failures: recorded when a call meets them, propagated to ops that depend on them, and thrown to callers that verify.
+// Failures: recorded when a call meets them, propagated to dependent ops, and thrown to callers of verify.
 #include <core/runtime/memory/ledger.hpp>
 #include <core/runtime/plugins/foreign.hpp>
 
@@ -42,7 +42,7 @@ std::shared_ptr<const Error> describe(const StreamState& s, plugrad_status statu
                                        last);
 }
 
-// While one exists, no thread may mark the stream's ops as succeeded.
+// While a Clearing exists, no thread may mark the stream's ops as succeeded.
 class Clearing {
  public:
   explicit Clearing(StreamState& s) : s_(s) { ++s_.clearing; }
@@ -54,7 +54,7 @@ class Clearing {
   StreamState& s_;
 };
 
-// Syncs and records a failure; returns null if there is none. The caller holds the gate.
+// Syncs and records a failure; returns null if nothing failed. The caller holds the gate.
 std::shared_ptr<const Error> clear(StreamState& s) {
   const Clearing unsettled(s);
   plugrad_failure failure{sizeof failure, 0, 0, 0};
@@ -74,7 +74,7 @@ std::shared_ptr<const Error> clear(StreamState& s) {
   return error;
 }
 
-// Marks all other streams of a lost device as failed and returns them. The caller must not hold the ledger.
+// Marks the other streams of a lost device as failed and returns them. The caller must not hold the ledger.
 std::vector<StreamState*> spread_lost(StreamState& from) {
   std::vector<StreamState*> marked;
   Ledger& l = ledger();
@@ -88,7 +88,7 @@ std::vector<StreamState*> spread_lost(StreamState& from) {
   return marked;
 }
 
-// Marks ops of s that depend on failed ops of `from`; returns whether there are any.
+// Marks ops of s that depend on failed ops of `from`; returns whether it marked any.
 bool spread_to(StreamState& s, const StreamState& from) {
   Ledger& l = ledger();
   uint64_t at = ~0ull;
@@ -143,7 +143,7 @@ plugrad_status refused(StreamState& s, const char* what, plugrad_status status) 
 }
 
 namespace {
-// Throws the failure that covers number; returns whether number is known to have succeeded. Locks the ledger.
+// Throws the failure covering number; returns whether number is known to have succeeded. Locks the ledger.
 bool known_clean(StreamState& s, uint64_t number) {
   const std::lock_guard lock(ledger().mutex);
   if (const Span* f = find(s, number, number)) throw Error(*f->origin);

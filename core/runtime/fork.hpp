@@ -1,5 +1,5 @@
 // The core's locks across a fork: the forking thread holds them, so the child finds them free and their data consistent.
-// Registry::hold locks the registry's mutex first, then each ForkMutex, then the allocators' mutexes, then those below.
+// Registry::hold locks in this order: the registry's mutexes, each ForkMutex, the allocators' mutexes, the mutexes below.
 #pragma once
 #include <mutex>
 
@@ -20,9 +20,9 @@ class ForkMutex : public std::mutex {
 };
 
 std::mutex& census_mutex();    // the list of live threads
-std::mutex& depot_mutex();     // free objects that no thread holds; one for all depots
+std::mutex& depot_mutex();     // free objects outside of threads; a single mutex for all depots
 std::mutex& log_mutex();       // the log's sink
-std::mutex& recorder_mutex();  // the session of the profiler that records
+std::mutex& recorder_mutex();  // the session of the recording profiler
 std::mutex& observed_mutex();  // the bit kObserved of modes
 std::mutex& tracking_mutex();  // origins of memory
 

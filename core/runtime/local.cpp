@@ -12,7 +12,7 @@ namespace plugrad {
 namespace {
 struct Census {
   std::vector<Local*> living;
-  std::array<uint64_t, kMaxDevices> retired{};  // kernel calls of threads that have ended
+  std::array<uint64_t, kMaxDevices> retired{};  // kernel calls of ended threads
 };
 Census& census() {
   static Census& c = *new Census;

@@ -1,4 +1,4 @@
-// The state of one thread, behind one thread-local pointer: free objects, mode, the last report.
+// The state of a thread, behind one thread-local pointer: free objects, mode, the last report.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <core/runtime/memory/magazine.hpp>
@@ -19,12 +19,12 @@ class Log;
 }
 class Observer;
 
-constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects, which moves between thread and depot whole
+constexpr uint32_t kMagazine = 256;  // capacity of a stack of small objects; it moves between thread and depot whole
 
 // Memory for objects of kSize bytes.
 template <size_t kSize> class Pool {
  public:
-  // Ensures memory for one object. Throws Error (out_of_memory).
+  // Ensures memory for an object. Throws Error (out_of_memory).
   void reserve() {
     if (magazine_.empty()) [[unlikely]]
       grow();
@@ -59,10 +59,10 @@ template <size_t kSize> class Pool {
 
 constexpr size_t kObjectBytes = 192;
 constexpr uint32_t kFirstMode = 1;
-constexpr uint32_t kTrackedMode = 1u << 16;  // set by an op that record_memory saw; higher layers clear it
+constexpr uint32_t kTrackedMode = 1u << 16;  // set by an op seen by record_memory; higher layers clear it
 
-// Objects to release after the one being released, so that nothing recurses on the depth of a graph. The code that releases
-// them links them.
+// Objects to release after the present release, so that nothing recurses on the depth of a graph. The releasing code links
+// them.
 struct PendingRelease {
   void* first = nullptr;
   bool running = false;
@@ -76,16 +76,16 @@ struct Local {
   std::array<std::atomic<uint64_t>, kMaxDevices> kernels{};  // calls by this thread, the only writer
   std::string report;
   bool short_of_memory = false;  // a kernel declined the current op for lack of memory
-  void* checkpoint = nullptr;    // for higher layers: what modes of theirs need
+  void* checkpoint = nullptr;    // for higher layers: state of their modes
   const void* anomaly = nullptr;
   void* autocast = nullptr;
-  Observer* observer = nullptr;  // what follows this thread: see observer.hpp
+  Observer* observer = nullptr;  // follows this thread: see observer.hpp
   // Of a profiler, or record_memory.
-  std::shared_ptr<profiling::Log> log;  // of this thread in the session of that id, or an older one
+  std::shared_ptr<profiling::Log> log;  // of this thread, in the session with the id `session`, or in an older session
   uint64_t session = 0;
   const char* gradient_of = nullptr;   // the op whose gradient this thread computes
   const std::string* range = nullptr;  // the name of the innermost range
-  uint32_t declined = 0;               // the last op that a device had no kernel for
+  uint32_t declined = 0;               // the last op without a kernel on its device
 
   Local();
   ~Local();
@@ -103,11 +103,11 @@ inline Local& local() { return tls ? *tls : make_local(); }
 // The number of kernel calls of all threads on a device.
 uint64_t kernels_called(uint32_t ordinal);
 
-// Returns what a plugin last reported on this thread, and clears it.
+// Returns the last report of a plugin on this thread, and clears it.
 std::string take_report();
 // "[where] why", with a default text if the plugin gave no reason.
 std::string status_text(plugrad_status status, const std::string& where, const std::string& why);
-// Throws Error with that status and text.
+// Throws Error with the status and that text.
 [[noreturn]] void throw_status(plugrad_status status, const std::string& where, const std::string& why);
 
 }  // namespace plugrad

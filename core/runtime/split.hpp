@@ -6,7 +6,7 @@
 
 namespace plugrad {
 
-// Empty parts are parts: whoever leaves one out says so.
+// Splits at each separator; keeps empty parts.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// A backend plugin in plain C that includes only abi.h: host memory, f32, and the ops that training an MLP needs.
+// A backend plugin in plain C that includes only abi.h of the SDK: host memory, f32, and the ops for training an MLP.
 // It proves that the contract needs no C++, and shows a plugin without backend.hpp.
 #include <plugrad/sdk/abi.h>
 
@@ -45,7 +45,7 @@ static Number number_of(const plugrad_view* immediate) {
   return number;
 }
 
-// The cursor of an operand with one element does not move: its strides may be unspecified.
+// The cursor of a single-element operand does not move: its strides may be unspecified.
 static void walk_add(Walk* walk, const plugrad_view* view) {
   const int i = walk->operands++;
   const bool immediate = view->layout & PLUGRAD_IMMEDIATE;
@@ -223,7 +223,7 @@ static plugrad_status run_max(const plugrad_kernel* kernel, plugrad_stream* stre
   return PLUGRAD_OK;
 }
 
-// --- Matrix product: the cursor of a stays while the walk moves along a row of the output, that of b along a column.
+// --- Matrix product: the cursor of a stays while the walk moves along a row of the output, b's cursor along a column.
 
 static plugrad_status run_matmul(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)kernel, (void)stream;

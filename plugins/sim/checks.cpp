@@ -4,7 +4,7 @@ namespace plugrad::sim {
 namespace {
 [[noreturn]] void refuse(const std::string& why) { throw BackendError(PLUGRAD_INVALID, why); }
 
-struct Walk {  // element offsets of a view, and the layout bits that must hold
+struct Walk {  // element offsets of a view, and its required layout bits
   int64_t low = 0, high = 0, count = 1;
   uint16_t layout = 0;
 };

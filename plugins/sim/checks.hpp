@@ -12,7 +12,7 @@ struct Range {  // bytes, from the start of the buffer
 // Returns the bytes between a view's first and last element; throws INVALID for a malformed view.
 Range checked_range(const plugrad_view& view, uint64_t alignment);
 
-// Throws INVALID if an output overlaps another operand in a way that ops.def does not allow. Overlapping
+// Throws INVALID if an output overlaps another operand in a way forbidden by ops.def. Overlapping
 // ranges of strided views pass, since such views may interleave.
 void check_overlap(const OpInfo* info, const plugrad_op& op, const Range* ranges);
 

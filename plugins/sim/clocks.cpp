@@ -112,7 +112,8 @@ std::optional<Epoch> Clocks::unordered_reader(uint32_t stream, const Granule& g)
   return {};
 }
 
-// A reader that the new one is ordered after needs no record: work ordered after the new reader is ordered after both.
+// If the new reader is ordered after an earlier reader, the earlier reader needs no record: work ordered after the new
+// reader is ordered after both.
 void Clocks::add_reader(Epoch by, Granule& g) {
   if (!(g.reader & kMany)) {
     if (g.read && !ordered(by.stream, {g.reader, g.read})) {
@@ -131,7 +132,7 @@ void Clocks::add_reader(Epoch by, Granule& g) {
   g.reader = new_reader(by, g.reader);
 }
 
-// A list consists of links with kMany set. kMany itself ends it: as a link it means record 0, which is never used.
+// A list consists of links with kMany set. kMany itself ends it: as a link it means the unused record 0.
 uint32_t Clocks::new_reader(Epoch by, uint32_t next) {
   uint32_t link = free_reader_;
   if (link != kMany) free_reader_ = readers_[link & ~kMany].next;

@@ -1,5 +1,5 @@
-// Tracks by vector clocks which access is ordered after which. They advance as work is submitted, so a missing wait is found
-// regardless of how fast the workers are. Guarded by World::mutex.
+// Tracks the order of accesses by vector clocks. The clocks advance as work is submitted, so a missing wait is found at any
+// speed of the workers. Guarded by World::mutex.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace plugrad::sim {
 
-inline constexpr uint64_t kGranule = 256;  // bytes; also the alignment of memory, so that no two buffers share one
+inline constexpr uint64_t kGranule = 256;  // bytes; also the alignment of memory, so that buffers share no granule
 
 struct Epoch {  // the stream of an op or copy, and its number on it; number 0: none
   uint32_t stream = 0;
@@ -20,8 +20,8 @@ struct Epoch {  // the stream of an op or copy, and its number on it; number 0: 
 // The last accesses to these bytes. All zero: none.
 struct Granule {
   uint64_t written, read;   // numbers
-  uint32_t writer, reader;  // streams; reader may be the head of a list of several, see Clocks
-  uint64_t block;           // bytes of the buffer that begins here; 0: none begins here
+  uint32_t writer, reader;  // streams; reader may be the head of a list of readers, see Clocks
+  uint64_t block;           // bytes of the buffer beginning here; 0: no buffer begins here
 };
 
 struct Conflict {
@@ -36,17 +36,17 @@ class Clocks {
 
   // Adds a stream. Once *lost is true its device is lost, and none of its work is in flight.
   uint32_t add_stream(const std::atomic<bool>* lost);
-  // The host has learned that nothing up to number is in flight, nor (transitive) anything that this work waited for.
+  // The host has learned: no work up to number is in flight, nor (transitive) any of the work it waited for.
   void host_learned(uint32_t stream, uint64_t number, bool transitive = true);
-  // The work that stream submits next, number `next`, is ordered after `other`.
+  // The next work of stream, number `next`, is ordered after `other`.
   void joined(uint32_t stream, uint64_t next, Epoch other);
 
-  // The same, and also after everything that the next op of other's stream would be ordered after.
+  // The same, and also after all predecessors of the next op on other's stream.
   void followed(uint32_t stream, uint64_t next, Epoch other);
 
-  // Records an access; returns an earlier one that it is not ordered after, if there is one.
+  // Records an access; returns an earlier unordered access, if there is any.
   std::optional<Conflict> access(Epoch by, std::span<Granule> granules, bool write);
-  // Returns an access that the host does not know to have ended, if there is one.
+  // Returns an access not known to the host to have ended, if there is any.
   std::optional<Conflict> in_flight(std::span<const Granule> granules) const;
   void forget(std::span<Granule> granules);
 
@@ -56,7 +56,7 @@ class Clocks {
     uint64_t number;
     Clock clock;
   };
-  struct Reader {  // one of several unordered readers of a granule
+  struct Reader {  // in a list of unordered readers of a granule
     uint64_t number;
     uint32_t stream, next;
   };
@@ -74,7 +74,7 @@ class Clocks {
   std::vector<const std::atomic<bool>*> lost_;
   Clock host_;
   std::vector<Clock> clocks_;               // of the next submission of each stream, without host_
-  std::vector<std::deque<Since>> history_;  // clocks of work that the host does not know to have ended
+  std::vector<std::deque<Since>> history_;  // clocks of work not known to the host to have ended
   Reader* readers_;                         // reserved address space; pages are committed on first use
   uint32_t used_readers_ = 0, free_reader_ = kMany;
 };

@@ -47,7 +47,7 @@ Block Sim::take(Region& region, uint64_t bytes, const char* what) {
   return *block;
 }
 
-// A block that may still be in use is neither poisoned nor reused: the hazard is counted, and corrupts nothing.
+// If a block may still be in use, it is neither poisoned nor reused: the hazard is counted, and corrupts nothing.
 void Sim::give(Region& region, const void* handle, const char* what) noexcept {
   std::unique_lock lock(world().mutex);
   const auto block = region.find(handle);
@@ -237,7 +237,7 @@ void Sim::note_uses(Job& job, const SimStream& stream, const plugrad_op& op, con
     job.racing |= access(memory_, by, memory_.offset(op.workspace) + op.workspace_offset, op.workspace_bytes, true);
 }
 
-// Returns whether the access races with an earlier one, because no wait orders them.
+// Returns whether the access races with an earlier access, because no wait orders them.
 bool Sim::access(const Region& region, Epoch by, uint64_t offset, uint64_t bytes, bool write) {
   const auto conflict = world().clocks.access(by, region.granules(offset, bytes), write);
   if (!conflict) return false;

@@ -55,10 +55,10 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
 
   std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) override;
   bool batches(const plugrad_kernel& kernel) const noexcept override;
-  // Submits the calls of a list under the numbers from `first` on, or none of them.
+  // Submits all calls of a list, under the numbers from `first` on, or no call.
   void submit_list(SimStream& stream, std::span<const plugrad_list_call> calls, uint64_t first, bool is_batch);
 
-  // For the extension. The caller holds World::mutex for the members that it guards.
+  // For the extension. The caller holds World::mutex for the members guarded by it.
   uint32_t index() const { return index_; }
   Conditions& conditions() { return conditions_; }
   const Counters& counters() const { return counters_; }
@@ -66,7 +66,7 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
   void arm(uint32_t fault, uint64_t n) { faults_[fault] = n; }
 
  private:
-  struct Side;  // one side of a copy, with its memory
+  struct Side;  // the source or the target of a copy, with its memory
   static plugrad_status run(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) noexcept;
   static uint64_t workspace(const plugrad_kernel* kernel, const plugrad_op* op);
   void submit(const SimKernel& kernel, SimStream& stream, const plugrad_op& op);
@@ -89,14 +89,14 @@ class Sim final : public Backend, public NativeStreams, public CallLists {
     return n == 1 || (n && --n == 0);
   }
   bool due(uint32_t fault) { return faults_[fault] && --faults_[fault] == 0; }
-  uint32_t run_faults();  // returns the faults of this call of run; throws if one of them refuses the call
+  uint32_t run_faults();  // returns the faults of this call of run; throws if a fault refuses the call
 
   const plugrad_host* const host_;
   const uint32_t index_;
   const Settings settings_;
   Conditions conditions_;
   std::mutex kernels_mutex_;
-  std::unordered_map<const plugrad_kernel*, std::unique_ptr<SimKernel>> kernels_;  // by the inner one
+  std::unordered_map<const plugrad_kernel*, std::unique_ptr<SimKernel>> kernels_;  // by the inner kernel
   // Guarded by World::mutex:
   Region memory_, pinned_;
   Counters counters_;

@@ -1,4 +1,4 @@
-// The table of the plugin, and the extension "sim/0" with which tests control it.
+// The table of the plugin, and the extension "sim/0", by which tests control the plugin.
 #include <plugins/sim/device.hpp>
 
 #include <string_view>

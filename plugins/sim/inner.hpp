@@ -1,16 +1,16 @@
-// The device that computes inside sim: the reference backend, called through its C table as any host does.
+// The computing device inside sim: the reference backend, called through its C table as any host does.
 #pragma once
 #include <plugrad/sdk/fusion.h>
 
 namespace plugrad::sim {
 
-// Returns its kernel for a signature, or null. All devices share one inner device, which has no state except its kernels.
-// Throws BackendError if it cannot be opened.
+// Returns the inner device's kernel for a signature, or null. All devices share a single inner device. It has no state
+// except its kernels. Throws BackendError if it cannot be opened.
 const plugrad_kernel* inner_kernel(const plugrad_signature& signature);
-// Returns its kernel for a fusion, or null.
+// Returns the inner device's kernel for a fusion, or null.
 const plugrad_kernel* inner_fusion(const plugrad_fusion& fusion);
 
-// Returns the message that the inner device reported last on this thread.
+// Returns the last message of the inner device on this thread.
 const char* inner_message();
 
 }  // namespace plugrad::sim

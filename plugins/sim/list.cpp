@@ -1,4 +1,4 @@
-// The extension of list.h. A list submits its calls one by one, and checks that the host names all changes and that
+// The extension of list.h. A list submits each call on its own. It checks that the host names all changes, and that
 // independent calls are independent.
 #include <plugins/sim/device.hpp>
 #include <plugrad/sdk/extent.hpp>
@@ -9,7 +9,7 @@
 namespace plugrad::sim {
 namespace {
 
-// What a call's operands were. Attributes may not change in their size.
+// The operands of a call at an earlier time. The size of attributes may not change.
 struct Seen {
   std::vector<plugrad_view> views;
   std::vector<char> attributes;
@@ -30,7 +30,7 @@ struct Seen {
     return std::ranges::equal(views, now.views, equal) && attributes == now.attributes && workspace == now.workspace &&
            workspace_offset == now.workspace_offset;
   }
-  // Whether only that changed which may change.
+  // Whether only buffers, offsets and values of attributes changed: a list may change these.
   bool has_form_of(const Seen& now) const {
     const auto equal = [](const plugrad_view& a, const plugrad_view& b) {
       return a.dtype == b.dtype && a.rank == b.rank && a.layout == b.layout && a.count == b.count &&
@@ -41,7 +41,7 @@ struct Seen {
   }
 };
 
-// Throws INVALID if a call writes what another one reads or writes.
+// Throws INVALID if a call writes memory used by another call.
 void demand_independent(std::span<const plugrad_list_call> calls) {
   std::vector<MemoryExtent> extents;
   for (uint32_t at = 0; at < calls.size(); ++at) {

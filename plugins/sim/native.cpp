@@ -1,4 +1,4 @@
-// The extension of native.h: streams that wait for each other by their handles, and callbacks when work has ended.
+// The extension of native.h: waits between streams by their handles, and callbacks when work has ended.
 #include <plugins/sim/device.hpp>
 
 namespace plugrad::sim {
@@ -55,7 +55,7 @@ void SimStream::mark(uint64_t number) {
   submit(number);
 }
 
-// `other` may have barriers for jobs after its last one, so they are copied as well.
+// `other` may have barriers for jobs after its last job, so they are copied as well.
 void SimStream::follow(SimStream& other) {
   std::deque<Barrier> after;
   {

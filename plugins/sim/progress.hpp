@@ -1,4 +1,4 @@
-// A number that only rises, on which threads can wait. If no thread waits, raising it costs a store and a load.
+// A rising number for threads to wait for. If no thread waits, raising it costs a store and a load.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -13,14 +13,14 @@ class Progress {
  public:
   uint64_t value() const { return value_.load(std::memory_order_acquire); }
 
-  // One call at a time.
+  // Calls must not be concurrent.
   void advance(uint64_t to) {
     value_.store(to);
     if (to >= wake_at_.load()) wake();
   }
 
   void wait_for(uint64_t goal) {
-    constexpr int kPatience = 24;  // yields, which together cost less than sleeping and waking up
+    constexpr int kPatience = 24;  // yields; together they cost less than sleeping and waking up
     for (int i = 0; i < kPatience; ++i) {
       if (value() >= goal) return;
       std::this_thread::yield();
@@ -38,7 +38,7 @@ class Progress {
   void wake() {
     {
       const std::lock_guard lock(mutex_);
-      wake_at_.store(~0ull);  // threads that wait for more store their goal again
+      wake_at_.store(~0ull);  // threads with a higher goal store it again
     }
     moved_.notify_all();
   }

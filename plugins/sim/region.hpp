@@ -1,4 +1,4 @@
-// Memory of a device, or host memory that it pinned: reserved address space, the blocks allocated in it, and the last
+// Memory of a device, or host memory pinned by it: reserved address space, the blocks allocated in it, and the last
 // accesses to each granule. Guarded by World::mutex, except for the bytes themselves.
 #pragma once
 #include <plugins/sim/clocks.hpp>
@@ -29,7 +29,7 @@ class Region {
   bool guarded(const Block& block) const;
 
   char* handle(const Block& block) const { return handles_ + block.offset; }
-  std::optional<Block> find(const void* handle) const;        // the block that begins there
+  std::optional<Block> find(const void* handle) const;        // the block beginning there
   std::optional<Block> containing(const void* handle) const;  // the block it points into
   bool owns(const void* handle) const { return handle >= handles_ && handle < handles_ + size_; }
   uint64_t offset(const void* handle) const { return static_cast<uint64_t>(static_cast<const char*>(handle) - handles_); }

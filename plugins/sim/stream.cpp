@@ -103,7 +103,7 @@ void SimStream::work() {
   }
 }
 
-// Waits are also executed after a failure: work behind a wait may assume that the other stream has reached the number.
+// Waits are also executed after a failure: work behind a wait may assume that the awaited stream has reached the number.
 void SimStream::execute(Job& job) {
   if (job.kind == Job::kWait) return job.other->finished_.wait_for(job.other_number);
   if (job.kind == Job::kMark) return;

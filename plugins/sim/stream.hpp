@@ -1,4 +1,4 @@
-// A stream: a lock-free queue between the submitting thread and one worker, which executes in order and with a delay.
+// A stream: a lock-free queue between the submitting thread and a worker. The worker executes in order and with a delay.
 #pragma once
 #include <plugins/sim/progress.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace plugrad::sim {
 
-// State that the workers of a device read.
+// State read by the workers of a device.
 struct Conditions {
   std::atomic<bool> lost{false};
   std::atomic<uint32_t> latency{0};  // microseconds
@@ -37,7 +37,7 @@ struct Job {
   // kOp: copies with the addresses of the real bytes.
   const plugrad_kernel* kernel;
   plugrad_op op;
-  uint32_t fresh;  // the outputs, as a bit set, that are filled with poison before the kernel runs
+  uint32_t fresh;  // a bit set: the outputs to fill with poison before the kernel runs
   plugrad_view views[PLUGRAD_FUSION_OPERANDS];
   const plugrad_view* pointers[PLUGRAD_FUSION_OPERANDS];
   alignas(8) char attributes[128];
@@ -72,10 +72,10 @@ class SimStream final : public Stream {
   char* stage();                 // returns staging memory for the next job; waits until an earlier job releases it
   void wait_until_idle() { retired_.wait_for(tail_); }
   void finish(uint64_t number);                                // on an idle stream: takes the number and marks it done
-  void mark(uint64_t number);                                  // submits a job that does nothing
-  bool clear(plugrad_failure& failure, std::string& message);  // on an idle stream: moves the failure out, if there is one
+  void mark(uint64_t number);                                  // submits a job without work
+  bool clear(plugrad_failure& failure, std::string& message);  // on an idle stream: moves the failure out, if there is any
 
-  // [any], under World::mutex: work submitted from now on starts after all that was submitted to other.
+  // [any], under World::mutex: work submitted from now on starts after all work submitted to other so far.
   void follow(SimStream& other);
   // [any]: calls back once nothing up to number is in flight.
   void notify(uint64_t number, Notice notice);
@@ -102,7 +102,7 @@ class SimStream final : public Stream {
   plugrad_status failure_ = PLUGRAD_OK;  // stored before failed_
   char failure_message_[256] = {};
 
-  struct Barrier {  // jobs from number `at` on wait for the first `jobs` of other
+  struct Barrier {  // jobs from number `at` on wait for the first `jobs` jobs of other
     uint64_t at;
     SimStream* other;
     uint64_t jobs;

@@ -127,16 +127,16 @@ std::unique_ptr<Stream> Sim::stream_create(uint32_t role) {
 
 plugrad_status Sim::completed(Stream& stream, uint64_t& number) noexcept {
   SimStream& s = own(stream);
-  number = s.finished();  // before the state: a failure is stored before the number that failed
+  number = s.finished();  // before the state: a failure is stored before the failed number
   const plugrad_status status = s.state();
   if (status == PLUGRAD_DEVICE_LOST) number = s.accepted();
   const std::lock_guard lock(world().mutex);
-  // Work on other devices for which a lost device's stream was waiting may still run.
+  // If a lost device's stream was waiting for work on another device, this work may still run.
   world().clocks.host_learned(s.id(), number, status != PLUGRAD_DEVICE_LOST);
   return status;
 }
 
-// Waits for the next multiple of four, at most the last number, so that tests find hosts that ignore the raised number.
+// Waits for the next multiple of four, at most the last number, so that tests find hosts ignoring the raised number.
 void Sim::wait(Stream& stream, Stream& other, uint64_t& number) {
   SimStream &s = own(stream), &o = own(other);
   s.wait_for_room();

@@ -1,4 +1,5 @@
-// State that all devices of this file share: the clocks, since streams of any devices may wait for each other, and hazards.
+// The shared state of all devices of this file: the clocks, since streams of any devices may wait for each other, and
+// hazards.
 #pragma once
 #include <plugins/sim/clocks.hpp>
 

@@ -29,7 +29,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// The same operands, those of a narrow dtype in the dtype that accumulates it.
+// The same operands, narrow dtypes replaced by their accumulators.
 std::vector<KernelOperand> widened(const std::vector<KernelOperand>& operands) {
   std::vector<KernelOperand> wide = operands;
   for (KernelOperand& each : wide) {
@@ -48,7 +48,7 @@ std::string instead_of(Device device, const TracedOp& op) {
   return "in host memory if PLUGRAD_FALLBACK allows it, else an error";
 }
 
-// What a small model runs on the default device.
+// The ops of a small model on the default device.
 std::vector<TracedOp> ops_of_model(const TrialModel& model) {
   manual_seed(1);
   Profiler profiler;

@@ -12,7 +12,7 @@
 namespace plugrad::tool {
 namespace {
 
-// Ops of one name, with the same dtypes, become one.
+// Sums ops with the same name and dtypes.
 class Sums {
  public:
   void add(const TracedOp& op) {

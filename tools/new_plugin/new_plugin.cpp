@@ -15,7 +15,7 @@ namespace plugrad::tool {
 namespace fs = std::filesystem;
 namespace {
 
-// Of the form that the core demands of backends, and a target's name in CMake.
+// Whether the core accepts the name for a backend, and CMake for a target.
 bool is_valid(const std::string& name) {
   constexpr size_t kMost = 63;
   return !name.empty() && name.size() <= kMost && name[0] >= 'a' && name[0] <= 'z' && std::ranges::all_of(name, [](char c) {

@@ -1,5 +1,5 @@
 // The files of a new plugin's project in each language. @NAME@ stands for its name, @CLASS@ and @IDENTIFIER@ for the names
-// of a class and of a library that follow from it.
+// of a class and of a library, both derived from it.
 #pragma once
 #include <string>
 #include <vector>

@@ -15,14 +15,14 @@ class UsageError : public std::runtime_error {
 
 using Arguments = std::vector<std::string>;
 
-// What --help prints for a command.
+// The output of --help for a command.
 struct Usage {
   std::string line;  // "plugrad devices [--json]"
   std::string summary;
   std::string examples;  // indented lines
 };
 
-// "; did you mean '--device'?" where one of the names is close to the word, else "".
+// "; did you mean '--device'?" if any of the names is close to the word, else "".
 std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 // A text on one line: line breaks become "; ".
 std::string one_line(std::string_view text);

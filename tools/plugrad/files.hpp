@@ -1,5 +1,4 @@
-// Files and folders by their paths. The functions keep <filesystem>, which is slow to compile, out of the sources that call
-// them.
+// Files and folders by their paths. <filesystem> is slow to compile; these functions keep it out of their callers' sources.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +12,7 @@ std::string folder_of(const std::string& file);
 // Creates a folder, and the folders above it, where they do not exist. Throws Error (io_error).
 void create_folder(const std::string& path);
 
-// A file whose code is mapped into this process.
+// A file with code mapped into this process.
 struct Mapping {
   std::string file;  // the path without links
   std::string line;  // of /proc/self/maps

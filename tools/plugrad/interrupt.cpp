@@ -3,12 +3,12 @@
 namespace plugrad::tool {
 namespace {
 
-// A signal handler may write to no other type.
+// A signal handler may write only to this type.
 volatile std::sig_atomic_t pending_signal = 0;
 
 extern "C" void note_signal(int signal) {
   pending_signal = signal;
-  // A second signal ends the process, whichever it is; but not another write to a closed pipe, while the program saves.
+  // A second signal of these three ends the process; another write to a closed pipe does not, while the program saves.
   for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, SIG_DFL);
 }
 

@@ -5,15 +5,15 @@
 
 namespace plugrad::tool {
 
-// During its lifetime the first SIGINT, SIGTERM, SIGHUP or SIGPIPE only sets a flag; a signal that the process ignored, as
-// nohup arranges, stays ignored. A second SIGINT, SIGTERM or SIGHUP ends the process as usual.
+// During its lifetime the first SIGINT, SIGTERM, SIGHUP or SIGPIPE only sets a flag; an ignored signal, as under nohup,
+// stays ignored. A second SIGINT, SIGTERM or SIGHUP ends the process as usual.
 class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
-  // Returns the signal that arrived, or 0.
+  // Returns the number of the arrived signal, or 0.
   static int pending();
 
  private:

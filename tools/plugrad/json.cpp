@@ -11,7 +11,7 @@ std::shared_ptr<const void> kept(Tree tree) { return std::make_shared<const Tree
 
 const Tree& tree_in(const std::shared_ptr<const void>& pointer) { return *static_cast<const Tree*>(pointer.get()); }
 
-// Returns what the action returns, and turns the library's errors into ours.
+// Returns the action's result, and turns the library's errors into ours.
 template <class Action> auto checked(Action action) {
   try {
     return action();

@@ -1,4 +1,4 @@
-// JSON that commands print and read. Only json.cpp includes the library behind it.
+// JSON for commands to print and read. Only json.cpp includes the library behind it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace plugrad::tool {
 
-// Thrown for a text that is not JSON and for a value that is not of the expected kind.
+// Thrown for invalid JSON text, and for a value of an unexpected kind.
 class JsonError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A value that never changes, so copies share it. Objects keep the order of their members.
+// An immutable value, so copies share it. Objects keep the order of their members.
 class Json {
  public:
   using Member = std::pair<std::string, Json>;
@@ -37,21 +37,21 @@ class Json {
   // Throws JsonError.
   static Json parse(const std::string& text);
 
-  // Returns the text in lines, indented by two spaces. U+FFFD replaces bytes that are not UTF-8.
+  // Returns the text in lines, indented by two spaces. U+FFFD replaces invalid bytes of UTF-8.
   std::string pretty() const;
-  // Returns the text on one line. Throws JsonError for bytes that are not UTF-8.
+  // Returns the text on one line. Throws JsonError for invalid bytes of UTF-8.
   std::string compact() const;
 
   bool is_array() const;
   bool is_object() const;
   bool contains(const std::string& name) const;  // false if this is not an object
-  // Returns the member of an object. Throws JsonError if there is none.
+  // Returns the member of an object. Throws JsonError without such a member.
   Json at(const std::string& name) const;
   // Returns the values of an array or an object.
   std::vector<Json> elements() const;
   // T is bool, double, int64_t, uint64_t, std::string or std::vector<int64_t>. Throws JsonError for a value of another kind.
   template <class T> T as() const;
-  // Returns the same of a member of an object, or `otherwise` if there is no such member.
+  // Returns the value of a member of an object as T, or `otherwise` without such a member.
   template <class T> T value(const std::string& name, const T& otherwise) const {
     return contains(name) ? at(name).as<T>() : otherwise;
   }

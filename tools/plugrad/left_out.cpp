@@ -1,4 +1,4 @@
-// The commands for authors of plugins, in a program that was built without them.
+// The commands for authors of plugins, in a program built without them.
 #include <tools/plugrad/commands.hpp>
 
 namespace plugrad::tool {

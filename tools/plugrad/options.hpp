@@ -1,4 +1,4 @@
-// The options of a command. Only options.cpp includes Boost.Program_options, which parses them and prints help.
+// The options of a command. Boost.Program_options parses them and prints help; only options.cpp includes it.
 #pragma once
 #include <tools/plugrad/commands.hpp>
 
@@ -15,13 +15,13 @@ namespace plugrad::tool {
 // --json and --help.
 class Options {
  public:
-  // command: the words that begin it, "plugrad train".
+  // command: its first words, "plugrad train".
   explicit Options(std::string command);
   ~Options();
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  // The name "verbose,v" declares --verbose and -v. `value` is what --help prints for the value, "FILE".
+  // The name "verbose,v" declares --verbose and -v. `value` stands for the value in --help, "FILE".
   void add_flag(const char* name, const char* description);
   void add_text(const char* name, const char* value, const char* description,
                 const std::optional<std::string>& default_value = std::nullopt);
@@ -34,10 +34,10 @@ class Options {
   void parse(const Arguments& arguments, size_t most_words = 0);
   void print_help(const Usage& usage) const;
 
-  // Returns the arguments that preceded the options.
+  // Returns the arguments before the options.
   const Arguments& words() const { return words_; }
   bool flag(const std::string& name) const;
-  // Each returns the value that was given, else the default, else nothing. A command may lack the option.
+  // Each returns the given value, else the default, else nothing. A command may lack the option.
   std::optional<std::string> text(const std::string& name) const;
   std::optional<int64_t> whole(const std::string& name) const;
   std::optional<double> real(const std::string& name) const;

@@ -60,7 +60,7 @@ std::string Progress::bar_line(size_t columns) const {
   const std::string before = print("epoch %ld/%ld [", std::min(static_cast<long>(trainer_.epoch()) + 1, epochs), epochs);
   const std::string after = print("] %.0f%% loss %.3f", 100 * part, training::recent_loss(trainer_.history())) + accuracy +
                             print(", %.0f images/s, %s left", samples_per_second(), clock_text(left).c_str());
-  // The columns that are left. A line as wide as the terminal would wrap.
+  // The remaining columns. A line as wide as the terminal would wrap.
   const size_t text = before.size() + after.size() + 1;
   const size_t cells = std::clamp<size_t>(columns > text ? columns - text : 0, 4, 32);
   const auto full = static_cast<size_t>(part * static_cast<double>(cells));

@@ -13,7 +13,7 @@ class Progress {
  public:
   // last_step: the step at which this run ends.
   Progress(const training::Trainer& trainer, int64_t last_step);
-  // Call it after some steps. Redraws the bar, at most ten times a second, and prints the line of an epoch that ended.
+  // Call it after some steps. Redraws the bar, at most ten times a second, and prints the line of an ended epoch.
   void update();
   // Removes the bar, so that the next output begins on its own line.
   void clear();

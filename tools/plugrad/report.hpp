@@ -1,4 +1,4 @@
-// The files that a training run writes beside its checkpoint.
+// The files of a training run beside its checkpoint.
 #pragma once
 #include <tools/train/trainer.hpp>
 

@@ -78,7 +78,7 @@ class Session {
       std::cerr << "resumed after step " << trainer_.step() << " of " << trainer_.total_steps() << "\n";
   }
 
-  // How many steps remain until the next checkpoint. The end of an epoch writes one too.
+  // The number of steps until the next checkpoint in --checkpoint-every steps, at most to the end of the run.
   int64_t until_checkpoint() const {
     const int64_t every = request_.checkpoint_every;
     return std::min(last_step_ - trainer_.step(), every > 0 ? every - trainer_.step() % every : last_step_);
@@ -95,7 +95,7 @@ class Session {
     Progress progress(trainer_, last_step_);
     const int64_t first_sample = trainer_.samples_seen();
     double saved_at = 0;
-    trainer_.evaluate_epoch();  // a run that was interrupted after it had saved an epoch
+    trainer_.evaluate_epoch();  // of a run interrupted after it had saved an epoch
     while (trainer_.step() < last_step_ && !InterruptGuard::pending()) {
       trainer_.run_epoch_steps(std::min(kStepsPerLook, until_checkpoint()), [] { return InterruptGuard::pending() != 0; });
       if (trainer_.step() == last_step_ || checkpoint_due(progress.seconds() - saved_at)) {

@@ -36,7 +36,7 @@ template <class Number> void read_whole(const Options& options, const std::strin
   number = static_cast<Number>(*value);
 }
 
-// The same of a path, which becomes absolute.
+// The same for a path. Makes the path absolute.
 void read_path(const Options& options, const std::string& name, std::string& path) {
   if (const auto value = options.text(name)) path = absolute_path(*value);
 }
@@ -50,7 +50,7 @@ void apply_network_options(const Options& options, training::TrainingConfig& con
   if (!(config.rate > 0) || !std::isfinite(config.rate)) throw UsageError("--rate must be above 0");
 }
 
-// With other batches or another order, the steps already made would belong to a different run.
+// With different batches or a different order, the completed steps would belong to a different run.
 void check_same_run(const training::TrainingConfig& before, const training::TrainingConfig& now) {
   const auto check = [](const std::string& option, auto was, auto is) {
     if (was != is) throw UsageError(option + " cannot change when a run is resumed; this one has " + std::to_string(was));

@@ -58,7 +58,7 @@ std::vector<nn::NamedTensor> prefixed(const std::string& prefix, std::vector<nn:
 
 std::string kind(DType dtype, const Shape& shape) { return std::string(dtype_name(dtype)) + " " + shape.text(); }
 
-// Throws unless the file has each wanted tensor in its shape, and no others with that prefix. Reads none of them.
+// Throws unless the file has each wanted tensor in its shape, and no other tensor with the prefix. Reads no tensor.
 void check_tensors(const std::string& path, const io::SafetensorsFile& file, const std::vector<nn::NamedTensor>& wanted,
                    const std::string& prefix) {
   std::set<std::string> names;

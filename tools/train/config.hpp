@@ -1,4 +1,4 @@
-// The configuration of a training run: everything that determines its numbers, and nothing else.
+// The configuration of a training run: everything that determines its numbers, and nothing more.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,11 +19,11 @@ struct TrainingConfig {
   friend bool operator==(const TrainingConfig&, const TrainingConfig&) = default;
 };
 
-// Returns the defaults for that data set. Throws Error (invalid), which lists the known names, for any other.
+// Returns the defaults for a data set. Throws Error (invalid) for an unknown name; the message lists the known names.
 TrainingConfig default_config(const std::string& data);
 
 std::string config_to_json(const TrainingConfig& config);
-// Throws Error (io_error) for anything that config_to_json does not write.
+// Throws Error (io_error) if the text is not JSON, lacks a member or has a member of a wrong type.
 TrainingConfig config_from_json(const std::string& text);
 
 }  // namespace plugrad::training

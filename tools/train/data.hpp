@@ -9,7 +9,7 @@
 
 namespace plugrad::training {
 
-// Pixels or points; one of the two is empty.
+// Pixels or points: one of the two vectors is empty.
 struct Samples {
   int64_t count = 0, features = 0;
   std::vector<uint8_t> pixels;  // count * features
@@ -17,7 +17,8 @@ struct Samples {
   std::vector<int64_t> labels;  // count
 };
 
-// A network with one output is trained with the maximum-margin loss on the labels 0 and 1, any other with cross entropy.
+// A network with one output is trained with the maximum-margin loss on the labels 0 and 1, every other network with cross
+// entropy.
 enum class Objective { cross_entropy, max_margin };
 
 struct Data {
@@ -27,7 +28,7 @@ struct Data {
   int64_t outputs = 0;  // of the network
 };
 
-// Reads or generates the data that the configuration names. Throws Error (io_error) as the readers of plugrad/io do.
+// Reads or generates the data of the configuration. Throws Error (io_error) as the readers of plugrad/io do.
 Data load_data(const TrainingConfig& config);
 
 // Pixels enter the network as (pixel / 255 - mean) / deviation, points unchanged.

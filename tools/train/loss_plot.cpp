@@ -40,7 +40,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// A step of 1, 2 or 5 times a power of ten that divides the range into about `wanted` parts.
+// A step of 1, 2 or 5 times a power of ten. It divides the range into about `wanted` parts.
 double tick_step(double range, int wanted) {
   const double raw = range / wanted;
   const double power = std::pow(10, std::floor(std::log10(raw)));
@@ -89,7 +89,7 @@ std::vector<PlotPoint> smoothed(std::vector<PlotPoint> points) {
   return points;
 }
 
-// The axis ends above 99 % of the losses, because the first ones are far larger than the rest.
+// The axis ends above 99 % of the losses, because the first losses are far larger than the rest.
 double top_of(const std::vector<PlotPoint>& loss) {
   if (loss.empty()) return 1;
   std::vector<double> values;

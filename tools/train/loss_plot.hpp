@@ -17,7 +17,7 @@ struct LossPlot {
   std::vector<PlotPoint> accuracy;  // right axis, 0 .. 1, shown in percent; may be empty
 };
 
-// Returns the picture as a self-contained SVG file. Leaves out values that are not finite.
+// Returns the picture as a self-contained SVG file. Leaves out infinite and NaN values.
 std::string loss_plot_svg(const LossPlot& plot);
 
 }  // namespace plugrad::training

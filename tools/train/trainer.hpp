@@ -23,12 +23,12 @@ struct Evaluation {
 // The measurements of a run; part of a checkpoint.
 struct History {
   std::vector<float> losses;            // of each step, before its update
-  std::vector<Evaluation> evaluations;  // one at the end of each epoch
+  std::vector<Evaluation> evaluations;  // at the end of each epoch
 };
-// The mean of the last 50 losses, or of fewer if there are fewer; NaN if there is none.
+// The mean of the last 50 losses, or of all losses if there are fewer; NaN without a loss.
 double recent_loss(const History& history);
 
-// Linear layers with ReLU between them, on a device, whose generator draws the weights.
+// Linear layers with ReLU between them, on a device. The device's generator draws the weights.
 std::shared_ptr<nn::Sequential> make_mlp(int64_t inputs, const std::vector<int64_t>& hidden, int64_t outputs, Device device);
 // The mean loss of outputs (n, k) under targets (n); one element.
 Tensor mean_loss(const Tensor& outputs, const Tensor& targets, Objective objective);
@@ -47,20 +47,20 @@ class Trainer {
   // Makes up to count steps and returns their losses. Ends early at the end of an epoch, and when stop() returns true after
   // a step. Waits for the device only now and then.
   std::vector<float> run_epoch_steps(int64_t count, const std::function<bool()>& stop = {});
-  // At the end of an epoch, evaluates the network for the history, once. Apart from the steps, so that a program can save
-  // these first.
+  // At the end of an epoch, evaluates the network for the history, once. It is separate from the steps, so that a program
+  // can save the steps first.
   void evaluate_epoch();
-  // Makes count steps, or all that are left of the run, and evaluates each epoch that they complete.
+  // Makes count steps, or all remaining steps of the run if they are fewer, and evaluates each completed epoch.
   std::vector<float> run_steps(int64_t count);
-  // Returns mean loss and accuracy on the test set, or on the training set if there is no test set.
+  // Returns mean loss and accuracy on the test set, or on the training set without a test set.
   Evaluation evaluate() const;
-  // Evaluates a few samples and forgets the result: a device that cannot evaluate says so before the first epoch.
+  // Evaluates a few samples and forgets the result: if a device cannot evaluate, it fails before the first epoch.
   void try_evaluation() const;
 
   int64_t step() const { return optimizer_->steps(); }
   int64_t steps_per_epoch() const;
   int64_t total_steps() const { return config_.epochs * steps_per_epoch(); }
-  int64_t epoch() const { return step() / steps_per_epoch(); }  // completed ones
+  int64_t epoch() const { return step() / steps_per_epoch(); }  // completed
   int64_t samples_seen() const;                                 // since the start of the run
   int64_t parameter_count() const;
   const TrainingConfig& config() const { return config_; }
@@ -72,7 +72,7 @@ class Trainer {
   // Writes a checkpoint atomically. Throws Error (io_error).
   void save(const std::string& path) const;
   // Restores everything from a checkpoint of an equal network on the same data. For a different network it throws Error
-  // (io_error), which names the tensor and both shapes, and changes nothing.
+  // (io_error) and changes nothing; the message names the tensor and both shapes.
   void load(const std::string& path);
 
  private:
@@ -93,14 +93,14 @@ class Trainer {
   History history_;
 };
 
-// What a checkpoint records about the run that wrote it.
+// A checkpoint's record of its run.
 struct CheckpointOrigin {
   TrainingConfig config;
   std::string device;
   int64_t step = 0, outputs = 0;
   Normalisation normalisation;
 };
-// Throws Error (io_error) for a file that plugrad train did not write.
+// Throws Error (io_error) unless plugrad train wrote the file.
 CheckpointOrigin read_origin(const std::string& path);
 // Restores only the parameters from a checkpoint, as Trainer::load does.
 void load_network(const std::string& path, const nn::Sequential& network, Device device);

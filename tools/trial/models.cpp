@@ -9,7 +9,7 @@ struct Batch {
   Tensor inputs, labels;  // labels: (n), i64
 };
 
-// Trains on one new batch for each step. `logits` returns (n, classes).
+// Trains on a new batch in each step. `logits` returns (n, classes).
 template <class Make, class Logits>
 TrialResult taught(const nn::Module& model, int64_t steps, double rate, Make make, Logits logits) {
   nn::Adam optimizer(model.parameters(), rate);
@@ -29,7 +29,7 @@ TrialResult taught(const nn::Module& model, int64_t steps, double rate, Make mak
   return result;
 }
 
-// Points of a square; the class says whether their coordinates have the same sign.
+// Points of a square; the class is 1 if the coordinates of a point have the same sign, else 0.
 TrialResult train_mlp(Device device) {
   const nn::Sequential model{nn::Linear(2, 32), nn::ReLU(), nn::Linear(32, 32), nn::Tanh(), nn::Linear(32, 2)};
   const auto make = [&]() -> Batch {
@@ -39,7 +39,7 @@ TrialResult train_mlp(Device device) {
   return taught(model, 200, 0.01, make, [&](const Tensor& x) { return model(x); });
 }
 
-// Images of 8 x 8 with noise; the class says in which quarter a square of 3 x 3 is.
+// Images of 8 x 8 with noise; the class is the quarter with a square of 3 x 3.
 TrialResult train_cnn(Device device) {
   const nn::Sequential model{nn::Conv2d(1, 8, {3}, {.padding = {1}}),
                              nn::BatchNorm2d(8),
@@ -64,8 +64,8 @@ TrialResult train_cnn(Device device) {
 
 constexpr int64_t kKinds = 8, kLength = 12, kWidth = 32;
 
-// (n, length, 2), the kinds of tokens and which one is marked -> scores of the kinds, read at the last token by attention to
-// all others.
+// (n, length, 2), the kind of each token and 1 at the marked token -> scores of the kinds, read at the last token by
+// attention to all tokens.
 struct Reader final : nn::Module {
   void members(nn::Members& all) override {
     all("kinds", kinds), all("marks", marks), all("layer", layer), all("last", last);
@@ -78,7 +78,7 @@ struct Reader final : nn::Module {
   nn::Linear last{kWidth, kKinds};
 };
 
-// Tokens of eight kinds, one of which is marked; the class is its kind.
+// Tokens of eight kinds; one token is marked, and the class is its kind.
 TrialResult train_transformer(Device device) {
   const Reader model;
   const Tensor places = arange(0, kLength, 1, DType::i64, device);

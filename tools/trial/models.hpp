@@ -1,4 +1,4 @@
-// Three small models that show whether a device can train: a multilayer perceptron, a convolutional network and a
+// Three small models to test whether a device can train: a multilayer perceptron, a convolutional network and a
 // transformer. Their data are made on the device from fixed seeds, so every device sees the same problem.
 #pragma once
 #include <plugrad/runtime/device.hpp>

@@ -1,4 +1,4 @@
-// The device that a command's argument names.
+// The device named by a command's argument.
 #pragma once
 #include <cstdint>
 #include <string>

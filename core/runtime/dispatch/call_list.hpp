@@ -1,4 +1,4 @@
-// Lists of calls that a device takes as one submission (plugrad/sdk/list.h).
+// Lists of calls, submitted to a device together (plugrad/sdk/list.h).
 #pragma once
 #include <plugrad/sdk/list.h>
 #include <core/runtime/device_state.hpp>
@@ -8,9 +8,9 @@
 
 namespace plugrad {
 
-// Returns what the plugin offers for the device, or null. Throws Error (internal) if it is incomplete.
+// Returns the plugin's functions for lists on the device, or null. Throws Error (internal) if the table is incomplete.
 const plugrad_lists* lists_of(const DeviceState& device);
-// Whether the device gains from batches of the kernel. offered: what lists_of returned.
+// Whether the device gains from batches of the kernel. offered: the result of lists_of.
 bool takes_batches(const DeviceState& device, const plugrad_lists* offered, const plugrad_kernel* kernel);
 
 class CallList {
@@ -32,17 +32,17 @@ class CallList {
   plugrad_list* made_ = nullptr;
 };
 
-// Several calls of one kernel.
+// Several calls of the same kernel.
 struct Batch {
   const plugrad_lists& offered;
   std::span<const plugrad_list_call> calls;
   std::span<Storage* const* const> storages;  // of the operands of each call
 };
-// Submits the calls as one. Returns false if they have to be submitted one by one, as calls have to where one of them writes
-// what another one uses. Throws Error if the stream failed.
+// Submits the calls together. Returns false if the caller has to submit each call on its own, for instance because a call
+// writes memory of another call. Throws Error if the stream failed.
 bool submit_batch(DeviceState& device, const Batch& batch);
 
-// Whether no call writes what another one uses. storages: of the operands of each call.
+// Whether no call writes memory of another call. storages: of the operands of each call.
 bool are_independent(std::span<const plugrad_list_call> calls, std::span<Storage* const* const> storages);
 
 }  // namespace plugrad

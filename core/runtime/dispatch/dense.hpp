@@ -11,7 +11,7 @@ struct Dense {
   Operand operand() const { return {view, storage.get()}; }
 };
 
-// Makes one with the shape and the dtype of `like`, for an op. Its elements are undefined.
+// Makes a dense operand with the shape and the dtype of `like`, for an op. Its elements are undefined.
 inline Dense make_dense(DeviceState& device, const plugrad_view& like, uint32_t opcode) {
   Dense made{allocate(device, dense_bytes(opcode, like), opcode), like};
   made.view.buffer = made.storage->buffer;

@@ -31,7 +31,7 @@ class Replacement {
  public:
   Replacement(const OpCall& call, Plan plan) : call_(call), plan_(plan), elementwise_(is_elementwise(call.opcode)) {}
 
-  // The layout class that the replaced call would have.
+  // The layout class of the replaced call.
   uint16_t layout() const {
     uint16_t bits = 0;
     for (int i = 0; i < call_.operands(); ++i) bits |= planned_layout(*call_.views[i]);
@@ -74,7 +74,7 @@ class Replacement {
     storages_[i] = made_[i]->storage.get();
   }
 
-  // Stores an immediate in memory: with the output's shape if the op is elementwise, else as one element.
+  // Stores an immediate in memory: with the output's shape if the op is elementwise, else as a single element.
   Dense memory_for(DeviceState& device, const plugrad_view& value) const {
     if (!elementwise_ || plan_.immediates == Immediates::broadcast) {
       Dense one = filled(device, value, value);

@@ -6,8 +6,8 @@
 
 namespace plugrad {
 
-// Copies only what the device's kernels need, runs the op, and copies its outputs back. Returns false if no kernel of the
-// device supports any such arrangement. Throws Error if a copy or the kernel fails.
+// Copies as few operands as the device's kernels allow, runs the op, and copies its outputs back. Returns false if no kernel
+// of the device supports any such arrangement. Throws Error if a copy or the kernel fails.
 bool run_on_copies(DeviceState& device, const OpCall& call, uint16_t layout);
 
 }  // namespace plugrad

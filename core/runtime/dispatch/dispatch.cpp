@@ -49,7 +49,7 @@ plugrad_status run_kernel(DeviceState& device, const plugrad_kernel* kernel, con
   return status;
 }
 
-// The plugin names the op and what is wrong with its operands; what is wrong with the plugin is said of the device.
+// The message names the op; if the plugin itself is at fault, it names the device as well.
 [[noreturn]] void throw_failed(const DeviceState& device, const OpCall& call, plugrad_status status,
                                const std::string& why) {
   const bool plugin = status < PLUGRAD_INVALID || status >= PLUGRAD_INTERNAL;
@@ -80,7 +80,7 @@ bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpC
 }
 
 namespace {
-// How the device itself ran an op, or nothing if it did not.
+// Runs an op on the device itself. Returns how it ran, or nothing if the device cannot run it.
 std::optional<How> run_rungs(DeviceState& device, const OpCall& call, uint16_t layout) {
   local().short_of_memory = false;
   const plugrad_kernel* kernel = device.kernel(call.op(), call.key(), layout);

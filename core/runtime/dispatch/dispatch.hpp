@@ -1,4 +1,4 @@
-// Runs every op on every device: resolves its kernel once, then calls it; if that is not possible, tries the fallbacks.
+// Runs every op on every device: resolves its kernel once, then calls it; without a kernel, tries the fallbacks.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <core/runtime/device_state.hpp>
@@ -21,29 +21,29 @@ struct OpCall {
   const void* attributes;
 
   int operands() const { return outputs + inputs; }
-  // The dtype by which kernels are cached.
+  // The dtype in the cache key of kernels.
   uint8_t key() const { return views[key_operand(opcode)]->dtype; }
   plugrad_op op() const {
     return {sizeof(plugrad_op), opcode, 0, views, attributes, outputs, inputs, kernel_modes(), nullptr, 0, 0};
   }
 };
 
-// Runs one kernel, and once more after a trim if memory is short. Returns false if the kernel declined. Throws Error if it
+// Runs a kernel, and once more after a trim if memory is short. Returns false if the kernel declined. Throws Error if it
 // failed.
 bool run_or_decline(DeviceState& device, const plugrad_kernel* kernel, const OpCall& call);
-// Tries the ways on the device itself: its kernel for these layouts, one on dense copies, or one for a wider dtype. Returns
-// false if it has none.
+// Tries the ways on the device itself: its kernel for these layouts, a kernel on dense copies, or a kernel for a wider
+// dtype. Returns false if the device has no such kernel.
 bool run_general(DeviceState& device, const OpCall& call, uint16_t layout);
-// Tries the ways after the kernel for these layouts. status: what the kernel returned; OK if there is none. Returns false
-// if the device has no other way. Throws Error if the op fails.
+// Tries the ways after the kernel for these layouts. status: the kernel's status; OK without a kernel. Returns false if the
+// device has no other way. Throws Error if the op fails.
 bool run_without_kernel(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
 // The same, with the last fallback: runs the op in host memory if the policy allows, else throws Error (unsupported) or
 // (out_of_memory). Returns true.
 bool run_without_kernel_or_throw(DeviceState& device, const OpCall& call, uint16_t layout, plugrad_status status);
-// Counts that the op which the device last declined on this thread is composed of other ops.
+// Counts a decomposition: the core composes the op last declined on this thread of other ops.
 void count_decomposition(DeviceState& device);
 
-// Runs an op by the device's kernel for these layouts, or else by kOtherwise, one of the two that run without it.
+// Runs an op by the device's kernel for these layouts, or else by kOtherwise, either of the run_without_kernel functions.
 template <auto kOtherwise, size_t kOutputs, size_t kInputs>
 [[gnu::always_inline]] inline bool dispatch(Local& l, Op op, const Operand (&outputs)[kOutputs],
                                             const Operand (&inputs)[kInputs], Attributes attributes) {

@@ -17,7 +17,7 @@ Known& kernels() {  // kernels_mutex held
   return all;
 }
 
-// What the plugin loads for its compiler must not change how this thread computes.
+// Libraries loaded by the plugin for its compiler must not change how this thread computes.
 const plugrad_kernel* ask(const DeviceState& device, const plugrad_fusion& fusion) {
   std::fenv_t arithmetic;
   std::fegetenv(&arithmetic);

@@ -1,4 +1,4 @@
-// The fusions that a plugin runs: see plugrad/sdk/fusion.h.
+// A plugin's kernels for fusions: see plugrad/sdk/fusion.h.
 #pragma once
 #include <plugrad/sdk/fusion.h>
 #include <core/runtime/device_state.hpp>
@@ -8,9 +8,9 @@
 
 namespace plugrad {
 
-// Returns what the device's plugin offers, or null. Throws Error (internal) if that breaks the contract.
+// Returns the plugin's functions for fusions, or null. Throws Error (internal) if they break the contract.
 const plugrad_fusions* fusions_of(const DeviceState& device);
-// Returns the device's kernel for a fusion, or null if it has none. It asks the plugin once for each fusion.
+// Returns the device's kernel for a fusion, or null without such a kernel. It asks the plugin once for each fusion.
 const plugrad_kernel* fusion_kernel(DeviceState& device, std::span<const std::byte> fusion);
 
 }  // namespace plugrad

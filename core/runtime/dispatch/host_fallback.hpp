@@ -1,4 +1,4 @@
-// The last fallback: runs an op that its device does not support on a host-memory device, on copies of the operands.
+// The last fallback: runs an unsupported op on a host-memory device, on copies of the operands.
 #pragma once
 #include <core/runtime/dispatch/dispatch.hpp>
 

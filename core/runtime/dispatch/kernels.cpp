@@ -39,7 +39,7 @@ bool has_kernel(Device device, const std::string& op, const std::vector<KernelOp
     pointers[i] = &views[i];
     layout |= views[i].layout;
   }
-  // The cache of kernels takes it that the dtypes of an op follow from one of them.
+  // The cache of kernels assumes that the dtypes of an op follow from its key dtype.
   const uint8_t key = views[key_operand(info.opcode)].dtype;
   for (size_t i = 0; i < operands.size(); ++i) {
     const uint8_t needed = info.operand_dtype(static_cast<int>(i), key);

@@ -1,4 +1,4 @@
-// Finds the devices that factor matrices: those of plugins with the extension of plugrad/sdk/linalg.h.
+// Finds devices that factor matrices: devices of plugins with the extension of plugrad/sdk/linalg.h.
 #pragma once
 #include <plugrad/sdk/linalg.h>
 #include <core/runtime/device_state.hpp>
@@ -11,8 +11,8 @@ namespace plugrad::linear_algebra {
 // if the extension breaks the contract.
 const plugrad_linalg* find(const DeviceState& device);
 
-// Returns the device itself if it has the extension, else a host-memory device that has it, if the policy of
-// PLUGRAD_FALLBACK allows that. what: the function's name. Throws Error (unsupported).
+// Returns the device itself if it has the extension, else a host-memory device with the extension, if the policy of
+// PLUGRAD_FALLBACK allows this. what: the function's name. Throws Error (unsupported).
 DeviceState& device_for(DeviceState& device, const std::string& what);
 
 }  // namespace plugrad::linear_algebra

@@ -15,7 +15,7 @@ enum class Op : uint32_t {
 #undef PLUGRAD_OP
 };
 
-// Whether all operands with memory have one shape.
+// Whether all operands with memory have the same shape.
 constexpr bool is_elementwise(uint32_t opcode) {
   const OpInfo* op = op_info(opcode);
   return op && op->shape == OpShape::elementwise;
@@ -26,8 +26,8 @@ constexpr bool is_in_out(uint32_t opcode, int operand) {
   return op && op->is_in_out(operand);
 }
 
-// The operand whose dtype is the cache key of the op's kernels: the last one that is neither an index, nor a condition, nor
-// the source of CAST.
+// The operand with the dtype in the cache key of the op's kernels: the last operand except indices, conditions and the
+// source of CAST.
 inline constexpr auto kKeyOperands = [] {
   std::array<uint8_t, 256> operands{};
   for (const OpInfo& op : kOps) {
@@ -45,7 +45,7 @@ std::string op_label(uint32_t opcode);
 // "f32", or "dtype 9" for an unknown dtype
 std::string dtype_label(uint8_t dtype);
 // Bytes of an element. Requires a dtype of the table.
-// One for every number, so that no op checks the range.
+// An entry for every number, so that no op checks the range.
 inline constexpr auto kElementSizes = [] {
   std::array<uint8_t, 256> sizes{};
   for (const DTypeInfo& each : kDTypes) sizes[each.dtype] = each.size;

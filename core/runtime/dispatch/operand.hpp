@@ -12,7 +12,7 @@
 
 namespace plugrad {
 
-// A scalar operand, which is passed to the device by value.
+// A scalar operand, passed to the device by value.
 struct Immediate {
   plugrad_view view;
 };
@@ -35,8 +35,8 @@ concept BecomesOperand = requires(const T& x) { operand(x); };
 template <class T>
 concept SizedStruct = requires(const T& x) { x.struct_size; };
 
-// One operand of a call: its view and its storage, neither of which it owns. The function operand(x) converts a tensor to
-// one. Only slow paths ask for the storage: what the fast path loads without need occupies a register during the kernel.
+// An operand of a call: its view and its storage. It owns neither. The function operand(x) converts a tensor to an Operand.
+// Only slow paths ask for the storage: if the fast path loaded it, it would occupy a register during the kernel.
 class Operand {
  public:
   using StorageOf = Storage* (*)(const void* owner);
@@ -74,7 +74,7 @@ template <size_t kOutputs, size_t kInputs>
   return all;
 }
 
-// An op's attributes: null, or a struct of the contract, whose first member is its size.
+// An op's attributes: null, or a struct of the contract. The struct's first member is its size.
 struct Attributes {
   Attributes() = default;
   template <SizedStruct T> Attributes(const T& x) : block(&x) {}
@@ -83,7 +83,7 @@ struct Attributes {
 
 // "(2, 3)"
 std::string extents_text(std::span<const int64_t> extents);
-// The count of a view whose extents multiply to more than 2^63 - 1: 0 if one of them is 0. Throws Error (invalid) otherwise.
+// The count of a view if the product of its extents overflows: 0 if an extent is 0. Throws Error (invalid) otherwise.
 int64_t count_beyond_range(const plugrad_view& v);
 // The bytes of its elements. Throws Error (invalid) beyond 2^63 - 1; the message names the op.
 uint64_t dense_bytes(uint32_t opcode, const plugrad_view& v);

@@ -1,4 +1,4 @@
-// Ops that wait for others of their kernel, so that a device takes them as one batch (plugrad/sdk/list.h).
+// Ops that wait for more ops of their kernel, so that a device takes them as a batch (plugrad/sdk/list.h).
 #pragma once
 #include <core/runtime/dispatch/call_list.hpp>
 #include <core/runtime/dispatch/dispatch.hpp>
@@ -24,8 +24,8 @@ class PendingOps {
   }
   // Whether a pending op uses memory of the storage.
   bool use(const Storage& storage) const;
-  // Runs the ops, after which none is pending. Returns which of them, counted from the first one added, the device cannot
-  // run. Throws Error if an op fails.
+  // Runs all pending ops. Returns the numbers of ops that the device cannot run, counted from 0 in the order of their
+  // addition. Throws Error if an op fails.
   std::vector<size_t> run();
 
  private:

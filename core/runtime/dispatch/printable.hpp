@@ -5,8 +5,8 @@
 
 namespace plugrad {
 
-// Returns at most `most` bytes of the text, in which a terminal finds no control sequence: control characters except line
-// breaks and tabs are replaced by "?".
+// Returns at most `most` bytes of the text without control sequences for a terminal: "?" replaces control characters except
+// line breaks and tabs.
 std::string printable(std::string_view text, size_t most = 200);
 
 }  // namespace plugrad

@@ -11,7 +11,7 @@
 namespace plugrad {
 namespace {
 ForkMutex names_mutex;
-std::map<uint32_t, std::string>& names() {  // names_mutex held; of two plugins that use one number, the first named it
+std::map<uint32_t, std::string>& names() {  // names_mutex held; if two plugins use the same number, the first name stays
   static std::map<uint32_t, std::string>& all = *new std::map<uint32_t, std::string>;
   return all;
 }

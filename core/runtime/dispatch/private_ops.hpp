@@ -8,9 +8,9 @@
 
 namespace plugrad {
 
-// The items that the plugin offers, checked. Throws Error (internal) if one breaks the contract.
+// Returns the plugin's items, checked. Throws Error (internal) if an item breaks the contract.
 std::vector<plugrad_private_op> private_ops_of(const DeviceState& device);
-// The name of a private op that a plugin of this process offers, or "" if private_ops_of has not seen it.
+// The name of a private op of any plugin in this process, or "" if private_ops_of has not seen the op.
 std::string private_op_name(uint32_t opcode);
 
 }  // namespace plugrad

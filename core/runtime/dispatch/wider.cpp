@@ -6,7 +6,7 @@
 
 namespace plugrad {
 namespace {
-// The dtype in which elements of a dtype are accumulated; the dtype itself if there is none wider.
+// The dtype for accumulating elements of a dtype; the dtype itself if it has no wider accumulator.
 uint8_t wider(uint8_t dtype) {
   const DTypeInfo* info = dtype_info(dtype);
   return info ? info->accumulator : dtype;

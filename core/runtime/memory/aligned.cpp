@@ -9,7 +9,7 @@
 
 namespace plugrad {
 namespace {
-// The terminal's columns of a text in UTF-8, if each character takes one.
+// The number of characters of a text in UTF-8: its width on a terminal, if each character takes a single column.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }

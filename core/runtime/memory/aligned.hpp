@@ -8,8 +8,8 @@ namespace plugrad {
 
 using TextRow = std::vector<std::string>;
 
-// Lines of equal columns, two spaces apart: the first `left` columns begin, and the others end, at the same place. The first
-// row is the header; a line of dashes follows it. All rows have the header's length.
+// Lines of equal columns, two spaces apart: the first `left` columns are left-aligned, the rest right-aligned. The first row
+// is the header; a line of dashes follows it. All rows have the header's length.
 std::string aligned(const std::vector<TextRow>& rows, size_t left);
 
 // "12.3 ms": three significant digits in the largest unit below the number.

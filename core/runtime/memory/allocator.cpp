@@ -19,7 +19,8 @@ namespace {
 constexpr uint64_t kHugeFrom = 1 << 20;   // host segments of at least this size get pages of their own
 constexpr uint64_t kKeep = 256ull << 20;  // cached bytes to keep even if the peak was lower
 
-// Whether no op in flight uses a free block, as far as is known. The home may reuse its own blocks at once.
+// Returns a predicate of free blocks: no op in flight uses the block, as far as is known. The home may reuse its own blocks
+// at once.
 auto usable(const DeviceState& device, bool home_too) {
   return [&device, home_too](const Block& block) { return !device.compute || streams::idle(block, home_too); };
 }
@@ -36,7 +37,7 @@ void Allocator::poll() const {
 
 // --- Segments.
 
-// What is cheap to see: a plugin that hands out such memory would corrupt other tensors later.
+// Makes cheap checks: without them, bad memory of a plugin would corrupt unrelated tensors later.
 void Allocator::require_usable(const plugrad_buffer* made, uint64_t size) const {
   if (!made) throw_breach(device_.name, "alloc returned OK and no buffer");
   if (!device_.host_memory()) return;
@@ -115,8 +116,8 @@ std::vector<Block*> Allocator::unused_segments() {
   return unused;
 }
 
-// Returns at least `bytes` to the device in as few segments as possible, or fewer if unused segments or the limit on their
-// number run out. Returns the bytes.
+// Releases at least `bytes` to the device in as few segments as possible, or less if it runs out of unused segments or
+// reaches the limit on their number. Returns the released bytes.
 uint64_t Allocator::release(uint64_t bytes, size_t segments) {
   std::vector<Block*> unused = unused_segments();
   uint64_t released = 0;

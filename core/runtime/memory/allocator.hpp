@@ -19,11 +19,12 @@ struct HostRange {
   uint64_t bytes;
 };
 
-// [any] throughout. Allocates blocks above 4 KB, and the chunks that are cut into smaller ones. blocks.hpp cuts segments.
+// [any] throughout. Allocates blocks above 4 KB, and the chunks of smaller blocks. blocks.hpp cuts segments.
 //
-// Requests below 1 MiB share segments of 2 MiB, those up to 10 MiB share segments of 20 MiB, and each larger one has its own
-// segment, rounded up to 2 MiB. Devices allocate in pages of 2 MiB, one of their calls costs as much as hundreds of small
-// ops, and long-lived small blocks would fragment the memory of large ones. If memory is short, a segment equals its block.
+// Requests below 1 MiB share segments of 2 MiB, requests up to 10 MiB share segments of 20 MiB, and each larger request has
+// its own segment, rounded up to 2 MiB. Devices allocate in pages of 2 MiB, a device's allocation costs as much as hundreds
+// of small ops, and long-lived small blocks would fragment the memory of large blocks. If memory is short, a segment equals
+// its block.
 class Allocator {
  public:
   explicit Allocator(DeviceState& device) : device_(device) {}
@@ -32,16 +33,16 @@ class Allocator {
   // finished with it. Polls the plugin only if a fitting block may still be in use. Throws Error (out_of_memory), but only
   // after it has waited for work in flight and released unused segments.
   Storage* take(uint64_t bytes, uint32_t opcode, bool upload);
-  // Returns blocks of these sizes that follow each other in one buffer, each of block_bytes. Returns none if there is no
-  // such memory: among the device's free blocks or, if it may extend, in a new segment.
+  // Returns adjacent blocks of these sizes in a single buffer, each of block_bytes. The memory comes from the device's free
+  // blocks or, if may_extend, from a new segment. Returns an empty vector without such memory.
   std::vector<Ref<Storage>> take_row(std::span<const uint64_t> bytes, bool may_extend);
-  // The same as take for a chunk of small blocks, which is never released.
+  // The same as take for a chunk of small blocks. The chunk is never released.
   Storage* take_chunk(uint64_t bytes, uint32_t opcode);
   void give(Storage* block) noexcept;
   // Returns all unused segments to the device; returns their bytes.
   uint64_t trim();
 
-  // Counts small blocks by their chunks; small_blocks.hpp knows which small blocks are free.
+  // Counts small blocks by their chunks; small_blocks.hpp knows the free small blocks.
   MemoryStats stats();
   void reset_peak();
   // The active bytes, and the most since the last call, for profilers.
@@ -50,7 +51,7 @@ class Allocator {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  // The caller of these holds the mutex.
+  // The caller of the functions below holds the mutex.
   BlockPool& pool_for(uint64_t size) { return pools_[0].serves(size) ? pools_[0] : pools_[1]; }
   Block* find(BlockPool& pool, uint64_t size, bool upload);
   Block* find_anywhere(uint64_t size, bool upload);

@@ -18,7 +18,7 @@ uint64_t block_bytes(uint64_t bytes) {
   return std::max(bytes + kBlockGranule - 1, kBlockGranule) / kBlockGranule * kBlockGranule;
 }
 
-// Lists 0 to 7 hold blocks of that many granules; each later list spans an eighth of a doubling.
+// Lists 0 to 7 hold blocks of 0 to 7 granules; each later list spans an eighth of a doubling.
 uint32_t FreeBlocks::list_of(uint64_t bytes) {
   const uint64_t granules = bytes / kBlockGranule;
   if (granules < 8) return static_cast<uint32_t>(granules);

@@ -1,8 +1,8 @@
-// Segments of device memory, the blocks that they are cut into, and a search for free blocks by size.
+// Segments of device memory, their blocks, and a search for free blocks by size.
 //
-// A segment is one buffer of the device. Its blocks are contiguous and linked to their neighbours. A block that is larger
-// than the request is split; the rest is free. Free neighbours are joined only when no single block is large enough: a
-// program repeats its sizes, so it finds the block that it dropped unchanged.
+// A segment is a buffer of the device. Its blocks are contiguous and linked to their neighbours. A block larger than the
+// request is split; the rest is free. Free neighbours are joined only when no single block is large enough: a program
+// repeats its sizes, so it reuses each block unchanged.
 #pragma once
 #include <core/runtime/memory/storage.hpp>
 
@@ -20,7 +20,7 @@ struct Segment {
   BlockPool* pool = nullptr;
   Block* first = nullptr;
   uint64_t bytes = 0;
-  bool loose = false;  // may have adjacent free blocks, and is in its pool's list of such segments
+  bool loose = false;  // may have adjacent free blocks, and is in its pool's list of loose segments
   Segment* next_loose = nullptr;
 };
 
@@ -35,8 +35,8 @@ struct Block : Storage {
 constexpr uint64_t kBlockGranule = 4096;  // sizes and offsets of blocks are multiples of it: see block_bytes
 constexpr uint64_t kLargestBlock = 1ull << 47;
 
-// The size of a block for `bytes`; wastes less than 4 KB. Operands that start at the same offset in a page avoid false
-// store-to-load dependencies, which processors detect by the low 12 bits of an address.
+// The size of a block for `bytes`; wastes less than 4 KB. Processors detect store-to-load dependencies by the low 12 bits of
+// an address; operands at the same offset in a page avoid false dependencies.
 // Throws Error (out_of_memory) beyond kLargestBlock.
 uint64_t block_bytes(uint64_t bytes);
 
@@ -69,7 +69,7 @@ class FreeBlocks {
   std::array<uint64_t, kLists / 64> filled_{};  // a bit per list: not empty
 };
 
-// The segments for one range of request sizes, and their free blocks.
+// The segments for a range of request sizes, and their free blocks.
 class BlockPool {
  public:
   // segment: the usual bytes of a segment. most: the largest request.
@@ -78,13 +78,13 @@ class BlockPool {
   // The size of a new segment for a block.
   uint64_t segment_bytes(uint64_t block) const;
 
-  // Adds a segment with one free block.
+  // Adds a segment with a single free block.
   void add(Segment& segment, Block& whole) noexcept;
-  // Removes a segment with its one free block; the caller owns both again.
+  // Removes a segment with its single free block; the caller owns both again.
   void remove(Block& whole) noexcept { free_.remove(whole); }
   // Removes a free block and cuts it to `bytes`. Has no effect if it throws std::bad_alloc.
   void take(Block& block, uint64_t bytes);
-  // Cuts a block that is in no list to `bytes`. Returns what is left of it, which `rest` becomes.
+  // Cuts a block to `bytes`; the block is in no list. `rest` becomes the remaining block; returns it.
   static Block& cut(Block& block, uint64_t bytes, std::unique_ptr<Block> rest) noexcept;
   void give(Block& block) noexcept;
 

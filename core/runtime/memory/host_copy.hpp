@@ -7,10 +7,10 @@
 
 namespace plugrad {
 
-// Copying needs no kernel of either device, whatever the view's layout: it takes the bytes that the view reaches.
+// Copying needs no kernel of either device, for any layout of the view: it copies all bytes within the view's reach.
 class HostCopy {
  public:
-  // The bytes that a view reaches.
+  // The bytes within a view's reach.
   struct Span {
     uint64_t begin, bytes;  // begin: from the start of the storage
     uint64_t first;         // offset of the view's first element from begin

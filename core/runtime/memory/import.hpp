@@ -1,4 +1,4 @@
-// Storage over memory that another library owns.
+// Storage over memory of another library.
 #pragma once
 #include <core/runtime/device_state.hpp>
 
@@ -19,11 +19,11 @@ struct MemoryPiece {
   uint64_t offset, bytes;
 };
 
-// Storage over memory that the caller still owns. after: uses of the memory wait for work submitted to that native stream so
-// far. Throws as native::acquire.
+// Returns storage over memory still owned by the caller. after: a native stream; uses of the memory wait for work submitted
+// to it so far. Throws as native::acquire.
 Ref<Storage> import_memory(DeviceState& device, const MemoryPiece& piece, std::optional<void*> after);
 // From now on the storage owns the memory: it calls release(context) once, when nothing uses the memory any more, on the
-// thread that drops the last reference.
+// thread that releases the last reference.
 void own_memory(Storage& imported, Imported::Release release, void* context) noexcept;
 // Destroys an imported storage and releases its memory.
 void give_back(Storage* imported) noexcept;

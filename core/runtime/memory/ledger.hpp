@@ -1,4 +1,4 @@
-// The state that all streams share: the list of streams, and flags about failures.
+// The shared state of all streams: the list of streams, and flags about failures.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/plugins/platform.hpp>
@@ -26,7 +26,7 @@ inline Ledger& ledger() {
   return l;
 }
 
-// Returns a failure of s that overlaps [low, high], or null. The caller holds the ledger.
+// Returns a failure of s overlapping [low, high], or null. The caller holds the ledger.
 const Span* find(const StreamState& s, uint64_t low, uint64_t high);
 [[noreturn]] void throw_lost(const DeviceState& device);
 
@@ -36,8 +36,8 @@ inline void enter(StreamState& s) {
     throw_lost(*s.device);
 }
 
-// Handles a call on s that did not return OK. Releases the gate and records any earlier failure; throws, or returns a status
-// that has a fallback.
+// Handles a call on s with a status other than OK. Releases the gate and records any earlier failure; throws, or returns
+// the status if it has a fallback.
 plugrad_status refused(StreamState& s, const char* what, plugrad_status status);
 
 }  // namespace plugrad::streams

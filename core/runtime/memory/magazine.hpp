@@ -1,5 +1,5 @@
-// Free objects: each thread caches some in stacks of a fixed capacity, which move between threads whole. Per-thread lists
-// without exchange would grow without bound if one thread allocates and another frees. After Bonwick and Adams, "Magazines
+// Free objects: each thread caches some in stacks of a fixed capacity, and threads exchange whole stacks. Per-thread lists
+// without exchange would grow without bound if a thread allocates and another frees. After Bonwick and Adams, "Magazines
 // and Vmem", USENIX 2001.
 #pragma once
 #include <core/runtime/fork.hpp>
@@ -90,7 +90,7 @@ template <class T> class Depot {
   uint64_t loose_count_ = 0;
 };
 
-// A thread's own stack, and a spare one that is full or empty, so that alternating push and pop at a boundary takes no lock.
+// A thread's own stack, and a full or empty spare, so that alternating push and pop at a boundary takes no lock.
 template <class T> class Magazine {
  public:
   bool empty() const { return top_ == begin_; }
@@ -98,7 +98,7 @@ template <class T> class Magazine {
   T* pop() { return *--top_; }                // requires !empty()
   void push(T* free) { *top_++ = free; }      // requires !full()
 
-  // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has one. Throws
+  // Requires empty(). Fetches a full stack; returns false if neither this thread nor the depot has any. Throws
   // std::bad_alloc.
   bool refill(uint32_t capacity, Depot<T>& depot) {
     T** stack = spare_full_ ? std::exchange(spare_, nullptr) : depot.take_full();
@@ -110,7 +110,7 @@ template <class T> class Magazine {
     top_ = end_ = begin_ + capacity;
     return true;
   }
-  // Requires a magazine without a stack. Makes `object` the next to pop, after which the magazine is empty and full again.
+  // Requires a magazine without a stack. The next pop returns `object`; then the magazine is empty and full again.
   void lend(T*& object) {
     begin_ = end_ = &object;
     top_ = begin_ + 1;

@@ -11,7 +11,7 @@ namespace plugrad {
 namespace {
 constexpr uint64_t kChunk = 64 << 10;
 
-// The number of blocks in a stack, which moves between a thread and the depot whole.
+// The number of blocks in a stack. A stack moves between a thread and the depot whole.
 constexpr uint32_t capacity(uint32_t size_class) {
   return size_class < 3 ? kMagazine : static_cast<uint32_t>(kChunk / (kSmallest << size_class));
 }
@@ -26,8 +26,8 @@ uint64_t bytes_of(const DeviceState& device, uint32_t size_class) {
   return std::max(kSmallest << size_class, device.info.alignment);
 }
 
-// The home runs in order, so a small block that only its home used may be reused at once. If another stream used the block
-// and is not known to have finished, the block keeps that record, and the next write waits for it.
+// The home runs in order, so a small block may be reused at once if only its home used it. If another stream used the block
+// and is not known to have finished, the block keeps the record of this use, and the next write waits for the use.
 // Returns false if the process is ending and the block must not be reused.
 [[gnu::noinline, gnu::cold]] bool settle(Storage* storage) noexcept {
   DeviceState& device = *storage->device;
@@ -59,7 +59,7 @@ void refill(Magazine<Storage>& magazine, DeviceState& device, uint32_t list, uin
     s.list = list;
     s.drop = device.compute ? kStorageLists : list;
     s.owner = s.writer = device.compute ? device.compute->id : 0;
-    s.freed = chunk->freed;  // a first use by another stream waits for what the home still does with the chunk
+    s.freed = chunk->freed;  // a first use by another stream waits for the home's uses of the chunk
     magazine.push(&s);
   }
   storages.release();  // they live until the process ends

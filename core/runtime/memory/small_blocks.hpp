@@ -1,14 +1,14 @@
-// The life cycle of blocks, mainly of small ones: every op allocates one.
+// The life cycle of blocks, mainly of small blocks: every op allocates a block.
 //
 //   created  refill_small cuts a chunk of the device's allocator into blocks of 64 << class bytes, up to 4 KB. Chunks are
 //            never released, so a small block lives until the process ends.
 //   taken    allocate pops it from the thread's magazine of its device and class: no lock, no call.
-//   dropped  destroy pushes it onto the magazine of the thread that drops it.
-//   shared   A full or empty magazine exchanges a whole stack with the depot, which all threads share. A thread that ends
+//   dropped  destroy pushes it onto the magazine of the calling thread.
+//   shared   A full or empty magazine exchanges a whole stack with the depot. All threads share the depot. An ending thread
 //            gives all its blocks to the depot.
 //
-// One comparison in destroy separates all other storages: Storage::drop names a magazine that is always full if a storage is
-// large, imported, or on a device with streams, where uses of a small block by other streams must be resolved first.
+// destroy separates all other storages by one comparison: Storage::drop names an always full magazine if a storage is large,
+// imported, or on a device with streams. With streams, the slow path first resolves uses of a small block by other streams.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/local.hpp>
@@ -19,15 +19,15 @@
 
 namespace plugrad {
 
-// Fills the empty magazine of a class of small blocks. Throws Error (out_of_memory), which names the op.
+// Fills the empty magazine of a class of small blocks. Throws Error (out_of_memory); the message names the op.
 [[gnu::noinline, gnu::cold]] void refill_small(DeviceState& device, uint32_t list, uint32_t size_class, uint32_t opcode);
-// Destroys storages that the fast path of destroy does not handle.
+// Destroys storages beyond the fast path of destroy.
 void destroy_slow(Storage* storage) noexcept;
 
 // always_inline, here and on the path of every op: without it compilers differ by 7 ns per op.
 
-// Allocates `bytes` of uninitialised memory. opcode: the op that needs them, for the error, or 0. upload: the copy stream
-// uses it first. Throws Error (out_of_memory).
+// Allocates `bytes` of uninitialised memory. opcode: the op that needs the memory, for the error, or 0. upload: the copy
+// stream uses the memory first. Throws Error (out_of_memory).
 [[gnu::always_inline]] inline Ref<Storage> allocate(Local& l, DeviceState& device, uint64_t bytes, uint32_t opcode,
                                                     bool upload = false) {
   Storage* storage;
@@ -57,10 +57,10 @@ inline void destroy(Local& l, Storage* storage) noexcept {
 }
 inline void destroy(Storage* storage) noexcept { destroy(local(), storage); }
 
-// Gives the blocks of a thread that ends to the depot.
+// Gives the blocks of an ending thread to the depot.
 void flush_small(Local& l) noexcept;
-// Bytes of a device's free small blocks in the depot and in the calling thread's magazines. Reading those of other threads
-// would slow these down.
+// Bytes of a device's free small blocks in the depot and in the calling thread's magazines. Reading the magazines of other
+// threads would slow these threads down.
 uint64_t free_small_bytes(const DeviceState& device);
 
 }  // namespace plugrad

@@ -26,11 +26,11 @@ struct Storage : Counted {
   uint64_t bytes = 0;                // size of the block
   uint64_t size = 0;                 // requested bytes
   uint32_t list = 0;                 // the magazine of a small block
-  uint32_t drop = kStorageLists;     // `list`, or the magazine that is always full: see small_blocks.hpp
+  uint32_t drop = kStorageLists;     // `list`, or the always full magazine: see small_blocks.hpp
   bool large = false;                // a Block of the allocator
   bool imported = false;             // another library owns the memory: see import.hpp
   std::atomic<bool> tracked{false};  // its origin is recorded: see tracking.hpp
-  std::atomic<uint8_t> captured{0};  // the number of recorders that follow it: see trace.hpp
+  std::atomic<uint8_t> captured{0};  // the number of recorders following it: see trace.hpp
 
   // For devices with streams. The home of a storage is the compute stream. Of the home's uses only writes are recorded; its
   // reads are tracked through the home's latest number. Uses by other streams are recorded exactly.

@@ -8,7 +8,7 @@ namespace plugrad::transfer {
 
 // Copies plain host memory to a piece of storage; the caller may reuse the source on return.
 void upload(Storage& to, uint64_t offset, const void* from, uint64_t bytes);
-// Copies the other way. Waits for the data; throws the failure that made the storage invalid.
+// Copies from the storage to the host. Waits for the data; if a failure made the storage invalid, throws it.
 void download(void* to, Storage& from, uint64_t offset, uint64_t bytes);
 // The same, also while the thread records a step.
 void peek(void* to, Storage& from, uint64_t offset, uint64_t bytes);

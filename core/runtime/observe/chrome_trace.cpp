@@ -1,5 +1,5 @@
-// Chrome's trace event format, which Perfetto reads too. Each device is a process of the trace, and so is the host for what
-// belongs to no device. Numbers of threads are those of the events.
+// Chrome's trace event format; Perfetto reads it, too. Each device is a process of the trace, and so is the host for events
+// without a device. The trace numbers threads as the events do.
 #include <core/runtime/observe/profiling.hpp>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace plugrad::profiling {
 namespace {
 constexpr uint32_t kHost = 1;  // as a process
 
-// The bytes of the character in UTF-8 at the beginning of a text, or 0 if there is none.
+// The bytes of the UTF-8 character at the beginning of a text, or 0 if the text begins with invalid bytes.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const size_t length = byte(0) < 0x80 ? 1 : byte(0) >> 5 == 6 ? 2 : byte(0) >> 4 == 14 ? 3 : byte(0) >> 3 == 30 ? 4 : 0;
@@ -27,7 +27,7 @@ size_t character(std::string_view text) {
   return code < kFirst[length] || code > 0x10ffff || surrogate ? 0 : length;
 }
 
-// A JSON string. Bytes that are not UTF-8 become question marks.
+// A JSON string. Invalid bytes of UTF-8 become question marks.
 std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
@@ -101,7 +101,7 @@ std::string arguments(const ProfileEvent& event) {
   return "{" + text + "}";
 }
 
-// The fields that all events have but metadata.
+// The fields of all events but metadata.
 std::string place(const ProfileEvent& event, int64_t at, const char* phase) {
   return std::string("\"ph\":\"") + phase + "\",\"pid\":" + std::to_string(process_of(event)) +
          ",\"tid\":" + std::to_string(event.thread) + ",\"ts\":" + microseconds(at);
@@ -112,7 +112,7 @@ std::string name_of(const ProfileEvent& event) {
   return of_node ? "gradient of " + event.name : event.name;
 }
 
-// An op that the core decomposed takes no time: it is an instant of its thread.
+// A decomposed op takes no time: it is an instant of its thread.
 std::string line_of(const ProfileEvent& event) {
   const bool instant = event.how == How::decomposed;
   return "{\"name\":" + json_text(name_of(event)) + ",\"cat\":\"" + category(event) + "\"," +

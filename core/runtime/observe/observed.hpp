@@ -1,4 +1,4 @@
-// Events with a duration, for everybody who watches the process: profilers, record_memory, the shadow device, checks of the
+// Events with a duration, for all watchers of the process: profilers, record_memory, the shadow device, checks of the
 // process. observer.hpp has the events without a duration.
 #pragma once
 #include <core/runtime/observe/observer.hpp>
@@ -18,8 +18,8 @@ class Op {
  public:
   enum class By { device, host };
   Op(DeviceState& device, const OpCall& call, By by = By::device);
-  // how: the way in which the op ran; empty if it did not run. Waits for the stream if a profiler asks for that. Returns
-  // whether the op ran. Throws Error (internal) if the shadow device has other results.
+  // how: the way the op ran; empty if it did not run. Waits for the stream at a profiler's request. Returns whether the op
+  // ran. Throws Error (internal) if the results of the shadow device differ.
   bool end(std::optional<How> how, StreamState* stream);
 
  private:
@@ -29,21 +29,21 @@ class Op {
   std::optional<process_check::Run> checked_;
 };
 
-// Says which op's gradient this thread computes, for events inside.
+// Names the op whose gradient this thread computes, for events inside.
 using GradientOf = profiling::GradientOf;
 
 // Data from elsewhere are about to be copied to a storage.
 void copying_to(Storage& to);
-// The core composes an op that a device declined.
+// Notes that the core composes the op last declined on this thread.
 void decomposed(DeviceState& device);
-// Must be called before a lock of the allocator is taken under which an Event is made.
+// Must be called before taking a lock of the allocator, if an Event is made under the lock.
 inline void before_lock() {
   if (profiling::is_on()) [[unlikely]]
     profiling::join();
 }
-// Whether somebody looks at each op as the device runs it, so that ops must run one by one.
+// Whether a watcher follows each op as the device runs it; then ops must run singly.
 bool needs_each_op();
-// Reads what the environment asks for, once.
+// Starts the watchers named in the environment, once.
 void start();
 
 }  // namespace plugrad::observe

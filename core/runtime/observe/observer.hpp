@@ -1,10 +1,10 @@
 // Tells watchers about events in the runtime. The code behind an event calls a function of this file, or of observed.hpp if
-// the event has a duration, and does not know who listens: the recorder of a compiled step, profilers, record_memory, the
+// the event has a duration, and does not know the watchers: the recorder of a compiled step, profilers, record_memory, the
 // shadow device, checks of the process.
 //
-// An Observer follows one thread. While it does, the thread's ops do not take the fast path (kObserved), and its magazines
-// of small blocks are empty and full at once. So each use, each allocation and each release passes a slow function, which
-// tells the observer. Counts of references, which autograd reads, stay as they are.
+// An Observer follows one thread. Meanwhile the thread's ops do not take the fast path (kObserved), and its magazines
+// of small blocks are empty and full at once. So each use, each allocation and each release passes a slow function, and this
+// function tells the observer. The counts of references stay as they are, because autograd reads them.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/local.hpp>
@@ -21,54 +21,54 @@ namespace observe {
 
 struct Part;  // see step_part.hpp
 
-// Counts the threads that observers follow at the moment.
+// The number of observed threads at the moment.
 inline constinit std::atomic<uint32_t> active{0};
 inline bool is_on() { return active.load(std::memory_order_relaxed) != 0; }
-// Sets or clears the bit kObserved of `modes`, by who watches now.
+// Sets the bit kObserved of `modes` if any watcher is on, else clears it.
 void update();
 
 }  // namespace observe
 
-// Receives the calls of one thread instead of, or beside, their devices.
+// Receives the calls of a thread instead of, or beside, their devices.
 class Observer {
  public:
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer();
 
-  // Returns whether the call must not run, because it only shows its numbers.
+  // Returns true if the call must not run, because it only shows its numbers.
   virtual bool intercepts(const plugrad_op& op) = 0;
   virtual void ran(DeviceState& device, const plugrad_kernel* kernel, const plugrad_op& op, Storage* const* storages,
                    Storage* workspace) = 0;
   virtual void allocated(Storage& storage) = 0;
-  // Called before data of the host are copied to a storage. Returns whether they are the same in every step.
+  // Called before data of the host are copied to a storage. Returns whether the data are the same in every step.
   virtual bool keeps_upload(Storage& to) = 0;
-  // Says why what the thread does cannot be repeated.
+  // Called if the thread's work cannot be repeated. why: the reason.
   virtual void fail(const std::string& why) = 0;
   virtual void run_part(observe::Part part) = 0;
-  // For higher layers: the thread reads or replaces what an object of theirs holds.
+  // For higher layers: the thread reads or replaces the contents of their object.
   virtual void touched(void*) {}
-  // A captured storage is released, by the thread that it follows or another one; or another thread used some storage. The
+  // A captured storage is released, by the observed thread or another thread; or another thread used some storage. The
   // caller holds observe::mutex().
   virtual void released(Storage&, [[maybe_unused]] bool by_its_thread) noexcept {}
   virtual void used_elsewhere(const Storage&) {}
-  // The magazine of small blocks that stands in for the thread's own; null: the thread's own serves.
+  // The magazine of small blocks in place of the thread's own, or null to use the thread's own.
   virtual Magazine<Storage>* magazine(uint32_t list) = 0;
 
   Storage* lent = nullptr;  // see Magazine::lend
 
  protected:
-  // Begins to follow this thread, which no other observer may follow.
+  // Begins to follow this thread. The thread must have no observer yet.
   Observer();
-  // From here to leave() the observer hears of storages that other threads release or use. The most derived class calls
-  // both, with observe::mutex() held: other threads call virtual functions.
+  // From here to leave() the observer is told of releases and uses of storages by other threads. The most derived class
+  // calls both functions, with observe::mutex() held, because other threads call virtual functions.
   void listen();
   void leave() noexcept;
 };
 
 namespace observe {
 
-// Guards Storage::captured, and what observers know of storages.
+// Guards Storage::captured, and the observers' knowledge of storages.
 ForkMutex& mutex();
 
 // --- Ops and memory.
@@ -84,16 +84,16 @@ inline void allocated(Storage& storage) {
   if (Observer* const observer = local().observer) [[unlikely]]
     observer->allocated(storage);
 }
-// Of a storage that is captured or tracked.
+// Of a captured or tracked storage.
 void released(Storage& storage) noexcept;
 inline void touched(void* object) {
   if (Observer* const observer = local().observer) [[unlikely]]
     observer->touched(object);
 }
 
-// --- Events that no replay can repeat for other data.
+// --- Events that no replay can repeat for new data.
 
-// Copies from the host, in the lifetime of this, are the same whenever the step runs: tables that follow from shapes.
+// While this object lives, copies from the host are the same in every run of the step, such as tables derived from shapes.
 class ConstantUploads {
  public:
   ConstantUploads() { ++depth; }
@@ -103,8 +103,8 @@ class ConstantUploads {
   static inline constinit thread_local int depth = 0;
 };
 
-// Reads and copies by the host, in the lifetime of this object, are not errors: the recording fails anyway, and the next
-// recording will find them done.
+// While this object lives, reads and copies by the host are not errors: the recording fails anyway, and the next recording
+// does not repeat them.
 class DoneOnce {
  public:
   DoneOnce() { ++depth; }
@@ -114,10 +114,11 @@ class DoneOnce {
   static inline constinit thread_local int depth = 0;
 };
 
-// Whether what this thread does will be repeated for other data, so that it must not depend on the elements of a tensor.
+// Whether this thread's work will be repeated for new data; then it must not depend on the elements of a tensor.
 inline bool will_repeat() { return local().observer; }
-// Throws Error (invalid) if what this thread does will be repeated, which this could not be.
+// Calls fail and throws Error (invalid). what: the work that cannot be repeated; instead: advice to the user.
 [[noreturn]] void throw_unrepeatable(const char* what, const char* instead);
+// The same, but only if this thread's work will be repeated, and not while a DoneOnce lives on this thread.
 inline void unrepeatable(const char* what, const char* instead) {
   if (will_repeat() && !DoneOnce::depth) [[unlikely]]
     throw_unrepeatable(what, instead);
@@ -134,10 +135,10 @@ inline bool keeps_upload(Storage& to) {
 // Runs a part of a step once: advances it and calls its ops. An observer notes it.
 void run_part(Part part);
 
-// --- Tensors that steps use may change in ways that no replay follows: they get other memory, or cease to want gradients.
+// --- Changes of a step's tensors that no replay follows: tensors get new memory, or cease to want gradients.
 
 inline constinit std::atomic<uint64_t> changes{0};
-// A digest of which modules train; it is part of what a step depends on.
+// A digest of the training modules; a step depends on it.
 inline constinit std::atomic<uint64_t> training{0};
 inline void flip_training(uint64_t id) { training ^= (id + 1) * 0x9e3779b97f4a7c15u; }
 inline void note_change(const Storage& storage) {

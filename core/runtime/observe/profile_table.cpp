@@ -1,4 +1,4 @@
-// Events summed up by what they have in common, and as text.
+// Sums of similar events, and their text.
 #include <core/runtime/memory/aligned.hpp>
 #include <core/runtime/observe/profiling.hpp>
 
@@ -44,7 +44,7 @@ ProfileRow row_for(const ProfileEvent& event, bool shapes) {
   return row;
 }
 
-// What a table is sorted by.
+// The sort key of a table.
 int64_t weight(const ProfileRow& row, ProfileSort sort) {
   switch (sort) {
     case ProfileSort::bytes: return static_cast<int64_t>(row.bytes);
@@ -62,7 +62,7 @@ std::vector<ProfileRow> sorted(std::vector<ProfileRow> rows, const TableOptions&
   return rows;
 }
 
-// Bytes per second, or "" for none.
+// Bytes per second, or "" without bytes or time.
 std::string rate_text(const ProfileRow& row) {
   if (!row.bytes || row.time <= 0) return "";
   return bytes_text(static_cast<double>(row.bytes) / static_cast<double>(row.time) * 1e9) + "/s";

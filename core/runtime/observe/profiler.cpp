@@ -11,7 +11,7 @@
 
 namespace plugrad {
 namespace {
-// Creates the file if there is none, so that a wrong path is an error before the work begins.
+// Creates a missing file, so that a wrong path is an error before the work begins.
 void require_writable(const std::string& path) {
   if (path.empty() || std::ofstream(path, std::ios::app)) return;
   throw Error(Code::io_error, "[profiler] " + path + " cannot be written: choose a path in a folder that exists");

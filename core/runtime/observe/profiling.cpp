@@ -23,15 +23,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 }  // namespace
 
-// The events of one thread in one session.
+// The events of a thread in a session.
 class Log {
  public:
   Log(std::shared_ptr<const Session> of, uint32_t number) : session(std::move(of)), thread(number) {}
   const std::shared_ptr<const Session> session;
   const uint32_t thread;
-  uint32_t depth = 0;  // of the thread that appends
+  uint32_t depth = 0;  // of the appending thread
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards `events`
   std::deque<ProfileEvent> events;
 };
 
@@ -41,9 +41,9 @@ struct Session {
   const uint64_t id;
   const Clock::time_point start = Clock::now();
   std::atomic<bool> stopped{false};
-  mutable std::atomic<uint64_t> offered{0};  // events, with those beyond the limit
+  mutable std::atomic<uint64_t> offered{0};  // events, with events beyond the limit
 
-  mutable std::mutex mutex;                // guards what follows
+  mutable std::mutex mutex;                // guards `logs`
   std::vector<std::shared_ptr<Log>> logs;  // close() clears it, because each log refers to its session
 
   int64_t now() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count(); }
@@ -51,7 +51,7 @@ struct Session {
 
 namespace {
 struct Recorder {                    // guarded by recorder_mutex
-  std::shared_ptr<Session> session;  // the one that records
+  std::shared_ptr<Session> session;  // the recording session
   uint64_t last = 0;                 // id
 };
 Recorder& recorder() {
@@ -59,7 +59,7 @@ Recorder& recorder() {
   return r;
 }
 
-// The log of the calling thread, or null if nothing records any more.
+// The log of the calling thread, or null if no session records any more.
 std::shared_ptr<Log> log_of_thread() {
   std::shared_ptr<Log>& own = local().log;
   const uint64_t id = current.load(std::memory_order_acquire);
@@ -76,7 +76,7 @@ std::shared_ptr<Log> log_of_thread() {
   return own;
 }
 
-// The bytes of memory that an operand reaches: an element that several indices share counts once.
+// The bytes of memory within an operand's reach: an element shared by several indices counts once.
 uint64_t bytes_of(const plugrad_view& view) {
   if (view.layout & PLUGRAD_IMMEDIATE) return 0;
   uint64_t count = 1;
@@ -114,7 +114,7 @@ void append(Log& log, ProfileEvent&& event) {
   log.events.push_back(std::move(event));
 }
 
-// Without the plugin's notifications, which take longer than most ops.
+// Polls: the plugin's notifications take longer than most ops.
 void await(StreamState& stream) {
   const uint64_t last = stream.next.load(std::memory_order_acquire);
   uint64_t done = 0;
@@ -166,7 +166,7 @@ void Scope::drop() {
   event_.reset();
 }
 
-// Called by the destructor, also while an exception is in flight. An event for which memory is short is lost.
+// Called by the destructor, also while an exception is in flight. If memory is short, the event is lost.
 void Scope::finish() noexcept {
   event_->duration = log_->session->now() - event_->begin;
   event_->failed = std::uncaught_exceptions() > exceptions_;
@@ -235,7 +235,7 @@ uint64_t dropped_of(const Session& session) {
 namespace {
 int64_t end_of(const ProfileEvent& event) { return event.begin + event.duration; }
 
-// Computes what events say of those inside, for the events of one thread, sorted. The one around an event may be missing,
+// Computes `self` and the peaks of ranges for the sorted events of a thread. The event around another event may be missing,
 // because it did not end yet.
 void nest(std::span<ProfileEvent> events) {
   std::vector<ProfileEvent*> around;

@@ -1,8 +1,8 @@
-// What the core does while a Profiler records.
+// The core's part of a Profiler's recording.
 //
-// A bit of `modes` makes every op leave the fast path, whose kernel tables are then empty: see DeviceState::direct. Ops on
-// the slow path, copies, allocations and waits make a Scope, which costs one load and one branch unless a profiler records.
-// Each thread appends to a log of its own.
+// A bit of `modes` makes every op leave the fast path, because the kernel tables of this path are then empty: see
+// DeviceState::direct. Ops on the slow path, copies, allocations and waits make a Scope. A Scope costs a load and a branch
+// unless a profiler records. Each thread appends to a log of its own.
 #pragma once
 #include <core/runtime/dispatch/dispatch.hpp>
 #include <plugrad/runtime/profiler.hpp>
@@ -18,12 +18,12 @@ namespace plugrad::profiling {
 
 class Log;
 
-// The id of the session that records, or 0.
+// The id of the recording session, or 0.
 inline constinit std::atomic<uint64_t> current{0};
 inline bool is_on() { return current.load(std::memory_order_relaxed) != 0; }
 
-// Gives the calling thread a log of the session that records. Must be called before a lock of the allocator is taken under
-// which a Scope is made.
+// Gives the calling thread a log of the recording session. Must be called before taking a lock of the allocator, if a Scope
+// is made under the lock.
 void join();
 
 // An event, from construction to destruction.
@@ -50,7 +50,8 @@ class Scope {
   }
   // The event did not take place.
   void drop();
-  // Waits until the device completed what was submitted to a stream, if the session asks for that. `stream` may be null.
+  // Waits until the device completed all work submitted to the stream, if the session has `synchronize`. `stream` may be
+  // null.
   void complete(StreamState* stream);
 
  private:
@@ -64,10 +65,10 @@ class Scope {
   int exceptions_ = 0;
 };
 
-// Records that the core composes an op of others.
+// Records a decomposed op.
 void note_decomposition(DeviceState& device, uint32_t opcode);
 
-// Says which op's gradient this thread computes, for events inside.
+// Names the op whose gradient this thread computes, for events inside.
 class GradientOf {
  public:
   explicit GradientOf(const char* name)
@@ -85,7 +86,7 @@ class GradientOf {
 std::vector<ProfileEvent> events_of(const Session& session);
 uint64_t dropped_of(const Session& session);
 
-// Starts a session. Throws Error (invalid) if one records.
+// Starts a session. Throws Error (invalid) if another session records.
 std::shared_ptr<Session> start(const ProfilerOptions& options);
 // Ends the recording of a session; its events stay. Returns whether it was recording.
 bool stop(Session& session);
@@ -97,7 +98,7 @@ void close(Session& session) noexcept;
 void write_trace(const std::string& path, const std::vector<ProfileEvent>& events, uint64_t dropped);
 std::vector<ProfileRow> rows_of(const std::vector<ProfileEvent>& events, const TableOptions& options);
 std::string table_of(const std::vector<ProfileEvent>& events, uint64_t dropped, const TableOptions& options);
-// "(8, 4) f32 <- (8, 2) f32, f32"; the last is a number.
+// "(8, 4) f32 <- (8, 2) f32, f32"; here the last operand is a number.
 std::string shapes_text(const ProfileEvent& event);
 
 }  // namespace plugrad::profiling

@@ -13,7 +13,7 @@ std::string& name() {
   return text;
 }
 
-// Ops that this thread runs for a comparison are not compared again.
+// While true, this thread runs ops for a comparison; they are not compared again.
 thread_local bool comparing = false;
 struct Comparing {
   Comparing() { comparing = true; }

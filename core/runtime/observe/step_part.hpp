@@ -1,4 +1,4 @@
-// A part of a step whose ops get numbers that the host computes anew for each step, such as an optimiser.
+// A part of a step, such as an optimiser: the host computes the numbers of its ops anew for each step.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -6,8 +6,8 @@
 namespace plugrad::observe {
 
 struct Part {
-  std::function<uint64_t()> advance;  // counts one more step; returns another value if its ops get other numbers
-  std::function<void()> repeat;       // calls its ops, which then only show their numbers
+  std::function<uint64_t()> advance;  // counts a step; returns a new value if its ops get new numbers
+  std::function<void()> repeat;       // calls its ops; they then only show their numbers
   std::function<void()> undo;         // takes the last advance() back
 };
 

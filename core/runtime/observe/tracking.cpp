@@ -61,7 +61,8 @@ void describe(Origin& origin, const plugrad_view& view) {
   origin.shape.assign(view.shape, view.shape + view.rank);
 }
 
-// What `where` returns if one of the storages is new, called without the mutex: it may wait for other locks.
+// Returns the result of `where` if any of the storages is new, else "". Calls it without the mutex: it may wait for other
+// locks.
 std::string ask_where(std::span<Storage* const> storages) {
   std::shared_ptr<const Where> where;
   {
@@ -91,7 +92,7 @@ void start(Where where) {
 }
 
 namespace {
-// Returns the function, whose destructor may wait for other locks.
+// Returns the function, because its destructor may wait for other locks.
 std::shared_ptr<const Where> end() {
   const std::lock_guard lock(tracking_mutex());
   on = false;

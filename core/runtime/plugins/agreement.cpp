@@ -18,7 +18,8 @@ template <class T> T at(const plugrad_view& view, int64_t element) {
   return value;
 }
 
-// The element at an offset in elements. A double represents all values but large ones of i64, which compare as integers.
+// The element at an offset in elements. A double represents all values except large values of i64; i64 is compared as
+// integers, too.
 double number_at(const plugrad_view& view, int64_t element) {
   switch (view.dtype) {
 #define PLUGRAD_DTYPE(name, id, enumerator, label, type, kind, digits, exponent, accumulator, dlpack) \
@@ -29,8 +30,8 @@ double number_at(const plugrad_view& view, int64_t element) {
   }
 }
 
-// Calls f(offsets in elements, one for each view) for the elements of views of one shape, in row-major order, until it
-// returns false. `index` is that of the current element.
+// Calls f(offset in a, offset in b), in elements, for the elements of views of the same shape, in row-major order, until it
+// returns false. `index` is the index of the current element.
 template <class F> void walk(const plugrad_view& a, const plugrad_view& b, int64_t* index, F f) {
   std::fill_n(index, a.rank, 0);
   int64_t at_a = 0, at_b = 0;
@@ -59,7 +60,7 @@ double largest(const plugrad_view& view) {
   return most;
 }
 
-// How far a result may be from the other: `relative` of the larger one, or `absolute`.
+// The allowed distance of two results: `relative` times the larger result, or `absolute`.
 struct Allowance {
   double relative = 0, absolute = 0;
 };

@@ -1,5 +1,5 @@
-// Calls of a plugin's functions. A plugin must not throw; if it does, the exception must not pass through the core, whose
-// locks it would leave locked.
+// Calls of a plugin's functions. A plugin must not throw; if it does, the exception must not pass through the core: it would
+// leave the core's locks locked.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -8,14 +8,14 @@
 
 namespace plugrad {
 
-// Turns the exception that is being handled into a report of this thread, which take_report returns: "it threw ...: a plugin
-// must not throw". Returns PLUGRAD_INTERNAL. A thread that is being cancelled goes on being cancelled.
+// Turns the exception in flight into a report of this thread, for take_report: "it threw ...: a plugin must not throw".
+// Returns PLUGRAD_INTERNAL. Rethrows the unwinding of a cancelled thread, so that its cancellation goes on.
 [[gnu::cold, gnu::noinline]] plugrad_status report_exception();
 
-// Logs the exception that is being handled.
+// Logs the exception in flight.
 [[gnu::cold, gnu::noinline]] void log_exception(const std::string& device, const char* function) noexcept;
 
-// Calls a plugin's function that returns a status. An exception becomes the status PLUGRAD_INTERNAL with a report.
+// Calls a plugin's function with a status as its result. An exception becomes the status PLUGRAD_INTERNAL with a report.
 template <class Function, class... Arguments>
 [[gnu::always_inline]] inline plugrad_status contained(Function* function, Arguments... arguments) {
   try {
@@ -38,10 +38,10 @@ void contained_quietly(const std::string& device, const char* name, Function* fu
 // Throws Error (internal) for a breach of the contract: "[npu:0] its plugin breaks the contract: alloc ...".
 [[noreturn]] void throw_breach(const std::string& device, const std::string& why);
 
-// The same for the exception that report_exception reported last.
+// The same for the last exception of report_exception.
 [[noreturn]] void throw_exception_breach(const std::string& device, const char* function);
 
-// Calls a plugin's function that returns something else. Throws Error (internal) if it throws.
+// Calls a plugin's function with any other type of result. Throws Error (internal) if the function throws.
 template <class Call> auto contained_value(const std::string& device, const char* function, Call call) {
   try {
     return call();
@@ -51,7 +51,7 @@ template <class Call> auto contained_value(const std::string& device, const char
   throw_exception_breach(device, function);
 }
 
-// Returns the plugin's extension of that name, or null. Throws Error (internal) if the plugin throws.
+// Returns the plugin's extension with this name, or null. Throws Error (internal) if the plugin throws.
 const void* extension_of(const plugrad_backend& table, const char* name);
 
 }  // namespace plugrad

@@ -26,8 +26,9 @@ std::string no_entry_symbol() {
 }
 
 namespace {
-// A copy of a plugin's text, cut to `most` bytes. It lives as long as the process: a plugin that changes its own name later
-// must not pass for another plugin. Equal texts are kept once. The caller holds the registry's mutex, or is the only thread.
+// A copy of a plugin's text, cut to `most` bytes. It lives as long as the process: if a plugin changes its own name later,
+// the plugin must not pass for another. Equal texts are stored once. The caller holds the registry's mutex, or is the only
+// thread.
 const char* kept(const char* text, size_t most) {
   static std::set<std::string>& all = *new std::set<std::string>;
   return all.emplace(text, strnlen(text, most)).first->c_str();

@@ -1,4 +1,4 @@
-// What the core requires of a plugin's table before it uses it. plugrad-probe checks the same in a process of its own.
+// The core's requirements of a plugin's table, checked before its use. plugrad-probe checks them in a process of its own.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -10,12 +10,12 @@ namespace plugrad {
 bool valid_name(const char* name);
 // The symbol that every plugin exports.
 std::string entry_symbol();
-// Why a library without that symbol is no plugin.
+// The reason to refuse a library without this symbol.
 std::string no_entry_symbol();
-// Copies the plugin's table to our size, with its name and version, and null for fields that it lacks. Returns why the core
-// cannot use it, or "".
+// Copies the plugin's table to our size, with its name and version, and null for missing fields. Returns why the core cannot
+// use the table, or "".
 std::string negotiate(const plugrad_backend* table, plugrad_backend& ours);
-// Why a plugin cannot have that many devices, or "".
+// Why a plugin cannot have so many devices, or "".
 std::string check_count(uint32_t devices);
 
 }  // namespace plugrad

@@ -32,7 +32,7 @@ void require(const std::string& damage, Code code = Code::invalid) {
   if (!damage.empty()) refuse(code, damage);
 }
 
-// Boost's text wraps the system loader's between its own and that of an error code that says nothing.
+// Extracts the system loader's text. Boost puts it between text of its own and the empty text of an error code.
 std::string system_message(std::string text) {
   const size_t from = text.find("failed ("), to = text.rfind("): ");
   return from == std::string::npos || to == std::string::npos || to < from ? text : text.substr(from + 8, to - from - 8);
@@ -65,7 +65,7 @@ const plugrad_backend* source_in(const std::string& path, PluginRecord& record) 
   return library.get<const plugrad_backend*(const plugrad_host*)>(entry_symbol())(host());
 }
 
-// Runs code that a file brings, and puts back what it changed in the process.
+// Runs code of a file, and undoes its changes to the process.
 template <class Call> auto guarded(PluginRecord& record, const Call& call) -> decltype(call()) {
   ProcessState before;
   const auto restore = [&] {

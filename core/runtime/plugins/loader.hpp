@@ -11,7 +11,7 @@ namespace plugrad::loader {
 // The plugin files of a directory, sorted by name. Stores why it cannot be read, or "".
 std::vector<std::string> candidates(const std::string& directory, std::string& why);
 
-// Who chose a file. The program is responsible for what it names; for what a search finds, the owners of the file and of the
+// Who chose a file. The program is responsible for files it names; for files of a search, the owners of the file and of the
 // directories above it count.
 enum class Chosen { by_program, by_search };
 
@@ -22,12 +22,12 @@ struct Loaded {
   plugrad_backend table;  // of our size
 };
 Loaded load(const std::string& path, PluginRecord& record, Chosen chosen);
-// The part of load behind the file, for a table that the program has.
+// The last step of load, for a table given by the program.
 Loaded agree(const plugrad_backend* source);
-// Asks a plugin for its number of devices, which may start a driver; first in a process of its own if the plugin comes from
-// a file. Where there is none, stores the plugin's reason in the record. Throws Error with the reason if it fails.
+// Asks a plugin for its number of devices; first in a process of its own if the plugin comes from a file. This may start a
+// driver. If the plugin has no device, stores its reason in the record. Throws Error with the reason if the plugin fails.
 uint32_t count(const plugrad_backend& table, PluginRecord& record);
-// Opens the device in a process of its own if the plugin comes from a file. Throws Error with the reason if that process
+// Opens the device in a process of its own if the plugin comes from a file. Throws Error with the reason if this process
 // crashes, hangs or ends early; an orderly failure is left to the caller.
 void try_open(const PluginRecord& record, uint32_t device, const OptionList& options);
 

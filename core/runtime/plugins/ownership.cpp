@@ -14,7 +14,7 @@ namespace plugrad {
 namespace {
 namespace fs = std::filesystem;
 
-// Where root is not mapped, as in some containers, the owner of / is in its place.
+// If root is not mapped, as in some containers, the owner of / takes its place.
 const std::vector<uid_t>& trusted_owners() {
   static const std::vector<uid_t>& owners = *new std::vector<uid_t>([] {
     std::vector<uid_t> known{0, geteuid()};
@@ -47,8 +47,8 @@ bool is_above_core(const fs::path& directory) {
   return differs == directory.end();
 }
 
-// Checks every component of a path as it is named, and follows the links among them: whoever may exchange one of them
-// decides which file is loaded.
+// Checks every component of a path as it is named, and follows links: whoever may exchange a component chooses the loaded
+// file.
 class Walk {
  public:
   std::string check(const fs::path& path) {

@@ -72,7 +72,7 @@ const char* what_ran(Step step) {
   return kWhat[std::min<size_t>(static_cast<size_t>(step), std::size(kWhat) - 1)];
 }
 
-// What the child wrote to standard error, as one line.
+// The child's standard error, as one line.
 std::string one_line(const std::string& errors) {
   std::string line = printable(errors.substr(0, errors.find_last_not_of(" \n") + 1), 300);
   std::ranges::replace(line, '\n', ' ');
@@ -86,7 +86,7 @@ struct Found {
 };
 
 struct Heard {
-  Record last;  // the last record that knows the nonce
+  Record last;  // the last record with the nonce
   bool timed_out = false;
   std::optional<int> status;
   std::string errors;
@@ -109,7 +109,7 @@ Heard heard(Child& child, uint64_t nonce, seconds limit) {
   Heard all{{nonce, Step::load, 0, {}}, false, {}, {}};
   std::array<std::string, 3> texts;
   const auto end = std::chrono::steady_clock::now() + limit;
-  // The streams close when the child ends, unless a child of its own keeps them: so we also ask from time to time.
+  // The streams close when the child ends, unless a child of its own keeps them open: so we also poll for its end.
   for (bool over = false; !over;) {
     const size_t before = texts[0].size() + texts[2].size();
     child.read(std::chrono::milliseconds(child.is_open(Child::Stream::records) ? 50 : 1), texts);
@@ -123,7 +123,7 @@ Heard heard(Child& child, uint64_t nonce, seconds limit) {
   return all;
 }
 
-// The depth, and the words that the probe gets behind the path.
+// The depth, and the probe's arguments behind the path.
 struct Trial {
   Depth depth;
   std::vector<std::string> words = {};

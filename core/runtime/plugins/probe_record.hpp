@@ -1,15 +1,15 @@
-// What plugrad-probe writes to the core through a pipe: a record before each step, and one at the end.
+// The records of plugrad-probe, written to the core through a pipe: a record before each step, and a record at the end.
 #pragma once
 #include <cstdint>
 
 namespace plugrad::probe {
 
-// In this order. A record names the step that begins, or, if `refused` is set, the one that the plugin fails. `done` arrives
-// when the process has run all destructors.
+// In this order. A record names the beginning step, or, if `refused` is set, the failed step. `done` arrives when the
+// process has run all destructors.
 enum class Step : uint32_t { load, symbol, entry, count, open, exit, done };
 
 struct Record {
-  uint64_t nonce;  // the core's: code that does not know it cannot pretend that the probe came this far
+  uint64_t nonce;  // the core's: code without the nonce cannot fake the probe's progress
   Step step;
   uint32_t refused;
   char reason[496];  // ends in 0

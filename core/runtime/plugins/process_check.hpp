@@ -1,5 +1,5 @@
-// PLUGRAD_CHECK=process: what a kernel changes in the process that runs it is put back after each op, and a warning names
-// the op and the device. It costs about 60 us for each op, and so is off by default.
+// PLUGRAD_CHECK=process: after each op, the core undoes a kernel's changes to the process, and a warning names the op and
+// the device. The check costs about 60 us for each op, and so is off by default.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <process/process_state.hpp>
@@ -12,10 +12,10 @@ namespace plugrad::process_check {
 inline constinit std::atomic<bool> on{false};
 inline bool is_on() { return on.load(std::memory_order_relaxed); }
 
-// Reads the environment, once. Throws Error (invalid) for other values.
+// Reads the environment, once. Throws Error (invalid) for unknown values.
 void start();
 
-// One op.
+// The check of an op.
 class Run {
  public:
   Run(const DeviceState& device, uint32_t opcode) : device_(device), opcode_(opcode) {}

@@ -28,7 +28,7 @@ void log_line(const plugrad_host*, uint32_t level, const char* message) {
 const void* host_extension(const plugrad_host*, const char*) { return nullptr; }
 const plugrad_host kHost = {sizeof(plugrad_host), PLUGRAD_REVISION, plugrad_layouts, report, log_line, host_extension};
 
-// "cuda:1" -> {"cuda", 1}; {"", 0} for anything that is no device name.
+// "cuda:1" -> {"cuda", 1}; {"", 0} unless the text is a device name.
 std::pair<std::string, uint32_t> parse_device(const std::string& name) {
   const size_t colon = name.find(':');
   const std::string backend = name.substr(0, colon);
@@ -62,7 +62,7 @@ std::array<std::mutex*, 6> last_mutexes() {
 }  // namespace
 
 Registry::Locked::Locked(Registry& registry) : registry_(registry) {
-  // By the system's clock, whose lock gcc's thread sanitizer knows. A clock that is set back delays the error.
+  // By the system's clock, because gcc's thread sanitizer knows its lock. Setting the clock back delays the error.
   while (!registry_.mutex_.try_lock_until(std::chrono::system_clock::now() + std::chrono::milliseconds(100)))
     if (const std::string keeper = registry_.kept_by(); !keeper.empty())
       throw Error(Code::internal, "[device] " + keeper +
@@ -103,12 +103,12 @@ void Registry::release(bool in_child) {
   for (DeviceState& each : devices_) each.allocator.mutex().unlock();
   ForkMutex::for_each([](std::mutex& each) { each.unlock(); });
   busy_mutex_.unlock();
-  if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread that the child does not have
+  if (in_child) std::construct_at(&mutex_);  // it remembers its owner, a thread missing in the child
   else mutex_.unlock();
 }
 
-// Asks a plugin for its devices, once. That may start a driver, which costs time and memory, and which a fork breaks: a
-// program pays only for the plugins that it uses.
+// Asks a plugin for its devices, once. This may start a driver; the driver costs time and memory, and a fork breaks it. So a
+// program pays only for the plugins it uses.
 void Registry::count(Plugin& plugin) {
   if (plugin.counted_by) return;
   plugin.counted_by = platform::process();
@@ -174,7 +174,7 @@ DeviceState& Registry::device(const std::string& name) {
 }
 
 namespace {
-// Notes the device that is opened.
+// Notes the device being opened.
 class Opening {
  public:
   Opening(std::string& noted, const std::string& name) : noted_(noted) { noted_ = name; }
@@ -210,7 +210,7 @@ DeviceState& Registry::open(Plugin& plugin, uint32_t index) {
   return *(plugin.opened[index] = &made);
 }
 
-// Later ones win: the environment, the program's for the backend, the program's for the device.
+// Later options win: the environment's, the program's for the backend, the program's for the device.
 OptionList Registry::options_for(const Plugin& plugin, uint32_t index) {
   std::map<std::string, std::string> merged;
   std::string variable = std::string("PLUGRAD_") + plugin.table.name + "_OPTIONS";
@@ -248,7 +248,7 @@ const void* Registry::extension(const std::string& backend, const char* name) {
   return plugin ? extension_of(plugin->table, name) : nullptr;
 }
 
-// What the plugin of that name has to say, or why there is none.
+// Returns the reason of the plugin with this name, or why no such plugin exists.
 std::string Registry::why_unknown(const std::string& backend) {
   for (const PluginRecord& r : records_) {
     if (r.stage != Stage::ready || r.name != backend) continue;

@@ -18,9 +18,9 @@ namespace plugrad {
 struct Plugin {
   plugrad_backend table;  // negotiated
   const plugrad_backend* source;
-  std::string origin;      // its file, or the name that the program gave
+  std::string origin;      // its file, or the name given by the program
   size_t record;           // its index in Registry::records_
-  int64_t counted_by = 0;  // id of the process that counted its devices; 0: none yet
+  int64_t counted_by = 0;  // id of the process that counted its devices; 0: not counted yet
   uint32_t devices = 0;
   std::vector<DeviceState*> opened;  // null if not opened
 };
@@ -29,7 +29,7 @@ class Registry {
  public:
   static Registry& get();
 
-  // Opens a device by name. Throws Error (invalid), which lists the known devices.
+  // Opens a device by name. Throws Error (invalid); the message lists the known devices.
   DeviceState& device(const std::string& name);
   bool has(const std::string& name);
   std::vector<std::string> device_names();
@@ -40,17 +40,17 @@ class Registry {
   PluginRecord adopt(const plugrad_backend* table, const std::string& origin);
   void set_options(const std::string& name, const OptionList& options);
   const void* extension(const std::string& backend, const char* name);
-  // Returns a host-memory device without streams whose plugin allows this unnamed use (PLUGRAD_AS_FALLBACK, ...), or null.
-  // except: a plugin's table to skip, or null. extension: one that the plugin has to offer, or null.
+  // Returns a host-memory device without streams, or null; its plugin allows this unnamed use (PLUGRAD_AS_FALLBACK, ...).
+  // except: a plugin's table to skip, or null. extension: the name of a required extension, or null.
   DeviceState* host_device(uint32_t use, const plugrad_backend* except, const char* extension = nullptr);
-  // The device for tensors without a named device. Throws Error (invalid) if there is none.
+  // The device for tensors without a named device. Throws Error (invalid) if no such device exists.
   DeviceState& default_device();
-  // The device with this DLPack type and index, or null. Tries the default device first, then plugins whose names start with
-  // `name`. Opens no device of a plugin that has an open device of another type.
+  // The device with this DLPack type and index, or null. Tries the default device first, then plugins with names starting
+  // with `name`. If a plugin has an open device of another type, opens no device of the plugin.
   DeviceState* find_at(int32_t dlpack_type, int32_t dlpack_index, const std::string& name);
   void seed(uint64_t seed);
   std::vector<DeviceState*> opened();
-  // Locks everything that work on a device without streams may need, across a fork; release unlocks it.
+  // Locks all mutexes for work on a device without streams, across a fork; release unlocks them.
   void hold();
   void release(bool in_child);
 
@@ -75,8 +75,8 @@ class Registry {
   std::string all_devices();
   [[noreturn]] void throw_unknown(const std::string& name);
 
-  // Locks the registry. Throws Error (internal) where a function of a plugin keeps it locked for longer than a trial may
-  // take: a thread for which the plugin waits would wait for ever.
+  // Locks the registry. Throws Error (internal) if a function of a plugin keeps it locked for longer than a trial may take:
+  // if the plugin waits for this thread, both would wait for ever.
   class Locked {
    public:
     explicit Locked(Registry& registry);
@@ -86,7 +86,7 @@ class Registry {
    private:
     Registry& registry_;
   };
-  // Says which function of a plugin runs, for threads that wait for the lock.
+  // Names the running function of a plugin, for threads waiting for the lock.
   class Busy {
    public:
     Busy(Registry& registry, const std::string& what);
@@ -103,12 +103,12 @@ class Registry {
     Registry& registry_;
     What before_;
   };
-  std::string kept_by();  // what has kept the registry locked for too long; else empty
+  std::string kept_by();  // the function of a plugin that has kept the registry locked for too long; else ""
 
   std::recursive_timed_mutex mutex_;  // a plugin's open may call the host
   std::mutex busy_mutex_;
   Busy::What busy_;
-  std::string opening_;  // the device that is opened at the moment
+  std::string opening_;  // the device being opened at the moment
   bool searched_ = false;
   std::vector<std::string> directories_;  // added by the program
   std::vector<PluginRecord> records_;

@@ -1,4 +1,4 @@
-// The part of the registry that finds and loads plugins.
+// The registry's search for plugins, and their loading.
 #include <core/runtime/dispatch/printable.hpp>
 #include <core/runtime/plugins/loader.hpp>
 #include <core/runtime/plugins/platform.hpp>
@@ -26,7 +26,7 @@ std::vector<std::string> Registry::directories() {
   return all;
 }
 
-// With those that no search enters.
+// All listed directories, relative paths included; a search skips relative paths.
 std::vector<std::string> Registry::listed() {
   std::vector<std::string> all = directories_;
   if (const char* path = platform::environment("PLUGRAD_PLUGIN_PATH"))
@@ -94,7 +94,7 @@ void Registry::accept(const loader::Loaded& loaded, PluginRecord& record, bool s
   record.name = plugin.table.name;
   record.version = printable(plugin.table.version);
   record.revision = loaded.source->revision;
-  if (searched && disabled(record.name)) {  // whatever the file is called
+  if (searched && disabled(record.name)) {  // under any name of the file
     record.stage = Stage::disabled;
     throw Error(Code::invalid, kDisabled);
   }
@@ -105,7 +105,7 @@ void Registry::accept(const loader::Loaded& loaded, PluginRecord& record, bool s
   plugins_.push_back(std::move(plugin));
 }
 
-// For a plugin that the program names: whatever is wrong with it is an error at once. One that is loaded already stays.
+// Accepts a plugin named by the program. Every fault is an error at once. An already loaded plugin stays as it is.
 template <class Load> PluginRecord Registry::accept_named(const std::string& origin, const Load& load) {
   const Locked lock(*this);
   PluginRecord record;
@@ -128,7 +128,7 @@ template <class Load> PluginRecord Registry::accept_named(const std::string& ori
     count(plugins_.back());
     record = records_.back();
     if (record.stage == Stage::ready) return record;
-    plugins_.pop_back();  // another of its name may do better
+    plugins_.pop_back();  // another plugin of its name may succeed
     code = Code::internal;
   }
   throw Error(code, "[load] " + origin + ": " + stage_name(record.stage) + ", then refused: " + record.reason);
@@ -145,7 +145,7 @@ PluginRecord Registry::adopt(const plugrad_backend* table, const std::string& or
   });
 }
 
-// The directories, and what of them did not load.
+// The searched directories, and the plugins that did not load.
 std::string Registry::where_searched() {
   std::string searched;
   for (const std::string& directory : directories()) {

@@ -1,5 +1,4 @@
-// Devices that a program uses without naming them: the default one, those that run the ops that others lack, and those where
-// memory of other libraries lies.
+// Devices used without a name: the default device, devices for fallbacks, and devices with memory of other libraries.
 #include <core/runtime/plugins/foreign.hpp>
 #include <core/runtime/plugins/registry.hpp>
 
@@ -11,7 +10,7 @@
 
 namespace plugrad {
 namespace {
-std::atomic<DeviceState*> chosen_device{nullptr};  // the default one, once somebody asked for it
+std::atomic<DeviceState*> chosen_device{nullptr};  // the default device, once somebody asked for it
 }  // namespace
 
 DeviceState* Registry::host_device(uint32_t use, const plugrad_backend* except, const char* extension) {
@@ -40,7 +39,7 @@ DeviceState* Registry::find_in(Plugin& plugin, int32_t type, int32_t index, bool
     if (each->info.dlpack_index == index) return each;
   }
   for (uint32_t n = 0; may_open && n < plugin.devices; ++n) {
-    DeviceState& made = open(plugin, (static_cast<uint32_t>(index) + n) % plugin.devices);  // the one of that number first
+    DeviceState& made = open(plugin, (static_cast<uint32_t>(index) + n) % plugin.devices);  // number `index` first
     if (made.info.dlpack_type != type) return nullptr;
     if (made.info.dlpack_index == index) return &made;
   }

@@ -17,14 +17,14 @@ constexpr const char* kFirstLine = "plugrad verdict 2";
 constexpr const char* kExtension = ".verdict";
 constexpr size_t kMostBytes = 16 << 10, kMostFiles = 256;
 
-// Empty if there is none, as in a program with raised privileges.
+// Empty without such a directory, as in a program with raised privileges.
 fs::path directory() {
   for (const auto& [variable, below] : {std::pair("XDG_CACHE_HOME", "plugrad"), std::pair("HOME", ".cache/plugrad")})
     if (const char* base = platform::environment(variable); base && *base == '/') return fs::path(base) / below;
   return {};
 }
 
-// One file for each path; two paths whose names collide share it, and take turns.
+// A file for each path; two paths with the same hash share a file, and take turns.
 fs::path file_of(const std::string& path) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const unsigned char c : path) hash = (hash ^ c) * 0x100000001b3;
@@ -54,7 +54,7 @@ std::string text_of(const Verdict& v) {
   return text.str();
 }
 
-// An empty verdict if the file is not one of ours, or damaged.
+// Returns an empty verdict if the file is not ours, or damaged.
 Verdict parse(const fs::path& file) {
   if (!is_ours(file)) return {};
   std::ifstream in(file, std::ios::binary);
@@ -86,7 +86,7 @@ void replace(const fs::path& file, const std::string& text) {
   }
   fs::rename(part, file);
 }
-// Forgets plugins that are gone, once there are many: builds in temporary directories would leave their verdicts for ever.
+// Forgets missing plugins, once verdicts are many: builds in temporary directories would leave their verdicts for ever.
 void prune() {
   std::vector<fs::path> files;
   for (const fs::directory_entry& each : fs::directory_iterator(directory())) files.push_back(each.path());

@@ -1,4 +1,4 @@
-// Orders work with that of other libraries on the same device, by the extension of plugrad/sdk/native.h.
+// Orders work with the work of other libraries on the same device, by the extension of plugrad/sdk/native.h.
 #pragma once
 #include <plugrad/sdk/native.h>
 #include <core/runtime/device_state.hpp>

@@ -5,7 +5,7 @@
 
 namespace plugrad {
 
-// Tells when a stream's number has stood still for two seconds. Then the stream is asked to wait itself.
+// Detects that a stream's number has stood still for two seconds. The core then calls the plugin's sync.
 class Stall {
  public:
   bool lasts(uint64_t number) {

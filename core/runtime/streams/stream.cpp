@@ -53,7 +53,7 @@ void close_all_in_child() {
 
 // --- Ordering.
 
-// Merges two edges to one stream unless a known failure lies between them. The caller holds the ledger.
+// Merges two edges to the same stream unless a known failure lies between them. The caller holds the ledger.
 void merge_one(StreamState& s) {
   Edge& e = s.edges.front();
   const auto next = std::find_if(s.edges.begin() + 1, s.edges.end(), [&](const Edge& o) {
@@ -93,7 +93,7 @@ struct Waits {
   void add(StreamState* s, uint64_t number) { items[count++] = {s, number}; }
 };
 
-// Collects what a use of x on s must wait for. The caller holds the ledger.
+// Collects the waits for a use of x on s. The caller holds the ledger.
 Waits collect_waits(StreamState& s, Storage& x, bool write) {
   Ledger& l = ledger();
   Waits after;
@@ -101,7 +101,7 @@ Waits collect_waits(StreamState& s, Storage& x, bool write) {
   if (x.written && x.writer != s.id) {
     StreamState& writer = *l.all[x.writer];
     after.add(&writer, x.written.load());
-    if (!write && writer.clean < x.written) add_edge(s, writer, x.written);  // a read: a failure there is one here
+    if (!write && writer.clean < x.written) add_edge(s, writer, x.written);  // a read: a failure there is a failure here
   }
   if (write) {
     if (home != &s) after.add(home, x.written ? home->next.load() : x.freed);
@@ -122,7 +122,7 @@ void forget_foreign(StreamState& s, Storage& x) {
   x.owner = s.id;
 }
 
-// Copies what to wait for, then submits the waits without holding the ledger. The caller holds the gate of s.
+// Copies the list of waits, then submits them without holding the ledger. The caller holds the gate of s.
 [[gnu::noinline, gnu::cold]] plugrad_status order_slow(StreamState& s, Storage& x, bool write, bool& foreign) {
   Waits after;
   {
@@ -146,8 +146,8 @@ inline plugrad_status order(StreamState& s, Storage* x, bool write, bool& foreig
   return order_slow(s, *x, write, foreign);
 }
 
-// Records that op s.next uses x, if s is not its home. Called after the submission: if the plugin refused the op, others
-// would wait for a number that does not exist yet, and the op that gets it may wait for them.
+// Records a use of x by op s.next, if s is not its home. Called after the submission: if the plugin refused the op, other
+// streams would wait for a number without an op, and the op with this number may later wait for them.
 [[gnu::noinline, gnu::cold]] void note_foreign(StreamState& s, Storage* x) {
   if (!x || (x->owner.load(std::memory_order_relaxed) & ~kForeign) == s.id) return;
   const std::lock_guard lock(ledger().mutex);
@@ -211,7 +211,7 @@ void guard_exit() {
 bool closed() { return ledger().closed.load(std::memory_order_relaxed); }
 void insert_waits(bool on) { ledger().waits = on; }
 
-// A stream that does not say how far it is, or says more than it can know, would stop or corrupt the program.
+// Marks the device as lost. A stream without a number, or with a number beyond its ops, would stop or corrupt the program.
 [[gnu::noinline, gnu::cold]] static uint64_t give_up(StreamState& s, plugrad_status status, uint64_t number) {
   const std::string why = take_report();
   if (!s.device->lost.exchange(true))
@@ -245,7 +245,7 @@ void drain(StreamState& s) {
   for (uint64_t done = poll(s); done < last; done = poll(s)) {
     std::this_thread::yield();
     if (!stall.lasts(done)) continue;
-    plugrad_failure failure{sizeof failure, 0, 0, 0};  // the stream waits itself; then it must say so
+    plugrad_failure failure{sizeof failure, 0, 0, 0};  // the stream waits itself; then its number must have risen
     contained(s.device->table.sync, s.handle, &failure);
     if (poll(s) < last) return static_cast<void>(give_up(s, PLUGRAD_OK, done));
   }

@@ -1,4 +1,4 @@
-// What every header of the core begins with.
+// The first include of every header of the core.
 #pragma once
 #if __cplusplus < 202002L
 #error "plugrad needs C++20: compile with -std=c++20"

@@ -11,10 +11,10 @@ namespace plugrad {
 
 class DeviceState;
 
-// Bytes of device memory that the core allocated, workspaces of kernels included; a plugin's own allocations are not
-// counted. Blocks above 4 KB count in multiples of 4 KB, smaller ones in powers of two.
+// Bytes of device memory allocated by the core, workspaces of kernels included; a plugin's own allocations are not
+// counted. Blocks above 4 KB count in multiples of 4 KB, smaller blocks in powers of two.
 struct MemoryStats {
-  uint64_t active = 0;        // held by tensors and workspaces, or small blocks that other threads cache
+  uint64_t active = 0;        // held by tensors and workspaces, or small blocks cached by other threads
   uint64_t cached = 0;        // free and kept for reuse
   uint64_t peak = 0;          // the highest active since reset_peak, with small blocks counted by their chunks
   uint64_t reserved = 0;      // allocated from the device: active + cached
@@ -25,10 +25,10 @@ struct MemoryStats {
 
 // Counts of a device's work since it was opened.
 struct DeviceCounters {
-  uint64_t kernels;         // calls of the plugin's kernels, including those for copies and decompositions
-  uint64_t layout_copies;   // of these: dense copies for kernels that do not support an operand's layout
-  uint64_t widened;         // ops that the plugin lacks in their dtype, computed in a wider one
-  uint64_t decompositions;  // ops that the plugin lacks, computed by other ops
+  uint64_t kernels;         // calls of the plugin's kernels, including calls for copies and decompositions
+  uint64_t layout_copies;   // of these: dense copies for kernels without support for an operand's layout
+  uint64_t widened;         // ops without a kernel for their dtype, computed in a wider dtype
+  uint64_t decompositions;  // ops without a kernel, composed of other ops
   uint64_t fallbacks;       // ops run by a host-memory backend instead (see PLUGRAD_FALLBACK)
   uint64_t uploads, downloads;
 };
@@ -40,7 +40,7 @@ class PLUGRAD_API Device {
  public:
   Device() = default;  // undefined
   // Finds a device by name: "cuda:1", or "cpu" for "cpu:0". Opens it on first use. Throws Error (invalid) for an unknown
-  // name; the message lists the known devices and the directories that were searched for plugins.
+  // name; the message lists the known devices and the searched directories.
   Device(const std::string& name);
   Device(const char* name) : Device(std::string(name)) {}
   explicit Device(DeviceState* state) : state_(state) {}
@@ -63,7 +63,7 @@ class PLUGRAD_API Device {
 
   MemoryStats memory() const;
   void reset_peak() const;
-  // Bytes free and installed as the device reports them; 0 for what it does not report.
+  // The free and the installed bytes, as the device reports them; 0 where it reports nothing.
   std::pair<uint64_t, uint64_t> physical_memory() const;
   DeviceCounters counters() const;
 
@@ -74,8 +74,8 @@ class PLUGRAD_API Device {
   DeviceState* state_ = nullptr;
 };
 
-// The device that factories use by default: the one set, else the first of a plugin that offers itself as default, such
-// as cpu. Process-wide. Throws Error (invalid) if there is none.
+// The device that factories use by default: the device set by set_default_device, else the first device of a plugin that
+// offers itself as default, such as cpu. Process-wide. Throws Error (invalid) if no such device exists.
 PLUGRAD_API Device default_device();
 PLUGRAD_API void set_default_device(Device device);
 

@@ -1,4 +1,4 @@
-// Random numbers: one generator per device, Philox 4x32-10 (see sdk/ops.md).
+// Random numbers: each device has a generator, Philox 4x32-10 (see sdk/ops.md).
 #pragma once
 #include <plugrad/runtime/api.hpp>
 #include <plugrad/runtime/device.hpp>
@@ -13,7 +13,7 @@ struct GeneratorState {
   friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
 };
 
-// Seeds the generators of all devices, including those opened later. The initial seed is 0.
+// Seeds the generators of all devices, including devices opened later. The initial seed is 0.
 PLUGRAD_API void manual_seed(uint64_t seed);
 PLUGRAD_API GeneratorState generator_state(Device device);
 PLUGRAD_API void set_generator_state(Device device, GeneratorState state);

@@ -4,9 +4,9 @@
 
 namespace plugrad {
 
-// What to do with an op that a device supports neither natively nor by decomposition.
+// The action for an op that a device supports neither natively nor by decomposition.
 enum class Fallback {
-  error,  // throws Error, which names op, dtypes and device
+  error,  // throws Error; the message names op, dtypes and device
   warn,   // a host-memory backend runs the op, and the log has a line
   allow,  // the same without a line; DeviceCounters counts both
 };

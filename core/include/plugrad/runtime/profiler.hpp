@@ -1,4 +1,4 @@
-// Where time and memory go: records what runs while a Profiler is alive.
+// Where time and memory go: a Profiler records all events during its life.
 //
 //   Profiler profile({.trace = "trace.json"});
 //   for (int step = 0; step < 3; ++step) {
@@ -6,7 +6,7 @@
 //     train(batch);
 //   }
 //   std::cout << profile.table({.sort = ProfileSort::time, .rows = 10});
-//   profile.stop();  // writes trace.json, which chrome://tracing and ui.perfetto.dev show
+//   profile.stop();  // writes trace.json for chrome://tracing and ui.perfetto.dev
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/runtime/api.hpp>
@@ -26,10 +26,10 @@ struct Session;
 }
 
 struct ProfilerOptions {
-  // The file that stop() writes, in Chrome's trace event format; none if empty.
+  // The file for stop() to write, in Chrome's trace event format; if empty, stop() writes no file.
   std::string trace = {};
-  // Whether a device with streams completes each op before the next one starts, so that an event's time is that of the
-  // device's work. Without it the time is that of the call on the host, and ProfileEvent::complete is false.
+  // If true, a device with streams completes each op before the next op starts: an event's time is the time of the
+  // device's work. If false, it is the time of the call on the host, and ProfileEvent::complete is false.
   bool synchronize = true;
   // Events beyond this number are dropped and counted. An event takes some 500 bytes.
   uint64_t limit = 1'000'000;
@@ -46,12 +46,12 @@ enum class EventKind : uint8_t {
   gradient,    // a node of the graph computes the gradients of its operands
 };
 
-// How a device ran an op, in the order in which the core tries.
+// How a device ran an op, in the order of the core's attempts.
 enum class How : uint8_t {
   native,        // by the kernel for these layouts
   dense_copies,  // by a kernel for dense operands, on copies
   wider,         // by a kernel for a wider dtype, on converted operands
-  decomposed,    // by other ops, whose events follow this one, which takes no time
+  decomposed,    // by other ops: their events follow this event, which takes no time
   host,          // in host memory, by another device
 };
 // "native", "dense copies", "wider dtype", "decomposed", "host"
@@ -66,7 +66,7 @@ struct ProfileOperand {
   std::span<const int64_t> shape() const { return {extents.data(), rank}; }
 };
 
-// Something that a thread did. The events of a thread nest.
+// An action of a thread. The events of a thread nest.
 struct ProfileEvent {
   EventKind kind = EventKind::op;
   How how = How::native;
@@ -94,7 +94,7 @@ struct ProfileRow {
   std::string name, device;
   std::string shapes;  // "(8, 4) f32 <- (8, 2) f32, (2, 4) f32" if shapes were asked for
   uint64_t calls = 0;
-  uint64_t fallbacks = 0;      // calls that did not run natively
+  uint64_t fallbacks = 0;      // calls not run natively
   int64_t time = 0, self = 0;  // nanoseconds
   uint64_t bytes = 0, peak = 0;
 };
@@ -103,11 +103,11 @@ enum class ProfileSort { time, bytes, calls, fallbacks };
 struct TableOptions {
   ProfileSort sort = ProfileSort::time;  // the largest first; time: by ProfileRow::self
   size_t rows = 20;                      // at most
-  bool shapes = false;                   // whether calls with other shapes are another row
+  bool shapes = false;                   // whether calls with different shapes are different rows
 };
 
-// Records the events of all threads from its construction to stop(). Only one may record at a time. Without one, ops cost
-// nothing more than otherwise; with one, each op costs about a microsecond more.
+// Records the events of all threads from its construction to stop(). Only one profiler may record at a time. Recording costs
+// about a microsecond for each op; without a profiler, ops cost nothing more.
 class PLUGRAD_API Profiler {
  public:
   // Throws Error (invalid) if another profiler is recording or the limit is 0, (io_error) if the trace cannot be written.
@@ -119,9 +119,9 @@ class PLUGRAD_API Profiler {
 
   // Ends the recording and writes the trace. Does nothing if it was called before. Throws Error (io_error).
   void stop();
-  // All events so far, sorted by thread and begin. Any thread may call this while others run ops.
+  // All events so far, sorted by thread and begin. Any thread may call this while ops run.
   std::vector<ProfileEvent> events() const;
-  // How many events the limit dropped.
+  // The number of events dropped at the limit.
   uint64_t dropped() const;
   // Sums of events of the same name, device, way of running and direction; ranges, by name, come last.
   std::vector<ProfileRow> rows(const TableOptions& options = {}) const;
@@ -135,8 +135,8 @@ class PLUGRAD_API Profiler {
   bool memory_ = false;  // it switched record_memory on
 };
 
-// A named part of the program, on one thread: an event around those of its lifetime. Objects nest; destroy them in reverse
-// order. Does nothing unless a profiler or record_memory records.
+// A named part of the program, on a single thread: an event around the events of its lifetime. Objects nest; destroy them
+// in reverse order. Does nothing unless a profiler or record_memory records.
 class PLUGRAD_API ProfileRange {
  public:
   explicit ProfileRange(const std::string& name);

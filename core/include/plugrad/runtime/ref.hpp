@@ -11,8 +11,7 @@ struct Counted {
   std::atomic<uint32_t> refs{1};
 };
 
-// T's first base is Counted, and destroy(T*) noexcept exists; T may be incomplete here. Thread safety is that of
-// std::shared_ptr.
+// T's first base is Counted, and destroy(T*) noexcept exists; T may be incomplete here. As thread-safe as std::shared_ptr.
 template <class T> class Ref {
  public:
   Ref() = default;
@@ -44,7 +43,8 @@ template <class T> class Ref {
   explicit operator bool() const { return p_; }
 
  private:
-  // A thread that reads a count of one owns the only reference, so no other thread can add one: this saves the atomic write.
+  // If a thread reads a count of 1, it owns the only reference, so no other thread can add a reference. This saves the
+  // atomic write.
   bool last() const {
     return counter(p_).load(std::memory_order_acquire) == 1 || counter(p_).fetch_sub(1, std::memory_order_acq_rel) == 1;
   }

@@ -1,5 +1,5 @@
-// A plugrad backend for @NAME@. From the start it has every kernel that training needs: plain loops in host memory, which
-// come with the SDK. Replace them by your device's, op by op; plugrad-conform tells whether each computes what it should.
+// A plugrad backend for @NAME@. From the start it has every kernel for training: plain loops in host memory, from the SDK.
+// Replace them by your device's kernels, op by op; plugrad-conform tells whether each kernel computes the right values.
 #include <plugrad/sdk/loops.h>
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct plugrad_device {
   plugrad_device* loops;
 };
 
-// A status other than PLUGRAD_OK goes with a reason, reported on the same thread before the function returns.
+// Reports the reason of a failure. It must be reported on the failing thread before the function returns the status.
 static plugrad_status refuse(const plugrad_host* host, plugrad_status status, const char* reason) {
   host->report(host, status, reason);
   return status;
@@ -27,7 +27,7 @@ static plugrad_status refuse(const plugrad_host* host, plugrad_status status, co
 // With HOST_MEM a buffer is the address of its first byte.
 static float* f32(const plugrad_view* view) { return (float*)((char*)view->buffer + view->offset); }
 
-// A kernel of your own: find_add below chooses it for f32 operands that are dense.
+// A kernel of your own: find_add below chooses it for dense f32 operands.
 static plugrad_status add(const plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op) {
   (void)kernel, (void)stream;
   const float *a = f32(op->views[1]), *b = f32(op->views[2]);
@@ -39,7 +39,7 @@ static plugrad_status add(const plugrad_kernel* kernel, plugrad_stream* stream, 
 static const plugrad_kernel* find_add(plugrad_device* device, const plugrad_signature* key) {
   if (key->outputs != 1 || key->inputs != 2) return NULL;
   const int f32_only = key->dtypes[0] == PLUGRAD_F32 && key->dtypes[1] == PLUGRAD_F32 && key->dtypes[2] == PLUGRAD_F32;
-  const uint32_t flags = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32;  // what any kernel of an exact op obeys
+  const uint32_t flags = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32;  // every kernel of an exact op obeys them
   return f32_only && key->layout == 0 && (key->flags & ~flags) == 0 ? &device->add.base : NULL;
 }
 
@@ -49,7 +49,7 @@ static const plugrad_kernel* resolve(plugrad_device* device, const plugrad_signa
   return own ? own : plugrad_loops_resolve(device->loops, key);
 }
 
-// How many devices there are. Where the hardware or its driver is missing: store 0, report the reason with PLUGRAD_OK.
+// Stores the number of devices. If the hardware or its driver is missing: store 0, report the reason with PLUGRAD_OK.
 static plugrad_status count(const plugrad_host* host, uint32_t* devices) {
   (void)host;
   *devices = DEVICES;
@@ -61,8 +61,8 @@ static plugrad_status open_device(const plugrad_host* host, uint32_t index, cons
   if (index >= DEVICES) return refuse(host, PLUGRAD_INVALID, "[open] there is one device, @NAME@:0");
   plugrad_device* opened = calloc(1, sizeof *opened);
   if (!opened) return refuse(host, PLUGRAD_OUT_OF_MEMORY, "[open] no memory for the device's handle");
-  // Describes memory that the host can read and write, and allocates. Otherwise provide alloc, free and copy in the table
-  // below, and take HOST_MEM out of info->capabilities.
+  // Describes memory for the host to allocate, read and write. Otherwise provide alloc, free and copy in the table below,
+  // and take HOST_MEM out of info->capabilities.
   const plugrad_status status = plugrad_loops_open(host, options, &opened->loops, info);
   if (status != PLUGRAD_OK) {
     free(opened);

@@ -1,5 +1,5 @@
-//! A plugrad backend for @NAME@. From the start it has every kernel that training needs: plain loops in host memory, which
-//! come with the SDK. Replace them by your device's, op by op; plugrad-conform tells whether each computes what it should.
+//! A plugrad backend for @NAME@. From the start it has every kernel for training: plain loops in host memory, from the SDK.
+//! Replace them by your device's kernels, op by op; plugrad-conform tells whether each kernel computes the right values.
 #[allow(dead_code)]
 mod plugrad_sys;
 
@@ -29,7 +29,7 @@ struct Kernel {
     host: *const plugrad_host,
 }
 
-/// What a `plugrad_device*` of this plugin points to.
+/// The target of a `plugrad_device*` of this plugin.
 struct Device {
     add: Kernel,
     loops: *mut plugrad_device,
@@ -57,7 +57,7 @@ unsafe fn f32s(view: &plugrad_view) -> *mut f32 {
     (view.buffer as *mut u8).add(view.offset as usize) as *mut f32
 }
 
-/// A kernel of your own: `find_add` chooses it for f32 operands that are dense. The output may be one of the inputs.
+/// A kernel of your own: `find_add` chooses it for dense f32 operands. The output may be the same memory as an input.
 unsafe extern "C" fn add(kernel: *const plugrad_kernel, _: *mut plugrad_stream, op: *const plugrad_op) -> plugrad_status {
     status_of((*(kernel as *const Kernel)).host, || {
         let views = (*op).views;
@@ -70,7 +70,7 @@ unsafe extern "C" fn add(kernel: *const plugrad_kernel, _: *mut plugrad_stream, 
 }
 
 fn find_add(device: &Device, key: &plugrad_signature) -> Option<*const plugrad_kernel> {
-    let flags = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32; // what any kernel of an exact op obeys
+    let flags = PLUGRAD_DETERMINISTIC | PLUGRAD_TF32; // every kernel of an exact op obeys them
     let serves = key.opcode == PLUGRAD_OP_ADD
         && (key.outputs, key.inputs) == (1, 2)
         && key.dtypes[..3] == [PLUGRAD_F32; 3]
@@ -85,7 +85,7 @@ unsafe extern "C" fn resolve(device: *mut plugrad_device, key: *const plugrad_si
     find_add(device, &*key).unwrap_or_else(|| plugrad_loops_resolve(device.loops, key))
 }
 
-/// How many devices there are. Where the hardware or its driver is missing: store 0, report the reason with PLUGRAD_OK.
+/// Stores the number of devices. If the hardware or its driver is missing: store 0, report the reason with PLUGRAD_OK.
 unsafe extern "C" fn count(_: *const plugrad_host, devices: *mut u32) -> plugrad_status {
     *devices = DEVICES;
     PLUGRAD_OK
@@ -106,8 +106,8 @@ unsafe extern "C" fn open(
     if opened != PLUGRAD_OK {
         return opened;
     }
-    // Describes memory that the host can read and write, and allocates. Otherwise provide alloc, free and copy in the table
-    // below, and take HOST_MEM out of the capabilities.
+    // Describes memory for the host to allocate, read and write. Otherwise provide alloc, free and copy in the table below,
+    // and take HOST_MEM out of the capabilities.
     let status = plugrad_loops_open(host, options, &mut loops, info);
     if status != PLUGRAD_OK {
         return status; // reported already
@@ -152,7 +152,7 @@ static TABLE: plugrad_backend = plugrad_backend {
     reserved: 0,
 };
 
-/// The one symbol that the core looks for.
+/// The only symbol the core looks for.
 #[no_mangle]
 pub extern "C" fn plugrad_backend_v0(_: *const plugrad_host) -> *const plugrad_backend {
     &TABLE
