@@ -8,7 +8,7 @@
 
 namespace plugrad {
 namespace {
-// The largest element is NaN if any is.
+// The largest element is NaN if any element is NaN.
 bool has_nan(const Tensor& x) {
   if (!x.defined() || !is_floating(dtype_of(x)) || !view_of(x).count) return false;
   Shape one = x.shape();

@@ -23,10 +23,10 @@ struct Autocast::State {
 
 inline bool autocasting() { return local().mode & kAutocasting; }
 inline Autocast::State& autocast_state() { return *static_cast<Autocast::State*>(local().autocast); }
-// What a new Autocast needs to be like the innermost one.
+// Returns options for an Autocast equal to the innermost Autocast.
 AutocastOptions autocast_options();
 
-// Ops compute in the dtypes of their operands, for the lifetime of this.
+// While this object lives, ops compute in the dtypes of their operands.
 class WithoutAutocast {
  public:
   WithoutAutocast() : before_(local().mode) { local().mode &= ~uint32_t(kAutocasting); }

@@ -1,4 +1,4 @@
-// The functions that compute gradients.
+// The functions to compute gradients.
 #include <plugrad/autograd/autograd.hpp>
 
 #include <core/autograd/pass.hpp>

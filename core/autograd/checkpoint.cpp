@@ -44,7 +44,7 @@ class Generators {
   States before_;
 };
 
-// A handle to the same values, in the graph of `node`, which may be null.
+// Returns a handle to the same values, in the graph of `node`. The node may be null.
 Tensor in_graph_of(const Tensor& value, const Ref<Node>& node) {
   if (!value.defined()) return value;
   Tensor handle = with_view(value, view_of(value));
@@ -58,7 +58,7 @@ Kept keep(const std::vector<Tensor>& values) {
   return kept;
 }
 
-// What a node saved, outside its graph. Values of a Function lie in its call.
+// Returns a node's saved values, outside its graph. Values of a Function are in its call.
 Kept saved_of(const Node& node) {
   if (node.flags & Node::kCall) return saved_of_call(node);
   Kept kept;
@@ -84,12 +84,12 @@ class Frame : public std::enable_shared_from_this<Frame> {
   void run_first(bool preserve_rng_state);
   void list(Node& node, std::span<const Tensor* const> operands);
   void list(std::shared_ptr<Frame> inner);
-  // The saved values of a place. Throws Error (invalid) if the second run differs from the first.
+  // Returns the saved values of a place. Throws Error (invalid) if the second run differs from the first.
   Kept fetch(size_t index);
   void drop(size_t index) noexcept;
 
  private:
-  // What the function recorded: an op, or a checkpoint.
+  // A recorded item of the function: an op, or a checkpoint.
   struct Item {
     Ref<Node> node;
     std::shared_ptr<Frame> inner;
@@ -114,9 +114,9 @@ class Frame : public std::enable_shared_from_this<Frame> {
   AutocastOptions autocast_ = autocast_options();  // for the second run
   Kept inputs_;
   std::vector<Ref<Node>> graph_;                                         // of the inputs
-  std::unique_ptr<Place> place_;                                         // in an outer frame, which restores the inputs
-  States states_;                                                        // of generators that the function uses
-  std::unordered_map<const Node*, std::pair<Tensor, uint32_t>> leaves_;  // that the function uses, and their versions
+  std::unique_ptr<Place> place_;                                         // in an outer frame; the frame restores the inputs
+  States states_;                                                        // of generators used by the function
+  std::unordered_map<const Node*, std::pair<Tensor, uint32_t>> leaves_;  // used by the function, with their versions
   Frame* outer_ = nullptr;                                               // while the function runs
   std::vector<Item> items_;                                              // while the function runs
   std::mutex mutex_;                                                     // guards entries_
@@ -140,7 +140,7 @@ void Frame::list(Node& node, std::span<const Tensor* const> operands) {
 
 void Frame::list(std::shared_ptr<Frame> inner) { items_.push_back({{}, std::move(inner)}); }
 
-// Runs the function as the thread's innermost checkpoint. Returns all that it recorded and that keeps values.
+// Runs the function as the thread's innermost checkpoint. Returns all recorded items with saved values.
 std::vector<Frame::Item> Frame::run(const std::vector<Tensor>& inputs) {
   struct Scope {
     explicit Scope(Frame* frame) : mode(local().mode), outer(std::exchange(local().checkpoint, frame)) {
@@ -210,8 +210,8 @@ void Frame::require_unchanged() const {
 }
 
 namespace {
-// An input for the second run. It must not lead to the nodes of the pass that waits for the run: the function may start a
-// pass of its own. Its node has no operands, unless it is a leaf, which passes may share.
+// Returns an input for the second run. It must not lead to the nodes of the waiting pass: the function may start a pass of
+// its own. Its node has no operands, unless it is a leaf: passes may share leaves.
 Tensor stand_in(const Tensor& value, const Ref<Node>& node) {
   static constexpr auto kRule = rule("input");
   if (!node || !node->rule) return in_graph_of(value, node);

@@ -1,9 +1,9 @@
-// Checkpoints: what recorded ops saved is dropped, and restored by running a function again.
+// Checkpoints: the saved values of recorded ops are dropped, and restored by running a function again.
 //
-// A Frame stands for one call of checkpoint. While its function runs for the first time, the frame lists the recorded nodes
-// and the checkpoints inside. Afterwards it takes their saved values away, and gives each of them a Place: the frame and a
-// number. The function runs again when a pass needs the first of these values. The nodes that this run records stand in the
-// same order, so the frame keeps their saved values by number, until each node fetches its own.
+// A Frame stands for one call of checkpoint. During the first run of its function, the frame lists the recorded nodes and
+// the checkpoints inside. Afterwards it takes their saved values away, and gives each node or checkpoint a Place: the frame
+// and a number. The function runs again when a pass needs the first of these values. The second run records its nodes in the
+// same order, so the frame keeps their saved values by number, until each node fetches its own values.
 #pragma once
 #include <core/autograd/node.hpp>
 
@@ -17,7 +17,7 @@ namespace plugrad {
 
 class Frame;
 
-// What was saved at one place, and the versions of the storages then.
+// The saved values of a place, and the versions of their storages then.
 struct Kept {
   std::vector<Tensor> values;
   std::vector<uint32_t> versions;
@@ -32,7 +32,7 @@ struct Place {
   size_t index;
 };
 
-// Lists a node that was just recorded in the thread's innermost checkpoint.
+// Lists a newly recorded node in the thread's innermost checkpoint.
 void list_in_checkpoint(Node& node, std::span<const Tensor* const> operands);
 // Gives a stripped node its saved values back.
 void restore(Node& node);

@@ -15,7 +15,7 @@ std::string number(double value) {
   return std::string(text, std::to_chars(text, text + sizeof text, value, std::chars_format::general, 5).ptr);
 }
 
-// Escapes text for a record label, where these characters have a meaning.
+// Escapes characters with a meaning in a record label.
 std::string escaped(const std::string& text) {
   std::string all;
   for (const char c : text) {
@@ -25,8 +25,8 @@ std::string escaped(const std::string& text) {
   return all;
 }
 
-// Numbers each node that the root depends on once, in the order in which it finds them. A node does not keep its own tensor:
-// its value is known only if an op that uses it saved it, as all ops do in the mode kRetaining.
+// Numbers each node of the root's graph once, in the order of discovery. A node does not keep its own tensor: its value is
+// known only if a later op saved it. All ops save their operands in the mode kRetaining.
 class Drawing {
  public:
   explicit Drawing(const DrawOptions& options) : options_(options) {}

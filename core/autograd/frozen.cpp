@@ -1,4 +1,4 @@
-// Leaves whose gradient was switched off keep their node here: its gradient, and its place in graphs that were recorded.
+// Leaves with a gradient that was switched off keep their node here, with its gradient and its place in recorded graphs.
 #include <core/autograd/node.hpp>
 #include <core/runtime/fork.hpp>
 

@@ -13,13 +13,13 @@ namespace {
 constexpr int kNoResult = -1;
 
 struct SavedTensor {
-  Tensor value;    // a result is kept outside the graph: the call must not keep itself alive
-  Ref<Node> node;  // of all but results
+  Tensor value;    // a result is kept outside the graph, so that the call does not own itself
+  Ref<Node> node;  // unset for results
   int result = kNoResult;
   uint32_t version = 0;
 };
 
-// What a gradient must fit.
+// The form that a gradient must fit.
 struct Form {
   explicit Form(const Tensor& x) : view(view_of(x)), device(&device_of(x)) {}
   plugrad_view view;  // its buffer is not used
@@ -30,7 +30,7 @@ struct Form {
 };
 }  // namespace
 
-// Of one call.
+// The state of a call.
 struct FunctionState {
   std::string name;
   Rule rule{};
@@ -187,7 +187,7 @@ Tensor FunctionState::unpacked(const SavedTensor& each) const {
   return out;
 }
 
-// The gradient as the pass adds it up: of the input's dtype, and of a shape that can be summed to the input's.
+// Returns the gradient for the pass to add up: in the input's dtype, and in a shape that sums to the input's shape.
 Tensor FunctionState::fitted(const Tensor& gradient, size_t input) const {
   const Form& form = inputs[input];
   const plugrad_view &from = form.view, &to = view_of(gradient);

@@ -11,7 +11,7 @@ namespace plugrad {
 namespace {
 ForkMutex hooks_mutex;  // guards the hooks of all nodes
 
-// A copy, because a hook may remove itself.
+// Returns a copy, because a hook may remove itself.
 Hooks hooks_of(const Node& node) {
   const std::lock_guard lock(hooks_mutex);
   return *node.more->hooks;

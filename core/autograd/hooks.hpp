@@ -1,4 +1,4 @@
-// The hooks of one node, and how a pass calls them.
+// The hooks of a node, and their calls by a pass.
 #pragma once
 #include <core/autograd/node.hpp>
 #include <plugrad/autograd/hooks.hpp>
@@ -16,15 +16,15 @@ struct Hook {
 
 struct Hooks {
   std::vector<std::shared_ptr<const Hook>> all;  // in the order of registration
-  Tensor leaf;                                   // for hooks that receive the leaf: its storage, without its node
+  Tensor leaf;                                   // an argument for hooks: the leaf's storage, without its node
 };
 
-// Returns the gradient that the node's hooks make of grad. Throws Error (invalid) if one returns a gradient of another
-// shape, dtype or device.
+// Returns grad as changed by the node's hooks. Throws Error (invalid) if a hook returns a gradient of another shape, dtype
+// or device.
 Tensor after_hooks(const Node& node, Tensor grad);
-// Calls the hooks that run once the gradient of this leaf is stored.
+// Calls the hooks for a stored gradient of this leaf.
 void call_accumulate_hooks(Node& leaf);
-// Keeps the handle that hooks receive up to date after the leaf's storage was exchanged.
+// Updates the handle for hooks after the leaf's storage was exchanged.
 void refresh_hooked_leaf(const Tensor& leaf);
 
 }  // namespace plugrad

@@ -19,14 +19,14 @@
 namespace plugrad {
 namespace {
 
-ForkMutex watch_mutex;  // threads that record ops may share leaves
+ForkMutex watch_mutex;  // threads may share leaves while they record ops
 
 void watch(Node& node) {
   const std::lock_guard lock(watch_mutex);
   if (!node.extra().watched) node.more->watched = std::make_unique<WatchedNode>(node);
 }
 
-// What tensors are on a storage.
+// The tensors on a storage.
 struct Holders {
   std::string name;
   bool parameter = false, gradient = false;
@@ -142,7 +142,7 @@ TextRow sum_row(TextRow labels, const Sum& sum, uint64_t total) {
   return labels;
 }
 
-// What an entry's line says but its bytes. "made by" is where the memory came from.
+// Returns the columns of an entry's line, except its bytes. "made by" is the origin of the memory.
 TextRow labels_of(const MemoryEntry& entry) {
   std::string made = entry.op;
   if (!entry.gradient.empty()) made += " (gradient of " + entry.gradient + ")";
@@ -157,7 +157,7 @@ TextRow labels_of(const MemoryEntry& entry) {
           made};
 }
 
-// The largest sums as text. rows: the header.
+// Returns the largest sums as text. rows: the header.
 template <class Key, class Line>
 std::string sums_text(const std::map<Key, Sum>& sums, std::vector<TextRow> rows, size_t most, const Line& line) {
   std::vector<std::pair<Key, Sum>> all(sums.begin(), sums.end());

@@ -1,4 +1,4 @@
-// What recording does for memory_snapshot.
+// The part of recording for memory_snapshot.
 #pragma once
 #include <core/autograd/node.hpp>
 #include <core/runtime/observe/tracking.hpp>
@@ -16,8 +16,8 @@ struct WatchedNode {
   Node* node;
 };
 
-// Watches a recorded node and the leaves among its operands, and notes which of them are parameters. If record_memory is
-// off, clears the thread's mode instead.
+// Watches a recorded node and the leaves among its operands, and marks the storages of parameters. If record_memory is off,
+// clears the thread's mode instead.
 void track(Node& node, std::span<const Tensor* const> operands);
 
 }  // namespace plugrad

@@ -54,14 +54,14 @@ Ref<Node> new_node(const plugrad_view& view) {
 [[gnu::noinline]] Node& record(const Rule& rule, const Tensor& out, const Tensor* const* operands, int count) {
   Local& l = local();
   l.objects.reserve();
-  // Shares the operands' nodes before it writes its own: an atomic operation waits for all stores before it.
+  // Shares the operands' nodes before it writes its own: an atomic operation waits for all earlier stores.
   for (int i = 0; i < count; ++i) Ref(operands[i]->impl().node).release();
   Ref<Node> node = make_node(l, view_of(out));
   node->rule = &rule;
   node->operands = static_cast<uint8_t>(count);
   unsigned uses = l.mode & kRetaining ? kInputs : 0;
   for (int i = 0; i < count; ++i) {
-    std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node.get());  // adopts what was shared
+    std::construct_at(&node->next[static_cast<size_t>(i)], operands[i]->impl().node.get());  // adopts the shared reference
     if (node->next[static_cast<size_t>(i)]) uses |= rule.vjps[static_cast<size_t>(i)].uses;
   }
   if (uses & kSavedTensors) {
@@ -115,8 +115,8 @@ const Tensor& Saved::checked(int i) const {
   return value;
 }
 
-// Results of ops may be added to, while leaves hold theirs in the pass. A gradient that others hold, or whose computation is
-// recorded, must keep its value.
+// Gradients can be added to the sums of ops' results; the sums of leaves are in the pass. A gradient with further owners, or
+// with a recorded computation, must keep its value.
 Tensor* Saved::sum() const {
   Node& operand = *node_.edges()[position_];
   if (!operand.rule || recording() || !operand.sum.defined()) return nullptr;
@@ -223,8 +223,9 @@ Tensor Tensor::detach() const {
 }
 
 namespace {
-// Whether axes of a strided view may reach the same elements: one axis steps over less than the smaller ones cover. A view
-// whose axes interleave without meeting counts as overlapping too; none of our functions makes one.
+// Returns whether axes of a strided view may reach the same elements: an axis steps over less than the range of the axes
+// with smaller strides. A view with interleaving axes that never meet counts as overlapping too; plugrad's functions do not
+// make such views.
 bool may_overlap(const plugrad_view& v) {
   std::vector<std::pair<int64_t, int64_t>> axes;  // strides and extents
   for (int i = 0; i < v.rank; ++i)

@@ -12,9 +12,9 @@
 
 namespace plugrad {
 namespace {
-ForkMutex leaf_mutex;  // guards the gradients of leaves, which may belong to several passes at once
+ForkMutex leaf_mutex;  // guards the gradients of leaves: a leaf may belong to several passes at once
 
-// Inside a checkpoint, the function may compute gradients: what a pass records then belongs to the checkpoint as well.
+// Inside a checkpoint, the function may compute gradients: ops recorded by its pass belong to the checkpoint too.
 class PassMode {
  public:
   explicit PassMode(bool record) : before_(local().mode), gradient_(std::exchange(local().gradient_of, "backward")) {
@@ -60,7 +60,7 @@ void Pass::capture(Node& node) {
 }
 
 void Pass::claim(Node& node) {
-  if (claimed_ == stack_.capacity()) stack_.reserve(2 * claimed_ + 16);  // for release_claims, which cannot fail
+  if (claimed_ == stack_.capacity()) stack_.reserve(2 * claimed_ + 16);  // because release_claims must not fail
   uint32_t none = 0;
   if (!node.pass.compare_exchange_strong(none, id_, std::memory_order_acquire))
     throw Error(Code::invalid, "[backward] another backward pass is using part of this graph: passes may share only leaves");
@@ -117,7 +117,7 @@ Pass::NodeSum& Pass::leaf_sum(Node& leaf) {
   sum = sum.defined() ? add_gradients(sum, grad) : std::move(grad);
 }
 
-// Lets hooks replace the gradient of a node, and keeps it where it was asked for.
+// Lets hooks replace the gradient of a node, and keeps the gradient if it is captured or retained.
 void Pass::notice(Node& node, Tensor& grad) {
   auto& captured = rare().captured;
   const auto wanted = captured.find(&node);
@@ -150,7 +150,7 @@ void Pass::require_no_nan_in_leaves() {
   node.pass.store(0, std::memory_order_release);
 }
 
-// Adds gradient(i) to the sum of each operand i that wants one.
+// Adds gradient(i) to the sum of each operand i with a node.
 template <class Gradient> [[gnu::always_inline]] inline void Pass::pass_on(Node& node, Gradient gradient) {
   const std::span<const Ref<Node>> edges = node.edges();
   for (size_t i = 0; i < edges.size(); ++i) {
@@ -168,8 +168,8 @@ namespace {
   return grad.defined() && vjp.apply ? vjp.apply(grad, Saved(node, i)) : Tensor();
 }
 
-// A gradient that depends on saved values, but has no graph, has derivatives of 0 with respect to them. A node says so:
-// otherwise the gradient would be no root of a further pass. An example is the gradient of relu.
+// A gradient computed from saved values, but without a graph, has derivatives of 0 with respect to them. A node states this:
+// otherwise the gradient could not be a root of a further pass. An example is the gradient of relu.
 Tensor connected(Tensor gradient, Node& node, size_t i) {
   static constexpr auto kRule = rule("constant", kNoGradient, kNoGradient, kNoGradient);
   const unsigned uses = node.vjp(i).uses;
@@ -224,7 +224,7 @@ void Pass::pass_to_call(Node& part, Tensor grad) {
   finish(part);
 }
 
-// The gradients of a call's operands. All are undefined if no gradient arrived.
+// Returns the gradients of a call's operands. All are undefined if no gradient arrived.
 std::vector<Tensor> Pass::gradients_of(Node& call, Tensor grad) {
   std::vector<CallPart> parts =
       part_count(call) == 1 ? std::vector<CallPart>{{&call, std::move(grad)}} : std::move(rare().parts[&call]);
@@ -295,8 +295,8 @@ void Pass::commit() {
     if (each.node->flags & Node::kHooked && each.sum.defined()) call_accumulate_hooks(*each.node);
 }
 
-// Releases the nodes that the pass still claims: all leaves and, if the pass failed, recorded nodes. Each unfinished node
-// can be reached from a ready one, the current one, or a root.
+// Releases the nodes still claimed by the pass: all leaves and, if the pass failed, recorded nodes. Each unfinished node can
+// be reached from a ready node, the current node, or a root.
 void Pass::release_claims() noexcept {
   finished_ = true;
   for (NodeSum& each : leaves_)

@@ -1,4 +1,4 @@
-// One walk over a graph that computes gradients.
+// A walk over a graph to compute gradients.
 #pragma once
 #include <core/autograd/call.hpp>
 #include <core/autograd/node.hpp>
@@ -11,8 +11,8 @@
 
 namespace plugrad {
 
-// One backward pass. The first walk, from the roots, counts in `pending` the gradients that each recorded node will receive.
-// The second applies each ready node's rule to its sum; a node is ready once all its gradients arrived. Neither recurses.
+// One backward pass. The first walk, from the roots, counts in `pending` the gradients to arrive at each recorded node. The
+// second applies each ready node's rule to its sum; a node is ready once all its gradients arrived. Neither walk recurses.
 class Pass {
  public:
   explicit Pass(BackwardOptions options);
@@ -30,7 +30,7 @@ class Pass {
   Tensor captured(Node& node);
   // Whether a captured node is in the graph of the roots.
   bool reached(const Node& node) const;
-  // Adds the sums of leaves, and of results that retain them, to their gradients: to all, or, on an error, to none.
+  // Adds the sums of leaves and of retaining results to their gradients: to all gradients or, on an error, to no gradient.
   void commit();
 
  private:
@@ -39,12 +39,12 @@ class Pass {
     Tensor sum;
   };
 
-  // What few passes need.
+  // Members needed by few passes.
   struct Rare {
-    std::unordered_map<const Node*, uint32_t> shared_leaves;  // leaves that another pass has claimed
+    std::unordered_map<const Node*, uint32_t> shared_leaves;  // leaves claimed by another pass
     std::unordered_map<const Node*, Tensor> captured;
     std::unordered_map<const Node*, std::vector<CallPart>> parts;  // gradients for calls of several results
-    std::unordered_set<const Node*> reached;                       // captured recorded nodes that the pass came to
+    std::unordered_set<const Node*> reached;                       // captured recorded nodes reached by the pass
   };
 
   Rare& rare();
@@ -77,9 +77,9 @@ class Pass {
   Node* current_ = nullptr;  // being propagated
   std::vector<std::pair<Node*, Tensor>> roots_;
   std::vector<Node*> stack_;
-  size_t claimed_ = 0;  // recorded nodes, also those that are finished
+  size_t claimed_ = 0;  // recorded nodes, including finished nodes
   std::vector<NodeSum> leaves_;
-  std::vector<NodeSum> retained_;  // the sums of results that keep their gradient
+  std::vector<NodeSum> retained_;  // the sums of retaining results
   std::unique_ptr<Rare> rare_;
 };
 

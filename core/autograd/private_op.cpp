@@ -83,7 +83,7 @@ Tensors run(const plugrad_private_op& op, const Tensors& inputs, const std::vect
   return results;
 }
 
-// A call whose gradient the caller states.
+// A call with a gradient stated by the caller.
 class Differentiated final : public Function {
  public:
   Differentiated(const plugrad_private_op& op, const std::vector<PrivateResult>& forms, const PrivateOpOptions& options)

@@ -5,8 +5,8 @@
 //            gradient<kInput0>([](const Tensor& grad, const Tensor& a) { return mul(grad, a); }));
 //   return differentiable(kRule, product, a, b);
 //
-// There is one gradient for each operand. It lists what it uses and receives just that, in the same order: a function whose
-// parameters differ from the list does not compile. record saves only what the gradients use.
+// There is one gradient for each operand. It lists the values it uses and receives only these, in the same order: a function
+// with different parameters does not compile. record saves only the values for the gradients.
 #pragma once
 #include <core/autograd/node.hpp>
 
@@ -35,7 +35,7 @@ template <Use kUse, class Kept> [[gnu::always_inline]] inline decltype(auto) use
   else return saved.template payload<Kept>();
 }
 
-// The type of a function's last parameter if it uses the payload, else void.
+// The type of a function's last parameter if the function uses the payload, else void.
 template <class Function, unsigned kUses> struct KeptBy {
   using type = void;
 };
@@ -59,10 +59,10 @@ template <class Kept, unsigned kUses> struct Gradient {
   Vjp vjp;
 };
 
-// A rule whose payload has this type, and all that its gradients use.
+// A rule with its payload's type, and all uses of its gradients.
 template <class Kept, unsigned kUses> struct RuleOf : Rule {};
 
-// function: a lambda without captures. It takes the incoming gradient and then what kUses names, kPayload last.
+// function: a lambda without captures. It takes the incoming gradient and then the values named by kUses, kPayload last.
 template <Use... kUses, class Function> constexpr auto gradient(Function) {
   constexpr unsigned kAll = (0u | ... | kUses);
   using Kept = typename detail::KeptBy<Function, kAll>::type;
@@ -75,7 +75,7 @@ template <Use... kUses, class Function> constexpr auto gradient(Function) {
                                kAll}};
 }
 
-// For an operand that has no gradient.
+// For an operand without a gradient.
 inline constexpr Gradient<void, 0> kNoGradient{};
 
 template <class... Kept, unsigned... kUses> constexpr auto rule(const char* name, Gradient<Kept, kUses>... gradients) {
@@ -90,8 +90,8 @@ template <class Kept, unsigned kUses> constexpr auto rule_of_many(const char* na
   return RuleOf<Kept, kUses>{{name, {gradient.vjp, gradient.vjp, gradient.vjp}}};
 }
 
-// Records out as the result of the rule's op on operands, if one of them is in a graph and recording is on. Copies nothing
-// otherwise.
+// Records `out` as the result of the rule's op on the operands, if an operand is in a graph and recording is on. Copies
+// nothing otherwise.
 template <unsigned kUses, class... Operands>
 [[gnu::always_inline]] inline Tensor differentiable(const RuleOf<void, kUses>& rule, Tensor out,
                                                     const Operands&... operands) {
@@ -102,7 +102,7 @@ template <unsigned kUses, class... Operands>
   }
   return out;
 }
-// The same with a payload for the gradients.
+// As above, with a payload for the gradients.
 template <class Kept, unsigned kUses, class... Operands>
   requires(!std::is_void_v<Kept>)
 [[gnu::always_inline]] inline Tensor differentiable(const RuleOf<Kept, kUses>& rule,

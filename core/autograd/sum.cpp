@@ -15,7 +15,7 @@ Tensor copied(const Tensor& x) {
   return differentiable(kRule, std::move(out), x);
 }
 
-// Sums x over the axes along which kept has extent 1. The ranks are equal.
+// Sums x over the axes of extent 1 in `kept`. The ranks are equal.
 Tensor summed(const Tensor& x, const Shape& kept) {
   Tensor out = empty(Op::SUM, device_of(x), kept, dtype_of(x));
   if (!view_of(out).count) return out;

@@ -1,21 +1,21 @@
-// The arithmetic of gradients. It is recorded like other ops, so that gradients can be differentiated again.
+// The arithmetic of gradients. It is recorded like all ops, so that gradients can be differentiated again.
 #pragma once
 #include <core/tensor/impl.hpp>
 
 namespace plugrad {
 
-// a + b, whose shapes are equal.
+// Returns a + b. Their shapes must be equal.
 Tensor add_gradients(const Tensor& a, const Tensor& b);
-// A view of x in a larger shape, by stride 0. The caller knows that x broadcasts to it.
+// Returns a view of x in a larger shape, by stride 0. The caller ensures that x broadcasts to the shape.
 Tensor expand_to(const Tensor& x, const Shape& shape);
-// x summed over the axes along which shape is smaller: the reverse of expand_to.
+// Returns x summed over the smaller axes of `shape`: the reverse of expand_to.
 Tensor sum_to(const Tensor& x, const Shape& shape);
-// A tensor of like's shape and dtype with this value in every element; unrecorded.
+// Returns a tensor of like's shape and dtype with this value in every element; unrecorded.
 Tensor filled_like(DeviceState& device, const plugrad_view& like, int value);
 inline Tensor filled_like(const Tensor& like, int value) { return filled_like(device_of(like), view_of(like), value); }
-// x in another dtype; x itself if it has that dtype.
+// Returns x in another dtype, or x itself if it has the dtype already.
 Tensor converted(const Tensor& x, uint8_t dtype);
-// Returns grad itself if it is dense and nobody else holds it, else a dense copy.
+// Returns grad itself if it is dense and has no further owner, else a dense copy.
 Tensor own(Tensor& grad);
 
 }  // namespace plugrad

@@ -15,10 +15,10 @@
 namespace plugrad::io {
 namespace {
 
-// GPT-2 writes the printable bytes of Latin-1 as themselves, and the others as the characters from U+0100 on.
+// GPT-2 writes the printable bytes of Latin-1 as themselves, and the remaining bytes as the characters from U+0100 on.
 bool writes_itself(int byte) { return (byte > 32 && byte < 127) || (byte > 160 && byte != 173); }
 
-// For each code point below 0x144 the byte that it stands for, or -1.
+// Returns the byte for each code point below 0x144, or -1.
 std::array<int, 0x144> make_bytes() {
   std::array<int, 0x144> bytes;
   bytes.fill(-1);
@@ -27,7 +27,7 @@ std::array<int, 0x144> make_bytes() {
   return bytes;
 }
 
-// Returns the bytes that a token stands for; one with other characters stands for itself.
+// Returns the bytes of a token; a token with further characters stands for itself.
 std::string bytes_of(const std::string& token) {
   static const std::array<int, 0x144> bytes = make_bytes();
   std::string out;
@@ -47,7 +47,8 @@ using Merges = std::unordered_map<uint64_t, Merge>;  // by both ids
 
 uint64_t pair_of(int64_t left, int64_t right) { return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right); }
 
-// The tokens of a word, which begin as single bytes. The pair of the lowest rank merges first, of equal ones the leftmost.
+// The tokens of a word; at first they are single bytes. The pair of the lowest rank merges first, and of equal pairs the
+// leftmost.
 class Word {
  public:
   explicit Word(const Merges& merges) : merges_(merges) {}
@@ -68,7 +69,7 @@ class Word {
 
  private:
   struct Symbol {
-    int64_t id;  // -1 after it was merged into the one before
+    int64_t id;  // -1 once merged into the symbol before
     size_t before, next;
   };
   struct Candidate {
@@ -104,7 +105,7 @@ class Word {
 
 [[noreturn]] void refuse_bpe(const std::string& what) { throw Error(Code::invalid, "[BytePairTokenizer] " + what); }
 
-// How a model that calls itself by this name splits words.
+// Returns whether the file's model makes each digit a word of its own.
 bool single_digits_of(const GgufFile& file) {
   const std::string pre = file.has("tokenizer.ggml.pre") ? file.text("tokenizer.ggml.pre") : "";
   for (const char* name : {"smollm", "starcoder", "refact", "command-r", "codeshell"}) {
@@ -165,7 +166,7 @@ struct BytePairTokenizer::State {
     }
     for (const std::string& token : given.tokens) {
       bytes.push_back(special[bytes.size()] ? token : bytes_of(token));
-      // Tokens with characters outside GPT-2's 256 may have the same bytes as others: the first one counts.
+      // Tokens with characters outside GPT-2's 256 may have the same bytes as another token: the first token counts.
       const auto [found, added] = ids.try_emplace(bytes.back(), static_cast<int64_t>(bytes.size()) - 1);
       if (!added && given.tokens[static_cast<size_t>(found->second)] == token)
         refuse_bpe("the token " + quote(token) + " occurs twice");

@@ -62,7 +62,7 @@ size_t ByteSource::read(void* bytes, size_t count) {
   return done;
 }
 
-// gzip allows several members, one after another. Any other bytes after a member are an error.
+// gzip allows several members in succession. Further bytes after a member are an error.
 void ByteSource::next_member() {
   if (packed_.size() - next_ < 2) {
     std::vector<uint8_t> kept(packed_.begin() + static_cast<ptrdiff_t>(next_), packed_.end());

@@ -1,4 +1,4 @@
-// Reads the bytes of a file one after another, and decompresses gzip on request.
+// Reads the bytes of a file in order, and decompresses gzip on request.
 #pragma once
 #include <core/io/opened_file.hpp>
 
@@ -11,7 +11,7 @@ namespace plugrad::io {
 
 enum class Packing { plain, gzip_or_plain };
 
-// Not thread-safe. Each function throws Error (io_error) that names the path.
+// Not thread-safe. Each function throws Error (io_error) with the path.
 class ByteSource {
  public:
   // Opens a regular file. `hint` ends the message where the file does not exist.
@@ -31,7 +31,7 @@ class ByteSource {
   void next_member();
 
   OpenedFile file_;
-  uint64_t offset_ = 0;  // of the file's first byte that is not in packed_ yet
+  uint64_t offset_ = 0;  // of the file's first byte not yet in packed_
   std::vector<uint8_t> packed_;
   size_t next_ = 0;                   // the first unused byte of packed_
   std::unique_ptr<Inflate> inflate_;  // null for a plain file

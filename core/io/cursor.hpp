@@ -1,4 +1,4 @@
-// Reads the little-endian values at the start of a binary file, one after another.
+// Reads the little-endian values at the start of a binary file, in order.
 #pragma once
 #include <core/io/opened_file.hpp>
 
@@ -13,7 +13,7 @@ namespace plugrad::io {
 
 static_assert(std::endian::native == std::endian::little, "values are little-endian in the file and on the host");
 
-// Each method that reads throws Error (io_error) where the file ends too early.
+// Each reading method throws Error (io_error) where the file ends too early.
 class Cursor {
  public:
   explicit Cursor(const OpenedFile& file) : file_(file) {}
@@ -40,7 +40,7 @@ class Cursor {
       count -= part;
     }
   }
-  // Reads that many bytes. They are in the file, or this throws before it takes memory for them.
+  // Reads `length` bytes. If the file has fewer bytes, throws before it allocates memory for them.
   std::string text(uint64_t length) {
     if (length > left()) {
       file_.fail("is cut short or damaged: at byte " + std::to_string(position()) + " it promises a text of " +
@@ -63,7 +63,7 @@ class Cursor {
 
   const OpenedFile& file_;
   std::vector<char> buffer_;
-  uint64_t start_ = 0;  // where the buffer's first byte lies in the file
+  uint64_t start_ = 0;  // the offset of the buffer's first byte in the file
   size_t next_ = 0;     // the first unused byte of the buffer
 };
 

@@ -32,7 +32,7 @@ std::string folder_of(const std::string& path) {
 }
 
 // Process and count make the name unique among current writers, and O_EXCL excludes the rest. The name begins with a dot, so
-// that listings and patterns such as *.safetensors skip a file that a killed process left.
+// that listings and patterns such as *.safetensors skip the leftover file of a killed process.
 std::string temporary_name(const std::string& path, int attempt) {
   static std::atomic<uint64_t> count{0};
   const size_t slash = path.rfind('/');
@@ -62,7 +62,7 @@ AtomicFile::AtomicFile(const std::string& path) : name_(path), path_(resolve_lin
     temporary_.clear();
     fail("cannot be written: a new file in " + folder_of(path_) + " was refused", error);
   }
-  // The owner may differ from the old file's. If the mode cannot be set, only the owner may read the file, which is safe.
+  // The owner may differ from the old file's. If the mode cannot be set, only the owner may read the file: this is safe.
   if (exists && fchmod(descriptor_, old.st_mode & 07777) != 0) fchmod(descriptor_, 0600);
 }
 
@@ -93,7 +93,7 @@ void AtomicFile::commit() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno);
   temporary_.clear();
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A folder that we may write but not read: the rename is done, but it cannot be synced.
+  // A folder with permission to write but not to read: the rename is done, but it cannot be synced.
   if (folder < 0) return;
   const bool failed = sync_failed(folder);
   const int error = errno;

@@ -8,7 +8,7 @@ namespace plugrad::io {
 namespace {
 
 constexpr int kSmall = 32;   // elements of a block of the types Q4_0 .. Q8_0
-constexpr int kLarge = 256;  // elements of a block of the types whose names end in _K
+constexpr int kLarge = 256;  // elements of a block of the types with names in _K
 
 template <class T> T load(const uint8_t* bytes) {
   T value;
@@ -68,8 +68,9 @@ struct Scale {
   float d, m;
 };
 
-// Q4_K and Q5_K have a scale and an offset of 6 bits each for every 32 elements, in 12 bytes: those of the first four groups
-// lie in the lower 6 bits of the bytes 0 .. 7; of the last four, 4 bits lie in the bytes 8 .. 11 and 2 above the others.
+// Q4_K and Q5_K have a scale and an offset of 6 bits each for every 32 elements, in 12 bytes. The first four groups are in
+// the lower 6 bits of the bytes 0 .. 7. The last four groups have 4 bits in the bytes 8 .. 11, and 2 bits above the first
+// groups' bits.
 Scale scale_of(const uint8_t* packed, int group, float d, float m) {
   if (group < 4) return {d * static_cast<float>(packed[group] & 63), m * static_cast<float>(packed[group + 4] & 63)};
   const int scale = (packed[group + 4] & 15) | (packed[group - 4] >> 6 << 4);
@@ -77,7 +78,7 @@ Scale scale_of(const uint8_t* packed, int group, float d, float m) {
   return {d * static_cast<float>(scale), m * static_cast<float>(offset)};
 }
 
-// x = d * scale * q - m * offset. 32 bytes hold two groups: one in their lower halves, the next in their upper ones.
+// x = d * scale * q - m * offset. 32 bytes hold two groups: the first in their lower halves, the next in their upper halves.
 void decode_q4_k(const uint8_t* block, float* out) {
   const float d = half(block), m = half(block + 2);
   const uint8_t* low = block + 16;
@@ -88,7 +89,7 @@ void decode_q4_k(const uint8_t* block, float* out) {
   }
 }
 
-// The same with a fifth bit: bit `group` of byte j.
+// As Q4_K, with a fifth bit: bit `group` of byte j.
 void decode_q5_k(const uint8_t* block, float* out) {
   const float d = half(block), m = half(block + 2);
   const uint8_t *high = block + 16, *low = block + 48;

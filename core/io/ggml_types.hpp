@@ -1,4 +1,4 @@
-// The types of ggml's tensors, and what their blocks mean.
+// The types of ggml's tensors, and the decoders of their blocks.
 #pragma once
 #include <plugrad/tensor/dtype.hpp>
 
@@ -12,16 +12,16 @@ struct GgmlType {
   uint32_t id;
   const char* name;
   int64_t block, block_bytes;                        // elements and bytes of a block
-  std::optional<DType> dtype;                        // of a type whose elements plugrad stores as they are
-  void (*decode)(const uint8_t* block, float* out);  // writes the elements of one block; null without
+  std::optional<DType> dtype;                        // of a type with elements stored unchanged by plugrad
+  void (*decode)(const uint8_t* block, float* out);  // writes the elements of a block; null if there is no decoder
   bool readable() const { return dtype || decode; }
 };
 
-// Returns the row of a type, or null for an id that ggml does not use.
+// Returns the row of a type, or null for an id unused by ggml.
 const GgmlType* ggml_type(uint32_t id);
-// Returns the row of a type that ggml_type found before.
+// Returns the row of a type found before by its id.
 const GgmlType& ggml_type(const std::string& name);
-// Returns the names of the types that can be read: "F32, F16, ...".
+// Returns the names of the readable types: "F32, F16, ...".
 std::string readable_ggml_types();
 
 }  // namespace plugrad::io

@@ -33,7 +33,7 @@ struct GgufFile::State {
     file.read(tensor.begin + skipped, raw.data(), raw.size());
     return raw;
   }
-  // Reads a tensor of that shape, which begins `skipped` bytes into `tensor`.
+  // Reads a tensor of this shape from `skipped` bytes after the start of `tensor`.
   Tensor read(const std::string& name, const GgufTensor& tensor, uint64_t skipped, const Shape& shape, Device device) const {
     const GgmlType& type = ggml_type(tensor.type);
     if (!type.readable()) {

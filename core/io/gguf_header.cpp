@@ -22,7 +22,7 @@ class HeaderParser {
 
   GgufHeader parse() {
     read_version();
-    // The least bytes that a tensor's entry and an entry of the metadata take.
+    // The least sizes of a tensor's entry and of an entry of the metadata, in bytes.
     const uint64_t tensors = read_count(24, "tensors"), entries = read_count(13, "entries of metadata");
     for (uint64_t i = 0; i < entries; ++i) read_entry();
     const uint64_t alignment = read_alignment();
@@ -177,17 +177,17 @@ class HeaderParser {
       fail(name, "has rows of " + std::to_string(row) + " elements, but a block of type " + tensor.type + " has " +
                      std::to_string(tensor.block));
     }
-    // Strides are products of the other extents, even where one extent is 0, so those must not overflow either.
+    // Strides are products of the remaining extents, even where an extent is 0, so these products must not overflow either.
     int64_t count = 1, bytes = 0;
     bool overflow = false;
     for (const int64_t extent : tensor.shape) overflow |= extent != 0 && __builtin_mul_overflow(count, extent, &count);
-    // An element that is decoded takes 4 bytes, and never more than 8.
+    // A decoded element takes 4 bytes, and an element never more than 8 bytes.
     overflow |= __builtin_mul_overflow(count, int64_t{8}, &bytes);
     if (overflow) fail(name, "of shape " + tensor.shape.text() + " takes more than 2^63 bytes");
     return static_cast<uint64_t>(tensor.shape.count() / tensor.block * tensor.block_bytes);
   }
 
-  // Turns offsets in the data into those in the file, and checks that the tensors lie in it side by side.
+  // Turns offsets in the data into offsets in the file, and checks that the tensors are inside the file without overlap.
   void place(uint64_t alignment) {
     const uint64_t size = cursor_.file().size();
     const uint64_t data = (cursor_.position() + alignment - 1) / alignment * alignment,

@@ -54,7 +54,7 @@ std::vector<int64_t> read_extents(ByteSource& source, uint64_t& count) {
 
 std::string shape_text(const std::vector<int64_t>& extents) { return Shape(extents).text(); }
 
-// A file whose header has been read.
+// A file after reading its header.
 class IdxFile {
  public:
   explicit IdxFile(const std::string& path)

@@ -1,4 +1,4 @@
-// A saved model in memory, between its file and the ops that it calls.
+// A saved model in memory, between its file and its ops.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/io/saved_model.hpp>
@@ -17,7 +17,7 @@ namespace plugrad::io {
 inline constexpr int64_t kModelVersion = 1;
 inline constexpr const char* kModelKey = "plugrad.program";
 
-// Elements of a memory, which has one dtype: offset and strides count elements. Strides of inputs may be negative.
+// Elements of a memory of one dtype: offset and strides count elements. Strides of inputs may be negative.
 struct ModelView {
   uint32_t memory = 0;
   int64_t offset = 0;
@@ -30,7 +30,7 @@ struct ModelInput {
   Number number = 0;
 };
 
-// An op's attributes by name: numbers, and lists of them.
+// An op's attributes by name: numbers, and lists of numbers.
 struct ModelAttributes {
   std::map<std::string, double> numbers;
   std::map<std::string, Shape> lists;
@@ -46,7 +46,7 @@ struct ModelOp {
 struct ModelMemory {
   DType dtype = DType::f32;
   int64_t count = 0;   // elements
-  std::string weight;  // the name of the tensor that it is; empty: none
+  std::string weight;  // the name of its tensor; empty if the memory is not a weight
 };
 
 struct ModelContents {
@@ -56,17 +56,17 @@ struct ModelContents {
 };
 
 std::string text_of(const ModelContents& model);
-// Throws what `fail` throws, with what is wrong: nothing in the result refers to what does not exist, no view leaves its
-// memory, and memories are written before they are read.
+// Throws the exceptions of `fail`, called with the fault. In the result all references exist, no view leaves its memory, and
+// memories are written before they are read.
 ModelContents parsed_model(const std::string& text, const std::function<void(const std::string&)>& fail);
 
 ModelAttributes attributes_of(uint32_t opcode, const void* block);
 
-// --- What ops do.
+// --- Running ops.
 
-// Whether a model may call the op: it has a function that computes it on any device.
+// Returns whether a model may call the op: a function computes it on any device.
 bool is_saved_op(uint32_t opcode);
-// The results of an op, of which those beyond the first may be undefined. before: for in-out outputs, what they contain.
+// Returns the results of an op; results beyond the first may be undefined. before: the contents of in-out outputs.
 std::vector<Tensor> run_op(const ModelOp& op, const std::vector<ModelMemory>& memories, const std::vector<Tensor>& inputs,
                            const Tensor& before, Device device);
 

@@ -1,4 +1,4 @@
-// Checks the text of a saved model, which may be hostile.
+// Checks the text of a saved model; it may be hostile.
 #include <core/io/model_format.hpp>
 #include <core/io/strict_json.hpp>
 #include <core/runtime/dispatch/op_table.hpp>
@@ -15,7 +15,7 @@ constexpr int kDepth = 8;
 constexpr int64_t kMostElements = int64_t{1} << 48;
 // A view has at most so many times the elements of all memories; else work would be endless.
 constexpr int64_t kMostRepeats = 4096;
-// A memory has at most so many times the elements that are written to it.
+// A memory has at most so many times the elements written to it.
 constexpr int64_t kMostGaps = 16;
 
 class Parser {
@@ -166,7 +166,7 @@ class Parser {
     made_.ops.push_back(std::move(op));
   }
 
-  // Only pooling has further results that a model may read.
+  // Of results beyond the first, a model may read only pooling's.
   void finish_output(const ModelOp& op, size_t k) {
     const uint32_t to = op.outputs[k].memory;
     const int64_t elements = op.outputs[k].shape.count();
@@ -192,7 +192,7 @@ class Parser {
     return {std::nullopt, real(json)};
   }
 
-  // All attributes that the op has, and no other.
+  // Adds all attributes of the op. Further attributes are an error.
   void add_attributes(ModelOp& op, const Json& json) const {
     static constexpr char kBlank[256] = {};
     const ModelAttributes expected = attributes_of(op.opcode, kBlank);

@@ -118,7 +118,7 @@ class Saver {
     model_.ops.push_back(std::move(op));
   }
 
-  // Memory that an op leaves undefined cannot be read: attention's second result, for one.
+  // Memory left undefined by an op cannot be read: for example, attention's second result.
   void check_order() const {
     parsed_model(text_of(model_), [](const std::string& what) { refuse("cannot be saved: " + what); });
   }
@@ -140,7 +140,7 @@ class Saver {
   const Recording::ForwardPass& pass_;
   ModelContents model_;
   std::vector<uint32_t> places_;          // by memory of the trace
-  std::map<uint32_t, int64_t> first_;     // by memory: where an argument begins in it, in bytes
+  std::map<uint32_t, int64_t> first_;     // by memory: the start of an argument in it, in bytes
   std::map<uint32_t, uint32_t> sources_;  // weights: by place, the memory
 };
 

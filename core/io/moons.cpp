@@ -11,7 +11,7 @@
 namespace plugrad::io {
 namespace {
 
-// In (0, 1]. The distributions of <random> differ between standard libraries; the engine does not.
+// Returns a number in (0, 1]. The distributions of <random> differ between standard libraries; the engine does not.
 double uniform(std::mt19937_64& engine) { return (static_cast<double>(engine() >> 11) + 1) * 0x1p-53; }
 
 }  // namespace

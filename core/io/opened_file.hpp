@@ -1,4 +1,4 @@
-// A regular file that is open for reading, and reads of its bytes at any offset.
+// A regular file, open for reading its bytes at any offset.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace plugrad::io {
 
-// Const methods may be called by several threads at once. Each method throws Error (io_error) that names the path.
+// Const methods may be called by several threads at once. Each method throws Error (io_error) with the path.
 class OpenedFile {
  public:
   // `hint` ends the message where the file cannot be opened.
@@ -17,7 +17,7 @@ class OpenedFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }  // in bytes, when the file was opened
-  // Reads up to `count` bytes at `offset`, and returns how many; fewer only at the end.
+  // Reads up to `count` bytes at `offset`, and returns their number; fewer only at the end.
   size_t read_some(uint64_t offset, void* bytes, size_t count) const;
   // Reads exactly `count` bytes at `offset`. The caller has compared them with size(): a shorter file was cut since.
   void read(uint64_t offset, void* bytes, size_t count) const;

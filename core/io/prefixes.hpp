@@ -11,11 +11,11 @@ namespace plugrad::io {
 class Prefixes {
  public:
   struct Match {
-    int64_t id = -1;    // -1: there is none
+    int64_t id = -1;    // -1: no match
     size_t length = 0;  // in bytes
   };
 
-  // id: 0 or more. Of equal texts the first one counts.
+  // id: 0 or more. Of equal texts the first counts.
   void add(std::string_view text, int64_t id) {
     uint32_t node = 0;
     for (const char byte : text) {
@@ -25,7 +25,7 @@ class Prefixes {
     }
     if (ids_[node] < 0) ids_[node] = id;
   }
-  // The longest non-empty text at the beginning of `text`. ends(n) says whether one may end after n bytes.
+  // Returns the longest non-empty text at the beginning of `text`. ends(n) says whether a match may end after n bytes.
   template <class Ends> Match longest(std::string_view text, Ends ends) const {
     Match found;
     uint32_t node = 0;

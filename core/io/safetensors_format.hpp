@@ -12,7 +12,7 @@ inline constexpr std::string_view kMetadataKey = "__metadata__";
 inline constexpr uint64_t kLengthBytes = 8;               // little-endian, before the header
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own library
 
-// What read_safetensors_header does, for a file that is open.
+// As read_safetensors_header, for an open file.
 SafetensorsHeader read_header(const OpenedFile& file);
 
 }  // namespace plugrad::io

@@ -100,7 +100,7 @@ class SafetensorsParser {
     }
     uint64_t bytes = static_cast<uint64_t>(item_size(entry.dtype));
     bool overflow = false;
-    // Strides are products of the other extents, even where one extent is 0, so those must not overflow either.
+    // Strides are products of the remaining extents, even where an extent is 0, so these products must not overflow either.
     for (const int64_t extent : entry.shape) {
       overflow |= extent != 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes);
     }

@@ -24,7 +24,7 @@ struct SafetensorsFile::State {
     throw Error(Code::invalid, "[" + file.path() + "] has no tensor " + quote(name) + ": keys() lists its " +
                                    std::to_string(header.tensors.size()) + " names");
   }
-  // Reads a tensor of that shape, which begins `skipped` bytes into the entry.
+  // Reads a tensor of this shape from `skipped` bytes after the start of the entry.
   Tensor read(const std::string& name, const TensorEntry& entry, uint64_t skipped, const Shape& shape, Device device) const {
     std::vector<uint8_t> bytes(static_cast<size_t>(shape.count() * item_size(entry.dtype)));
     file.read(header.data + entry.begin + skipped, bytes.data(), bytes.size());

@@ -40,7 +40,7 @@ struct SavedModel::State {
   static Tensor seen(const Tensor& memory, const ModelView& view);
 
   const ModelContents contents;
-  const std::vector<Tensor> weights;  // by memory; undefined for others
+  const std::vector<Tensor> weights;  // by memory; undefined for memories without a weight
   const Device device;
   CompiledStep step;
   std::vector<ModelTensor> inputs, outputs;
@@ -150,7 +150,7 @@ std::vector<Tensor> SavedModel::operator()(const std::vector<Tensor>& inputs) co
 }
 
 namespace {
-// Together the memories must fit into the device's. A device that does not say how much it has allows 64 GiB.
+// Together the memories must fit into the device's memory. A device without a stated size allows 64 GiB.
 std::string want_of_memory(const ModelContents& model, const Device& device) {
   const uint64_t installed = device.physical_memory().second, limit = installed ? installed : uint64_t{64} << 30;
   uint64_t needed = 0;

@@ -11,8 +11,8 @@ namespace {
 using Json = nlohmann::json;
 using Fail = std::function<void(const std::string&)>;
 
-// Checks what the parser accepts: nesting, and keys that an object has twice. The parser's own callback would take quadratic
-// time, as it looks through an object after each of its values.
+// Checks faults accepted by the parser: deep nesting, and repeated keys of an object. The parser's own callback would take
+// quadratic time, as it looks through an object after each of its values.
 class Checker final : public nlohmann::json_sax<Json> {
  public:
   Checker(int depth, const Fail& fail) : depth_(depth), fail_(fail) {}
@@ -33,7 +33,7 @@ class Checker final : public nlohmann::json_sax<Json> {
     return value();
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;  // the parser that builds the values says what is wrong
+    return false;  // the parser of the values reports the fault
   }
 
  private:
@@ -53,7 +53,7 @@ class Checker final : public nlohmann::json_sax<Json> {
 
   int depth_;
   const Fail& fail_;
-  std::vector<std::set<std::string>> keys_;  // of each object and array that is open
+  std::vector<std::set<std::string>> keys_;  // of each open object and array
 };
 
 }  // namespace

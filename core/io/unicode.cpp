@@ -11,7 +11,7 @@ namespace {
 struct Range {
   char32_t first, last;
 };
-// Every step-th character from first to last has a lower-case letter at that distance.
+// Every step-th character from first to last has a lower-case letter at `distance`.
 struct LowerRun {
   char32_t first, last, step;
   int32_t distance;
@@ -26,7 +26,7 @@ struct Several {
 #include <core/io/unicode_classes.inl>
 #include <core/io/unicode_decompositions.inl>
 
-// Returns the last row whose first code point is at most `code`, or null.
+// Returns the last row with a first code point of at most `code`, or null.
 template <class Row, class Key> const Row* row_for(std::span<const Row> rows, char32_t code, Key key) {
   const auto after = std::ranges::upper_bound(rows, code, {}, key);
   return after == rows.begin() ? nullptr : &*std::prev(after);
@@ -37,7 +37,7 @@ bool contains(std::span<const Range> ranges, char32_t code) {
   return range && code <= range->last;
 }
 
-// How many bytes follow a lead byte, or -1; and the range of the first of them: UTF-8 is shortest, without surrogates.
+// The number of bytes after a lead byte, or -1; and the range of the first of them: UTF-8 is shortest, without surrogates.
 struct Lead {
   int following;
   uint8_t least, most;
@@ -53,7 +53,7 @@ Lead lead_of(uint8_t byte) {
   return {-1, 0, 0};
 }
 
-// How many bytes at `at` begin or are a character.
+// Returns the number of bytes at `at` that are a character or its start.
 size_t good_bytes(std::string_view text, size_t at, const Lead& lead) {
   size_t count = 1;
   while (count <= static_cast<size_t>(lead.following) && at + count < text.size()) {

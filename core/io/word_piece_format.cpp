@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The tokens that BERT's vocabularies contain, and that texts may contain as wholes.
+// Tokens of BERT's vocabularies that texts may contain as a whole.
 constexpr const char* kSpecial[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
 class JsonReader {

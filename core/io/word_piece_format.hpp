@@ -6,7 +6,7 @@ namespace plugrad::io {
 
 struct WordPieceModel {
   std::vector<std::string> tokens;   // by id
-  std::vector<std::string> special;  // the tokens that a text may contain as wholes
+  std::vector<std::string> special;  // tokens that a text may contain as a whole
   WordPieceOptions options;
 };
 

@@ -31,7 +31,7 @@ void append_normal(char32_t code, const WordPieceOptions& options, std::u32strin
   if (apart) out += U' ';
 }
 
-// Calls on_word for the words of a text: what lies between white space, and each character of punctuation.
+// Calls on_word for the words of a text: the parts between white space, and each character of punctuation.
 template <class OnWord> void each_word(std::u32string_view text, OnWord on_word) {
   size_t start = 0;
   for (size_t at = 0; at <= text.size(); ++at) {
@@ -76,7 +76,7 @@ struct WordPieceTokenizer::State {
     return found->second;
   }
 
-  // Appends the longest piece that begins the rest of the word, again and again; or the unknown token.
+  // Repeatedly appends the longest piece at the start of the rest of the word; or appends the unknown token.
   void append_word(std::u32string_view word, std::vector<int64_t>& out) const {
     if (static_cast<int64_t>(word.size()) > options.longest_word) return out.push_back(unknown);
     std::string bytes;
@@ -109,7 +109,7 @@ struct WordPieceTokenizer::State {
   std::vector<std::string> tokens;
   std::unordered_map<std::string, int64_t> ids;
   std::vector<bool> special;
-  Prefixes starting, inner;  // what a word begins with, and what continues it, without the mark of options.continuing
+  Prefixes starting, inner;  // the first pieces of words, and the continuing pieces without options.continuing
   int64_t unknown = 0, first = 0, last = 0;
   TokenFinder finder;
 };

@@ -36,7 +36,7 @@ class Splitter {
     return first == Kind::space ? spaces() : run(start, first).end;
   }
   struct Run {
-    size_t end, last;  // where it ends, and where its last character begins
+    size_t end, last;  // its end, and the start of its last character
   };
   Run run(size_t at, Kind wanted) const {
     size_t last = at;
@@ -48,7 +48,7 @@ class Splitter {
     }
     return {at, last};
   }
-  // A run of spaces leaves its last one to the word that follows.
+  // A run of spaces leaves its last space to the next word.
   size_t spaces() const {
     const Run all = run(at_, Kind::space);
     return all.end == text_.size() || all.last == at_ ? all.end : all.last;

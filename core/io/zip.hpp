@@ -1,4 +1,4 @@
-// Zip archives, with zip64: members that are stored or deflated.
+// Zip archives, with zip64: stored or deflated members.
 #pragma once
 #include <core/io/opened_file.hpp>
 #include <plugrad/io/file.hpp>
@@ -23,7 +23,7 @@ class ZipReader {
   explicit ZipReader(const std::string& path);
   const OpenedFile& file() const { return file_; }
   const std::map<std::string, ZipMember>& members() const { return members_; }
-  // Returns the bytes of a member. Throws Error (io_error) where they differ from what the directory promises.
+  // Returns the bytes of a member. Throws Error (io_error) where they differ from the directory's entry.
   std::vector<uint8_t> read(const std::string& name) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kEnd = 0x06054b50, kWideEnd = 0x06064b50, kWideLocator = 0x07064b50, kMember = 0x02014b50,
                    kLocal = 0x04034b50;
 constexpr size_t kEndBytes = 22, kWideEndBytes = 56, kLocatorBytes = 20, kMemberBytes = 46, kLocalBytes = 30;
-constexpr uint32_t kWide = 0xffffffff;  // says that the number is in a zip64 field
+constexpr uint32_t kWide = 0xffffffff;  // a sign of a number in a zip64 field
 
 template <class T> T load(const std::vector<uint8_t>& bytes, size_t at) {
   T value;
@@ -39,7 +39,7 @@ struct Inflate {
 
 ZipReader::ZipReader(const std::string& path) : file_(path) { read_directory(find_directory()); }
 
-// The record at the end, behind which only a comment may follow.
+// Finds the record at the end. Only a comment may follow it.
 ZipReader::Directory ZipReader::find_directory() const {
   constexpr uint64_t kLongest = kEndBytes + 65535;
   const uint64_t count = std::min(file_.size(), kLongest), start = file_.size() - count;
@@ -80,7 +80,7 @@ void ZipReader::read_directory(const Directory& directory) {
   check_places(directory.offset);
 }
 
-// Returns where the next member's record begins.
+// Returns the start of the next member's record.
 size_t ZipReader::read_member(const std::vector<uint8_t>& bytes, size_t at) {
   if (bytes.size() - at < kMemberBytes || load<uint32_t>(bytes, at) != kMember) fail("its directory is damaged");
   const size_t name_bytes = load<uint16_t>(bytes, at + 28), extra = load<uint16_t>(bytes, at + 30);
@@ -100,7 +100,7 @@ size_t ZipReader::read_member(const std::vector<uint8_t>& bytes, size_t at) {
   return next;
 }
 
-// Takes the numbers that are too large for 32 bits from the field of zip64, where they lie in this order.
+// Takes numbers too large for 32 bits from the field of zip64. They are in the field in this order.
 void ZipReader::widen(const std::vector<uint8_t>& bytes, size_t at, size_t length, ZipMember& member) const {
   const size_t end = at + length;
   while (end - at >= 4) {
@@ -118,7 +118,7 @@ void ZipReader::widen(const std::vector<uint8_t>& bytes, size_t at, size_t lengt
   }
 }
 
-// Members that share bytes could unpack to far more than the file holds.
+// Members with shared bytes could unpack to far more than the file's size.
 void ZipReader::check_places(uint64_t directory) const {
   std::vector<std::pair<uint64_t, const std::pair<const std::string, ZipMember>*>> order;
   for (const auto& member : members_) order.emplace_back(member.second.offset, &member);
@@ -160,7 +160,7 @@ std::vector<uint8_t> ZipReader::inflate(const std::string& name, const ZipMember
   std::vector<uint8_t> bytes;
   size_t used = 0;
   int status = state.ready ? Z_OK : Z_MEM_ERROR;
-  // One byte more than promised shows a member that is too long.
+  // One byte more than promised reveals too long a member.
   while (status == Z_OK && bytes.size() <= size) {
     const size_t before = bytes.size(), in = std::min(kStep, packed.size() - used);
     bytes.resize(before + std::min(kStep, size + 1 - before));

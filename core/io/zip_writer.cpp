@@ -20,8 +20,8 @@ std::string narrow(uint64_t value) { return number(std::min(value, kFar), 4); }
 
 bool is_wide(const ZipMember& member) { return member.size >= kFar || member.packed >= kFar || member.offset >= kFar; }
 
-// What local headers and the directory say alike: version, flags (names are UTF-8), method, the time that NumPy writes, too
-// (so that equal contents give equal files), checksum and sizes.
+// Returns the common part of local headers and the directory: version, flags (names are UTF-8), method, the same time as
+// NumPy (so that equal contents give equal files), checksum and sizes.
 std::string description(const ZipMember& member) {
   const uint64_t packed = is_wide(member) ? kFar : member.packed, size = is_wide(member) ? kFar : member.size;
   return number(is_wide(member) ? 45 : 20, 2) + number(0x800, 2) + number(member.deflated ? 8 : 0, 2) + number(0, 2) +

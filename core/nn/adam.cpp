@@ -74,7 +74,7 @@ bool Adam::count(int by) {
   return true;
 }
 
-// One rank-0 tensor for each parameter, on the parameter's device.
+// Returns a rank-0 tensor for each parameter, on the parameter's device.
 std::vector<Tensor> Adam::steps_taken() const {
   const std::vector<Tensor> parameters = all_parameters();
   std::vector<Tensor> tensors;

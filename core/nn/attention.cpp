@@ -25,7 +25,7 @@ Tensor projection(int64_t out, int64_t in, const MultiheadAttentionOptions& opti
   return init::xavier_uniform_(zeros({out, in}, options.dtype, options.device)).requires_grad_();
 }
 
-// A mask that is added to scores: -inf where a mask of bool is true.
+// Returns a mask to add to scores: -inf where a mask of bool is true.
 Tensor added(const Tensor& mask, const Tensor& like) {
   if (mask.dtype() != DType::boolean) return cast(mask, like.dtype());
   return where(mask, kNever, zeros({}, like.dtype(), like.device()));
@@ -54,7 +54,7 @@ Tensor projected(const Tensor& x, int64_t part, const AttentionWeights& weights)
 struct Projections {
   Tensor query, key, value;
 };
-// One product serves all three of self-attention.
+// Self-attention needs a single product for query, key and value.
 Projections project(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionWeights& weights) {
   if (!weights.in_proj_weight.defined() || !query.is_same(key) || !key.is_same(value))
     return {projected(query, 0, weights), projected(key, 1, weights), projected(value, 2, weights)};
@@ -78,7 +78,7 @@ Tensor joined_mask(const AttentionOptions& options, const Tensor& q, int64_t key
   return mask.defined() ? add(mask, padding) : padding;
 }
 
-// The softmax of the last axis; 0 in rows of nothing but -infinity, as scaled_dot_product_attention has it.
+// Returns the softmax of the last axis; 0 in rows of -infinity alone, as scaled_dot_product_attention.
 Tensor masked_softmax(const Tensor& scores) {
   const Tensor sees = gt(amax(scores.detach(), {-1}, true), -std::numeric_limits<double>::infinity());
   return where(sees, softmax(where(sees, scores, 0), -1), 0);

@@ -28,7 +28,7 @@ Tensor written(const char* name, Tensor& tensor, const Tensor& values) {
   return tensor;
 }
 
-// Random numbers of the tensor's shape, in a dtype that has digits enough.
+// Return random numbers of the tensor's shape, in a dtype with enough digits.
 Tensor uniform_like(const Tensor& tensor, double low, double high) {
   return rand(tensor.shape(), tensor.dtype() == DType::f64 ? DType::f64 : DType::f32, tensor.device(), low, high);
 }
@@ -75,7 +75,7 @@ Tensor normal_(Tensor tensor, double mean, double std) {
   return written("normal_", tensor, add(mul(normal_like(tensor), std), mean));
 }
 
-// By the inverse of the distribution function, so that nothing is drawn twice.
+// By the inverse of the distribution function, without repeated draws.
 Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b) {
   if (!(a < b) || !(std > 0)) refuse("trunc_normal_", "expected a below b and a positive std");
   const auto below = [&](double x) { return std::erf((x - mean) / (std * std::numbers::sqrt2)); };

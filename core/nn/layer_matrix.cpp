@@ -9,7 +9,7 @@
 
 namespace plugrad {
 namespace {
-// A view of one element, of rank 0.
+// Returns a view of an element, of rank 0.
 plugrad_view element_view(const Tensor& x, int64_t i) {
   plugrad_view v = view_of(x);
   v.offset += static_cast<uint64_t>(i * v.strides[0] * static_cast<int64_t>(dtype_size(v.dtype)));
@@ -25,7 +25,7 @@ constexpr auto kElement = rule("layer", gradient<kShape, kPayload>([](const Tens
 
 Tensor element(const Tensor& x, int64_t i) { return differentiable(kElement, i, with_view(x, element_view(x, i)), x); }
 
-// The payload of kGathered: the tensors that the node was gathered from.
+// The payload of kGathered: the tensors gathered into the node.
 using Gathered = std::vector<Tensor>;
 constexpr auto kGathered =
     rule_of_many("gather", gradient<kPosition, kPayload>([](const Tensor& grad, size_t i, const Gathered&) {

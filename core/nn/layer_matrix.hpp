@@ -1,5 +1,5 @@
 // A layer of Values as a matrix. Value by value, a network records a node for each multiplication and spends its time on
-// those nodes. As a matrix product, a layer records a few nodes, with the same leaves and the same gradients.
+// these nodes. As a matrix product, a layer records a few nodes, with the same leaves and the same gradients.
 #pragma once
 #include <core/autograd/node.hpp>
 #include <plugrad/nn/value.hpp>
@@ -10,16 +10,16 @@
 
 namespace plugrad {
 
-// Gathers tensors of rank 0 on one device into a tensor of rank 1. Each receives its element's gradient.
+// Gathers tensors of rank 0 on one device into a tensor of rank 1. Each value receives its element's gradient.
 Tensor gather_values(const std::vector<Tensor>& values);
-// Returns the elements of a tensor of rank 1 as Values, whose previous() are the values that it was gathered from.
+// Returns the elements of a tensor of rank 1 as Values. Their previous() are the values gathered into the operands of x.
 std::vector<Value> spread_values(const Tensor& x);
-// Whether spread_values made the node; and the values that such a node was computed from.
+// is_spread: whether spread_values made the node. values_behind: the gathered values from which such a node was computed.
 bool is_spread(const Node& node);
 std::vector<Value> values_behind(const Node& node);
 
-// The weights and biases of a layer, gathered again only after they change. One thread at a time keeps them here; others
-// gather their own, because graphs of different threads may share only leaves.
+// The weights and biases of a layer, gathered again only after they change. One thread at a time keeps them here; other
+// threads gather their own matrix, because graphs of different threads may share only leaves.
 class LayerMatrix {
  public:
   struct Parameters {
@@ -39,7 +39,7 @@ class LayerMatrix {
   static Parameters gathered(const std::vector<Neuron>& neurons);
   bool is_current(const std::vector<Leaf>& leaves) const;
 
-  std::mutex mutex_;  // only tried: a thread that finds it locked gathers for itself
+  std::mutex mutex_;  // never waited for: a thread that finds it locked gathers for itself
   std::thread::id owner_;
   std::vector<Leaf> leaves_;
   Parameters kept_;

@@ -36,7 +36,7 @@ Module::~Module() = default;
 
 void Module::members(Members&) {}
 
-// members is not const because it passes on what train() and to() change. To list members changes nothing.
+// members() is not const because train() and to() change the members through it. Listing the members does not change them.
 Members Module::own_members() const {
   Members all;
   const_cast<Module*>(this)->members(all);

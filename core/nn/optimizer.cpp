@@ -149,7 +149,7 @@ void Optimizer::for_each_update(const std::function<void(const Update&)>& f) {
   }
 }
 
-// An option may have become one that needs a slot.
+// A changed option may need a slot.
 void Optimizer::prepare_slots() {
   const NoGrad unrecorded;
   for_each_update([&](const Update& each) {
@@ -188,7 +188,7 @@ void Optimizer::step() {
 
 bool Optimizer::count(int) { return false; }
 
-// A module may have moved since the last step, and an option may have become one that needs the slot.
+// A module may have moved since the last step, and a changed option may need the slot.
 Tensor& Optimizer::slot(size_t slot, const Update& update) {
   Tensor& tensor = slots_[slot].tensors[update.at];
   if (!tensor.defined()) tensor = zeros_like(update.parameter);

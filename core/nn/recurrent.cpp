@@ -19,7 +19,7 @@ struct State {
   Tensor h, c;
 };
 
-// Part i of x's last axis, which has parts of `extent` elements.
+// Returns part i of x's last axis, split into parts of `extent` elements.
 Tensor part(const Tensor& x, int64_t i, int64_t extent) { return slice(x, -1, i * extent, (i + 1) * extent); }
 
 State gru_step(const Tensor& from_input, const Tensor& from_state, const Tensor& h) {
@@ -45,7 +45,7 @@ State step(RecurrentKind kind, const RecurrentWeights& weights, const Tensor& fr
   return {kind == RecurrentKind::rnn_tanh ? tanh(sum) : relu(sum), {}};
 }
 
-// x (l, n, in) -> (l, n, hidden); the state becomes the last one. The products with x are one for all steps.
+// x (l, n, in) -> (l, n, hidden); `state` becomes the last state. A single product with x serves all steps.
 Tensor run_direction(RecurrentKind kind, const RecurrentWeights& weights, const Tensor& x, bool reverse, State& state) {
   const std::vector<Tensor> inputs = unbind(linear(x, weights.weight_ih, weights.bias_ih), 0);
   std::vector<Tensor> outputs(inputs.size());
@@ -81,7 +81,7 @@ void require_fitting(const Tensor& x, const std::vector<RecurrentWeights>& weigh
                "without a batch, and a last extent of " + std::to_string(in));
 }
 
-// All layers, on x (l, n, in). The states become the last ones.
+// All layers, on x (l, n, in). `states` become the last states.
 Tensor run_layers(RecurrentKind kind, Tensor x, const std::vector<RecurrentWeights>& weights, std::vector<State>& states,
                   const RecurrentOptions& options) {
   const size_t directions = options.bidirectional ? 2 : 1;

@@ -191,7 +191,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRS
   set_epoch(0);
 }
 
-// Which schedule serves an epoch, and the epoch as it counts.
+// Returns the index of an epoch's schedule, and the epoch within this schedule.
 std::pair<size_t, int64_t> SequentialLR::place(int64_t epoch) const {
   const auto passed = std::ranges::upper_bound(milestones_, epoch) - milestones_.begin();
   const size_t at = static_cast<size_t>(passed);

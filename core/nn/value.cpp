@@ -160,7 +160,7 @@ Layer::Layer(int64_t nin, int64_t nout, bool nonlin, Device device) : matrix_(st
   for (int64_t i = 0; i < nout; ++i) neurons.emplace_back(nin, nonlin, device);
 }
 
-// relu(W x + b) or W x + b, for x of rank 1; undefined if the neurons form no matrix that fits x.
+// relu(W x + b) or W x + b, for x of rank 1; undefined if the neurons form no matrix, or if it does not fit x.
 Tensor Layer::matrix_product(const Tensor& x) const {
   const auto [weights, biases] = matrix_->parameters(neurons);
   if (!weights.defined() || weights.size(1) != x.size(0) || weights.device() != x.device()) return {};
@@ -169,7 +169,7 @@ Tensor Layer::matrix_product(const Tensor& x) const {
 }
 
 namespace {
-// Undefined if x is empty or its values are on different devices.
+// Returns an undefined tensor if x is empty or its values are on different devices.
 Tensor gathered(const std::vector<Value>& x) {
   if (x.empty()) return {};
   std::vector<Tensor> tensors;

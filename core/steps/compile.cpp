@@ -17,8 +17,8 @@ namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
 constexpr uint64_t kCheckEvery = 16;
-constexpr uint64_t kManyLost = 16;  // recordings that no longer fit, and more than replays
-constexpr int kAttempts = 3;        // recordings in a row that cannot be replayed, for the same arguments
+constexpr uint64_t kManyLost = 16;  // lost recordings for a warning, if they outnumber the replays
+constexpr int kAttempts = 3;        // flawed recordings in a row, for the same arguments
 
 enum class Capture { on, check, off };
 
@@ -34,15 +34,15 @@ Capture asked_for() {
   return asked;
 }
 
-// What looks at each op needs the function's own run.
+// Observers of each op need the function's own run.
 bool is_looked_at() {
   const bool by_autograd = local().mode & (kRetaining | kDetecting | kDetectingForward | kCheckpointing | kTracking);
   return by_autograd || observe::needs_each_op();
 }
 
-// --- What recordings differ by.
+// --- The keys of recordings.
 
-// Writes to a string that keeps its memory from call to call.
+// Writes to a string, and reuses its memory from call to call.
 class Key {
  public:
   explicit Key(std::string& text) : text_(text) { text_.clear(); }
@@ -61,7 +61,7 @@ class Key {
 
 uint64_t word_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
-// The place of an argument that shares its storage with an earlier one, relative to that.
+// Adds the place of an argument relative to an earlier argument with the same storage.
 void add_sharing(Key& key, const Tensor& x, const Tensors& arguments, size_t at) {
   for (size_t other = 0; other < at; ++other) {
     if (storage_of(arguments[other]) != storage_of(x)) continue;
@@ -89,7 +89,7 @@ void add_argument(Key& key, const Tensor& x, const Tensors& arguments, size_t at
   uint64_t words[4 + 2 * PLUGRAD_MAX_RANK];
   size_t count = 0;
   words[count++] = word_of(&device);
-  // The gradients of others belong to a position. No node has the address 1.
+  // A node without a requested gradient counts by its position alone. No node has the address 1.
   words[count++] = !node ? 0 : node->flags & Node::kUnasked ? 1 : word_of(node);
   const bool told = alignments == Alignments::told;
   const uint64_t layout = told ? v.layout : v.layout & ~uint64_t{PLUGRAD_UNALIGNED};
@@ -146,7 +146,7 @@ void note_hook() {
 struct CompiledStep::State {
   explicit State(CompileOptions given) : options(std::move(given)) {}
 
-  // logged: receives a warning for the log, which may call this step.
+  // logged: receives a warning for the log. The log may call this step.
   std::optional<StepResults> call(const Tensors& arguments, std::string_view constants, const Function& f,
                                   std::string& logged);
   void clear() {
@@ -238,7 +238,7 @@ StepResults CompiledStep::State::record(std::string key, const Tensors& argument
   return results;
 }
 
-// Replays without effect, calls the function, and compares what each call wrote.
+// Replays without effect, calls the function, and compares the results of each call.
 std::optional<StepResults> CompiledStep::State::check(Recording& recording, const Tensors& arguments, const Function& f) {
   const std::optional<std::vector<uint64_t>> digests = recording.rehearse(arguments);
   if (!digests) return std::nullopt;
@@ -275,8 +275,8 @@ std::optional<StepResults> CompiledStep::State::call(const Tensors& arguments, s
   return call_of_kind(copies ? *copies : arguments, constants, f);
 }
 
-// Copies of the arguments that begin between the addresses at which the device aligns memory, as rows of a batch do, where a
-// recording differs from this call in such places alone. Else each place would be a kind of its own.
+// Returns the arguments, with copies of unaligned arguments (such as rows of a batch), if a recording differs from this call
+// only in alignments. Without copies, each alignment would be a kind of its own.
 std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, std::string_view constants) const {
   std::string alike;
   write_key(alike, arguments, constants, Alignments::left_out);
@@ -292,7 +292,7 @@ std::optional<Tensors> CompiledStep::State::realigned(const Tensors& arguments, 
   return copies;
 }
 
-// `key` is that of the arguments.
+// `key` is the key of the arguments.
 std::optional<StepResults> CompiledStep::State::call_of_kind(const Tensors& arguments, std::string_view constants,
                                                              const Function& f) {
   if (const std::shared_ptr<Recording> found = find(key, arguments)) {

@@ -12,7 +12,7 @@ void add(uint64_t& digest, const char* bytes, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) digest = (digest ^ static_cast<unsigned char>(bytes[i])) * kPrime;
 }
 
-// Adds the elements of a view from an axis on. first: the address of the first one.
+// Adds the elements of a view from an axis on. first: the address of the first element.
 void add_elements(uint64_t& digest, const plugrad_view& view, int axis, const char* first) {
   const auto size = static_cast<int64_t>(dtype_size(view.dtype));
   if (axis == view.rank) return add(digest, first, static_cast<uint64_t>(size));

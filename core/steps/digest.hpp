@@ -1,4 +1,4 @@
-// Numbers that differ if the elements of two tensors do.
+// Digests for comparing the elements of tensors.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <core/runtime/memory/storage.hpp>
@@ -8,12 +8,12 @@
 
 namespace plugrad::steps {
 
-// A digest of a view's elements, row-major, as bytes. Waits for the device.
+// Returns a digest of a view's elements, row-major, as bytes. Waits for the device.
 uint64_t digest_of(const plugrad_view& view, Storage& storage);
-// The same of several views.
+// Returns a digest of several views.
 uint64_t digest_of(const plugrad_view* const* views, Storage* const* storages, int count);
 
-// What a storage contains, to be put back.
+// A copy of a storage's contents, to be put back.
 class Snapshot {
  public:
   explicit Snapshot(Storage& storage);

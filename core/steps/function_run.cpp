@@ -14,7 +14,7 @@ namespace plugrad {
 namespace {
 using Tensors = std::vector<Tensor>;
 
-// --- The recorder, which also follows the gradients that the step reads and replaces.
+// --- The recorder. It also follows the gradients read or replaced by the step.
 
 class StepCapture final : public steps::StepRecorder {
  public:
@@ -25,7 +25,7 @@ class StepCapture final : public steps::StepRecorder {
            Storage* workspace) override;
 
   StepView view_of_step(const Tensor& x);
-  // The gradients that outlive the step, as they are now.
+  // Returns the gradients that outlive the step, in their current state.
   std::vector<GradientPlace> finish_gradients();
   std::vector<std::vector<FoundGradient>> found;  // by part
   std::vector<uint64_t> digests;
@@ -63,7 +63,7 @@ void StepCapture::run_part(observe::Part part) {
   found.push_back(std::move(all));
 }
 
-// A node that only the recording still has belonged to a result, and ended with the graph.
+// A node held only by the recording belonged to a result, and ended with the graph.
 std::vector<GradientPlace> StepCapture::finish_gradients() {
   while (std::erase_if(gradients_, [](const GradientPlace& each) { return each.node->refs.load() == 1; })) {
   }
@@ -83,7 +83,7 @@ void StepCapture::ran(DeviceState& device, const plugrad_kernel* kernel, const p
 
 // --- Arguments, as the function gets them in a recording.
 
-// Storage over the same memory, which keeps the first one.
+// Returns a storage over the same memory; it owns a reference to `outside`.
 Ref<Storage> alias_of(Storage& outside) {
   const MemoryPiece piece{reinterpret_cast<uintptr_t>(outside.buffer), outside.offset, outside.bytes};
   Ref<Storage> inside = import_memory(*outside.device, piece, std::nullopt);
@@ -115,7 +115,7 @@ class InsideArguments {
       tensors.emplace_back(std::move(impl));
     }
   }
-  // Ends their use by the function: what it wrote is written for all.
+  // Ends the function's use of the arguments, and waits for its writes.
   void finish(StepCapture& recorder, const Tensors& arguments) {
     settle(tensors);
     for (ArgumentGroup& each : groups) {
@@ -149,7 +149,7 @@ class InsideArguments {
   std::vector<ArgumentGroup> groups;
   std::vector<StepView> given;
   Tensors tensors;
-  bool are_kept = false;  // whether the function kept one
+  bool are_kept = false;  // whether the function kept an argument
 
  private:
   const ArgumentGroup& group_with(const Storage& inside) const {
@@ -202,7 +202,8 @@ std::string flaw_of(const steps::Trace& trace, const std::vector<StepView>& resu
   return {};
 }
 
-// A result whose memory something else holds as well, beside the step's own gradients: a replay would not reach that.
+// Describes a result with a further owner of its memory, beside the step's own gradients: a replay would not reach this
+// owner.
 std::string kept_result_of(const FunctionRun& run) {
   std::map<Storage*, std::set<const Impl*>> holders;
   const auto hold = [&](const Tensor& x) {

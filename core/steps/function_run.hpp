@@ -19,23 +19,22 @@ struct StepView {
   bool defined() const { return memory != steps::kNever; }
 };
 
-// The gradient that a node holds before and after the step. The node of an argument whose gradient nobody asked for is that
-// of another tensor in each call.
+// A node's gradient before and after the step. An argument without a requested gradient has a different node in each call.
 struct GradientPlace {
   Ref<Node> node;
   StepView before, after;
   std::optional<size_t> argument;
-  const Storage* shared = nullptr;  // of `before`, if others held it too: a captured tensor, or another gradient
+  const Storage* shared = nullptr;  // of `before`, if it had a further owner: a captured tensor or another gradient
 };
 
-// A gradient that an optimiser finds in the step.
+// A gradient as an optimiser finds it in the step.
 struct FoundGradient {
   Node* node;
   StepView gradient;
 };
 
-// The arguments that share one storage. Inside the step, they share another one for the same memory, so that the recording
-// can tell them from tensors that the function captures.
+// Arguments with the same storage. Inside the step they share a second storage for the same memory, so that the recording
+// can tell arguments from captured tensors.
 struct ArgumentGroup {
   Ref<Storage> outside, inside;  // during the run
   size_t first;                  // the first argument of the group
@@ -51,11 +50,11 @@ struct FunctionRun {
   std::vector<StepView> given;  // the arguments as the step sees them
   std::vector<GradientPlace> gradients;
   std::vector<std::vector<FoundGradient>> found;  // by part of the step
-  std::vector<uint64_t> digests;                  // of what each call wrote
-  std::string flaw;                               // why it cannot be replayed; empty if it can
+  std::vector<uint64_t> digests;                  // of each call's results
+  std::string flaw;                               // why the run cannot be replayed; empty if it can
 };
 
-// Calls f and records it. digests: whether to read what each call writes.
+// Calls f and records it. digests: whether to digest each call's results.
 FunctionRun run_observed(const std::vector<Tensor>& arguments, const CompiledStep::Function& f, bool digests);
 
 }  // namespace plugrad

@@ -1,4 +1,4 @@
-// Which calls of a step run as fusions.
+// Chooses the calls of a step to run as fusions.
 #include <core/runtime/dispatch/fusion_kernels.hpp>
 #include <core/runtime/dispatch/op_table.hpp>
 #include <core/steps/plan.hpp>
@@ -10,7 +10,7 @@ namespace plugrad::steps {
 namespace {
 constexpr uint32_t kSeveral = kNever - 1;
 
-// The one step that reads each memory, kSeveral, or kNever.
+// Returns the only reading step of each memory, kSeveral, or kNever.
 std::vector<uint32_t> find_readers(const Trace& trace, const std::vector<Step>& steps) {
   std::vector<uint32_t> readers(trace.memories.size(), kNever);
   for (uint32_t step = 0; step < steps.size(); ++step)
@@ -31,8 +31,8 @@ void replace(std::vector<Step>& steps, size_t step, std::vector<Step> by) {
                std::make_move_iterator(by.end()));
 }
 
-// Writes a fusion for each step of several calls. Returns false if one of them cannot be a fusion: then the steps have its
-// halves in its place.
+// Writes a fusion for each step of several calls. Returns false if a step cannot be a fusion: its halves then replace it in
+// `steps`.
 bool write_fusions(const Trace& trace, const Simplified& simplified, const FusionLimits& limits, std::vector<Step>& steps,
                    Fused& made) {
   made.fusions.clear();

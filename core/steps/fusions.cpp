@@ -10,12 +10,12 @@ namespace {
 bool is_immediate(const plugrad_view& view) { return view.layout & PLUGRAD_IMMEDIATE; }
 bool is_dense(const plugrad_view& view) { return !(view.layout & PLUGRAD_STRIDED); }
 
-// Whose extents are those of the call's space.
+// Returns the view with the extents of the call's space.
 const plugrad_view& domain(const Call& call, OpShape shape) {
   return call.views[shape == OpShape::reduction ? call.op.outputs : 0];
 }
 
-// Why a call is not an instruction of any fusion, or null.
+// Returns why a call cannot be an instruction of a fusion, or null.
 const char* obstacle(const Call& call, const FusionLimits& limits) {
   const OpInfo* const op = op_info(call.op.opcode);
   if (!op) return "private ops run alone";
@@ -79,7 +79,7 @@ unsigned Key::axes(int rank) const {
 
 // --- Groups.
 
-// The call's space is the group's, or that of the rows that one of its operands is reduced to.
+// The call's space must be the group's space, or the space of the rows to which the group has reduced an operand.
 std::optional<Instruction> Group::instruction_of(const Trace& trace, uint32_t at) const {
   const Call& call = trace.calls[at];
   const plugrad_view& over = domain(call, op_info(call.op.opcode)->shape);
@@ -135,7 +135,7 @@ bool Group::add(const Trace& trace, uint32_t at, const FusionLimits& limits) {
   std::optional<Instruction> made = instruction_of(trace, at);
   if (!made) return false;
   const Call& call = trace.calls[at];
-  unsigned rows = rows_;  // of all reduced values that it reads
+  unsigned rows = rows_;  // of all reduced inputs
   const bool reduces = op_info(call.op.opcode)->shape == OpShape::reduction;
   const unsigned reduced = reduces ? made->keys[0].axes(space_.rank) : reduced_;
   if (limits.contents & PLUGRAD_FUSION_ALIKE && reduced_ && reduced_ != reduced) return false;
@@ -197,7 +197,7 @@ class Scheduler {
     return earliest;
   }
 
-  // The step of a group that takes the call, or -1.
+  // Returns the step of the first group that takes the call, or -1.
   int64_t find_group(uint32_t at, int64_t earliest) {
     for (auto step = static_cast<size_t>(earliest); step < made.steps.size(); ++step) {
       Group* const group = made.steps[step].group.get();
@@ -206,7 +206,7 @@ class Scheduler {
     return -1;
   }
 
-  // Returns why the call begins no group, or null.
+  // Returns why the call cannot begin a group, or null.
   const char* start_group(uint32_t at) {
     const Call& call = trace_.calls[at];
     const plugrad_view& over = domain(call, op_info(call.op.opcode)->shape);
@@ -226,7 +226,7 @@ class Scheduler {
 
   const Trace& trace_;
   const FusionLimits* const limits_;
-  std::vector<int64_t> written_, read_;  // by memory: the last step that does so
+  std::vector<int64_t> written_, read_;  // by memory: the last such step
 };
 }  // namespace
 

@@ -1,7 +1,8 @@
-// Which calls of a trace run together as fusions (plugrad/sdk/fusion.h), and in which order everything runs.
+// Groups the calls of a trace into fusions (plugrad/sdk/fusion.h), and orders all calls.
 //
-// In the order of the trace, each call goes into the first group of its space that comes after all calls whose results it
-// needs or whose operands it overwrites; or into a new group at the end. A group of one call is that call.
+// In the order of the trace, each call is appended to the first group of its space where it follows all calls on which it
+// depends: their results are its operands, or it overwrites their operands. Without such a group it starts a new group at
+// the end. A group of a single call runs as a plain call.
 #pragma once
 #include <plugrad/sdk/fusion.h>
 #include <core/steps/trace.hpp>
@@ -24,14 +25,14 @@ struct Space {
 
   static Space of(const plugrad_view& view);
   int64_t count() const;
-  // Whether axes are the last ones: bit d of axes is axis d.
+  // Returns whether `axes` are the last axes: bit d of `axes` is axis d.
   bool ends_with(unsigned axes) const;
   std::string text() const;
   friend bool operator==(const Space&, const Space&) = default;
 };
 
-// The elements that an operand shows in a space: two operands with equal keys are the same element by element. The strides
-// are 0 along axes where the operand has extent 1.
+// The elements of an operand in a space: two operands with equal keys are the same element by element. The strides are 0
+// along axes where the operand has extent 1.
 struct Key {
   uint32_t memory;
   uint8_t dtype;
@@ -48,11 +49,11 @@ struct Instruction {
   std::vector<Key> keys;  // of all operands; the memory of an immediate is kNever
 };
 
-// What a plugin takes.
+// The limits of a plugin's fusions.
 struct FusionLimits {
   uint32_t contents = 0;
   uint64_t least = 0;        // elements of a fusion
-  uint64_t longest_row = 0;  // elements of a row that goes on after its reduction
+  uint64_t longest_row = 0;  // elements of a row with instructions after its reduction
 };
 
 // The calls of one fusion.
@@ -70,11 +71,11 @@ class Group {
   bool may_write(const Trace& trace, const Instruction& i, size_t operand) const;
 
   Space space_;
-  unsigned rows_ = 0;     // the axes of reductions whose results instructions read
+  unsigned rows_ = 0;     // the axes of reductions with results read by instructions
   unsigned reduced_ = 0;  // the axes of the last reduction
   std::vector<Instruction> instructions_;
   std::map<uint32_t, Key> written_;
-  std::map<uint32_t, std::vector<Key>> read_;  // that the group did not write before
+  std::map<uint32_t, std::vector<Key>> read_;  // not written by the group before
 };
 
 // A part of the step: one call, or a fusion.
@@ -85,18 +86,18 @@ struct Step {
 
 struct Schedule {
   std::vector<Step> steps;
-  std::map<std::string, std::map<std::string, size_t>> alone;  // why calls stay alone, and which ops how often
+  std::map<std::string, std::map<std::string, size_t>> alone;  // counts of calls that stay alone, by reason and op
 };
 
 // order: the calls to schedule. limits: null if the device runs no fusions.
 Schedule make_schedule(const Trace& trace, const std::vector<uint32_t>& order, const FusionLimits* limits);
-// The halves of a group that is too large for a fusion, or that the device declines.
+// Returns the halves of a group too large for a fusion, or declined by the device.
 std::vector<Step> divided(const Step& step, const Trace& trace, const FusionLimits& limits);
 
 // A fusion as a call of the trace, with the block as its attributes.
 struct FusionCall {
   Call call;
-  struct Number {  // where an immediate of a call is
+  struct Number {  // the place of a call's immediate
     uint32_t call;
     uint32_t operand, input;  // of the call, and of the fusion
   };
@@ -104,14 +105,14 @@ struct FusionCall {
   std::string text;  // "relu, mul and sum over 1000 x 100"
 };
 
-// What a writer needs to know of the step around a group.
+// The step around a group, for the writer of its fusion.
 struct Surroundings {
   const Trace& trace;
   const std::vector<bool>& renumbered;         // by call: whether its numbers change from step to step
   std::function<bool(uint32_t memory)> stays;  // whether calls outside the group, or the host, read the memory
 };
 
-// Returns nothing if the group is no fusion: it has too many operands, or nothing but numbers.
+// Returns nothing if the group cannot be a fusion: it has too many operands, no lasting results, or only numbers as inputs.
 std::optional<FusionCall> write_fusion(const Group& group, const Surroundings& around);
 
 }  // namespace plugrad::steps

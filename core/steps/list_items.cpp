@@ -1,4 +1,4 @@
-// Which items of a step are submitted as one: all of them as a list, or neighbours as batches.
+// Chooses the items to submit together: all items as a list, or neighbours as batches.
 #include <core/steps/plan.hpp>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace plugrad::steps {
 namespace {
 
-// A batch is neighbours of one kernel, whose memory was in use before the first of them.
+// A batch is neighbouring items of the same kernel, with memory in use before the batch's first item.
 std::vector<Listed::Batch> find_batches(const Trace& trace, const Fused& fused, const Uses& uses,
                                         const plugrad_lists* lists) {
   std::vector<Listed::Batch> batches;
@@ -29,15 +29,15 @@ std::vector<Listed::Batch> find_batches(const Trace& trace, const Fused& fused, 
   return batches;
 }
 
-// The temporary memories in the arena count as one. Temporary memories in a room come before the first use of the memory
-// that the room is for, so that memory counts for them.
+// The temporary memories in the arena count as a single memory. Temporary memory in a room is used before the room's own
+// memory, and counts as a part of it.
 void find_list_uses(const Trace& trace, const Fused& fused, const Placed& placed, Listed& made) {
   enum Where : uint8_t { kElsewhere, kInArena, kInRoom };
   std::vector<uint8_t> where(trace.memories.size());
   for (const MemoryPlace& each : placed.temporaries) where[each.memory] = kInArena;
   for (const Room& room : placed.rooms)
     for (const MemoryPlace& each : room.temporaries) where[each.memory] = kInRoom;
-  std::vector<uint32_t> last(trace.memories.size(), kNever);  // the item that writes it last
+  std::vector<uint32_t> last(trace.memories.size(), kNever);  // the last item to write it
   std::vector<bool> used(trace.memories.size());
   std::optional<Listed::Written> arena;
   const auto note = [&](uint32_t memory, uint32_t item, bool writes) {

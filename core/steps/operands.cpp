@@ -9,7 +9,7 @@ Operands::Operands(const std::vector<Memory>& memories, size_t count)
   storages_.reserve(count);
 }
 
-// Operands with equal views of one memory share one object: a replay that reads less is faster.
+// Operands with equal views of one memory share an object: replays are faster if they read less.
 plugrad_view* Operands::view_for(const Call& call, size_t operand) {
   const plugrad_view& v = call.views[operand];
   const uint32_t memory = call.memories[operand];

@@ -1,4 +1,4 @@
-// The operands of all calls that a replay runs, as objects that stay in their places, and the storages of their memories.
+// The operands of a replay's calls, as objects with fixed addresses, and the storages of their memories.
 #pragma once
 #include <core/steps/trace.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace plugrad::steps {
 
-// Where a memory is.
+// The place of a memory.
 struct Bound {
   Storage* storage = nullptr;
   plugrad_buffer* buffer = nullptr;
@@ -19,30 +19,30 @@ struct Bound {
 
 class Operands {
  public:
-  // count: of all operands that will be added.
+  // count: the number of all operands to be added.
   Operands(const std::vector<Memory>& memories, size_t count);
   Operands(const Operands&) = delete;
 
-  // Adds the operands of a call. Returns the number of the first one.
+  // Adds the operands of a call. Returns the index of the first operand.
   uint32_t add(const Call& call);
-  // The workspace of an op, which stays in its place, follows the memory from now on.
+  // From now on the workspace of `op` follows the memory. The op must keep its address.
   void add_workspace(uint32_t memory, plugrad_op& op) { followers_[memory].workspaces.push_back(&op); }
 
   plugrad_view* const* views(uint32_t first) const { return pointers_.data() + first; }
   Storage* const* storages(uint32_t first) const { return storages_.data() + first; }
 
-  // From now on the memory is this storage: what lay `offset` bytes behind the recorded `base` lies at base + offset.
-  // Returns whether the memory was elsewhere before.
+  // From now on the memory is at `base` of this storage: a view at `offset` from the recorded base is placed at base +
+  // offset. Returns whether the place has changed.
   bool bind(uint32_t memory, Storage& storage, uint64_t base);
   const Bound& where(uint32_t memory) const { return bound_[memory]; }
 
  private:
-  // A view whose offset counts from the memory's recorded base.
+  // A view and its offset from the memory's recorded base.
   struct FollowingView {
     plugrad_view* view;
     uint64_t offset;
   };
-  // What refers to a memory.
+  // The objects that refer to a memory.
   struct Followers {
     std::vector<FollowingView> views;
     std::vector<Storage**> storages;
@@ -51,7 +51,7 @@ class Operands {
   plugrad_view* view_for(const Call& call, size_t operand);
 
   const std::vector<Memory>& memories_;
-  std::vector<plugrad_view> views_;  // these three never grow after construction
+  std::vector<plugrad_view> views_;  // these three never reallocate after construction
   std::vector<plugrad_view*> pointers_;
   std::vector<Storage*> storages_;
   std::unordered_map<std::string, plugrad_view*> shared_;

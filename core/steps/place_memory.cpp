@@ -1,4 +1,4 @@
-// Where the memory of a step is that only the step uses.
+// Places the step's own memory.
 #include <core/runtime/memory/small_blocks.hpp>
 #include <core/steps/placement.hpp>
 #include <core/steps/plan.hpp>
@@ -8,7 +8,7 @@
 
 namespace plugrad::steps {
 namespace {
-constexpr uint64_t kLeastRoom = 64 << 10;  // of memory in which temporary memory is: to bind it costs time
+constexpr uint64_t kLeastRoom = 64 << 10;  // bytes of a room: binding its temporary memory costs time
 constexpr uint32_t kLastItem = kNever - 1;
 
 template <class F> void for_each_memory(const Call& call, const F& f) {
@@ -26,7 +26,7 @@ Uses find_uses(const Trace& trace, const Simplified& simplified, const Fused& fu
   for (const uint32_t at : simplified.once) for_each_memory(trace.calls[at], [&](uint32_t memory) { use(memory, 0); });
   for (uint32_t item = 0; item < fused.items.size(); ++item)
     for_each_memory(fused.call_of(trace, item), [&](uint32_t memory) { use(memory, item); });
-  // Should a fusion's calls run singly, they also use what only other items need of the same memory.
+  // If a fusion's calls run singly, they also use memories that the fusion leaves to different items.
   for (uint32_t item = 0; item < fused.items.size(); ++item) {
     if (fused.items[item].fusion == kNever) continue;
     for (const uint32_t at : fused.items[item].calls)
@@ -68,7 +68,7 @@ class MemoryPlacing {
     made_.rooms.push_back({std::move(memories)});
   }
 
-  // Only what is used, is large and is made by the step can have a room.
+  // Only used, large memories made by the step can have a room.
   std::vector<uint32_t> add_row(std::vector<uint32_t> row) {
     std::erase_if(row, [&](uint32_t each) {
       return !is_used(each) || trace_.memories[each].is_older() || bytes_of(each) <= kLargestSmall;
@@ -80,8 +80,8 @@ class MemoryPlacing {
     return row;
   }
 
-  // Temporary memory is what the step allocates and releases. Results and gradients have blocks of their own, which are free
-  // until their first use.
+  // The step allocates and releases temporary memory. Results and gradients have blocks of their own; temporary memory may
+  // overlap them until their first use.
   void place_temporaries(std::vector<uint32_t> row) {
     row = add_row(std::move(row));
     std::vector<uint32_t> placed;
@@ -109,7 +109,7 @@ class MemoryPlacing {
     made_.rooms[room].used = std::max(made_.rooms[room].used, block.offset + block.bytes);
   }
 
-  // Memory that only calls inside of the fusion need: where the plan leaves space during that item.
+  // Places the memories of the fusion's calls alone, in space that the plan leaves free during the item.
   void place_inner(uint32_t item) {
     const std::vector<uint32_t>& calls = fused_.items[item].calls;
     InnerMemory& made = made_.inner[fused_.items[item].fusion];
@@ -153,7 +153,7 @@ class MemoryPlacing {
   const Simplified& simplified_;
   const Fused& fused_;
   const uint64_t alignment_;
-  std::vector<Interval> blocks_, owners_;  // of temporary memory, and of the memories that the rooms are for
+  std::vector<Interval> blocks_, owners_;  // of temporary memory, and of the rooms' own memories
   std::vector<uint64_t> room_bytes_;
   Placed made_;
 };

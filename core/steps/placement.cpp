@@ -9,16 +9,16 @@
 
 namespace plugrad::steps {
 namespace {
-// The search ends with the first of these: so many orders, so many comparisons of two blocks, or an arena that exceeds the
-// least possible one by no more than that part.
+// The search ends after kMostOrders orders, after kMostComparisons comparisons of two blocks, or with an arena that exceeds
+// the least possible size by at most 1 part in kCloseEnough.
 constexpr size_t kMostOrders = 400;
 constexpr size_t kMostComparisons = 20'000'000;
 constexpr uint64_t kCloseEnough = 256;
-constexpr size_t kPatience = 50;  // orders without a gain, after which it takes a worse one now and then
+constexpr size_t kPatience = 50;  // orders without a gain before the search now and then takes a worse order
 
 bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The lowest place for a block beside others, which are sorted by their offsets.
+// Returns the lowest offset for a block among `placed`, sorted by their offsets.
 uint64_t lowest_gap(const std::vector<const Interval*>& placed, const Interval& block) {
   uint64_t at = 0;
   for (const Interval* each : placed) {
@@ -33,7 +33,7 @@ void add(std::vector<const Interval*>& placed, const Interval& block) {
   placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Interval::offset), &block);
 }
 
-// The most bytes that are in use at one call.
+// Returns the most bytes in use at any call.
 uint64_t most_in_use(const std::vector<Interval>& blocks, const std::vector<Interval>& fixed) {
   std::map<uint64_t, int64_t> changes;  // by call
   for (const std::vector<Interval>* all : {&blocks, &fixed})
@@ -48,7 +48,7 @@ uint64_t most_in_use(const std::vector<Interval>& blocks, const std::vector<Inte
 
 class Placing {
  public:
-  using Order = std::vector<uint32_t>;  // the indices of all blocks, in the order in which they are placed
+  using Order = std::vector<uint32_t>;  // the indices of all blocks, in the order of their placing
 
   Placing(std::vector<Interval>& blocks, const std::vector<uint64_t>& rooms, const std::vector<Interval>& fixed)
       : blocks_(blocks), rooms_(rooms), fixed_in_(rooms.size()), fixed_(fixed.size()) {
@@ -58,7 +58,7 @@ class Placing {
     enough_ = least + least / kCloseEnough;
   }
 
-  // Leaves the blocks where the best order that it finds puts them. Returns the size of the arena.
+  // Places the blocks in the best order found. Returns the size of the arena.
   uint64_t run() {
     const Order order = start();
     climb(order);
@@ -101,9 +101,9 @@ class Placing {
     best_ = blocks_;
   }
 
-  // Tries several orders, of which each has the largest blocks first. Returns the best one.
+  // Tries several orders, each with the largest blocks first. Returns the best order.
   Order start() {
-    // Of two blocks of one size, that of the lower rank is placed first. No rank is the best for all steps.
+    // Of two blocks of equal size, the block of lower rank is placed first. No rank is the best for all steps.
     using Rank = int64_t (*)(const Interval&);
     constexpr Rank kRanks[] = {
         [](const Interval&) -> int64_t { return 0; },  // as they were allocated
@@ -143,8 +143,8 @@ class Placing {
     }
   }
 
-  // Of the blocks that end at the end of the arena, places one earlier: before a block that is in use at the same time, or
-  // in exchange for it. Returns false if there is none.
+  // Moves a random block from the arena's end to an earlier place in the order: before a block in use at the same time, or
+  // in exchange for it. Returns false if there is no such block.
   static bool move_one(Order& order, const std::vector<Interval>& placed, uint64_t size, std::minstd_rand& random) {
     const auto any_of = [&](const std::vector<size_t>& all) { return all[random() % all.size()]; };
     std::vector<size_t> last, before;
@@ -164,10 +164,10 @@ class Placing {
   std::vector<Interval>& blocks_;
   const std::vector<uint64_t>& rooms_;
   std::vector<std::vector<const Interval*>> fixed_in_;  // by room
-  const size_t fixed_;                                  // blocks in all of them
+  const size_t fixed_;                                  // blocks in all rooms
   uint64_t enough_;                                     // a size that ends the search
   std::vector<Interval> best_;                          // the blocks as the best order so far places them
-  uint64_t least_ = UINT64_MAX;                         // the size of the arena that this needs
+  uint64_t least_ = UINT64_MAX;                         // the size of their arena
 };
 }  // namespace
 

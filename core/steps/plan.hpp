@@ -1,5 +1,5 @@
-// What a replay does. Passes make it of a trace, in this order: simplify, fuse, place, list. Each pass is a function of what
-// the passes before it made, and changes nothing of that. runner.hpp runs the result.
+// The plan of a replay. Passes make it from a trace, in this order: simplify, fuse, place, list. Each pass is a function of
+// the earlier passes' results, and does not change them. runner.hpp runs the plan.
 #pragma once
 #include <core/runtime/dispatch/call_list.hpp>
 #include <core/steps/fusions.hpp>
@@ -21,17 +21,18 @@ struct Simplified {
   std::vector<uint8_t> roles;       // by memory
   std::vector<bool> renumbered;     // by call: whether its numbers change from step to step
   std::vector<uint32_t> once;       // calls that make constants
-  std::vector<uint32_t> each_time;  // calls that run in each replay
-  size_t unused = 0;                // calls whose results nothing reads
+  std::vector<uint32_t> each_time;  // calls of each replay
+  size_t unused = 0;                // calls with unread results
 
   bool is(uint32_t memory, Role role) const { return memory < roles.size() && roles[memory] & role; }
 };
-// bound: memories that get a storage before each replay.
+// bound: memories to bind to a storage before each replay.
 Simplified simplify(const Trace& trace, const std::vector<uint32_t>& bound);
 
 // --- Fuse: which calls run as one fusion.
 
-// Whether calls may run together as fusions, and from how many elements on; without a number, the plugin says it.
+// allowed: whether calls may run together as fusions. least: the fewest elements of a fusion; if empty, the plugin's
+// minimum.
 struct FusionChoice {
   bool allowed = false;
   std::optional<uint64_t> least = {};
@@ -42,7 +43,7 @@ struct FusedFusion {
   std::vector<uint32_t> calls;
 };
 
-// What runs as one: a call, or a fusion of several calls.
+// A unit of a replay: one call, or a fusion of several calls.
 struct Item {
   std::vector<uint32_t> calls;
   uint32_t fusion = kNever;
@@ -51,7 +52,7 @@ struct Item {
 struct Fused {
   std::vector<Item> items;  // in their order
   std::vector<FusedFusion> fusions;
-  std::vector<uint64_t> workspaces;                            // bytes; they are the memories that follow those of the trace
+  std::vector<uint64_t> workspaces;                            // bytes; their memories follow the trace's own memories
   std::map<std::string, std::map<std::string, size_t>> alone;  // see Schedule
   bool reorders = false;                                       // calls run in another order than they were recorded
   size_t fused = 0;                                            // calls in fusions
@@ -61,12 +62,12 @@ struct Fused {
     return it.fusion == kNever ? trace.calls[it.calls[0]] : fusions[it.fusion].call.call;
   }
 };
-// lists: what the device offers, or null.
+// lists: the device's interface for lists, or null.
 Fused fuse(const Trace& trace, const Simplified& simplified, const FusionChoice& choice, const plugrad_lists* lists);
 
-// --- Place: where memory is that only the step uses. From here on, the trace has the workspaces of fusions.
+// --- Place: the step's own memory. From here on, the trace includes the workspaces of fusions.
 
-// The first and the last item that uses a memory; kNever and 0 for an unused one.
+// The first and the last item with a use of each memory; kNever and 0 for an unused memory.
 struct Uses {
   std::vector<uint32_t> first, last;  // by memory
 };
@@ -76,14 +77,14 @@ struct MemoryPlace {
   uint64_t offset;  // in its block
 };
 
-// What results and gradients occupy. Until the step first uses them, temporary memory may be there.
+// The memory of results and gradients. Temporary memory may overlap it until the step first uses it.
 struct Room {
   std::vector<uint32_t> memories;  // several follow each other, each as a block of the allocator
-  uint64_t used = 0;               // the first bytes of the room, in which temporary memory is
+  uint64_t used = 0;               // bytes from the room's start that temporary memory overlaps
   std::vector<MemoryPlace> temporaries = {};
 };
 
-// Memory that only the calls of a fusion need, should they run singly.
+// Memory of a fusion's calls alone, in case they run singly.
 struct InnerMemory {
   static constexpr uint32_t kArena = kNever - 1, kSpare = kNever;
   struct Place {
@@ -92,7 +93,7 @@ struct InnerMemory {
     uint32_t room;  // or kArena or kSpare
   };
   std::vector<Place> places;
-  uint64_t spare = 0;  // bytes that no room has space for
+  uint64_t spare = 0;  // bytes without space in any room
 };
 
 struct Placed {
@@ -103,23 +104,23 @@ struct Placed {
   std::vector<MemoryPlace> constants;
   uint64_t temporary_bytes = 0, arena_bytes = 0, constant_bytes = 0;
 };
-// row: bound memories that may follow each other in one room.
+// row: bound memories that may share a room, one after the next.
 Placed place_memory(const Trace& trace, const Simplified& simplified, const Fused& fused, std::vector<uint32_t> row);
 
-// --- List: what is submitted as one.
+// --- List: items submitted together.
 
 struct Listed {
   struct Batch {
-    uint32_t first, last;  // items; last is the one after
+    uint32_t first, last;  // items, from first to before last
   };
   struct Written {
-    uint32_t memory, last;  // the item that writes the memory last
-    bool is_fresh;          // what the memory has before the step does not matter
+    uint32_t memory, last;  // the last item to write the memory
+    bool is_fresh;          // the memory's contents before the step do not matter
   };
   std::vector<Batch> batches;    // in the order of their items
   bool is_list = false;          // whether the device may take all items as one list
   std::vector<Written> written;  // by the list, in the order of `last`
-  std::vector<uint32_t> read;    // memories that the list only reads
+  std::vector<uint32_t> read;    // memories read but not written by the list
 };
 Listed list_items(const Trace& trace, const Fused& fused, const Placed& placed, const plugrad_lists* lists);
 
@@ -128,7 +129,7 @@ bool takes_batches_of(const Trace& trace, const Call& call, const plugrad_lists*
 
 // --- All of it.
 
-// Memories that get a storage before each replay; `row`: those among them that may follow each other in one room.
+// Memories to bind to a storage before each replay. row: a subset that may share a room, one after the next.
 struct Outside {
   std::vector<uint32_t> all, row;
 };

@@ -47,7 +47,7 @@ Recording::~Recording() {
   for (const uint32_t each : outside_) --runner_.plan().trace.memories[each].storage->traces;
 }
 
-// The memories that get their storages before each replay are those of arguments, gradients and results.
+// Memories of arguments, gradients and results are bound to their storages before each replay.
 steps::Plan Recording::plan_of(steps::Trace trace, const steps::FusionChoice& fusions) {
   steps::Outside outside;
   std::vector<uint32_t>& bound = outside.all;
@@ -150,7 +150,7 @@ bool Recording::overlaps(const std::vector<Tensor>& arguments) const {
 
 // --- Numbers.
 
-// Calls f while the nodes hold the gradients that a part finds.
+// Calls f while the nodes hold the placeholders of a part.
 template <class F> void Recording::with_placeholders(size_t part, const F& f) {
   struct Exchange {
     Exchange(std::vector<Placeholder>& with, std::vector<GradientPlace>& at) : all(with), places(at) { swap(); }
@@ -165,7 +165,7 @@ template <class F> void Recording::with_placeholders(size_t part, const F& f) {
   f();
 }
 
-// Either all parts advance, or none does.
+// Either all parts advance, or no part does.
 bool Recording::renumber() {
   for (size_t part = 0; part < placeholders_.size(); ++part) {
     bool same = true;
@@ -218,7 +218,7 @@ void Recording::release() {
   held_.clear();
 }
 
-// After a failure, what the step did not reach has not happened.
+// After a failure, takes back the random numbers of unreached calls, and undoes unreached parts.
 void Recording::run() {
   try {
     runner_.run();

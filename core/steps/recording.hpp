@@ -11,38 +11,38 @@
 
 namespace plugrad {
 
-// One recording: what replays it.
+// One recorded run of a function, with all data for its replays.
 class Recording {
  public:
-  // arena: of the step's recordings, which never replay at the same time.
+  // arena: shared by the step's recordings; they never replay at the same time.
   Recording(std::string key, FunctionRun run, std::shared_ptr<steps::Arena> arena, const steps::FusionChoice& fusions);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Whether the gradients are such as the recording met, and the program still has the tensors that the function captured.
+  // Returns whether the gradients are as in the recording, and the program still holds all captured tensors.
   bool fits(const std::vector<Tensor>& arguments) const;
   bool has_captured() const;
-  // Whether tensors of the step, or arguments, overlap in memory, where a fusion could not follow what one of
-  // them does to another.
+  // Returns whether tensors of the step or arguments overlap in memory, with a write among them, in a step with fusions. A
+  // fusion could not follow the effect of such a write.
   bool overlaps(const std::vector<Tensor>& arguments) const;
-  // Returns nothing, with no effect, if an optimiser now does something else.
+  // Returns nothing, without any effect, if an optimiser no longer repeats its recorded calls.
   std::optional<StepResults> replay(const std::vector<Tensor>& arguments);
-  // The same without any effect; returns a digest of what each call wrote, see steps::Runner.
+  // As replay(), but without any effect; returns a digest of each call's results, see steps::Runner.
   std::optional<std::vector<uint64_t>> rehearse(const std::vector<Tensor>& arguments);
-  // How a run of the function differs from a rehearsal: in the first call that does. Empty if it does not.
+  // Describes the first call that differs between a run of the function and a rehearsal. Empty if no call differs.
   std::string difference(const std::vector<uint64_t>& digests, const FunctionRun& run) const;
 
-  // Whether the step neither writes the memory of an argument, by whatever tensor, nor returns a part of it: a copy serves
-  // as well. The arguments fit.
+  // Returns whether a copy could replace an argument: the step neither writes its memory, through any tensor, nor returns a
+  // part of it. The arguments must fit.
   bool only_reads(size_t argument, const std::vector<Tensor>& arguments) const;
 
   const std::string key;
-  std::string alike = {};  // the key of all arguments that differ from these in their alignment alone
+  std::string alike = {};  // as `key`, but without the arguments' alignments
   std::string text() const;
 
-  // What a forward pass does, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that
-  // does more: changes tensors of the program or gradients, draws random numbers, or runs an optimiser.
+  // A forward pass, for a file. Views count from the base of their memory. Throws Error (invalid) for a step that changes
+  // tensors of the program, reads or changes gradients, draws random numbers, or runs an optimiser.
   struct ForwardPass {
     const steps::Trace& trace;
     const std::vector<StepView>&given, &results;
@@ -50,24 +50,25 @@ class Recording {
   ForwardPass forward_pass() const;
 
  private:
-  // Memory that outlives the step: of results and gradients. Each replay allocates it.
+  // The memory of a result or gradient. It outlives the step; each replay allocates it.
   struct Output {
     uint32_t memory;
     uint64_t bytes;
     Ref<Storage> storage = {};  // during a replay
   };
 
-  // Those of gradients follow each other in memory, so that temporary memory can lie in several of them. Where that fails,
-  // because the program still holds some or memory is short, they lie apart, and that temporary memory is the spare one.
+  // Outputs of gradients are placed one after the next, so that temporary memory can overlap several of them. If this fails,
+  // because the program still holds some of them or memory is short, they are allocated separately, and the temporary memory
+  // is in `spare`.
   struct Row {
     size_t room;
     std::vector<size_t> outputs;
     std::vector<uint64_t> bytes;
-    int failures = 0;         // in the last replays
+    int failures = 0;         // consecutive, up to the last replay
     Ref<Storage> spare = {};  // during a replay
   };
 
-  // A gradient that an optimiser finds when it only shows its numbers: of its form, without its elements.
+  // Stands for a gradient while an optimiser only shows its numbers: has the gradient's form, without its elements.
   struct Placeholder {
     size_t place;  // in gradients_
     Tensor gradient;
@@ -102,17 +103,17 @@ class Recording {
   std::vector<Output> outputs_;
   std::vector<Row> rows_;
   std::shared_ptr<steps::Arena> arena_;
-  std::vector<Ref<Storage>> held_;  // during a replay: of gradients that were there before
+  std::vector<Ref<Storage>> held_;  // during a replay: of gradients from before the replay
   steps::Runner runner_;
-  std::vector<uint32_t> outside_;  // memories of tensors that the function captured
-  std::vector<uint32_t> written_;  // memories from outside that the step writes
-  // Of arguments and gradients, which may lie elsewhere in each call.
+  std::vector<uint32_t> outside_;  // memories of captured tensors
+  std::vector<uint32_t> written_;  // memories older than the step, and written by it
+  // Returns the extents of arguments and gradients. Their addresses may differ in each call.
   std::vector<MemoryExtent> moving_extents(const std::vector<Tensor>& arguments) const;
   std::vector<MemoryExtent> extents_;  // of captured tensors
   bool extents_conflict_ = false;
 };
 
-// The only recording of a compiled step. Throws Error (invalid) if it has none, or several.
+// Returns the only recording of a compiled step. Throws Error (invalid) if it has none, or several.
 std::shared_ptr<const Recording> only_recording(const CompiledStep& step);
 
 }  // namespace plugrad

@@ -7,7 +7,7 @@
 
 namespace plugrad {
 namespace {
-constexpr int kMostFailures = 8;  // of a row, one after the other: then its gradients lie apart for ever
+constexpr int kMostFailures = 8;  // of a row, in succession: then its gradients are always allocated separately
 }
 
 void Recording::bind_arguments(const std::vector<Tensor>& arguments) {
@@ -28,7 +28,7 @@ bool Recording::is_used(uint32_t memory) const {
   return runner_.plan().reads(memory) || runner_.plan().writes(memory) || outlives(memory);
 }
 
-// A gradient that the step replaces without reading it ends here, so that the new one can have its memory.
+// drop: releases gradients that the step replaces without reading them, so that new gradients can reuse their memory.
 void Recording::bind_gradients(bool drop) {
   for (GradientPlace& each : gradients_) {
     if (!each.before.defined()) continue;
@@ -70,7 +70,7 @@ bool Recording::take_row(Row& row) {
   return !taken.empty();
 }
 
-// apart: temporary memory does not lie in rows, so that each storage contains all that lies in it.
+// apart: places no temporary memory in rows, so that no memory extends beyond its storage.
 void Recording::bind_outputs(bool apart) {
   DeviceState& device = *runner_.plan().trace.device;
   for (Row& row : rows_) {

@@ -57,7 +57,7 @@ Runner::Running Runner::make(const Call& call, uint32_t at) {
   Running made{call.kernel, call.op, operands_.add(call), at, 0};
   if (&call == &plan_.trace.calls[at]) operands_of_call_[at] = made.first;
   for (size_t i = 0; i < call.op.outputs; ++i) {
-    // What memory has before the step does not matter where a call fills all of it.
+    // If a call fills a whole memory, the contents from before the step do not matter.
     const plugrad_view& v = call.views[i];
     const Memory& memory = plan_.trace.memories[call.memories[i]];
     if (memory.is_older() || v.layout & PLUGRAD_STRIDED) continue;
@@ -88,7 +88,7 @@ void Runner::bind_captured() {
   }
 }
 
-// Makes an arena that is large enough. If it is not the one of the last run, binds all temporary memories to it.
+// Provides a sufficient arena. If it differs from the arena of the last run, binds all temporary memories to it.
 void Runner::provide_arena() {
   if (plan_.placed.temporaries.empty()) return;
   DeviceState& device = *plan_.trace.device;
@@ -111,7 +111,7 @@ void Runner::bind_room(size_t room, Storage& storage) {
     bind(each.memory, storage, storage.offset + each.offset);
 }
 
-// Returns the spare memory, which the calls need until they are submitted.
+// Returns the spare memory; the calls need it until they are submitted.
 Ref<Storage> Runner::bind_inner(uint32_t fusion) {
   const InnerMemory& inner = plan_.placed.inner[fusion];
   Ref<Storage> spare;
@@ -147,7 +147,7 @@ plugrad_status Runner::start(Running& one) {
   });
 }
 
-// What to do about the status of an one.
+// Handles the status of a run: throws Error for a failure, and runs a declined fusion's calls singly.
 void Runner::settle(Running& one, plugrad_status status) {
   if (status == PLUGRAD_OK) [[likely]]
     return;
@@ -194,7 +194,7 @@ bool Runner::run_list() {
   return ran_as_list_ = list_.run(*plan_.trace.device->compute, operands_, calls);
 }
 
-// Returns false if the calls have to run one by one.
+// Returns false if the calls have to run singly.
 bool Runner::run_batch(const Listed::Batch& batch) {
   std::vector<plugrad_list_call> calls;
   std::vector<Storage* const*> storages;

@@ -1,4 +1,4 @@
-// Runs the calls of a plan: a flat list, whose temporary memory was placed in one block beforehand.
+// Runs the calls of a plan: a flat list, with its temporary memory placed in one block beforehand.
 #pragma once
 #include <core/steps/operands.hpp>
 #include <core/steps/plan.hpp>
@@ -13,11 +13,12 @@
 
 namespace plugrad::steps {
 
-// The block for temporary memory. Steps that never run at the same time share one, of the size that the largest needs.
+// The block for temporary memory. Steps that never run at the same time share an arena of the largest step's size.
 struct Arena {
   Ref<Storage> storage;  // null until a step needs it
   uint64_t wanted = 0;
-  // How often steps may still ask the device for memory for a row of gradients: the program may hold a part of each.
+  // The number of times that steps may still ask the device for memory for a row of gradients: the program may hold a part
+  // of each row.
   int rows = 4;
 };
 
@@ -33,24 +34,24 @@ class Runner {
   void bind(uint32_t memory, Storage& storage, uint64_t base) {
     if (operands_.bind(memory, storage, base)) list_.note_memory(memory);
   }
-  // From now on the temporary memory of a room is in this storage and what follows it: where the room's memories are bound,
-  // or elsewhere.
+  // From now on the temporary memory of a room starts at this storage: either the first of the room's own memories, or
+  // separate memory.
   void bind_room(size_t room, Storage& storage);
 
-  // Runs all calls. Throws Error if one fails; what the calls before it wrote stays written.
+  // Runs all calls. Throws Error if a call fails; the results of the calls before it stay written.
   void run();
-  // The same; returns a digest of what each call of the trace wrote, or 0 for calls that do not run each time. Fusions run
-  // twice, once call by call.
+  // As run(); returns a digest of the results of each call of the trace, or 0 for a call that does not run each time.
+  // Fusions run twice, once call by call.
   std::vector<uint64_t> run_with_digests();
 
   // Draws random numbers as a run of the function would.
   void draw();
-  // After a run that failed: gives back the random numbers of calls that it did not reach.
+  // After a failed run: gives back the random numbers of unreached calls.
   void take_back_draws();
-  // Whether the last run, which failed, ran none of the part's calls.
+  // Returns whether the last, failed run reached no call of the part.
   bool missed(const RecordedPart& part) const;
-  // Advances a part, and calls its ops for their numbers if these change. Returns false if it calls other ops than before;
-  // the part is then as it was.
+  // Advances a part, and calls its ops for their numbers if these change. Returns false if the part now calls different ops;
+  // the part is then unchanged.
   bool advance(size_t part);
 
   // Lists the fusions, and why calls run alone.
@@ -62,8 +63,8 @@ class Runner {
     const plugrad_kernel* kernel;
     plugrad_op op;
     uint32_t first;       // of its operands
-    uint32_t call;        // of the trace; of a fusion, its first one
-    uint32_t overwrites;  // results whose memory it fills, as a bit set
+    uint32_t call;        // of the trace; of a fusion, its first call
+    uint32_t overwrites;  // results that fill their memory, as a bit set
     uint32_t fusion = kNever;
   };
   static size_t count_operands(const Plan& plan);
@@ -76,7 +77,7 @@ class Runner {
   bool is_in_fusion(uint32_t call) const;
 
   void provide_arena();
-  bool run_list();  // returns false if the items have to run one by one
+  bool run_list();  // returns false if the items have to run singly
   bool run_batch(const Listed::Batch& batch);
   void run_in_order();
   void run_one(Running& one);
@@ -96,13 +97,13 @@ class Runner {
   Plan plan_;  // only numbers and attributes of calls change: see advance
   Operands operands_;
   std::vector<Running> once_, items_;
-  std::vector<std::vector<Running>> singly_;  // by fusion: its calls one by one, for when the kernel declines
+  std::vector<std::vector<Running>> singly_;  // by fusion: its calls, to run singly if the kernel declines
   std::vector<uint32_t> item_of_call_;        // kNever if it does not run each time
   std::vector<uint32_t> operands_of_call_;    // the first operand; kNever if the call never runs
   std::map<std::pair<uint32_t, uint32_t>, plugrad_view*> numbers_;  // by call and operand: immediates of fusions
   std::vector<uint32_t> draws_;                                     // calls that draw random numbers
   uint64_t drawn_ = 0;                                              // the generator's offset before the last draw()
-  uint32_t reached_ = 0;                                            // the item that the last run came to
+  uint32_t reached_ = 0;                                            // the item reached by the last run
   std::shared_ptr<Arena> arena_;
   Bound arena_bound_;
   std::vector<Bound> room_bounds_;

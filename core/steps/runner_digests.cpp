@@ -1,4 +1,4 @@
-// Runs of a step that show what each call wrote.
+// Runs of a step with digests of each call's results.
 #include <core/steps/digest.hpp>
 #include <core/steps/runner.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::steps {
 
-// Adds the digests of calls whose results are in memory after the item ran.
+// Adds the digests of calls with results in memory after the item ran.
 void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) const {
   const auto add = [&](const Running& each) {
     digests[each.call] = digest_of(each.op.views, operands_.storages(each.first), each.op.outputs);
@@ -24,7 +24,7 @@ void Runner::add_digests(const Running& one, std::vector<uint64_t>& digests) con
   }
 }
 
-// Runs the fusion's calls one by one, so that each shows what it writes, and then takes that back.
+// Runs the fusion's calls singly to digest each call's results, and then puts the memory's contents back.
 void Runner::rehearse_singly(uint32_t fusion, std::vector<uint64_t>& digests) {
   const Ref<Storage> spare = bind_inner(fusion);
   std::vector<Snapshot> before;

@@ -1,4 +1,4 @@
-// The numbers of a step that change from step to step: random ones, and those of optimisers.
+// The changing numbers of a step: random numbers, and numbers of optimisers.
 #include <core/steps/runner.hpp>
 
 #include <cstring>
@@ -31,7 +31,7 @@ void Runner::take_back_draws() {
 }
 
 namespace {
-// Shows the numbers of calls that do not run.
+// Shows the numbers of calls, without running them.
 class Renumbering final : public Observer {
  public:
   using Show = std::function<bool(const plugrad_op&)>;
@@ -83,7 +83,7 @@ bool Runner::renumber(const RecordedPart& recorded) {
     if (at == recorded.last || !same_form(plan_.trace.calls[at], op)) return false;
     Call& call = plan_.trace.calls[at];
     const bool differs = op.attributes && std::memcmp(call.attributes.data(), op.attributes, call.attributes.size());
-    if (differs && is_in_fusion(at)) return false;  // whose instructions have the attributes
+    if (differs && is_in_fusion(at)) return false;  // its instructions contain the attributes
     if (differs) std::memcpy(call.attributes.data(), op.attributes, call.attributes.size());
     for (size_t i = 0; i < call.views.size(); ++i) {
       if (!(op.views[i]->layout & PLUGRAD_IMMEDIATE)) continue;

@@ -1,4 +1,4 @@
-// Which calls of a trace run in each replay, run once, or do not run.
+// Sorts the calls of a trace into calls of each replay, calls to run once, and unused calls.
 #include <core/runtime/dispatch/op_table.hpp>
 #include <core/steps/plan.hpp>
 
@@ -6,9 +6,9 @@
 
 namespace plugrad::steps {
 namespace {
-constexpr uint64_t kLargestConstant = 4096;  // a larger one costs more memory than time
+constexpr uint64_t kLargestConstant = 4096;  // bytes; a larger constant costs more memory than time
 
-// Whether it is no loss if the call does not run: it cannot fail on what its operands contain.
+// Returns whether the call may be left out: it cannot fail on its operands' contents.
 bool may_vanish(const Call& call) {
   const OpInfo* const op = op_info(call.op.opcode);
   return op && op->shape != OpShape::indexing;
@@ -33,7 +33,7 @@ std::vector<bool> find_renumbered(const Trace& trace) {
   return renumbered;
 }
 
-// A constant is made by one call, of numbers and constants alone, and stays as it is.
+// A constant is made by a single call, from numbers and constants alone, and never changes.
 void find_constants(const Trace& trace, Simplified& made) {
   std::vector<uint32_t> writes(trace.memories.size());
   for (const Call& call : trace.calls)
@@ -52,7 +52,7 @@ void find_constants(const Trace& trace, Simplified& made) {
   }
 }
 
-// A call is used if something reads what it writes, or its memory outlives the step.
+// A call is used if its results are read or outlive the step, or if it may fail on its operands' contents.
 std::vector<bool> find_used(const Trace& trace, const Simplified& made) {
   std::vector<bool> used(trace.calls.size()), needed(trace.memories.size());
   for (size_t at = trace.calls.size(); at-- > 0;) {

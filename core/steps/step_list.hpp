@@ -14,9 +14,9 @@ class StepList {
   explicit StepList(const Plan& plan);
 
   bool is_offered() const { return is_offered_; }
-  // Whether the next run needs the calls.
+  // Returns whether the list is made; until then run() needs the calls.
   bool is_made() const { return list_.is_made(); }
-  // An item, or all items that use a memory, have changed since the last run.
+  // Notes a change of an item, or of all items with a memory, since the last run.
   void note_item(uint32_t item) {
     if (is_offered_ && item != kNever) changed_[item / 64] |= uint64_t{1} << item % 64;
   }
@@ -24,7 +24,7 @@ class StepList {
     if (!is_offered_) return;
     for (const uint32_t each : items_[memory]) note_item(each);
   }
-  // Submits the list. Returns false if the items have to run one by one. calls: of the items, unless the list is made.
+  // Submits the list. Returns false if the items have to run singly. calls: of the items, unless the list is made.
   bool run(StreamState& stream, const Operands& operands, std::span<const plugrad_list_call> calls);
 
  private:
@@ -34,7 +34,7 @@ class StepList {
   const Listed& listed_;
   const uint32_t count_;
   bool is_offered_;
-  std::vector<std::vector<uint32_t>> items_;         // by memory: the items that use it
+  std::vector<std::vector<uint32_t>> items_;         // by memory: its items
   std::vector<uint64_t> changed_;                    // items, as a bit set
   std::vector<streams::ListUses::Written> written_;  // of the run
   std::vector<Storage*> read_;

@@ -126,7 +126,7 @@ void StepRecorder::run_part(Part part) {
   trace_.parts.push_back({std::move(part), first, calls(), numbers});
 }
 
-// Such a storage becomes memory from outside.
+// Under ConstantUploads, the storage becomes memory from outside the step.
 bool StepRecorder::keeps_upload(Storage& to) {
   if (!observe::ConstantUploads::depth) return false;
   uploaded_.push_back(Ref<Storage>::share(&to));

@@ -1,5 +1,5 @@
-// A recorded step: the kernels that a function runs on one device, in their order, the memory that each of them uses, and
-// the recorder that collects them. A block that is allocated twice is two memories of the step. runner.hpp runs it again.
+// A recorded step: the kernels of a function on one device, in their order, with the memory of each kernel; and the recorder
+// that collects them. A block allocated twice is two memories of the step. runner.hpp replays the step.
 #pragma once
 #include <core/runtime/observe/observer.hpp>
 #include <core/runtime/observe/step_part.hpp>
@@ -49,7 +49,7 @@ using observe::Part;
 struct RecordedPart {
   Part part;
   uint32_t first, last;  // its calls are [first, last)
-  uint64_t numbers;      // what advance() returned for the numbers that the calls have
+  uint64_t numbers;      // the result of advance() for the calls' current numbers
 };
 
 struct Trace {
@@ -57,8 +57,8 @@ struct Trace {
   std::vector<Call> calls;
   std::vector<Memory> memories;
   std::vector<RecordedPart> parts;
-  uint64_t first_draw = 0, draws = 0;  // of the device's generator: its offset before the step, and what the step added
-  std::string flaw;                    // why it cannot be replayed; empty if it can
+  uint64_t first_draw = 0, draws = 0;  // of the device's generator: its offset before the step, and the step's increment
+  std::string flaw;                    // why the step cannot be replayed; empty if it can
 };
 
 class StepRecorder : public Observer {
@@ -68,7 +68,7 @@ class StepRecorder : public Observer {
   // Ends the recording.
   Trace finish();
 
-  // The memory that a storage is now: a new one if the recording did not see it before.
+  // Returns the current memory of a storage: a new memory if the recording has not seen the storage.
   uint32_t memory_of(Storage& storage);
   bool knows(const Storage& storage) const;
   uint32_t calls() const { return static_cast<uint32_t>(trace_.calls.size()); }

@@ -96,7 +96,7 @@ class Writer {
     for (plugrad_fusion_output& each : outputs_) renumber(each.value);
   }
 
-  // Joins neighbouring axes that are one axis of all values.
+  // Joins neighbouring axes if they form a single axis in all values.
   void merge_axes() {
     const Space& space = group_.space();
     const auto joins = [&](int d, const Key& key) {
@@ -161,7 +161,7 @@ class Writer {
     call.gradient_of = call_of(group_.instructions()[0]).gradient_of;
   }
 
-  // As the group wrote it.
+  // Returns the memory's view as the group wrote it.
   const plugrad_view& view_of(uint32_t memory) const {
     for (const Instruction& i : group_.instructions())
       for (size_t k = 0; k < call_of(i).op.outputs; ++k)
@@ -194,7 +194,7 @@ class Writer {
   std::vector<Line> lines_;
   std::vector<plugrad_fusion_output> outputs_;
   std::vector<FusionCall::Number> numbers_;
-  std::map<uint32_t, uint16_t> current_;  // by memory: the value that it has
+  std::map<uint32_t, uint16_t> current_;  // by memory: its current value
   std::map<uint32_t, Key> written_;
   size_t results_ = 0;
   std::vector<int> last_axes_;  // the last of the space's axes in each of the fusion's

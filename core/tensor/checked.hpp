@@ -1,4 +1,4 @@
-// Arguments of public functions that no type checks: a device that was never named, and a dtype that was cast from a number.
+// Checks arguments of public functions beyond their types: an undefined device, and a dtype cast from a number.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <plugrad/runtime/error.hpp>
@@ -15,7 +15,7 @@ inline DeviceState& state_of(Device device) {
   throw Error(Code::invalid, "[tensor] the device is undefined: name one, as in Device(\"cpu\"), or use default_device()");
 }
 
-// Throws Error (invalid) for a number that is no dtype.
+// Throws Error (invalid) for a number without a dtype.
 inline uint8_t id_of(DType dtype) {
   const auto id = static_cast<uint8_t>(dtype);
   if (dtype_info(id)) return id;

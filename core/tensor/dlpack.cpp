@@ -29,7 +29,7 @@ Place place_of_device(const DeviceState& device) {
   return {device.info.dlpack_type, device.info.dlpack_index};
 }
 
-// The customary name of plugins for devices of a type, or ""; plugins of that name are asked first.
+// The customary name of plugins for devices of a type, or ""; plugins of this name are asked first.
 std::string usual_name(int32_t type) {
   constexpr std::pair<int32_t, const char*> kNames[] = {{kCpu, "cpu"}, {2, "cuda"},  {4, "opencl"},  {7, "vulkan"},
                                                         {8, "metal"},  {10, "rocm"}, {14, "oneapi"}, {15, "webgpu"}};
@@ -112,8 +112,8 @@ plugrad_view imported_view(const Array& array) {
   return v;
 }
 
-// The bytes that a view's elements span below and above the start of the first one. Throws Error (invalid) if no memory is
-// so large.
+// The bytes spanned by a view's elements below and above the start of the first element. Throws Error (invalid) if no memory
+// is so large.
 struct Reach {
   int64_t below = 0, above = 0;
 };
@@ -153,14 +153,14 @@ template <class F> void for_each_byte(const plugrad_view& v, uintptr_t at, F f, 
   for (int64_t i = 0; i < v.shape[axis]; ++i)
     for_each_byte(v, at + static_cast<uintptr_t>(i * v.strides[axis]), f, axis + 1);
 }
-// Whether a view of bools holds bytes other than 0 and 1. Other libraries permit such bytes, and mean true.
+// Returns whether a view of bools holds bytes other than 0 and 1. Some libraries permit such bytes, with the meaning true.
 bool has_other_bytes(const plugrad_view& v, uintptr_t at) {
   uint8_t bits = 0;
   for_each_byte(v, at, [&](uint8_t byte) { bits |= byte; });
   return bits > 1;
 }
 
-// The elements as bools of ours, in memory of ours.
+// Returns the elements as bools of 0 and 1, in plugrad's own memory.
 Tensor truths_of(DeviceState& state, const plugrad_view& v, const plugrad_view& like, uintptr_t at) {
   Tensor truths = empty_like(Op::COPY, state, like, v.dtype);
   uint8_t* next = reinterpret_cast<uint8_t*>(view_of(truths).buffer) + view_of(truths).offset;
@@ -191,7 +191,7 @@ Tensor import_array(const Array& array, Device wanted, Order order, bool copied,
   const Reach reach = reach_of(v);
   const uintptr_t lowest = first + static_cast<uintptr_t>(reach.below);
   const uintptr_t base = lowest & ~(static_cast<uintptr_t>(state.info.alignment) - 1);
-  // The caller owns the memory until nothing can fail any more.
+  // The caller owns the memory until no further step can fail.
   const plugrad_view like = dense_view(shape_of(v), v.dtype, state.info.alignment);
   if (is_boolean(v.dtype) && state.host_memory() && !state.compute && has_other_bytes(v, first)) {
     Tensor truths = truths_of(state, v, like, first);

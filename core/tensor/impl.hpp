@@ -1,4 +1,4 @@
-// The object behind a Tensor handle, and the views that ops make of it.
+// The object behind a Tensor handle, and its views for ops.
 #pragma once
 #include <core/runtime/device_state.hpp>
 #include <core/runtime/dispatch/dispatch.hpp>
@@ -16,7 +16,7 @@ void drop_frozen(Impl& impl) noexcept;
 
 struct Impl : Counted {
   Impl(DeviceState& on, Ref<Storage> memory) : device(&on), storage(std::move(memory)) {}
-  uint32_t frozen = 0;  // whether autograd keeps the node of this leaf, whose gradient was switched off
+  uint32_t frozen = 0;  // whether autograd keeps the node of this leaf with a gradient that was switched off
   DeviceState* device;
   Ref<Storage> storage;
   Ref<Node> node;     // set if a gradient is wanted
@@ -51,7 +51,8 @@ plugrad_view dense_view(const Shape& shape, uint8_t dtype, uint64_t alignment);
 // A view of x broadcast to another shape by strides of 0. The caller ensures that the shapes fit.
 plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint64_t alignment);
 
-// A dense, uninitialised tensor with the shape of like, for the result of an op, which an error (out_of_memory) names.
+// Returns a dense, uninitialised tensor with the shape of like, for the result of an op. An error (out_of_memory) names the
+// op.
 [[gnu::always_inline]] inline Tensor empty_like(Local& l, Op op, DeviceState& device, const plugrad_view& like,
                                                 uint8_t dtype) {
   l.objects.reserve();
@@ -81,21 +82,21 @@ plugrad_view broadcast_to(const plugrad_view& x, const plugrad_view& shape, uint
 inline Tensor empty_like(Op op, DeviceState& device, const plugrad_view& like, uint8_t dtype) {
   return empty_like(local(), op, device, like, dtype);
 }
-// The same with a shape. upload: the copy stream writes it first.
+// As empty_like(), with a shape. upload: the copy stream writes the tensor first.
 Tensor empty(Op op, DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
-// For no op.
+// As above, without an op.
 Tensor empty(DeviceState& device, const Shape& shape, uint8_t dtype, bool upload = false);
 
 // Another view of x's storage, outside the graph.
 Tensor with_view(const Tensor& x, const plugrad_view& view);
 
-// Raises the version before a write. Call it when nothing but the kernel can still fail.
+// Raises the version before a write. Call it when only the kernel can still fail.
 inline void raise_version(Tensor& x) { ++storage_of(x)->version; }
 // Throws Error (invalid) for an undefined tensor.
 void require_defined(const Tensor& x, const char* what);
-// x if it is dense, else a dense copy; not recorded.
+// Returns x if it is dense, else a dense copy; not recorded.
 Tensor dense(const Tensor& x);
-// Resolves an axis that may count from the end. Throws Error (invalid) if it is out of range.
+// Resolves an axis; a negative axis counts from the end. Throws Error (invalid) if it is out of range.
 int normal_axis(int64_t axis, int rank, const char* what);
 
 }  // namespace plugrad

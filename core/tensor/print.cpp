@@ -30,7 +30,7 @@ void narrow(plugrad_view& v, int axis, int64_t start, int64_t extent) {
   v.shape[axis] = extent;
 }
 
-// Copies the printed corners, one for each choice of head or tail of every cut axis.
+// Copies the printed corners: a corner for each choice of head or tail of every cut axis.
 Tensor shown_part(const Tensor& x, const PrintOptions& options) {
   const int64_t edge = options.edge_items;
   const plugrad_view& whole = view_of(x);
@@ -67,7 +67,7 @@ template <class T> std::vector<T> read(const Tensor& x) {
 // The shortest decimal that reads back as the same number: sign, digits d.ddd without trailing zeros, and exponent.
 struct Decimal {
   bool negative;
-  std::string digits;  // the first one is before the point
+  std::string digits;  // the first digit is before the point
   int exponent;
 };
 
@@ -119,7 +119,7 @@ template <class T> std::string short_scientific(T value, size_t after, size_t ex
     const std::string all = rounded(std::chars_format::scientific, std::abs(static_cast<double>(value)), precision);
     const size_t e = all.find('e');
     d = {d.negative, all.substr(0, 1) + all.substr(2, e - 2), std::stoi(all.substr(e + 1))};
-  } else if (value != 0 && d.digits.size() < after + 1) {  // further digits are those of the number, not zeros
+  } else if (value != 0 && d.digits.size() < after + 1) {  // further digits are the number's own digits, not zeros
     char text[64];
     const auto end = std::to_chars(text, text + sizeof text, std::abs(static_cast<double>(value)),
                                    std::chars_format::scientific, static_cast<int>(after));
@@ -131,7 +131,7 @@ template <class T> std::string short_scientific(T value, size_t after, size_t ex
 
 template <class T> std::string special(T value) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
 
-// A scalar's text, which has all digits.
+// Returns a scalar's text, with all digits.
 template <class T> std::string scalar_text(T value) {
   if (!std::isfinite(value)) return special(value);
   const Decimal d = shortest(value);
@@ -154,7 +154,7 @@ template <class T> bool wants_exponent(const std::vector<T>& values, const Print
   return high >= kHigh || low < T(1e-4) || (high > 0 && high / low > T(1000));
 }
 
-// All texts have as many digits after the point and in the exponent as the longest needs.
+// All texts have the longest text's numbers of digits after the point and in the exponent.
 template <class T> std::vector<std::string> scientific_texts(const std::vector<T>& values, int precision) {
   size_t after = 0, exponent_digits = 0;
   for (T v : values) {

@@ -11,7 +11,7 @@
 namespace plugrad {
 
 namespace {
-// Kernels rely on bools that are 0 or 1. Returns nothing if they are.
+// Kernels rely on bools of value 0 or 1. Returns nothing if all bools have such values.
 std::vector<unsigned char> zeros_and_ones(const void* elements, size_t count) {
   const auto* bytes = static_cast<const unsigned char*>(elements);
   if (std::all_of(bytes, bytes + count, [](unsigned char b) { return b <= 1; })) return {};

@@ -100,7 +100,7 @@ void require_defined(const Tensor& x, const char* what) {
 
 void destroy(Impl* impl) noexcept {
   Local& l = local();
-  Storage* storage = impl->storage.get();  // whose reference ends here: no destructor runs
+  Storage* storage = impl->storage.get();  // its reference ends here: no destructor runs
   if (storage->refs.load(std::memory_order_acquire) == 1 || storage->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(l, storage);
   std::destroy_at(&impl->node);

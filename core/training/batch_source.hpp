@@ -1,4 +1,4 @@
-// The batches of one epoch, loaded by the thread that asks for them or ahead by workers.
+// The batches of one epoch, loaded by the requesting thread or ahead by workers.
 #pragma once
 #include <plugrad/training/data_loader.hpp>
 
@@ -11,10 +11,10 @@
 
 namespace plugrad {
 
-// How many batches so many samples make.
+// Returns the number of batches for this number of samples.
 int64_t batches_of(int64_t samples, const DataLoaderOptions& options);
 
-// What an epoch consists of.
+// The contents of an epoch.
 struct Epoch::Plan {
   std::shared_ptr<const Dataset> dataset;
   DataLoaderOptions options;
@@ -25,7 +25,7 @@ struct Epoch::Plan {
   Batch load(int64_t number) const;
 };
 
-// Workers claim the numbers of batches in order, and load at most num_workers * prefetch_factor batches that were not taken.
+// Workers claim the numbers of batches in order, and keep at most num_workers * prefetch_factor batches ahead.
 class BatchSource {
  public:
   explicit BatchSource(std::shared_ptr<const Epoch::Plan> plan);
@@ -33,7 +33,7 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
-  // Takes the next batch in order as current(), which is empty at the end. Throws what loading it throws.
+  // Takes the next batch in order as current(); at the end current() is empty. Throws the exceptions of its loading.
   void advance();
   const std::optional<Batch>& current() const { return current_; }
 
@@ -46,14 +46,14 @@ class BatchSource {
   void start(int workers);
   void stop();
   void work(bool record);
-  std::optional<int64_t> claim();  // the number of a batch to load, when there is room; none at the end
+  std::optional<int64_t> claim();  // the number of a batch to load, once there is room; nothing at the end
   Slot load(int64_t number) const;
   Slot take(int64_t number);
   Slot& slot(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
   std::shared_ptr<const Epoch::Plan> plan_;
   std::optional<Batch> current_;
-  int64_t taken_ = 0;  // by the thread that iterates, under the mutex if there are workers
+  int64_t taken_ = 0;  // by the iterating thread, under the mutex if there are workers
 
   std::mutex mutex_;
   std::condition_variable room_, loaded_;

@@ -12,7 +12,7 @@
 namespace plugrad {
 namespace {
 
-// Throws the exception that is being handled, with the number of the sample.
+// Throws the current exception again, with the number of the sample.
 [[noreturn]] void rethrow_for(int64_t number) {
   const std::string where = "[DataLoader] sample " + std::to_string(number) + ": ";
   try {

@@ -84,7 +84,7 @@ bool make_step(const Tensor& loss, nn::Optimizer& optimizer, const FitOptions& o
   return stepped;
 }
 
-// One step of the training, which may be compiled.
+// A step of the training, compiled if the options say so.
 class TrainingStep {
  public:
   TrainingStep(const LossOfBatch& loss_of, nn::Optimizer& optimizer, const FitOptions& options)
@@ -144,7 +144,7 @@ void finish_epoch(const FitOptions& options, History& history) {
   if (options.on_epoch) options.on_epoch(static_cast<int64_t>(history.losses.size()) - 1, history.losses.back());
 }
 
-// Calls train_one, which trains an epoch as train_epoch does, for each epoch.
+// Calls train_one for each epoch. It trains an epoch as train_epoch does.
 template <class TrainOne> History train(const FitOptions& options, TrainOne train_one) {
   check(options);
   History history;

@@ -12,7 +12,7 @@ namespace plugrad {
 namespace {
 
 constexpr auto kInterval = std::chrono::milliseconds(100);
-constexpr const char* kClear = "\x1b[K";  // what the terminal's line had behind the new text
+constexpr const char* kClear = "\x1b[K";  // clears the rest of the terminal's line
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Progress::Progress(int64_t total, std::string label, bool enabled)
 Progress::~Progress() {
   try {
     close();
-  } catch (const std::exception&) {  // what the text reads may have failed
+  } catch (const std::exception&) {  // the text's own reads may have failed
     text_ = {};
     close();
   }

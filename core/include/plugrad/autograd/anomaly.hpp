@@ -9,15 +9,16 @@
 namespace plugrad {
 
 struct AnomalyOptions {
-  // Whether an op is an error as well if its result has NaN and no operand has. Only recorded ops are looked at.
+  // Whether an op is an error as well if its result has NaN and no operand has NaN. Only recorded ops are checked.
   bool forward = true;
-  // Called for each op that is recorded. Messages about its gradient contain the text, for example a stack trace.
+  // Called for each recorded op. Messages about its gradient contain the text, for example a stack trace.
   std::function<std::string()> where = {};
 };
 
-// For its lifetime, gradients that become NaN in a backward pass of this thread are an error, which names the op whose
-// gradient it is and the shapes of its operands; they do not change any .grad. With AnomalyOptions::forward the same holds
-// for results. Each check reads one number from the device, so this is slow. Objects nest; destroy them in reverse order.
+// While this object lives, a gradient that becomes NaN in a backward pass of this thread is an error, and does not change
+// any .grad. The error names the gradient's op and the shapes of the op's operands. With AnomalyOptions::forward the same
+// holds for results. Each check reads one number from the device, so this is slow. Objects nest; destroy them in reverse
+// order.
 class PLUGRAD_API DetectAnomaly {
  public:
   explicit DetectAnomaly(AnomalyOptions options = {});

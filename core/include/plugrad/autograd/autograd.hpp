@@ -34,21 +34,21 @@ class PLUGRAD_API EnableGrad {
 PLUGRAD_API bool grad_enabled();
 
 // Makes a leaf with a gradient, like requires_grad_(), but notes that nobody asked for the gradient. For language bindings
-// whose constructors track by default. Throws what requires_grad_ throws.
+// with constructors that track by default. Throws Error as requires_grad_ does.
 PLUGRAD_API void track_unasked(Tensor& leaf);
-// Whether x is a leaf that requires_grad_() gave a gradient, even if requires_grad_(false) has switched it off since: what
-// modules store and optimisers change. Throws Error (invalid) for an undefined tensor.
+// Returns whether x is a parameter for modules and optimisers: a leaf with a gradient from requires_grad_(), even if
+// requires_grad_(false) has switched it off since. Throws Error (invalid) for an undefined tensor.
 PLUGRAD_API bool is_parameter(const Tensor& x);
 
 struct GradOptions {
-  std::vector<Tensor> seeds = {};  // one per output, in its shape; if left out, 1 for an output of one element
+  std::vector<Tensor> seeds = {};  // a seed per output, in its shape; if left out, 1 for an output of one element
   bool retain_graph = false;
   bool create_graph = false;  // the gradients can be differentiated again; implies retain_graph
-  bool allow_unused = false;  // for an input that no output depends on, return an undefined tensor
+  bool allow_unused = false;  // returns an undefined tensor for an input outside the outputs' graph
 };
 
 // Returns the gradient of the sum of outputs for each input (a leaf or a result). Leaves every .grad unchanged.
-// Throws Error (invalid) as Tensor::backward does, and for an input that no output depends on.
+// Throws Error (invalid) as Tensor::backward does, and for an input outside the outputs' graph.
 PLUGRAD_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                      const GradOptions& options = {});
 

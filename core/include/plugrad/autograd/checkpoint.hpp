@@ -13,8 +13,8 @@
 namespace plugrad {
 
 struct CheckpointOptions {
-  // Whether the second run draws the same random numbers as the first. Generators belong to a device, not to a thread: other
-  // threads that draw meanwhile disturb it.
+  // Whether the second run draws the same random numbers as the first. Generators belong to a device, not to a thread: draws
+  // by other threads meanwhile disturb it.
   bool preserve_rng_state = true;
 };
 
@@ -23,12 +23,12 @@ PLUGRAD_API void checkpoint(std::function<void(const std::vector<Tensor>&)> f, c
                             CheckpointOptions options);
 }  // namespace detail
 
-// Returns f(inputs). The ops in f are recorded, but they keep none of the values that their gradients use. The first pass
-// that comes to one of them runs f once more, with the same inputs, to get all of these values.
+// Returns f(inputs). The ops in f are recorded, but keep no values for their gradients. The first pass to reach one of the
+// ops runs f once more, with the same inputs, to compute all of the values.
 //
-// Gradients reach the inputs and all tensors that f captures, such as parameters. Checkpoints nest, and gradients may have
-// graphs of their own. f must do the same each time: the pass throws Error (invalid) if f then records other ops, or if a
-// leaf that it uses or an input was written in place since. Effects of f happen twice. Without recording, this just calls f.
+// Gradients reach the inputs and all captured tensors of f, such as parameters. Checkpoints nest, and gradients may have
+// graphs of their own. f must do the same each time: the pass throws Error (invalid) if f then records different ops, or if
+// an input or a leaf used by f was written in place since. Effects of f happen twice. Without recording, this just calls f.
 template <class F>
   requires std::invocable<F&, const std::vector<Tensor>&>
 auto checkpoint(F f, const std::vector<Tensor>& inputs, CheckpointOptions options = {}) {
@@ -42,7 +42,7 @@ auto checkpoint(F f, const std::vector<Tensor>& inputs, CheckpointOptions option
   return std::move(**result);
 }
 
-// The same for functions of one to three tensors: checkpoint(f, x, y) returns f(x, y).
+// As above, for functions of one to three tensors: checkpoint(f, x, y) returns f(x, y).
 template <class F>
   requires std::invocable<F&, const Tensor&>
 auto checkpoint(F f, const Tensor& x, CheckpointOptions options = {}) {

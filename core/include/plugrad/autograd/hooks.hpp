@@ -1,4 +1,4 @@
-// Functions of the user that run in a backward pass. Tensor::register_hook registers one.
+// Functions of the user, called in a backward pass. Tensor::register_hook registers a function.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -16,7 +16,7 @@ class PLUGRAD_API HookHandle {
  public:
   HookHandle() = default;
   HookHandle(std::weak_ptr<Hooks> hooks, uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
-  // Later passes no longer call the hook; a pass that runs may call it once more. Does nothing if it was removed before.
+  // Later passes no longer call the hook; a running pass may call it once more. Does nothing if it was removed before.
   void remove();
 
  private:

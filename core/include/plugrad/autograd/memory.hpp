@@ -1,4 +1,4 @@
-// Who holds the memory of a device.
+// Lists the holders of a device's memory.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -10,18 +10,18 @@
 
 namespace plugrad {
 
-// Switches on or off that all threads record where memory comes from, for memory_snapshot. Forgets what was recorded before.
-// While it is on, each op costs about a microsecond more; otherwise it costs nothing. where: called on the thread of an op
-// that makes new memory, for example to name a line of the program; it may be empty.
+// Switches the recording of memory's origins on or off, in all threads, for memory_snapshot. Forgets earlier records. While
+// it is on, each op costs about a microsecond more; otherwise it costs nothing. where: called on the thread of an op when
+// the op allocates memory, for example to name a line of the program; it may be empty.
 PLUGRAD_API void record_memory(bool on = true, std::function<std::string()> where = {});
 PLUGRAD_API bool records_memory();
 
 enum class MemoryKind : uint8_t {
-  parameter,   // a leaf that somebody asked to have a gradient
-  gradient,    // of a leaf, or of a result that retains it
-  saved,       // what recorded ops keep for their gradients
-  other,       // other tensors, such as inputs, results and the state of optimisers
-  unrecorded,  // memory that no op used since the recording began, or small blocks that threads keep for reuse
+  parameter,   // a leaf with a requested gradient
+  gradient,    // of a leaf, or retained by a result
+  saved,       // kept by recorded ops for their gradients
+  other,       // all other tensors, such as inputs, results and the state of optimisers
+  unrecorded,  // memory not used by ops since the recording began, or small blocks kept by threads for reuse
 };
 // "parameter"
 PLUGRAD_API const char* memory_kind_name(MemoryKind kind);
@@ -30,25 +30,25 @@ PLUGRAD_API const char* memory_kind_name(MemoryKind kind);
 struct MemoryEntry {
   MemoryKind kind = MemoryKind::other;
   uint64_t bytes = 0;    // with the rounding of the allocator
-  std::string name;      // of those given, "0.weight"; its gradient is "0.weight.grad"
-  std::string saved_by;  // the ops that keep it for their gradients: "mul, relu"
-  std::string op;        // that wrote it first, such as "matmul"; empty if ops only read or updated it: it is older
-  std::string gradient;  // the op whose gradient needed it; empty if it was made outside of a backward pass
-  std::string range;     // the innermost ProfileRange around that op
-  std::string where;     // what the function given to record_memory returned
-  std::string dtype;     // of the first tensor seen on it: "f32"; empty if none was
-  Shape shape;           // of that tensor
+  std::string name;      // from the given names: "0.weight", and "0.weight.grad" for its gradient
+  std::string saved_by;  // ops that keep it for their gradients: "mul, relu"
+  std::string op;        // the first op to write it, such as "matmul"; empty if ops only read or updated it: it is older
+  std::string gradient;  // the op whose gradient allocated it; empty outside a backward pass
+  std::string range;     // the innermost ProfileRange around `op`
+  std::string where;     // the result of the function given to record_memory
+  std::string dtype;     // of the first tensor seen on it: "f32"; empty without a tensor
+  Shape shape;           // of the same tensor
 };
 
 struct PLUGRAD_API MemorySnapshot {
   Device device;
   uint64_t total = 0;                // Device::memory().active, and the sum of the entries
   std::vector<MemoryEntry> entries;  // the largest first
-  // The sums of each kind, and then `rows` entries, with equal ones on one line, as aligned text.
+  // The sums of each kind, and then `rows` entries, with equal entries on the same line, as aligned text.
   std::string table(size_t rows = 20) const;
 };
 
-// What a device's memory in use consists of. names: tensors whose names the entries shall have, such as
+// Returns the contents of a device's memory in use. names: tensors and their names for the entries, such as
 // Module::named_parameters(). Requires that no other thread records ops or computes gradients meanwhile. Throws Error
 // (invalid) unless record_memory is on.
 PLUGRAD_API MemorySnapshot memory_snapshot(Device device, const std::vector<std::pair<std::string, Tensor>>& names = {});

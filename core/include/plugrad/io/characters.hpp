@@ -10,13 +10,13 @@
 
 namespace plugrad::io {
 
-// The characters of a text in the order of their code points. Texts are UTF-8; bytes that are not count as U+FFFD.
+// The characters of a text in the order of their code points. Texts are UTF-8; invalid bytes count as U+FFFD.
 class PLUGRAD_API Characters {
  public:
   explicit Characters(std::string_view text);
 
   int64_t size() const { return static_cast<int64_t>(codes_.size()); }
-  // Returns the position of each character. Throws Error (invalid) for a character that the first text lacks.
+  // Returns the position of each character. Throws Error (invalid) for a character missing in the constructor's text.
   std::vector<int64_t> encode(std::string_view text) const;
   // Returns the text of positions. Throws Error (index_error) for a position out of range.
   std::string decode(std::span<const int64_t> positions) const;

@@ -11,14 +11,14 @@ namespace plugrad::io {
 struct CifarImages {
   int64_t count = 0;
   std::vector<uint8_t> pixels;         // count * 3 * 32 * 32: red, green and blue, each row-major
-  std::vector<uint8_t> labels;         // the class of each
-  std::vector<uint8_t> coarse_labels;  // of CIFAR-100: the superclass of each; else empty
+  std::vector<uint8_t> labels;         // the class of each image
+  std::vector<uint8_t> coarse_labels;  // of CIFAR-100: the superclass of each image; else empty
 };
 
 enum class CifarKind { ten, hundred };
 
-// Reads one file, plain or compressed with gzip. Throws Error (io_error) for a file that is missing, empty, or not a
-// sequence of whole records, and for a label that is out of range.
+// Reads one file, plain or compressed with gzip. Throws Error (io_error) for a missing or empty file, for a file that is not
+// a sequence of whole records, and for a label out of range.
 PLUGRAD_API CifarImages read_cifar_file(const std::string& path, CifarKind kind);
 
 struct Cifar {

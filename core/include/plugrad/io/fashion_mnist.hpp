@@ -14,7 +14,7 @@ struct FashionMnist {
 };
 
 // Reads the four files in a directory by their original names, with or without ".gz". For a missing file, throws Error
-// (io_error) with the command that installs the data. Otherwise throws as read_labelled_images does.
+// (io_error) with the command to install the data. Otherwise throws as read_labelled_images does.
 PLUGRAD_API FashionMnist read_fashion_mnist(const std::string& directory = kFashionMnistDirectory);
 
 }  // namespace plugrad::io

@@ -1,4 +1,4 @@
-// Files that are replaced atomically: after a crash either the whole old file or the whole new one exists.
+// Files with atomic replacement: after a crash either the whole old file or the whole new file exists.
 #pragma once
 #include <plugrad/runtime/api.hpp>
 
@@ -9,10 +9,10 @@
 namespace plugrad::io {
 
 // A file that appears under its name only at commit(). It writes to a temporary file in the same folder; commit() syncs and
-// renames that file, and syncs the folder. Without commit() no file remains. It follows symbolic links, and the new file has
-// the old one's permissions. A process with a file size limit must ignore SIGXFSZ to get the error instead of the signal.
-// Not thread-safe. Different processes may write the same path: the last to commit wins.
-// Each function throws Error (io_error), which names the path, the system's reason, and the state of the old file.
+// renames this file, and syncs the folder. Without commit() no file remains. It follows symbolic links, and the new file has
+// the old file's permissions. A process with a file size limit must ignore SIGXFSZ to get the error instead of the signal.
+// Not thread-safe. Different processes may write the same path: the last to commit wins. Each function throws Error
+// (io_error) with the path, the system's reason, and the state of the old file.
 class PLUGRAD_API AtomicFile {
  public:
   // The folder must exist; the path must be free or a regular file.

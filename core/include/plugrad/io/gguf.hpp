@@ -1,5 +1,5 @@
-// GGUF, versions 2 and 3: named tensors, many of them quantised, and typed metadata in one file. The format is that of ggml
-// and llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+// GGUF, versions 2 and 3: named tensors, many of them quantised, and typed metadata in one file. The format of ggml and
+// llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -25,18 +25,18 @@ struct GgufTensor {
   std::string type;               // as ggml names it: "F32", "Q4_K"
   Shape shape;                    // row-major: ggml's extents in reverse order
   uint64_t begin = 0, bytes = 0;  // in the file
-  int64_t block = 1;              // how many elements of the last axis share a block
+  int64_t block = 1;              // elements of the last axis per block
   int64_t block_bytes = 1;        // the bytes of a block
 };
 
-// An open file whose tensors are read one by one: opening it reads the header alone. It keeps the file open, so that a file
-// that replaces it meanwhile changes nothing. Const methods may be called by several threads at once.
+// An open file for reading single tensors: opening it reads only the header. It keeps the file open, so that a replacement
+// of the file meanwhile has no effect. Const methods may be called by several threads at once.
 class PLUGRAD_API GgufFile {
  public:
-  // Throws Error (io_error) for a file that is missing or violates the format: magic and version, types of values, arrays
-  // nested more than 4 deep, keys or tensors that occur twice, types of tensors that ggml does not have, over 8 extents,
-  // rows that are not whole blocks, and tensors that overlap, are not aligned, or lie beyond the file's end. Memory grows
-  // with the file's contents, not with the sizes that it claims.
+  // Throws Error (io_error) for a missing file, and for violations of the format: magic and version, types of values, arrays
+  // nested more than 4 deep, repeated keys or tensors, types of tensors unknown to ggml, over 8 extents, rows of incomplete
+  // blocks, and tensors that overlap, are not aligned, or are placed beyond the file's end. Memory grows with the file's
+  // contents, not with the sizes claimed in the file.
   explicit GgufFile(const std::string& path);
   ~GgufFile();
   GgufFile(GgufFile&&) noexcept;
@@ -44,7 +44,7 @@ class PLUGRAD_API GgufFile {
 
   uint32_t version() const;
   const std::map<std::string, GgufValue>& metadata() const;
-  // One entry of the metadata. Each throws Error (io_error), which names the key, if it is missing or has another type.
+  // Return an entry of the metadata. They throw Error (io_error) with the key if the entry is missing or has another type.
   const GgufValue& value(const std::string& key) const;
   int64_t integer(const std::string& key) const;
   double real(const std::string& key) const;  // of an integer, too
@@ -54,15 +54,15 @@ class PLUGRAD_API GgufFile {
 
   // Returns the names of the tensors in the order of the file.
   const std::vector<std::string>& keys() const;
-  // Returns what the header says of a tensor. Throws Error (invalid) for a name that the file does not have.
+  // Returns a tensor's entry in the header. Throws Error (invalid) for a name missing in the file.
   const GgufTensor& info(const std::string& name) const;
   // Reads one tensor to a device. F32, F16, BF16, F64, I8, I16, I32 and I64 keep their dtype; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0,
-  // Q4_K, Q5_K and Q6_K become f32. Throws as info does, and Error (unsupported) for other types.
+  // Q4_K, Q5_K and Q6_K become f32. Throws as info does, and Error (unsupported) for all other types.
   Tensor get(const std::string& name, Device device = default_device()) const;
   // Reads the rows first .. last - 1 of a tensor along its first axis, and no other bytes. Throws as get does, and Error
   // (index_error) unless 0 <= first <= last <= the extent; a tensor of rank 0 has no rows: Error (invalid).
   Tensor rows(const std::string& name, int64_t first, int64_t last, Device device = default_device()) const;
-  // Returns the bytes of a tensor as they lie in the file: blocks, row by row. Throws as info does.
+  // Returns the bytes of a tensor as stored in the file: blocks, row by row. Throws as info does.
   std::vector<uint8_t> raw(const std::string& name) const;
 
  private:

@@ -15,7 +15,7 @@ struct IdxArray {
 };
 
 // Reads one file. Throws Error (io_error) for a file that is missing, cut short, damaged, longer than its header says, or
-// not an array of unsigned bytes. Memory use grows with the file's contents, not with the size that its header claims.
+// not an array of unsigned bytes. Memory use grows with the file's contents, not with the size claimed in its header.
 PLUGRAD_API IdxArray read_idx(const std::string& path);
 
 // Images, each with a class.

@@ -22,7 +22,7 @@ struct TensorEntry {
 struct SafetensorsHeader {
   std::map<std::string, TensorEntry> tensors;
   Metadata metadata;
-  uint64_t data = 0;  // where the tensors' bytes begin in the file
+  uint64_t data = 0;  // the offset of the tensors' bytes in the file
 };
 
 struct Safetensors {
@@ -30,12 +30,12 @@ struct Safetensors {
   Metadata metadata;
 };
 
-// Reads and checks only the header. Throws Error (io_error) for a file that is missing or violates the format: the header's
-// length, JSON in UTF-8 without repeated keys, the dtypes of dtypes.def, at most 8 extents, and tensors that fill the rest
-// of the file without gap or overlap.
+// Reads and checks only the header. Throws Error (io_error) for a missing file, and for violations of the format: the
+// header's length, JSON in UTF-8 without repeated keys, the dtypes of dtypes.def, at most 8 extents, and tensors that fill
+// the rest of the file without gap or overlap.
 PLUGRAD_API SafetensorsHeader read_safetensors_header(const std::string& path);
-// An open file whose tensors are read one by one: opening it reads the header alone. It keeps the file open, so that a file
-// that replaces it meanwhile changes nothing. Const methods may be called by several threads at once.
+// An open file for reading single tensors: opening it reads only the header. It keeps the file open, so that a replacement
+// of the file meanwhile has no effect. Const methods may be called by several threads at once.
 class PLUGRAD_API SafetensorsFile {
  public:
   // Throws as read_safetensors_header does.
@@ -47,9 +47,9 @@ class PLUGRAD_API SafetensorsFile {
   const SafetensorsHeader& header() const;
   // Returns the names in alphabetical order.
   std::vector<std::string> keys() const;
-  // Returns what the header says of a tensor. Throws Error (invalid) for a name that the file does not have.
+  // Returns a tensor's entry in the header. Throws Error (invalid) for a name missing in the file.
   const TensorEntry& info(const std::string& name) const;
-  // Reads one tensor to a device. Throws as info does, and Error (io_error) for a bool that is neither 0 nor 1.
+  // Reads a tensor to a device. Throws as info does, and Error (io_error) for a bool that is neither 0 nor 1.
   Tensor get(const std::string& name, Device device = default_device()) const;
   // Reads the rows first .. last - 1 of a tensor along its first axis, and no other bytes. Throws as get does, and Error
   // (index_error) unless 0 <= first <= last <= the extent; a tensor of rank 0 has no rows: Error (invalid).

@@ -1,7 +1,7 @@
-// Compiled functions in files: a forward pass, recorded once, runs anywhere without the program that made it.
+// Compiled functions in files: a forward pass, recorded once, runs anywhere without its original program.
 //
 // A file is safetensors: the weights as tensors, and as metadata the calls, in JSON. It names ops of ops.def, not kernels,
-// so any device that trains networks runs it, with ops composed of others where it has to.
+// so any device for training networks runs it, with composed ops where necessary.
 #pragma once
 #include <plugrad/steps/compile.hpp>
 
@@ -11,9 +11,10 @@
 
 namespace plugrad {
 
-// Writes the one recording of a compiled function. Its arguments must be dense and share no memory. Throws Error (invalid)
-// for a function that has no recording or several, does more than a forward pass, or runs an op without a meaning elsewhere
-// (a private one, a gradient, a random one); and Error (io_error).
+// Writes the only recording of a compiled function. Its arguments must be dense and share no memory. Throws Error (invalid)
+// for a function without a recording or with several recordings, for a function that does more than a forward pass, and for
+// an op without a meaning elsewhere (a private op, a gradient, random numbers). Throws Error (io_error) if the file cannot
+// be written.
 PLUGRAD_API void save_model(const CompiledStep& step, const std::string& path);
 template <class F> void save_model(const Compiled<F>& function, const std::string& path) {
   save_model(function.step(), path);
@@ -25,7 +26,7 @@ struct ModelTensor {
   Shape shape;
 };
 
-// A model on one device. Calls may come from any thread, and wait for each other.
+// A model on one device. Calls may come from any thread, and run one at a time.
 class PLUGRAD_API SavedModel {
  public:
   SavedModel(SavedModel&&) noexcept;
@@ -35,8 +36,8 @@ class PLUGRAD_API SavedModel {
   const std::vector<ModelTensor>& inputs() const;
   const std::vector<ModelTensor>& outputs() const;
   Device device() const;
-  // The results. The first call records, later ones replay. Throws Error (invalid) for inputs of other shapes, dtypes or
-  // devices than inputs() says, and for a model whose ops do not fit each other.
+  // Returns the results. The first call records, later calls replay. Throws Error (invalid) for inputs with shapes or dtypes
+  // different from inputs(), or on a device different from device(), and for a model with ops that do not fit together.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
   std::string explain() const;
 
@@ -47,7 +48,7 @@ class PLUGRAD_API SavedModel {
   std::unique_ptr<State> state_;
 };
 
-// Reads a model, with its weights to the device. Throws Error (io_error) for a file that is missing, damaged, of a later
+// Reads a model, with its weights to the device. Throws Error (io_error) for a file that is missing, damaged or of a later
 // version, or needs more memory than the device has.
 PLUGRAD_API SavedModel load_model(const std::string& path, Device device = default_device());
 

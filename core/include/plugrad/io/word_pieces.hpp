@@ -12,25 +12,25 @@
 
 namespace plugrad::io {
 
-// How BERT's uncased models treat a text.
+// The treatment of a text, by default as in BERT's uncased models.
 struct WordPieceOptions {
   bool lowercase = true;
   std::optional<bool> strip_accents;            // by default as lowercase
-  bool clean_text = true;                       // drops control characters; other white space becomes a blank
+  bool clean_text = true;                       // drops control characters; white space becomes a blank
   bool split_ideographs = true;                 // each Chinese character is a word
-  std::string unknown = "[UNK]";                // for a word that has no pieces, or is too long
+  std::string unknown = "[UNK]";                // for a word without pieces, or too long a word
   std::string first = "[CLS]", last = "[SEP]";  // at the ends of a text
-  std::string continuing = "##";                // before the pieces that do not begin a word
+  std::string continuing = "##";                // before the pieces inside a word
   int64_t longest_word = 100;                   // in characters
-  std::optional<int64_t> max_length;            // tokens of a text with its ends; further ones are cut off
+  std::optional<int64_t> max_length;            // tokens of a text with its ends; further tokens are cut off
 };
 
 // Const methods may be called by several threads at once.
 class PLUGRAD_API WordPieceTokenizer {
  public:
   // Reads a file: one token a line (vocab.txt, with BERT's options for uncased models), or the tokenizer.json of the library
-  // tokenizers, which has the options, too. Throws Error (io_error) for a file that is missing, is neither, has a token
-  // twice, lacks a special token, or whose ids are not 0, 1, 2 ...
+  // tokenizers, with its options. Throws Error (io_error) for a missing file, for a file of neither format, for a token that
+  // occurs twice, for a missing special token, and unless the ids are 0, 1, 2 ...
   explicit WordPieceTokenizer(const std::string& path);
   // The tokens by id. Throws Error (invalid) for the same faults.
   explicit WordPieceTokenizer(const std::vector<std::string>& tokens, const WordPieceOptions& options = {});
@@ -40,8 +40,8 @@ class PLUGRAD_API WordPieceTokenizer {
 
   int64_t size() const;
   const WordPieceOptions& options() const;
-  // Returns the ids of a text between those of [CLS] and [SEP]. Texts such as [MASK] become their token. max_length, which
-  // counts both ends, takes the place of the file's. Throws Error (invalid) for a max_length below 2.
+  // Returns the ids of a text between the ids of [CLS] and [SEP]. Texts such as [MASK] become their token. max_length counts
+  // both ends and replaces the file's max_length. Throws Error (invalid) for a max_length below 2.
   std::vector<int64_t> encode(std::string_view text, std::optional<int64_t> max_length = {}) const;
   // Returns the text of a token. Throws Error (index_error) for an id out of range.
   const std::string& token(int64_t id) const;

@@ -1,4 +1,4 @@
-// Activation functions as modules; plugrad/ops/activations.hpp, smooth.hpp and piecewise.hpp say what each one computes.
+// Activation functions as modules; plugrad/ops/activations.hpp, smooth.hpp and piecewise.hpp define the functions.
 #pragma once
 #include <plugrad/nn/module.hpp>
 #include <plugrad/ops/activations.hpp>
@@ -9,7 +9,7 @@
 
 namespace plugrad::nn {
 
-// A function of one tensor, without parameters.
+// A function of a tensor, without parameters.
 template <Tensor (*function)(const Tensor& x)> class FunctionOf : public Module {
  public:
   Tensor forward(const Tensor& x) const override { return function(x); }
@@ -27,7 +27,7 @@ class PLUGRAD_API Hardswish final : public FunctionOf<plugrad::hardswish> {};
 class PLUGRAD_API Softsign final : public FunctionOf<plugrad::softsign> {};
 class PLUGRAD_API Tanhshrink final : public FunctionOf<plugrad::tanhshrink> {};
 
-// A function of one tensor and a number.
+// A function of a tensor and a number.
 template <Tensor (*function)(const Tensor& x, double number)> class FunctionWith : public Module {
  public:
   explicit FunctionWith(double number) : number_(number) {}
@@ -60,7 +60,7 @@ class PLUGRAD_API Hardshrink final : public FunctionWith<plugrad::hardshrink> {
   explicit Hardshrink(double lambd = 0.5) : FunctionWith(lambd) {}
 };
 
-// A function along one axis.
+// A function along an axis.
 template <Tensor (*function)(const Tensor& x, int axis)> class FunctionAlong : public Module {
  public:
   explicit FunctionAlong(int dim = -1) : dim_(dim) {}
@@ -109,7 +109,7 @@ class PLUGRAD_API Hardtanh final : public Module {
  private:
   double min_val_, max_val_;
 };
-// x where it is positive, else weight x, for a weight that is trained: one number, or one for each channel.
+// x where it is positive, else weight x, for a trained weight: one number, or a number for each channel.
 class PLUGRAD_API PReLU final : public Module {
  public:
   explicit PReLU(int64_t num_parameters = 1, double init = 0.25, DType dtype = DType::f32, Device device = default_device());

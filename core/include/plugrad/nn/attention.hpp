@@ -16,10 +16,10 @@ struct MultiheadAttentionOptions {
 
 struct AttentionOptions {
   Tensor key_padding_mask{};  // (n, s): true, or -inf, where a key has no weight
-  bool need_weights = true;   // false computes without the matrix of weights, which is faster
+  bool need_weights = true;   // false computes without the matrix of weights, and faster
   Tensor attn_mask{};         // (l, s) or (n heads, l, s): true, or -inf, where a query does not see a key
   bool average_attn_weights = true;
-  bool is_causal = false;  // query i sees the keys 0 .. i; without effect beside attn_mask, whose form it describes
+  bool is_causal = false;  // query i sees the keys 0 .. i; without effect beside attn_mask: it states the mask's form
 };
 
 // output has the shape of query. weights are (n, l, s), or (n, heads, l, s) if not averaged; undefined without need_weights.
@@ -27,8 +27,8 @@ struct Attention {
   Tensor output, weights;
 };
 
-// The parameters of attention over several heads: in_proj_weight (3 embed_dim, embed_dim), or the other three (embed_dim,
-// ..) in place of it; biases may be undefined.
+// The parameters of attention over several heads: in_proj_weight (3 embed_dim, embed_dim), or the three separate weights
+// (embed_dim, ..) in place of it; biases may be undefined.
 struct AttentionWeights {
   Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias;
 };

@@ -1,4 +1,4 @@
-// Modules that contain others.
+// Containers of modules.
 #pragma once
 #include <plugrad/nn/module.hpp>
 
@@ -16,7 +16,7 @@ struct AnyModule {
   std::shared_ptr<Module> module;
 };
 
-// Modules by position: parameters are named "0.weight". They may be shared with others.
+// Modules by position: parameters are named "0.weight". Several lists may share a module.
 class PLUGRAD_API ModuleList : public Module {
  public:
   ModuleList() = default;

@@ -1,7 +1,6 @@
-// Convolutions as modules; plugrad/ops/convolution.hpp says what they compute. Weight and bias start uniform in +-1/sqrt(f),
-// where f is the number of elements of x that go into one result, as in PyTorch. Lists of numbers have one for each spatial
-// axis, or one for all. Constructors throw Error (invalid) for sizes below 1, and for groups that do not divide the
-// channels.
+// Convolutions as modules; plugrad/ops/convolution.hpp defines the functions. Weight and bias start uniform in +-1/sqrt(f),
+// where f is the number of elements of x per result, as in PyTorch. Lists of numbers have a number for each spatial axis, or
+// one number for all. Constructors throw Error (invalid) for sizes below 1, and for groups that do not divide the channels.
 #pragma once
 #include <plugrad/nn/module.hpp>
 

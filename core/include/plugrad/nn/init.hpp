@@ -8,7 +8,7 @@ namespace plugrad::nn::init {
 
 PLUGRAD_API Tensor uniform_(Tensor tensor, double a = 0, double b = 1);
 PLUGRAD_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
-// Normal numbers, of which those outside [a, b] are drawn again.
+// Normal numbers within [a, b], distributed as if numbers outside were drawn again.
 PLUGRAD_API Tensor trunc_normal_(Tensor tensor, double mean = 0, double std = 1, double a = -2, double b = 2);
 PLUGRAD_API Tensor constant_(Tensor tensor, double value);
 PLUGRAD_API Tensor ones_(Tensor tensor);
@@ -16,7 +16,7 @@ PLUGRAD_API Tensor zeros_(Tensor tensor);
 // The identity; a tensor of rank 2.
 PLUGRAD_API Tensor eye_(Tensor tensor);
 
-// What keeps the variance of a layer's results, given its activation.
+// The activation of a layer, for the gain that keeps the variance of the layer's results.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 // slope: of leaky_relu.
 PLUGRAD_API double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
@@ -29,7 +29,7 @@ PLUGRAD_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, Fan mode = Fan:
                                     Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
 PLUGRAD_API Tensor kaiming_normal_(Tensor tensor, double a = 0, Fan mode = Fan::in,
                                    Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
-// A matrix (rows, the rest) with orthonormal rows or columns, whichever are fewer, times gain: Saxe et al., 2014.
+// A matrix (rows, the rest) with orthonormal rows or columns (the fewer of the two), times gain: Saxe et al., 2014.
 PLUGRAD_API Tensor orthogonal_(Tensor tensor, double gain = 1);
 
 }  // namespace plugrad::nn::init

@@ -24,11 +24,11 @@ class PLUGRAD_API Linear final : public Module {
 };
 
 struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx = std::nullopt;  // a row that starts at 0 and gets no gradient; may count from the end
+  std::optional<int64_t> padding_idx = std::nullopt;  // a row of initial value 0 without a gradient; may count from the end
   DType dtype = DType::f32;
   Device device = default_device();
 };
-// The rows of weight (n, d) that indices (i64, any shape) name: (.., d). The weight starts standard normal.
+// The rows of weight (n, d) at indices (i64, any shape): (.., d). The weight starts standard normal.
 class PLUGRAD_API Embedding final : public Module {
  public:
   // Throws Error (invalid) for sizes below 1, and for a padding_idx out of range.
@@ -50,7 +50,7 @@ class PLUGRAD_API Identity final : public Module {
   Tensor forward(const Tensor& x) const override { return x; }
 };
 
-// Joins the axes start_dim .. end_dim into one.
+// Joins the axes start_dim .. end_dim into a single axis.
 class PLUGRAD_API Flatten final : public Module {
  public:
   explicit Flatten(int start_dim = 1, int end_dim = -1) : start_dim_(start_dim), end_dim_(end_dim) {}
@@ -60,7 +60,7 @@ class PLUGRAD_API Flatten final : public Module {
   int start_dim_, end_dim_;
 };
 
-// Splits the axis dim into axes of these extents, of which one may be -1.
+// Splits the axis dim into axes of these extents; a single extent may be -1.
 class PLUGRAD_API Unflatten final : public Module {
  public:
   Unflatten(int dim, Shape extents) : dim_(dim), extents_(std::move(extents)) {}
@@ -71,8 +71,8 @@ class PLUGRAD_API Unflatten final : public Module {
   Shape extents_;
 };
 
-// While training, sets elements to 0 with probability p and divides the others by 1 - p; else it returns x. Dropout1d to
-// Dropout3d drop whole channels of x (n, c, ..). Throws Error (invalid) for a p outside [0, 1].
+// While training, sets elements to 0 with probability p and divides the remaining elements by 1 - p; else it returns x.
+// Dropout1d to Dropout3d drop whole channels of x (n, c, ..). Throws Error (invalid) for a p outside [0, 1].
 template <Tensor (*function)(const Tensor& x, double p, bool training)> class DropoutOf : public Module {
  public:
   explicit DropoutOf(double p = 0.5) : p_(p) {}
@@ -96,7 +96,7 @@ class PLUGRAD_API Dropout2d final : public DropoutOf<plugrad::dropout2d> {
 class PLUGRAD_API Dropout3d final : public DropoutOf<plugrad::dropout3d> {
   using DropoutOf::DropoutOf;
 };
-// Dropout for SELU, which keeps mean and variance.
+// Dropout for SELU; it keeps mean and variance.
 class PLUGRAD_API AlphaDropout final : public DropoutOf<plugrad::alpha_dropout> {
   using DropoutOf::DropoutOf;
 };

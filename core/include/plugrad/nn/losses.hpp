@@ -1,12 +1,12 @@
 // Losses with their options, as functions of an output and a target: nn::CrossEntropyLoss{.label_smoothing = 0.1}(x, y), or
-// as FitOptions::loss. plugrad/ops/losses.hpp, margin_losses.hpp and reduce.hpp say what each one computes and throws.
+// as FitOptions::loss. plugrad/ops/losses.hpp, margin_losses.hpp and reduce.hpp define the losses and their errors.
 #pragma once
 #include <plugrad/ops/losses.hpp>
 #include <plugrad/ops/margin_losses.hpp>
 
 namespace plugrad::nn {
 
-// A loss whose only option is the reduction.
+// A loss with the reduction as its only option.
 template <Tensor (*function)(const Tensor& x, const Tensor& target, Reduction reduction)> struct LossOf {
   Reduction reduction = Reduction::mean;
   Tensor operator()(const Tensor& x, const Tensor& target) const { return function(x, target, reduction); }

@@ -1,4 +1,4 @@
-// Normalisation as modules; plugrad/ops/normalization.hpp says what they compute. Weights start at 1 and biases at 0.
+// Normalisation as modules; plugrad/ops/normalization.hpp defines the functions. Weights start at 1 and biases at 0.
 #pragma once
 #include <plugrad/nn/module.hpp>
 
@@ -12,7 +12,7 @@ struct LayerNormOptions {
   DType dtype = DType::f32;
   Device device = default_device();
 };
-// Over the last axes of x, whose extents are normalized_shape.
+// Over the last axes of x, of extents normalized_shape.
 class PLUGRAD_API LayerNorm final : public Module {
  public:
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
@@ -73,7 +73,7 @@ class PLUGRAD_API GroupNorm final : public Module {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  // left out: the running statistics are the means of those of all batches
+  std::optional<double> momentum = 0.1;  // left out: the running statistics are the means over all batches
   bool affine = true, track_running_stats = true;
   DType dtype = DType::f32;
   Device device = default_device();
@@ -89,13 +89,14 @@ class PLUGRAD_API StatisticsBase : public Module {
   std::string detail() const override;
   // Counts a batch. Returns the fraction by which the running statistics move towards the batch's.
   double next_momentum() const;
-  // Throws Error (invalid) unless x has one of these ranks.
+  // Throws Error (invalid) unless least <= rank of x <= most.
   void require_rank(const Tensor& x, int least, int most) const;
   int64_t num_features_;
   BatchNormOptions options_;
 };
 
-// Normalises each channel of x (n, c) or (n, c, l) by the batch's statistics while training, and else by the running ones.
+// Normalises each channel of x (n, c) or (n, c, l) by the batch's statistics while training, and else by the running
+// statistics.
 class PLUGRAD_API BatchNorm1d : public StatisticsBase {
  public:
   explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {}) : StatisticsBase(num_features, options) {}
@@ -104,13 +105,13 @@ class PLUGRAD_API BatchNorm1d : public StatisticsBase {
  protected:
   Tensor normalised(const Tensor& x, int least, int most) const;
 };
-// The same for x (n, c, h, w).
+// As BatchNorm1d, for x (n, c, h, w).
 class PLUGRAD_API BatchNorm2d final : public BatchNorm1d {
  public:
   using BatchNorm1d::BatchNorm1d;
   Tensor forward(const Tensor& x) const override { return normalised(x, 4, 4); }
 };
-// The same for x (n, c, d, h, w).
+// As BatchNorm1d, for x (n, c, d, h, w).
 class PLUGRAD_API BatchNorm3d final : public BatchNorm1d {
  public:
   using BatchNorm1d::BatchNorm1d;

@@ -1,4 +1,4 @@
-// Optimisers. They skip parameters that have no gradient or were frozen by requires_grad_(false).
+// Optimisers. They skip parameters without a gradient, or frozen by requires_grad_(false).
 #pragma once
 #include <plugrad/nn/module.hpp>
 #include <plugrad/tensor/tensor.hpp>
@@ -19,7 +19,8 @@ class Updates;
 
 namespace plugrad::nn {
 
-// Parameters with options of their own, by name: {"lr", 1e-4}, {"weight_decay", 0}. The optimiser's serve for the others.
+// Parameters with options of their own, by name: {"lr", 1e-4}, {"weight_decay", 0}. The optimiser's own options serve for
+// missing names.
 struct ParameterGroup {
   std::vector<Tensor> parameters;
   std::map<std::string, double> options = {};
@@ -31,39 +32,40 @@ class PLUGRAD_API Optimizer {
   virtual ~Optimizer();
   // Makes one step with the current gradients. Records no graph.
   virtual void step();
-  void zero_grad();  // drops the gradients of all parameters
+  void zero_grad();  // releases the gradients of all parameters
 
   // The number of groups; one, if the parameters were given without groups.
   size_t groups() const { return groups_.size(); }
   const std::vector<Tensor>& parameters(size_t group) const { return groups_.at(group).parameters; }
-  // Adds parameters, for which the optimiser's first options serve unless the group has its own.
+  // Adds parameters. The optimiser's first options serve unless the group has its own options.
   void add_param_group(ParameterGroup group);
-  // An option of a group, such as "lr". Throws Error (invalid), which names what is expected, for an unknown name and for a
-  // value out of range.
+  // An option of a group, such as "lr". Throws Error (invalid) for an unknown name and for a value out of range; the message
+  // names the expected names or range.
   virtual double option(std::string_view name, size_t group = 0) const;
   virtual void set_option(std::string_view name, double value, size_t group = 0);
   virtual std::vector<std::string> option_names() const;
-  // The learning rate of the first group; set_rate sets that of all groups.
+  // The learning rate of the first group; set_rate sets the rates of all groups.
   double rate() const { return option("lr"); }
   void set_rate(double rate);
-  // The learning rate that a group had when a schedule first asked for it: schedules count from there.
+  // The learning rate of a group when a schedule first asked for it: schedules count from there.
   double initial_rate(size_t group);
 
-  // The tensors that a checkpoint stores besides the parameters and steps(), by name ("exp_avg.0"), where the numbers count
-  // the parameters of all groups.
+  // The tensors for a checkpoint besides the parameters and steps(), by name ("exp_avg.0"). The numbers count the parameters
+  // of all groups.
   virtual std::vector<NamedTensor> state() const;
-  // Restores both. If a tensor is missing or has another shape, throws Error (invalid) with its name and changes nothing.
+  // Restores the tensors and steps(). If a tensor is missing or has another shape, throws Error (invalid) with its name and
+  // changes nothing.
   virtual void load_state(const std::vector<NamedTensor>& state, int64_t steps);
   int64_t steps() const { return steps_; }
 
  protected:
-  // An option by its name and default. Its values lie in [0, below).
+  // An option by its name and default. Its values are in [0, below).
   struct Option {
     const char* name;
     double value;
     double below = std::numeric_limits<double>::infinity();
   };
-  // Tensors of an optimiser, one per parameter, named "NAME.0". They are made when a step needs them, or at once.
+  // Tensors of an optimiser, a tensor per parameter, named "NAME.0". They are made when a step needs them, or at once.
   struct Slot {
     const char* name;
     std::vector<Tensor> tensors = {};
@@ -76,10 +78,10 @@ class PLUGRAD_API Optimizer {
     size_t at;
   };
   Optimizer(const char* name, std::vector<Option> options, std::vector<Slot> slots);
-  // Adds the groups that the constructor of a derived class was given. Throws Error (invalid) for tensors that are no leaves
-  // or require no gradient, and for options out of range.
+  // Adds the groups from a derived class's constructor. Throws Error (invalid) unless the tensors are leaves with
+  // requires_grad, and for options out of range.
   void add_groups(std::vector<ParameterGroup> groups);
-  // `together` takes the steps of all parameters, should the optimiser have fused ones.
+  // `together` takes the steps of all parameters, if the optimiser has fused steps.
   virtual void update(const Update& update, Updates& together) = 0;
   // Adds `by` to the steps of each parameter; returns whether the numbers of updates depend on them.
   virtual bool count(int by);
@@ -113,7 +115,7 @@ class PLUGRAD_API Optimizer {
 
  protected:
   std::vector<Tensor> all_parameters() const;
-  // Throws Error (invalid) for a number of steps that no training reaches: counting on would overflow.
+  // Throws Error (invalid) for a number of steps beyond any training: counting on would overflow.
   static void require_steps(const std::string& what, int64_t steps);
   int64_t steps_ = 0;
 
@@ -127,7 +129,7 @@ class PLUGRAD_API Optimizer {
     bool is = false;
   };
   uint64_t changes_ = 0;   // of options and state
-  uint64_t prepared_ = 0;  // changes_ when the slots were last looked at
+  uint64_t prepared_ = 0;  // the value of changes_ at the last prepare_slots()
   Captured captured_;
 };
 
@@ -173,7 +175,7 @@ class PLUGRAD_API Adam : public Optimizer {
   void resized() override;
   std::vector<Tensor> steps_taken() const;
   bool decoupled_;
-  std::vector<int64_t> taken_;  // steps of each parameter: without a gradient it takes none
+  std::vector<int64_t> taken_;  // steps of each parameter: without a gradient it takes no step
 };
 class PLUGRAD_API AdamW final : public Adam {
  public:

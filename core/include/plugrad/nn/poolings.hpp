@@ -1,5 +1,5 @@
-// Pooling as modules; plugrad/ops/pooling.hpp says what they compute. Lists of numbers have one for each spatial axis, or
-// one for all. An empty stride means kernel_size.
+// Pooling as modules; plugrad/ops/pooling.hpp defines the functions. Lists of numbers have a number for each spatial axis,
+// or one number for all. An empty stride means kernel_size.
 #pragma once
 #include <plugrad/nn/module.hpp>
 #include <plugrad/ops/pooling.hpp>
@@ -64,7 +64,7 @@ class PLUGRAD_API AvgPool3d final : public AvgPoolBase {
   Tensor forward(const Tensor& x) const override;
 };
 
-// Windows whose number is given.
+// A given number of windows.
 template <Tensor (*function)(const Tensor& x, const Shape& output_size)> class AdaptivePoolOf : public Module {
  public:
   explicit AdaptivePoolOf(const Shape& output_size) : output_size_(output_size) {}

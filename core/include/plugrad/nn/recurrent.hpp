@@ -22,15 +22,15 @@ struct RecurrentWeights {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
-// What a recurrent network returns: output (l, n, d hidden), or (n, l, d hidden) if batch_first, or (l, d hidden) without n,
-// for d directions; the last states h and, of an LSTM, c (layers d, n, hidden), or without n.
+// The results of a recurrent network: output (l, n, d hidden), or (n, l, d hidden) if batch_first, or (l, d hidden) without
+// n, for d directions; the last states h and, of an LSTM, c (layers d, n, hidden), or without n.
 struct Recurrence {
   Tensor output, h, c;
 };
 
 // Runs a network on x (l, n, in), or (n, l, in) if batch_first, or (l, in). The states start at h and c, or at 0 where they
-// are undefined. weights: of layer 0, then of layer 1 and so on, each direction after the other. Of the options, num_layers
-// and bias follow from weights; dropout applies always. Throws Error (invalid) if shapes do not fit.
+// are undefined. weights: of layer 0, then of layer 1 and so on, the forward direction before the reverse direction. Of the
+// options, num_layers and bias follow from weights; dropout applies always. Throws Error (invalid) if shapes do not fit.
 PLUGRAD_API Recurrence recurrent(RecurrentKind kind, const Tensor& x, const std::vector<RecurrentWeights>& weights,
                                  const Tensor& h = {}, const Tensor& c = {}, const RecurrentOptions& options = {});
 

@@ -1,7 +1,6 @@
 // Schedules of learning rates, by PyTorch's names and formulas. A schedule sets the rates of all groups when it is made, for
-// epoch 0, and then at each step() for the next epoch. It counts from the rate that each group had when its first schedule
-// was made. The optimiser must outlive it. Constructors throw Error (invalid) for numbers that make no sense, which it
-// names.
+// epoch 0, and then at each step() for the next epoch. It counts from each group's rate when the group's first schedule was
+// made. The optimiser must outlive it. Constructors throw Error (invalid) for senseless numbers; the message names them.
 #pragma once
 #include <plugrad/nn/optimizer.hpp>
 
@@ -17,10 +16,10 @@ class PLUGRAD_API LRScheduler {
   LRScheduler& operator=(const LRScheduler&) = delete;
   void step() { set_epoch(epoch_ + 1); }
   int64_t last_epoch() const { return epoch_; }
-  // Sets the rates for an epoch; for a training that is resumed. Throws Error (invalid) for a negative one.
+  // Sets the rates for an epoch; for a resumed training. Throws Error (invalid) for a negative epoch.
   void set_epoch(int64_t epoch);
   std::vector<double> get_last_lr() const;
-  std::vector<double> base_lrs() const;  // the rates of all groups from which it counts
+  std::vector<double> base_lrs() const;  // the initial rates of all groups
   Optimizer& optimizer() const { return optimizer_; }
 
  protected:
@@ -73,7 +72,7 @@ class PLUGRAD_API ExponentialLR final : public LRScheduler {
   double rate(double initial, int64_t epoch, size_t group) const override;
   double gamma_;
 };
-// Times a factor that goes from start_factor to end_factor in total_iters epochs and stays there.
+// Times a factor from start_factor to end_factor, reached after total_iters epochs and then constant.
 class PLUGRAD_API LinearLR final : public LRScheduler {
  public:
   LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1, int64_t total_iters = 5);
@@ -113,7 +112,7 @@ class PLUGRAD_API CosineAnnealingLR final : public LRScheduler {
   int64_t t_max_;
   double eta_min_;
 };
-// The same, starting again after T_0 epochs, then after T_0 T_mult, T_0 T_mult^2 and so on.
+// As CosineAnnealingLR, but starts again after T_0 epochs, then after T_0 T_mult, T_0 T_mult^2 and so on.
 class PLUGRAD_API CosineAnnealingWarmRestarts final : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1, double eta_min = 0);
@@ -131,7 +130,7 @@ struct OneCycleOptions {
   double base_momentum = 0.85, max_momentum = 0.95;
 };
 // From max_lr / div_factor up to max_lr in pct_start of the steps, and down to max_lr / (div_factor final_div_factor):
-// Smith and Topin, 2019. The momentum ("momentum", or "beta1" of Adam) goes the other way.
+// Smith and Topin, 2019. The momentum ("momentum", or "beta1" of Adam) moves in the opposite direction.
 class PLUGRAD_API OneCycleLR final : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, double max_lr, int64_t total_steps, const OneCycleOptions& options = {});
@@ -146,7 +145,7 @@ class PLUGRAD_API OneCycleLR final : public LRScheduler {
   std::string momentum_;  // the option's name
 };
 
-// Schedules one after another: the next one begins at each milestone, with its epoch 0.
+// Schedules in succession: at each milestone the next schedule begins, with its epoch 0.
 class PLUGRAD_API SequentialLR final : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers, std::vector<int64_t> milestones);
@@ -175,7 +174,7 @@ class PLUGRAD_API ReduceLROnPlateau {
   void step(double metric);
   double best() const { return best_; }
   int64_t num_bad_epochs() const { return bad_; }
-  // What a training that is resumed needs.
+  // The state for a resumed training.
   struct State {
     double best = 0;
     int64_t num_bad_epochs = 0, cooldown_counter = 0, last_epoch = 0;

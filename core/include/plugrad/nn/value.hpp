@@ -1,4 +1,4 @@
-// Value, a micrograd-style scalar: a rank-0 f64 tensor whose graph can be inspected.
+// Value, a micrograd-style scalar: a rank-0 f64 tensor with a graph for inspection.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -19,16 +19,16 @@ class PLUGRAD_API Value {
   void set_data(double data);
   double grad() const;  // 0 before any backward
   void set_grad(double grad);
-  // Adds d(this)/d(v) to the gradient of every Value v that this was computed from, and 1 to its own.
+  // Adds d(this)/d(v) to the gradient of every Value v in the graph of this Value, and 1 to its own gradient.
   void backward() const;
 
   std::string op() const { return tensor_.op_name(); }  // "+", "*", "**", "ReLU", "layer", ...; "" for a leaf
-  std::vector<Value> previous() const;                  // the operands it was computed from
+  std::vector<Value> previous() const;                  // the operands of its op
   std::string label() const;
   Value& set_label(const std::string& label);
   const Tensor& tensor() const { return tensor_; }
   // The object of a language binding for this value, shared by all its handles. The binding sets and clears it. Null at
-  // first, and always null for a value that was computed while recording was off.
+  // first, and always null for a value computed while recording was off.
   void* face() const;
   void set_face(void* face) const;
   bool is_same(const Value& other) const { return tensor_.is_same(other.tensor_); }
@@ -79,8 +79,8 @@ struct PLUGRAD_API Neuron {
 
 class LayerMatrix;
 
-// Neurons side by side. If all have the same width, kind and device, it computes one matrix product: previous() of a result
-// is then all parameters and inputs. The gradients are the same as neuron by neuron.
+// Neurons side by side. If all have the same width, kind and device, the layer computes a matrix product: previous() of a
+// result is then all parameters and inputs. The gradients are the same as neuron by neuron.
 struct PLUGRAD_API Layer {
   Layer(int64_t nin, int64_t nout, bool nonlin = true, Device device = default_device());
   std::vector<Value> operator()(const std::vector<Value>& x) const;
@@ -91,7 +91,7 @@ struct PLUGRAD_API Layer {
  private:
   friend struct MLP;
   Tensor matrix_product(const Tensor& x) const;
-  std::shared_ptr<LayerMatrix> matrix_;  // shared by copies, which share the Values too
+  std::shared_ptr<LayerMatrix> matrix_;  // copies share it, as they share the Values
 };
 
 // Layers of nouts[i] neurons. All but the last apply relu.

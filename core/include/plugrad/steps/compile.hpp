@@ -1,4 +1,4 @@
-// Records what a function does once, and then does it again without the function: a training step, or a forward pass.
+// Records the kernels of a function once, and replays them without the function: a training step, or a forward pass.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 
@@ -19,20 +19,21 @@ namespace plugrad {
 
 struct CompileOptions {
   std::string name = "step";  // for messages
-  // How many recordings it keeps, each for other arguments. With more of them it calls the function, after one warning.
+  // The number of recordings to keep, each for different arguments. With more kinds of arguments, calls run the function,
+  // after one warning.
   size_t entries = 8;
-  // Whether calls that follow each other run as one kernel, a fusion, where the device offers that, which takes less time
-  // and memory and computes the same bits. fusion_elements: the least elements of a fusion; 0: the device says it.
+  // Whether successive calls run as one kernel, a fusion, where the device offers fusions. A fusion takes less time and
+  // memory and computes the same bits. fusion_elements: the fewest elements of a fusion; 0: the device's own minimum.
   bool fuse = true;
   uint64_t fusion_elements = 0;
 };
 
 struct CompileFigures {
-  size_t recorded = 0, replayed = 0, called = 0;  // calls that recorded, replayed, and just called the function
+  size_t recorded = 0, replayed = 0, called = 0;  // calls recorded, calls replayed, and plain calls of the function
 };
 
-// What a function returns: tensors, and a number by which the caller knows what they are. A replay returns the number that
-// the function gave.
+// The results of a function: tensors, and a number that describes them to the caller. A replay returns the function's
+// number.
 struct StepResults {
   std::vector<Tensor> tensors;
   uint64_t form = 0;
@@ -40,7 +41,7 @@ struct StepResults {
 
 class Recording;
 
-// A step of a function of any number of tensors; see compile() for what a function may do.
+// A compiled function of any number of tensors; compile() lists the limits of such a function.
 class PLUGRAD_API CompiledStep {
  public:
   using Function = std::function<StepResults(const std::vector<Tensor>&)>;
@@ -49,9 +50,10 @@ class PLUGRAD_API CompiledStep {
   CompiledStep(CompiledStep&&) noexcept;
   CompiledStep& operator=(CompiledStep&&) noexcept;
 
-  // f(arguments), recorded or replayed. constants: whatever else f depends on, as text; recordings differ by it.
+  // Returns f(arguments), recorded or replayed. constants: all other values on which f depends, as text; each text has its
+  // own recordings.
   StepResults call(const std::vector<Tensor>& arguments, std::string_view constants, const Function& f) const;
-  // Forgets all recordings: for a function that has come to depend on other things.
+  // Forgets all recordings: for a function with changed dependencies.
   void clear() const;
   // Lists the recordings with their calls, fusions and memory, and says why calls run alone or were not recorded.
   std::string explain() const;
@@ -83,17 +85,17 @@ template <class Result> Result from_list(std::vector<Tensor>&& list) {
 
 }  // namespace detail
 
-// For language bindings with modules of their own: a module changed between training and evaluation, on which the ops of a
-// step depend. module: a number that only this module has.
+// For language bindings with modules of their own: notes a module's change between training and evaluation. The ops of a
+// step depend on this mode. module: a number of this module alone.
 PLUGRAD_API void note_training(uint64_t module);
-// Said by a module that keeps hooks of its own: one came or went, so that all compiled steps record anew. One that comes and
-// goes inside of a step is part of it.
+// For modules with hooks of their own: notes that a hook was added or removed, so that all compiled steps record anew. A
+// hook added and removed inside a step is part of the step.
 PLUGRAD_API void note_hook();
-// Tells the recording of this thread, if there is one, that no replay can follow it: the function is then called each time,
-// after one warning with this reason.
+// Tells this thread's recording, if any, that it cannot be replayed: the function is then called each time, after one
+// warning with this reason.
 PLUGRAD_API void note_unrepeatable(const char* why);
 
-// A function of tensors that returns nothing, a tensor, a std::vector of them, or a std::array, pair or tuple of them.
+// A compiled function of tensors. It returns nothing, a tensor, or a std::vector, std::array, pair or tuple of tensors.
 template <class F> class Compiled {
  public:
   Compiled(F f, CompileOptions options) : f_(std::move(f)), step_(std::move(options)) {}
@@ -112,7 +114,7 @@ template <class F> class Compiled {
   void clear() { step_.clear(); }
   std::string explain() const { return step_.explain(); }
   CompileFigures figures() const { return step_.figures(); }
-  // What it recorded, for save_model.
+  // The step with its recordings, for save_model.
   const CompiledStep& step() const { return step_; }
 
  private:
@@ -126,8 +128,8 @@ template <class F> class Compiled {
   CompiledStep step_;
 };
 
-// Returns a function that does what f does, with the same bits, but calls f only the first time: then it records the kernels
-// that run, and later calls replay them, with all temporary memory in one planned block. f may be a forward pass, or a whole
+// Returns a function with the effects and results of f, to the same bits. Its first call runs f and records the kernels;
+// later calls replay the kernels, with all temporary memory in one planned block. f may be a forward pass, or a whole
 // training step with backward() and an optimiser's step():
 //
 //   auto step = plugrad::compile([&](const Tensor& x, const Tensor& y) {
@@ -139,18 +141,19 @@ template <class F> class Compiled {
 //   });
 //
 // A recording serves arguments of the same shapes, strides, dtypes and devices, with the same modes (NoGrad, Autocast,
-// training modules); for others it records anew. Tensors that f captures, such as parameters, are part of the recording,
-// which follows what they contain. So are the gradients that f reads and stores, the random numbers it draws, and the
-// options and counters of optimisers.
+// training modules); with different arguments or modes it records anew. Tensors captured by f, such as parameters, are part
+// of the recording, and a replay uses their current contents. The gradients that f reads and stores, the random numbers that
+// it draws, and the options and counters of optimisers are part of the recording too.
 //
 // Results have no graph: call backward() inside. f must not:
 // - read the elements of a tensor (item, printing), copy data from the host or to another device: Error (invalid);
-// - depend on, or change, other things than tensors: a replay repeats no other effects;
-// - keep tensors that it makes, except gradients: it is then called each time, after one warning.
-// PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with f and throws Error (internal), which
-// names the first call that differs.
+// - depend on, or change, anything but tensors: a replay repeats no other effects;
+// - keep new tensors, except gradients: f is then called each time, after a warning.
+// PLUGRAD_CAPTURE=off switches recording off; check compares every 16th replay with f, and throws Error (internal) with the
+// first differing call.
 //
-// One thread calls at a time; others wait. If a call of a replay fails, what the calls before it wrote stays written.
+// One thread calls at a time; other threads wait. If a call of a replay fails, the results of the calls before it stay
+// written.
 template <class F> Compiled<std::decay_t<F>> compile(F&& f, CompileOptions options = {}) {
   return Compiled<std::decay_t<F>>(std::forward<F>(f), std::move(options));
 }

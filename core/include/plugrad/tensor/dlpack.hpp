@@ -1,4 +1,4 @@
-// DLPack: exchanges tensors with other libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html
+// DLPack: exchanges tensors between libraries without a copy. https://dmlc.github.io/dlpack/latest/c_api.html
 // The structs have the layout of DLPack 1 and are declared here, so that its headers need not be installed.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
@@ -53,14 +53,15 @@ struct ManagedVersioned {
   Array array;
 };
 
-// How an exchange is ordered with the other library's work. Ignored on devices without streams, which run synchronously.
+// The order of an exchange relative to the work of the partner library. Ignored on devices without streams, which run
+// synchronously.
 class Order {
  public:
   // The host orders: an export waits on the host; an import assumes that the producer has already waited.
   static constexpr Order host() { return {true, {}}; }
-  // The native stream on which the other library works: a cudaStream_t for CUDA, where null is the legacy default stream.
-  // After an export the stream waits for this device. After an import this device waits for all work submitted to the stream
-  // so far. The host does not wait.
+  // The native stream of the partner library: a cudaStream_t for CUDA, where null is the legacy default stream. After an
+  // export the stream waits for this device. After an import this device waits for all work submitted to the stream so far.
+  // The host does not wait.
   static constexpr Order stream(void* native) { return {false, native}; }
   // No wait: the caller guarantees the order.
   static constexpr Order none() { return {false, {}}; }
@@ -77,28 +78,28 @@ class Order {
 // Returns DLPack's type and index of a device, or of x's device. Throws Error (unsupported) for a device without a type.
 PLUGRAD_API Place place_of(const Tensor& x);
 PLUGRAD_API Place place_of(const Device& device);
-// Opens and returns the device at a place. It opens devices of another type only where neither the plugin's name nor an
-// open device reveals that type. Throws Error (invalid) where no plugin has such a device; the message names the place.
+// Opens and returns the device at a place. It opens devices of another type only where neither the plugin's name nor an open
+// device reveals the type. Throws Error (invalid) where no plugin has such a device; the message names the place.
 PLUGRAD_API Device device_of(Place place);
-// Returns the native stream on which this device computes, or nothing where the device has no streams. A producer makes this
-// stream wait for an array before it passes the array on; the import then takes Order::stream with this handle. Throws Error
+// Returns the device's native compute stream, or nothing where the device has no streams. A producer makes this stream wait
+// for an array before it passes the array on; the import then takes Order::stream with this handle. Throws Error
 // (unsupported) where the plugin does not support native streams.
 PLUGRAD_API std::optional<void*> stream_of(Device device);
 
 // Exports x's memory with its strides, without a copy and outside the graph. Where the plugin does not support native
 // streams, the host waits instead of the stream of `order`. The consumer calls the deleter once, on any thread. The
-// versioned form sets kReadOnly where x requires grad: external writes do not raise the version that saved values check.
-// Throws Error as place_of does, and where an op that x depends on is known to have failed.
+// versioned form sets kReadOnly where x requires grad: external writes do not raise the version, so saved values cannot
+// detect them. Throws Error as place_of does, and where x depends on an op known to have failed.
 PLUGRAD_API Managed* export_managed(const Tensor& x, Order order = Order::host());
 PLUGRAD_API ManagedVersioned* export_versioned(const Tensor& x, uint64_t flags = 0, Order order = Order::host());
 
-// Returns a tensor over the other library's memory, without a copy; read-only memory is copied instead. The deleter runs on
-// the thread that drops the last tensor over the memory, after the device has finished with it. device: must have the
-// array's DLPack type and index; by default the one that device_of returns. order: Order::none() and Order::host() mean that
-// the array is complete; by default the import waits for the API's default stream, as the protocol demands. Throws Error
-// (invalid) for an element type that is not in dtypes.def, lanes other than 1, more than 8 extents, elements not aligned to
-// their own size or another major version; Error (unsupported) for a stream where the plugin does not support native
-// streams. If it throws, the caller still owns the array.
+// Returns a tensor over the partner library's memory, without a copy; read-only memory is copied instead. The deleter runs
+// on the thread that releases the last tensor over the memory, after the device has finished with it. device: must have the
+// array's DLPack type and index; by default the result of device_of. order: Order::none() and Order::host() promise a
+// complete array; by default the import waits for the API's default stream, as the protocol demands. Throws Error (invalid)
+// for an element type missing in dtypes.def, lanes other than 1, more than 8 extents, elements not aligned to their own size
+// or another major version; Error (unsupported) for a stream where the plugin does not support native streams. If it throws,
+// the caller still owns the array.
 PLUGRAD_API Tensor import_managed(Managed* managed, Device device = {}, Order order = Order::stream(nullptr));
 PLUGRAD_API Tensor import_versioned(ManagedVersioned* managed, Device device = {}, Order order = Order::stream(nullptr));
 

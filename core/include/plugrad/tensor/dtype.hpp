@@ -26,13 +26,13 @@ inline constexpr DType kEveryDType[] = {
 constexpr int64_t item_size(DType dtype) { return static_cast<int64_t>(element_size(static_cast<uint8_t>(dtype))); }
 constexpr bool is_floating(DType dtype) { return is_floating(static_cast<uint8_t>(dtype)); }
 constexpr bool is_integer(DType dtype) { return is_integer(static_cast<uint8_t>(dtype)); }
-// The dtype in which elements are summed; also that of ops for which a device has no kernel in this dtype.
+// The dtype for sums of elements. Ops also compute in it if a device has no kernel in this dtype.
 constexpr DType accumulator_of(DType dtype) {
   return static_cast<DType>(dtype_info(static_cast<uint8_t>(dtype))->accumulator);
 }
-// The dtype of an op on operands of these dtypes, by the table of the array API standard, whose gaps PyTorch's fills: the
-// smaller kind takes the dtype of the larger (bool, integer, floating); within a kind the result is the smallest dtype that
-// holds all values of both. f16 with bf16 is f32, u8 with i8 is i16.
+// The dtype of an op on operands of these dtypes, by the table of the array API standard, with its gaps filled as in
+// PyTorch: the smaller kind takes the dtype of the larger (bool, integer, floating); within a kind the result is the
+// smallest dtype for all values of both. f16 with bf16 is f32, u8 with i8 is i16.
 constexpr DType promote_types(DType a, DType b) {
   const DTypeInfo &x = *dtype_info(static_cast<uint8_t>(a)), &y = *dtype_info(static_cast<uint8_t>(b));
   if (x.kind != y.kind) return x.kind < y.kind ? b : a;
@@ -52,11 +52,11 @@ constexpr DType promote_number(DType dtype, bool fraction) {
   if (fraction) return DType::f32;
   return is_integer(dtype) ? dtype : DType::i64;
 }
-// The dtype of functions with floating results: that of a floating operand, and f32 for others.
+// The dtype of functions with floating results: a floating operand's own dtype, and f32 for integers and bools.
 constexpr DType floating_type(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
 // "f32", "bool", ...
 PLUGRAD_API const char* dtype_name(DType dtype);
-// The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known ones.
+// The dtype with this name. Throws Error (invalid) for an unknown name; the message lists the known names.
 PLUGRAD_API DType dtype_from_name(const std::string& name);
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, DType dtype);
 

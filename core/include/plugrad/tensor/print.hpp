@@ -1,4 +1,4 @@
-// How tensors print.
+// Options for printing tensors.
 #pragma once
 #include <plugrad/tensor/tensor.hpp>
 

@@ -22,13 +22,13 @@ struct BackwardOptions {
   bool create_graph = false;  // records the gradients' own graph; implies retain_graph
 };
 
-// Thread safety is that of std::shared_ptr: threads may use distinct handles freely and call const methods of one handle
+// Thread safety is as for std::shared_ptr: threads may use distinct handles freely and call const methods of one handle
 // concurrently. The caller orders in-place writes, requires_grad_ and gradients. Ops are free functions (plugrad/ops/*.hpp).
 class PLUGRAD_API Tensor {
  public:
   Tensor() = default;  // undefined
   explicit Tensor(Ref<Impl> impl) : impl_(std::move(impl)) {}
-  // Makes a dense tensor from row-major elements. Throws Error (invalid) if their count differs from the shape's.
+  // Makes a dense tensor from row-major elements. Throws Error (invalid) if their count differs from the shape's count.
   template <class T> static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = default_device()) {
     if constexpr (std::is_same_v<T, bool>) {
       const std::vector<uint8_t> bytes(values.begin(), values.end());
@@ -37,7 +37,7 @@ class PLUGRAD_API Tensor {
       return from_host(values.data(), values.size(), dtype_of_v<T>, shape, device);
     }
   }
-  // The same from `count` elements in host memory, which the caller may reuse on return.
+  // As from(), with `count` elements in host memory. The caller may reuse the memory on return.
   static Tensor from_host(const void* elements, size_t count, DType dtype, const Shape& shape, Device device);
 
   bool defined() const { return static_cast<bool>(impl_); }
@@ -62,51 +62,51 @@ class PLUGRAD_API Tensor {
   // Copies all elements, row-major, to host memory of count() * item_size(dtype()) bytes. Waits for the device.
   void copy_to_host(void* elements) const;
 
-  // true: makes this a leaf that accumulates gradients; changes nothing for the result of a recorded op. false: ops are no
-  // longer recorded for this leaf, which keeps its grad(). Throws Error (invalid) for `true` with a dtype that is not
-  // floating, and for `false` with the result of a recorded op.
+  // true: makes this a leaf with accumulated gradients; changes nothing for the result of a recorded op. false: ops are no
+  // longer recorded for this leaf, but it keeps its grad(). Throws Error (invalid) for `true` unless the dtype is floating,
+  // and for `false` with the result of a recorded op.
   Tensor& requires_grad_(bool on = true);
   bool requires_grad() const;  // such a leaf, or computed from one while recording
   bool is_leaf() const;        // not the result of a recorded op
-  // The gradient of a leaf, or of a result on which retain_grad was called; else undefined.
+  // The gradient of a leaf, or of a result after retain_grad(); else undefined.
   Tensor grad() const;
   void set_grad(const Tensor& grad);
   void clear_grad();
   // Makes backward keep the gradient of this result of an op.
   void retain_grad();
   // Makes later passes of backward() and grad() call the hook, a Tensor(const Tensor& grad), with this tensor's gradient,
-  // once all of it has arrived: for a leaf, what one pass adds to grad(). A tensor that the hook returns replaces the
-  // gradient, an undefined one does not. Several hooks run in the order of their registration, for results before
-  // retain_grad() keeps the gradient. A hook that throws ends the pass, which then changes no gradient. Throws Error
-  // (invalid) for a tensor that requires no gradient; the pass throws it for a replacement of another shape, dtype or
+  // once all of it has arrived: for a leaf, the sum that a pass adds to grad(). A tensor returned by the hook replaces the
+  // gradient; an undefined tensor does not. Several hooks run in the order of their registration, for results before
+  // retain_grad() keeps the gradient. An exception of a hook ends the pass, and no gradient changes. Throws Error (invalid)
+  // for a tensor that requires no gradient; the pass throws Error (invalid) for a replacement of another shape, dtype or
   // device.
   template <class F> HookHandle register_hook(F hook) const;
-  // Makes later backward() calls call the hook, a void(Tensor& leaf), with this leaf after they stored all gradients. A hook
-  // that throws ends the call, but the gradients are stored. Throws Error (invalid) unless this is a leaf that requires a
-  // gradient.
+  // Makes later backward() calls call the hook, a void(Tensor& leaf), with this leaf after they stored all gradients. An
+  // exception of a hook ends the call, but the gradients are stored. Throws Error (invalid) unless this is a leaf that
+  // requires a gradient.
   template <class F> HookHandle register_post_accumulate_grad_hook(F hook) const;
-  // Adds this tensor's gradient with respect to each leaf to that leaf's grad(). seed has this tensor's shape; for one
+  // Adds this tensor's gradient with respect to each leaf to the leaf's grad(). seed has this tensor's shape; for one
   // element the default is 1. Throws Error (invalid) without a graph or if it was freed. A failure changes no gradient.
   void backward(const Tensor& seed = {}, BackwardOptions options = {}) const;
-  // The same storage, outside the graph.
+  // Returns a tensor with the same storage, outside the graph.
   Tensor detach() const;
 
-  // In-place writes. They raise the version that saved values check.
+  // In-place writes. They raise the version; gradients check it for their saved values.
   //
   // While recording, this tensor becomes the result of the write if it is the result of an op or the source requires a
-  // gradient: gradients pass through the write to the source, and to what the tensor was before. Throws Error (invalid) for
-  // a leaf that requires a gradient (write under NoGrad), and if other tensors share the memory of one that becomes a
+  // gradient: gradients pass through the write to the source, and to the tensor's earlier value. Throws Error (invalid) for
+  // a leaf that requires a gradient (write under NoGrad), and if other tensors share the memory of a tensor that becomes a
   // result: for a part of a tensor use assign.
   void copy_(const Tensor& source);  // broadcasts and casts; devices may differ
   void fill_(Number value);
   void add_(const Tensor& other, Number scale = 1);  // this += scale * other
   void mul_(Number factor);
   // Moves this leaf and its gradient to another device, or converts them to another dtype; optimisers and modules keep their
-  // handle. Throws Error (invalid) for the result of an op, and for a dtype without gradients if this requires one.
+  // handle. Throws Error (invalid) for the result of an op, and for a dtype without gradients if this requires a gradient.
   void move_to_(Device device);
   void convert_(DType dtype);
 
-  // The name, in micrograd's style, of the op that made this tensor, or "" for a leaf.
+  // The name, in micrograd's style, of this tensor's op, or "" for a leaf.
   const char* op_name() const;
   // Whether both handles refer to the same tensor.
   bool is_same(const Tensor& other) const { return impl_.get() == other.impl_.get(); }
@@ -114,7 +114,7 @@ class PLUGRAD_API Tensor {
   Impl& impl() const { return *impl_; }
 
  private:
-  // count(). Throws Error (invalid) unless the elements can be read as those of this dtype.
+  // count(). Throws Error (invalid) unless the elements can be read in this dtype.
   size_t count_as(DType wanted) const;
 
   Ref<Impl> impl_;
@@ -127,7 +127,7 @@ template <> PLUGRAD_API bool Tensor::item<bool>() const;
 // Elements of bool are read as bytes of value 0 or 1.
 template <class T> using HostType = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
-// Prints as NumPy does; beyond 1000 elements only three at each end of a long axis. Copies only what it prints.
+// Prints as NumPy does; beyond 1000 elements only three at each end of a long axis. Copies only the printed elements.
 PLUGRAD_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace plugrad

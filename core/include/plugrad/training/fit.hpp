@@ -20,29 +20,29 @@ namespace plugrad {
 
 // The results of a training.
 struct History {
-  std::vector<double> losses;       // the mean of each whole epoch over its samples, before each step
-  std::vector<double> validations;  // what validate returned after each epoch
+  std::vector<double> losses;       // the mean of each complete epoch over its samples, before each step
+  std::vector<double> validations;  // the results of validate after each epoch
   bool interrupted = false;         // whether stop() ended the training
 };
 
 struct FitOptions {
   int64_t epochs = 1;
-  // The loss of a model's output under the targets; one element. By default cross_entropy. The loss that is a function of a
-  // batch ignores it.
+  // The loss of a model's output under the targets; one element. By default cross_entropy. Ignored by the fit() with a loss
+  // of a batch.
   std::function<Tensor(const Tensor& output, const Tensor& target)> loss = {};
-  // Its step() is called after each step of the optimiser, but not after one that the scaler left out.
+  // Its step() is called after each step of the optimiser, except steps left out by the scaler.
   nn::LRScheduler* scheduler = nullptr;
   std::optional<double> max_norm = {};  // the gradients of a step are limited to this norm: see clip_grad_norm_
-  // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs one.
+  // Mixed precision: model and loss run in a region of these options, and the scaler makes the steps; f16 needs a scaler.
   std::optional<AutocastOptions> autocast = {};
   nn::GradScaler* scaler = nullptr;
-  // Records the steps and replays them, with the same bits: see compile(). Not with a scaler, which reads gradients.
+  // Records the steps and replays them, with the same bits: see compile(). Not allowed with a scaler: it reads gradients.
   bool compile = false;
   std::function<double()> validate = {};                          // called after each epoch, unrecorded; see History
   std::function<void(int64_t epoch, double loss)> on_epoch = {};  // called after validate
   std::function<bool()> stop = {};                                // called after each step; true ends the training
   bool progress = true;                                           // draws a bar for each epoch on stderr
-  // How tensors, which are not in a loader, are divided. Without batch_size a batch has all rows, in their order.
+  // Divides tensors without a loader into batches. Without batch_size a batch has all rows, in their order.
   std::optional<int64_t> batch_size = {};
   bool shuffle = true;
   uint64_t seed = 0;
@@ -53,15 +53,15 @@ struct FitOptions {
 // Throws Error (invalid) for options out of range, for batch_size with a loader, and for an epoch without batches.
 PLUGRAD_API History fit(const std::function<Tensor(const Batch& batch)>& loss, DataLoader& loader, nn::Optimizer& optimizer,
                         const FitOptions& options = {});
-// The same for a model of one tensor, on batches of inputs and targets.
+// As above, for a model of one tensor, on batches of inputs and targets.
 PLUGRAD_API History fit(const nn::Module& model, DataLoader& loader, nn::Optimizer& optimizer,
                         const FitOptions& options = {});
-// The same on the rows of two tensors. Throws Error (invalid) if they have different numbers of rows.
+// As above, on the rows of two tensors. Throws Error (invalid) if they have different numbers of rows.
 PLUGRAD_API History fit(const nn::Module& model, const Tensor& inputs, const Tensor& targets, nn::Optimizer& optimizer,
                         const FitOptions& options = {});
 
-// The share of rows whose largest output is at the label's place: inputs (n, ..), labels (n) of integers. Computes
-// batch_size rows at a time, unrecorded, in the mode that the model is in: call its eval() before. 0 for no rows.
+// Returns the share of rows with the largest output at the label's place: inputs (n, ..), labels (n) of integers. Computes
+// batch_size rows at a time, unrecorded, in the model's current mode: call its eval() before. 0 for no rows.
 PLUGRAD_API double accuracy(const nn::Module& model, const Tensor& inputs, const Tensor& labels, int64_t batch_size = 1000);
 
 }  // namespace plugrad

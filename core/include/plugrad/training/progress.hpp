@@ -12,17 +12,17 @@ namespace plugrad {
 // Draws a bar on a terminal, at most ten times a second. Elsewhere it prints one line at the end, so that logs stay short.
 class PLUGRAD_API Progress {
  public:
-  // total: the number of steps. A bar that is not enabled prints nothing.
+  // total: the number of steps. A disabled bar prints nothing.
   explicit Progress(int64_t total, std::string label = {}, bool enabled = true);
   ~Progress();  // closes the bar; if the text fails, prints the line without it
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Advances by one step. Calls text, for what follows the bar, only when it draws.
+  // Advances by one step. Calls `text`, for the text behind the bar, only when it draws.
   void update(std::function<std::string()> text = {});
   // Prints the last line. Later calls do nothing.
   void close();
-  // "label [=====     ] 3/6 0.2 s text": what is drawn.
+  // Returns the drawn line: "label [===== ] 3/6 0.2 s text".
   std::string line() const;
 
  private:
