@@ -9,7 +9,7 @@ constexpr Form kStrided[] = {Form::stepped, Form::padded, Form::transposed, Form
 constexpr Form kNegative[] = {Form::reversed, Form::reversed_last};
 constexpr Form kBroadcast[] = {Form::broadcast_first, Form::broadcast_last, Form::broadcast_all};
 
-// Lists arrangements of one op's operands.
+// Lists arrangements of an op's operands.
 class Arranger {
  public:
   Arranger(const OpRow& row, const Question& question) : row_(row), op_(*question.op), question_(question) {}
@@ -31,7 +31,7 @@ class Arranger {
     return !is_output(operand) && (row_.expands() || !has(op_.scalar_inputs(), operand));
   }
 
-  // First all operands that allow this placement together, then each alone.
+  // Adds an arrangement with this placement for all operands, where allowed, then an arrangement for each operand alone.
   void add_all_and_each(Placement placement, std::vector<Arrangement>& list, bool for_large = false) const {
     Arrangement all = plain();
     for (int k = 0; k < operands(); ++k) put(all, k, placement);

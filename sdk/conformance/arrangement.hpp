@@ -14,7 +14,7 @@ enum class Form : uint8_t {
   swapped,          // the last two axes exchanged
   reversed,         // negative strides in all axes
   reversed_last,    // in the last axis
-  broadcast_first,  // stride 0 in the first axis that is longer than 1
+  broadcast_first,  // stride 0 in the first axis longer than 1
   broadcast_last,
   broadcast_all,
   immediate,
@@ -27,7 +27,7 @@ struct Placement {
 
 struct Arrangement {
   std::vector<Placement> operands;  // outputs, then inputs
-  int in_place = -1;                // the input that shares the output's memory, or -1
+  int in_place = -1;                // the input with the same memory as the output, or -1
   bool for_large = false;           // also used for large problems
 };
 
@@ -36,7 +36,7 @@ inline constexpr int kColumns = 7;
 inline constexpr std::array<const char*, kColumns> kColumnNames = {"dense",     "strided", "broadcast", "negative",
                                                                    "immediate", "offset",  "mixed"};
 
-// The layout bits of a column beyond those that the op always has. For `mixed`, all bits that may occur.
+// The layout bits of a column beyond the bits that the op always has. For `mixed`, all bits that may occur.
 uint16_t column_bits(Column column);
 
 std::vector<Arrangement> arrangements(Column column, const OpRow& row, const Question& question, Random& random);

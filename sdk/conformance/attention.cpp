@@ -47,7 +47,7 @@ Array mask_of(uint8_t dtype, const Shape& shape, bool masked, Random& random) {
   return mask;
 }
 
-// The matrices of one batch: the indices of their first elements.
+// The matrices of a batch.
 struct Place {
   int64_t query, key;  // numbers of matrices
 };
@@ -62,7 +62,7 @@ Place place_of(const Shape& query, const Shape& key, int64_t batch) {
   return place;
 }
 
-// A problem's numbers as long double, and the scores of one row with what rounding may change them by.
+// A problem's numbers as long double, and the scores of a row with bounds of their rounding errors.
 class Attention {
  public:
   Attention(const Problem& problem, int first) : p_(problem), first_(first) {
@@ -97,12 +97,12 @@ class Attention {
     }
     return row;
   }
-  // What the error of a score, and the sums behind it, may change a weight by, relative to it.
+  // A bound of a weight's relative error, from the error of a score and of the sums behind it.
   long double relative_error(uint8_t dtype, const Row& row) const {
     return 4 * (16 * limits_of(dtype).epsilon + sum_factor(dtype, e)) * row.magnitude + 2 * sum_factor(dtype, s) + halved();
   }
 
-  // One rounding to a half, relative: matrix units take their factors as halves.
+  // The relative error of a rounding to a half: matrix units take their factors as halves.
   long double halved() const {
     const uint8_t dtype = operand(0).dtype();
     return summed_in(dtype) == dtype ? 0 : limits_of(dtype).epsilon / 2;

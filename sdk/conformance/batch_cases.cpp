@@ -1,4 +1,4 @@
-// Batches of the extension list.h: ops of one submission have the results that they have one by one.
+// Batches of the extension list.h: ops in a single submission have the same results as ops submitted one by one.
 #include <sdk/conformance/submission.hpp>
 
 #include <cstring>
@@ -20,10 +20,11 @@ struct UpdateAttributes {
   }
 };
 
-// The updates of several parameters, whose elements lie one behind the other in a block.
+// The updates of several parameters. The parameters' elements are placed in a block, each array behind the previous array.
 class Updates {
  public:
-  // counts: elements of each parameter. One of seven parameters has other attributes, another one another rate.
+  // counts: elements of each parameter. Of every seven parameters, the fourth has different attributes, and the sixth has a
+  // different rate.
   Updates(Session& session, Queue& queue, const OpInfo& op, uint8_t dtype, const std::vector<int64_t>& counts)
       : session_(session), queue_(queue), size_(element_size(dtype)) {
     for (const int64_t count : counts) add(op, dtype, count);
@@ -117,7 +118,7 @@ const plugrad_kernel* kernel_for_batches(Session& session, const plugrad_lists& 
   return kernel && !kernel->workspace && offered.batches(session.device.handle(), kernel) ? kernel : nullptr;
 }
 
-// Small parameters and large ones, of whole packs and not, and more than a launch may take.
+// Small and large parameters, with and without whole packs, and more parameters than a launch may take.
 void check_batches(Session& session, Tally& tally) {
   const plugrad_lists* const offered = offered_lists(session);
   if (!offered) return tally.skip(std::string("the plugin does not offer ") + PLUGRAD_LISTS);

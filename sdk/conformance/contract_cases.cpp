@@ -1,4 +1,4 @@
-// The rules of abi.h that need no kernel.
+// The rules of abi.h that do not need a kernel.
 #include <sdk/conformance/session.hpp>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void check_longer_info(Session& session, Tally& tally) {
 }
 
 void check_unknown_option(Session& session, Tally& tally) {
-  struct LongerOption {  // like a newer revision's: the stride alone locates the next one
+  struct LongerOption {  // like a newer revision's: the stride alone locates the next option
     plugrad_option option;
     uint64_t appended;
   } items[2] = {{{sizeof(LongerOption), 0, "no_such_option", "1"}, 7}, {{sizeof(LongerOption), 0, "nor_this_one", "x"}, 7}};
@@ -187,7 +187,7 @@ void check_unknown_questions(Session& session, Tally& tally) {
   }
 }
 
-// The signature of a newer host is longer: a plugin must ignore the fields that it does not know.
+// The signature of a newer host is longer: a plugin must ignore the unknown fields.
 void check_longer_signature(Session& session, Tally& tally) {
   struct {
     plugrad_signature signature;

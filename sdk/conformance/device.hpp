@@ -15,13 +15,13 @@ void keep(void* handle);
 
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
-// A stream (null without ASYNC) and the number of the last submission that it accepted. One thread at a time.
+// A stream (null without ASYNC) and the number of its last accepted submission. One thread at a time.
 struct Queue {
   plugrad_stream* stream = nullptr;
   uint64_t last = 0;
 };
 
-// Thread-safe where the contract allows it; calls that are device-serial take the device's lock. Never closed.
+// Thread-safe where the contract allows it; device-serial calls take the device's lock. Never closed.
 class Device {
  public:
   // Throws Breach if the device cannot be opened.

@@ -12,7 +12,7 @@ namespace {
 using Real = long double;
 using Real1 = Real (*)(Real);
 using Real2 = Real (*)(Real, Real);
-using Integer1 = uint64_t (*)(uint64_t);  // modulo 2^64, so that it wraps
+using Integer1 = uint64_t (*)(uint64_t);  // modulo 2^64, so it wraps
 using Integer2 = uint64_t (*)(uint64_t, uint64_t);
 
 Real sign(Real x) {
@@ -20,8 +20,8 @@ Real sign(Real x) {
   return x < 0 ? -1 : x;
 }
 
-// Ops of 0 ULP round once. Double arithmetic gives their value exactly or correctly rounded. Rounding that again to f32
-// gives the same as rounding once, since double has more than 2 p + 2 bits, where p is the number of f32's.
+// Ops of 0 ULP round once. Double arithmetic gives their value exactly or correctly rounded. A second rounding, to f32,
+// gives the same result as a single rounding, since double has more than 2 p + 2 bits, with p the number of f32's bits.
 struct UnaryRow {
   uint32_t opcode;
   Real1 real;
@@ -113,7 +113,7 @@ constexpr BinaryRow kBinary[] = {
 };
 
 // Activations x s(v(x)) with a distribution function s: the bound is 8 eps times the terms, the result's absolute value and
-// what an error of v adds to it: v moves s by no more than the smaller of s and 1 - s, times v's own error.
+// the effect of an error of v: v moves s by no more than the smaller of s and 1 - s, times v's own error.
 struct ActivationRow {
   uint32_t opcode;
   Real1 real;
@@ -140,14 +140,14 @@ constexpr ActivationRow kActivations[] = {
     {PLUGRAD_OP_SILU, [](Real x) { return x * logistic(x); }, [](Real x) { return std::fabs(x) * logistic(x); }},
 };
 
-// Gradients that are products of a few terms: the bound is a number of eps times the sum of the terms' absolute values.
+// Gradients as products of a few terms: the bound is a number of eps times the sum of the terms' absolute values.
 struct GradientRow {
   uint32_t opcode;
   Real2 real;  // of grad and the output y, or the input x
   Real2 terms;
   Range y;
   Real factor = 4;
-  Real1 scale = [](Real) -> Real { return 1; };  // of what multiplies an exponential, which may be denormal
+  Real1 scale = [](Real) -> Real { return 1; };  // of the factor of an exponential, which may be denormal
 };
 constexpr GradientRow kGradients[] = {
     {PLUGRAD_OP_SIGMOID_BACKWARD,
@@ -299,7 +299,7 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
     // If an intermediate product may overflow, the result depends on the order of the factors.
     const bool finite = std::isfinite(grad.get(i)) && std::isfinite(y.get(i));
     e.unspecified = (finite && terms >= limits.largest / 2) || (std::isfinite(y.get(i)) && square >= limits.largest / 2);
-    if (std::isinf(grad.get(i))) {  // times a derivative that may be 0, or whose exponential a device may flush
+    if (std::isinf(grad.get(i))) {  // times a derivative that may be 0, or with an exponential flushed by the device
       const Real derivative = std::fabs(row.real(1, y.get(i))), flushed = 4 * limits.smallest_normal * row.scale(y.get(i));
       e.unspecified |= derivative <= bound(1);
       if (derivative > bound(1) + flushed) e.exponentials = 0;
@@ -310,7 +310,7 @@ void solve_gradient(const GradientRow& row, const Question& question, const Prob
 }  // namespace
 
 namespace {
-// Of f32 also one that is long enough for kernels that count in blocks of 2^17.
+// For f32 also a shape long enough for kernels with blocks of 2^17.
 std::vector<Shape> shapes_for(const Question& question) {
   std::vector<Shape> list = shapes();
   const bool f32 = std::ranges::all_of(question.dtypes, [](uint8_t dtype) { return dtype == PLUGRAD_F32; });

@@ -27,7 +27,7 @@ bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
   }
   if (std::isinf(value)) return got == value;
   const FloatLimits& limits = limits_of(dtype);
-  if (std::isinf(got)) {  // values at least half a unit above the largest finite one round to infinity
+  if (std::isinf(got)) {  // values at least half a unit above the largest finite number round to infinity
     const long double overflow = limits.largest * (1 + limits.epsilon / 4);
     return std::signbit(got) == std::signbit(value) && std::fabs(value) + expected.bound >= overflow;
   }
@@ -38,7 +38,7 @@ bool acceptable(uint8_t dtype, long double got, const Expected& expected) {
 bool acceptable_if_flushed(uint8_t dtype, long double got, const Expected& expected, int64_t terms) {
   const long double normal = limits_of(dtype).smallest_normal;
   if (got == 0 && std::fabs(expected.value) - expected.bound <= normal) return true;
-  if (std::isinf(expected.exponentials)) return true;  // of a factor that is infinite and an exponential that may be 0
+  if (std::isinf(expected.exponentials)) return true;  // an infinite factor times an exponential that may be 0
   Expected wider = expected;
   if (expected.bound > 0) wider.bound += (static_cast<long double>(terms) + expected.exponentials) * normal;
   return acceptable(dtype, got, wider);

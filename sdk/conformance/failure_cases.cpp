@@ -11,7 +11,7 @@ constexpr long double kExtent = -0x1p40L;  // put_index replaces it by the exten
 
 bool scatters(uint32_t opcode) { return opcode == PLUGRAD_OP_SCATTER_ADD || opcode == PLUGRAD_OP_SCATTER_SUM; }
 
-// The extent of the axis that the indices select from.
+// Returns the extent of the indexed axis.
 int64_t extent_of(const Problem& problem, uint32_t opcode) {
   if (opcode == PLUGRAD_OP_MAX_POOL_BACKWARD) {  // places in a whole plane
     const Shape& plane = problem.outputs[0].shape();
@@ -30,7 +30,7 @@ void put_index(Problem& problem, uint32_t opcode, long double value, Random& ran
   index.set(random.below(index.count()), bad);
 }
 
-// One op with one bad index must fail with INDEX_ERROR and write nothing but its outputs.
+// An op with a single bad index must fail with INDEX_ERROR and write nothing but its outputs.
 void check_bad_index(Session& session, Tally& tally, const Question& question, long double value, bool strided) {
   const uint32_t opcode = question.op->opcode;
   const OpRow& row = row_of(opcode);

@@ -14,9 +14,9 @@
 namespace plugrad::conformance {
 namespace {
 
-constexpr uint64_t kGuard = 4096;  // bytes around an output that must stay as they are; a multiple of every alignment
+constexpr uint64_t kGuard = 4096;  // bytes around an array that must stay unchanged; a multiple of every alignment
 constexpr int kFusions = 150;      // of each dtype
-constexpr auto kCompiles = std::chrono::seconds(10);  // how long a device may decline a fusion that it compiles meanwhile
+constexpr auto kCompiles = std::chrono::seconds(10);  // how long a device may decline a fusion while it compiles it
 
 const plugrad_fusions* offered_by(const Session& session) {
   const plugrad_backend& table = *session.plugin.table;
@@ -57,7 +57,7 @@ class Placed {
     view.buffer = block_.buffer();
     view.offset = kGuard;
   }
-  // Returns what is there now, and whether the guards are as they were.
+  // Returns the current contents, and whether the guards are unchanged.
   std::pair<Array, bool> now() const {
     std::vector<std::byte> all(block_.bytes());
     session_.device.download(queue_, all.data(), block_.buffer(), 0, all.size());
@@ -76,7 +76,7 @@ class Placed {
   Block block_;
 };
 
-// The array with the extents of a shape in which it repeats.
+// Returns the array repeated to the extents of a shape.
 Array expanded(const Array& from, const Shape& shape) {
   Array made(from.dtype(), shape);
   Shape strides = row_major(from.shape());
@@ -199,7 +199,7 @@ class Trial {
   Trial(Session& session, Queue& queue, const FusionProblem& problem)
       : session_(session), queue_(queue), problem_(problem), block_(packed(problem.parts)) {}
 
-  // Returns the kernel that the device has for the fusion, or null.
+  // Returns the device's kernel for the fusion, or null.
   const plugrad_kernel* kernel(Tally& tally) const {
     if (const std::string flaw = flaw_of(fusion()); !flaw.empty()) throw Breach("the test's own fusion is wrong: " + flaw);
     begin_call();
@@ -266,7 +266,7 @@ class Trial {
     return v;
   }
 
-  // values: those that outputs must have; none if nothing may have been written.
+  // values: the expected values of the fusion; empty if nothing may have been written.
   void compare(Tally& tally, const std::vector<Array>& values) const {
     const FusionParts& parts = problem_.parts;
     std::vector<bool> is_written(parts.inputs);
@@ -305,7 +305,7 @@ class Trial {
   std::vector<const plugrad_view*> pointers_;
 };
 
-// (relu(x) x).sum() of one axis.
+// -x x, in a space of one axis.
 FusionProblem plain_fusion(int64_t elements, Random& random) {
   FusionProblem problem;
   problem.space = {elements};
@@ -342,7 +342,7 @@ void check_table(Session& session, Tally& tally) {
   tally.check(ran, "the device runs not even NEG and MUL of `least` elements as a fusion");
 }
 
-// What a fusion is one of, in words that follow "fusions".
+// Returns the kinds of a fusion, in words to append to "fusions".
 std::vector<std::string> kinds_of(const FusionParts& parts) {
   bool reduces = false, goes_on = false, updates = false;
   std::vector<bool> is_reduced(parts.values.size());
@@ -374,7 +374,7 @@ void check_dtype(Session& session, Tally& tally, uint8_t dtype) {
   };
   Random random(session.settings.seed * 31 + dtype);
   Queue queue = session.device.make_queue();
-  std::map<std::string, bool> ran;  // of each kind, whether one did
+  std::map<std::string, bool> ran;  // of each kind, whether a fusion ran
   for (int i = 0; i < kFusions; ++i) {
     const FusionProblem problem = random_fusion(*offered, dtype, has, random);
     const bool this_one = Trial(session, queue, problem).run(tally);

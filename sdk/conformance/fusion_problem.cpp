@@ -6,7 +6,7 @@
 namespace plugrad::conformance {
 namespace {
 
-// Spaces that plugins divide in different ways.
+// Returns a space from a list: plugins divide the list's spaces in different ways.
 Shape random_space(Random& random) {
   static const std::vector<Shape> kSpaces = {{2},        {63},        {1024},       {5000},     {40000},    {70001},
                                              {3, 5},     {40, 64},    {33, 17},     {64, 100},  {200, 33},  {700, 40},
@@ -60,20 +60,20 @@ class Maker {
     made_.parts.values.push_back({dtype_, static_cast<uint8_t>(all_)});
   }
 
-  // A value of this dtype whose axes contain `axes`, and which an instruction may read.
+  // Returns a value of this dtype that an instruction may read; the value's axes contain `axes`.
   std::optional<uint16_t> pick(uint8_t dtype, unsigned axes) {
     std::vector<uint16_t> fitting;
     for (size_t v = 0; v < made_.parts.values.size(); ++v)
       if (made_.parts.values[v].dtype == dtype && !(axes & ~made_.parts.values[v].axes) && may_read(v))
         fitting.push_back(static_cast<uint16_t>(v));
     if (fitting.empty()) return {};
-    // Mostly a late one, so that chains form.
+    // Mostly a late value, to form chains.
     const auto n = static_cast<int64_t>(fitting.size());
     const bool late = random_.one_in(2);
     return fitting[static_cast<size_t>(late ? n - 1 - random_.below(std::min<int64_t>(n, 3)) : random_.below(n))];
   }
 
-  // Results of reductions are read only where rows go on.
+  // Whether an instruction may read the value: the result of a reduction only if the device's fusions allow it (ROWS).
   bool may_read(size_t value) const {
     const unsigned axes = made_.parts.values[value].axes;
     if (value < made_.parts.inputs || !axes) return true;
@@ -129,7 +129,7 @@ class Maker {
     push({op.opcode, {*value}}, op.operand_dtype(0, dtype_), axes);
   }
 
-  // An update of inputs, which then lie under its results.
+  // Adds an update of inputs; its results then have the same memory as the inputs.
   void add_update(const OpInfo& op) {
     if (!(offered_.contents & PLUGRAD_FUSION_UPDATES) || !op.is_for(dtype_) || !has_(op.opcode, dtype_)) return;
     FusionParts::Line line{op.opcode, {}, op.outputs};
@@ -161,7 +161,7 @@ class Maker {
     made_.parts.lines.push_back(std::move(line));
   }
 
-  // Stores what no instruction reads, and some of the rest; some over inputs.
+  // Stores the values that no instruction reads, and some of the remaining values; some outputs overlap inputs.
   void add_outputs() {
     FusionParts& parts = made_.parts;
     std::vector<bool> is_read(parts.values.size()), is_taken(parts.inputs);

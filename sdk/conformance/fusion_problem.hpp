@@ -1,4 +1,4 @@
-// Random fusions: what a device's fusions may contain, in spaces of several forms.
+// Random fusions with the allowed contents of a device's fusions, in spaces of several forms.
 #pragma once
 #include <plugrad/sdk/fusion.hpp>
 #include <plugrad/sdk/fusion_block.hpp>
@@ -20,7 +20,7 @@ struct FusionProblem {
   Shape shape_of_value(size_t value) const { return shape_of(parts.values[value].axes); }
 };
 
-// Which ops a device has a kernel for, on dense operands of this key dtype.
+// Whether a device has a kernel for an op, on dense operands of this key dtype.
 using HasKernel = std::function<bool(uint32_t opcode, uint8_t dtype)>;
 
 // dtype: of most values.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kNames[kLevels] = {"loads", "memory", "tier 0", "trains", "asynchronous, under stress"};
 
-// The levels of the cases whose names begin so; those of ops follow from their tier.
+// The levels of cases by the beginnings of their names; the levels of ops follow from their tiers.
 constexpr std::pair<std::string_view, int> kPrefixes[] = {
     {"contract.", 0}, {"process.", 0}, {"memory.", 1},  {"failure.indices", 2}, {"tier0", 2},   {"train.", kTrains},
     {"stream.", 4},   {"native.", 4},  {"failure.", 4}, {"thread.", 4},         {"fusion.", 4}, {"list.", 4}};
@@ -21,7 +21,7 @@ const OpInfo* op_of(std::string_view name) {
   return op == std::end(kOps) ? nullptr : op;
 }
 
-// What the level lacks; "" if nothing.
+// Returns the reason why the level is not reached; "" if it is reached.
 std::string lacking(const Summary& summary, int level) {
   int failing = 0;
   bool trained = false;

@@ -1,4 +1,4 @@
-// How far a plugin is: five levels, each of which needs those below it.
+// The progress of a plugin: five levels. Each level needs the levels below it.
 #pragma once
 #include <sdk/conformance/summary.hpp>
 
@@ -10,13 +10,13 @@ constexpr int kLevels = 5, kTrains = 3;
 
 // "L2 tier 0".
 std::string level_text(int level);
-// The level that needs the case of this name; -1 if none does: the ops of tier 1, which the core can compose,
-// and replays.
+// Returns the level of the case with this name; -1 if no level needs the case: the ops of tier 1, which the core can
+// compose, and replays.
 int level_of(const std::string& name);
 
 struct Grade {
-  int level = -1;    // the highest that is reached; -1: none
-  std::string next;  // what the next level lacks; "" if there is none, or if its cases did not run
+  int level = -1;    // the highest level reached; -1: none
+  std::string next;  // why the next level is not reached; "" if all are, or if its cases did not run
   // Ops of tier 1 with a kernel and without a failure, and all of them; 0 if their cases did not run.
   int tier1 = 0, tier1_ops = 0;
 };

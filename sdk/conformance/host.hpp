@@ -1,4 +1,4 @@
-// The host that a plugin under test sees, and the reports that the plugin makes to it.
+// The host of a plugin under test, and the plugin's reports to the host.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
@@ -8,7 +8,7 @@
 
 namespace plugrad::conformance {
 
-// The plugin broke a rule of the contract; what() says which.
+// The plugin broke a rule of the contract; what() names the rule.
 class Breach : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,9 +22,9 @@ struct Reports {
 };
 Reports& thread_reports();
 
-// A host of revision 0 that lives as long as the process.
+// Returns a host of revision 0. The host lives as long as the process.
 const plugrad_host* make_host();
-// Sets the function that gets the lines of the plugin's log, from any thread; an empty one drops them.
+// Sets the function for the lines of the plugin's log, called from any thread; an empty function drops them.
 void on_log(std::function<void(const std::string&)> listener);
 
 const char* status_name(plugrad_status status);
@@ -41,7 +41,7 @@ void begin_call();
 // Throws Breach if status is not OK and this thread reported nothing since begin_call.
 Outcome end_call(const char* what, plugrad_status status);
 
-// Describes the exception that is being handled.
+// Describes the current exception.
 std::string exception_text();
 
 // Calls function. Throws Breach if it throws, or returns a status other than OK without reporting a message first.

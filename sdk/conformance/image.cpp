@@ -29,7 +29,7 @@ uint64_t Image::place(const Array& array, const Shape& strides, bool unaligned, 
     const int64_t reach = (array.shape()[axis] - 1) * strides[axis];
     (reach < 0 ? low : high) += reach;
   }
-  // As many bytes on the other side, so that a kernel that confuses the sign of a stride writes into known memory.
+  // As many bytes on the opposite side: a kernel with a wrong sign of a stride then writes into known memory.
   const int64_t before = low < 0 ? high - low : 0, after = low < 0 ? high - low : high;
   const uint64_t first = grow(before * size, (after + 1) * size, unaligned ? size : 0, owner);
   if (strides == row_major(array.shape())) {

@@ -27,7 +27,7 @@ class Image {
     std::string text;
   };
   std::vector<Stray> strays() const;
-  // Whether any of the bytes changed that one owner may write.
+  // Whether any byte changed in the owner's regions.
   bool touched(int owner) const;
 
  private:

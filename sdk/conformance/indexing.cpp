@@ -8,7 +8,7 @@ namespace {
 struct Lookup {
   Shape index;
   int32_t axis;
-  int64_t extent;  // of the other operand along the axis
+  int64_t extent;  // of the indexed operand along the axis
 };
 
 const std::vector<Lookup>& lookups() {
@@ -34,7 +34,7 @@ Shape with_extent(Shape shape, int32_t axis, int64_t extent) {
   return shape;
 }
 
-// For each element i of the index array, calls visit(i, offset of the element of the other operand that it selects).
+// For each element i of the index array, calls visit(i, offset of the selected element in an array of the shape `other`).
 template <class Visit> void for_each_lookup(const Problem& problem, const Array& index, const Shape& other, Visit visit) {
   const auto axis = problem.attributes_as<plugrad_axis>().axis;
   const Shape strides = row_major(other);
@@ -87,7 +87,7 @@ std::vector<Problem> scatter_add_problems(const Question& question, Random& rand
 }
 
 namespace {
-// before: what the sources are added to.
+// before: the array to which the sources are added.
 void sums_reference(const Question& question, const Problem& problem, const Array& before, Expectations& expected) {
   const Array& source = problem.inputs[1];
   if (!is_floating(question.out())) {
@@ -115,7 +115,7 @@ void scatter_add_reference(const Question& question, const Problem& problem, Exp
   sums_reference(question, problem, problem.outputs[0], expected);
 }
 
-// What the output held before is random, too: the op overwrites it.
+// The previous contents of the output are random, too: the op overwrites them.
 std::vector<Problem> scatter_sum_problems(const Question& question, Random& random) {
   return scatter_add_problems(question, random);
 }

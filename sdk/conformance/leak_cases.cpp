@@ -1,4 +1,4 @@
-// What a plugin must give back: host memory of calls, device memory of buffers.
+// A plugin must release host memory of calls and device memory of buffers.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/sanitizer.hpp>
 #include <sdk/conformance/session.hpp>
@@ -18,7 +18,7 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Calls `step` many times, for two seconds at most; returns how many bytes a call left behind.
+// Calls `step` many times, for two seconds at most; returns how many bytes a call did not release.
 template <class Step> double growth(const Step& step) {
   using Clock = std::chrono::steady_clock;
   constexpr int kWarmUp = 200, kMost = 100'000;
@@ -70,7 +70,7 @@ void check_leaks(Session& session, Tally& tally) {
   tally.check(runs < 16, "each run of FILL leaves " + std::to_string(runs) + " bytes of host memory behind");
 }
 
-// Buffers that are freed must be free: together these are more than the device has.
+// Freed memory must be available again: together the buffers are larger than the device's memory.
 void check_reuse(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   if (!table.alloc || !table.memory_info) return tally.skip("the plugin does not allocate, or has no memory_info");
@@ -90,7 +90,7 @@ void check_reuse(Session& session, Tally& tally) {
   }
 }
 
-// While a large block is held, less is free, and the device has as much as before.
+// While a large block is allocated, less memory is free, and the device's total is unchanged.
 void check_held_memory(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   if (!table.memory_info || !table.alloc || session.device.host_memory())

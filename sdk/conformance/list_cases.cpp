@@ -1,4 +1,4 @@
-// The extension of list.h: a list of calls does what its calls do one by one.
+// The extension of list.h: a list of calls has the same results as its calls one by one.
 #include <sdk/conformance/submission.hpp>
 
 #include <deque>
@@ -13,7 +13,7 @@ plugrad_view vector_at(const Block& block, int64_t count = kElements, uint8_t dt
   return vector_view(block.buffer(), count, dtype);
 }
 
-// Calls that stay in place, as a list on a queue.
+// Calls at constant addresses, as a list on a queue.
 class Calls {
  public:
   Calls(Session& session, Queue& queue) : session_(session), queue_(queue), offered_(*offered_lists(session)) {}
@@ -42,7 +42,7 @@ class Calls {
     call.op.workspace = call.workspace->buffer();
     call.op.workspace_bytes = bytes;
   }
-  // An operand that the caller may change; the next run says so.
+  // Returns an operand for the caller to change; the next run marks the call as changed.
   plugrad_view& change(uint32_t call, size_t operand) {
     if (list_) changed_[call / 64] |= uint64_t{1} << call % 64;
     return calls_[call].views[operand];
@@ -55,7 +55,7 @@ class Calls {
     return attempt("make",
                    [&] { return offered_.make(queue_.stream, list.data(), static_cast<uint32_t>(list.size()), 0, &list_); });
   }
-  // Uses up the numbers only if it returns OK.
+  // Takes the numbers only if it returns OK.
   Outcome run() {
     Outcome outcome = attempt("run", [&] { return offered_.run(list_, queue_.last + 1, changed_.data()); });
     if (!outcome.ok()) return outcome;
@@ -136,7 +136,7 @@ void add_chain(Calls& calls, const Block& a, const Block& b, const Block& c, con
 }
 float result_of_chain(int start) { return static_cast<float>(kElements * ((start + 4) + (start + 4) * (start + 4))); }
 
-// Runs follow each other while earlier ones are in flight, with other numbers and another place for the result.
+// Runs follow each other while earlier runs are in flight, with new numbers and a new place for the result.
 void check_changes(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   constexpr int kRuns = 40;
@@ -163,7 +163,7 @@ void check_changes(Session& session, Tally& tally) {
   }
 }
 
-// More calls than a word of `changed` has bits; what does not change is run again as it is.
+// More calls than a word of `changed` has bits; unchanged calls run again with the same operands.
 void check_long(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   constexpr uint32_t kCalls = 200, kChanged = 130;
@@ -182,7 +182,7 @@ void check_long(Session& session, Tally& tally) {
               "three runs of 200 additions made " + std::to_string(found) + ", expected " + std::to_string(expected));
 }
 
-// Single calls before and after, and another stream that waits.
+// A list of a single call runs after a list of several calls; a second stream waits for both lists.
 void check_order_in_list(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Device& device = session.device;
@@ -241,7 +241,7 @@ void check_failure(Session& session, Tally& tally) {
   }
 }
 
-// The calls end with the list while its last run is in flight.
+// The list is dropped while its last run is in flight.
 void check_drop(Session& session, Tally& tally) {
   if (!runnable(session, tally)) return;
   Queue queue = session.device.make_queue();

@@ -30,8 +30,9 @@ const std::vector<Product>& products() {
   return list;
 }
 
-// What taking numbers below 2^-126 as 0 changes in a sum of products, which ops.md allows in bf16. With TF32, too, a factor
-// that small may be rounded to 0, and an infinity times it is then NaN; and a factor near the largest number to infinity.
+// The possible change of a sum of products when numbers below 2^-126 count as 0, which ops.md allows in bf16. With TF32,
+// too, such a small factor may be rounded to 0, and an infinity times it is then NaN; a factor near the largest number may
+// be rounded to infinity.
 class Flushing {
  public:
   void add_product(double a, double b) {

@@ -62,7 +62,7 @@ void check_too_much(Session& session, Tally& tally) {
 void check_memory_info(Session& session, Tally& tally) {
   const plugrad_backend& table = *session.plugin.table;
   if (!table.memory_info) return tally.skip("the plugin has no memory_info");
-  uint64_t available = UINT64_MAX, total = 0;  // what is not written is out of bounds
+  uint64_t available = UINT64_MAX, total = 0;  // values that are not written are out of bounds
   const Outcome outcome =
       attempt("memory_info", [&] { return table.memory_info(session.device.handle(), &available, &total); });
   tally.check(outcome.ok(), "memory_info returned " + outcome.text());
@@ -112,7 +112,7 @@ void check_between_buffers(Session& session, Tally& tally) {
         device.copy(queue, copy_of(device.place(to.buffer(), p.to), device.place(from.buffer(), p.from), p.bytes));
     tally.check(outcome.ok(), "a copy within the device returned " + outcome.text());
     std::copy_n(source.begin() + p.from, p.bytes, image.begin() + p.to);
-    // Also copy within one buffer, between ranges that do not overlap.
+    // Also copy within a buffer, between ranges without overlap.
     const uint64_t far = kBytes + p.to;
     outcome = device.copy(queue, copy_of(device.place(from.buffer(), far), device.place(from.buffer(), p.from), p.bytes));
     tally.check(outcome.ok(), "a copy within a buffer returned " + outcome.text());

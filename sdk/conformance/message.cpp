@@ -13,7 +13,7 @@ void put_number(std::string& bytes, size_t number) {
   bytes.append(reinterpret_cast<const char*>(&n), sizeof n);
 }
 
-// Reads from the front of a text; fails for good where too few bytes are left.
+// Reads from the front of a text; once too few bytes are left, all later reads fail as well.
 class Reader {
  public:
   explicit Reader(const std::string& bytes) : bytes_(bytes) {}

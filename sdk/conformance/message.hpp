@@ -1,4 +1,4 @@
-// What a worker tells the program that supervises it, through a pipe.
+// The messages of a worker to its supervisor, through a pipe.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,14 +9,14 @@ namespace plugrad::conformance {
 // Kinds of messages, with their fields.
 enum class Say : char {
   unusable = 'U',   // why the file cannot be used
-  breach = 'B',     // the rule that the plugin broke before any case ran
+  breach = 'B',     // the rule broken by the plugin before any case ran
   no_device = 'N',  // backend, version, reason
   device = 'D',     // backend, version, description
-  running = 'R',    // what is being checked now
+  running = 'R',    // the current check
   result = 'C',     // of a case: see result.hpp
-  missing = 'M',    // what tier 0 lacks
+  missing = 'M',    // the missing ops of tier 0
   text = 'T',       // the answer to a question for a list, or a table
-  changed = 'S',    // what the case changed in the process
+  changed = 'S',    // the state of the process that the case changed
   log = 'L',        // a line of the plugin's log
 };
 
@@ -26,8 +26,7 @@ struct Message {
 };
 
 std::string encoded(const Message& message);
-// A plugin's text, as it may go into JSON and onto a terminal: '?' stands for control characters and for bytes that are not
-// UTF-8.
+// Returns a plugin's text in a form for JSON and terminals: '?' replaces control characters and bytes outside UTF-8.
 std::string readable(const std::string& text);
 // Removes the first message from the bytes and returns it; nothing if it is not there as a whole.
 std::optional<Message> take_message(std::string& bytes);

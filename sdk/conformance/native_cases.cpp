@@ -1,5 +1,5 @@
-// The extension of native.h: native handles, which order streams, and notices. A second stream of the plugin plays the role
-// of another library's stream.
+// The extension of native.h: native handles to order streams, and notices. A second stream of the plugin takes the place of
+// another library's stream.
 #include <sdk/conformance/submission.hpp>
 
 #include <plugrad/sdk/native.h>
@@ -35,7 +35,7 @@ const plugrad_native* runnable(const Session& session, const Vectors& vectors, T
   return nullptr;
 }
 
-// A function of the extension that submits. It uses up the queue's next number only if it returns OK.
+// A submitting function of the extension. It takes the queue's next number only if it returns OK.
 using Submission = plugrad_status (*)(plugrad_stream*, uint64_t, void*);
 Outcome submit(Queue& queue, const char* what, Submission function, void* native) {
   Outcome outcome = attempt(what, [&] { return function(queue.stream, queue.last + 1, native); });
@@ -70,7 +70,7 @@ void check_handle(Session& session, Tally& tally) {
   tally.check(handle != handle_of(*native, second), "two streams have the same native handle");
 }
 
-// One stream adds repeatedly to a vector, which the other one copies. A copy that starts too early lacks additions.
+// A stream adds repeatedly to a vector; a second stream copies the vector. A copy started too early lacks additions.
 Outcome add_chain(const Vectors& vectors, Queue& queue, plugrad_buffer* buffer) {
   Outcome outcome = vectors.fill(queue, buffer, 0);
   for (int i = 0; i < kChain && outcome.ok(); ++i) outcome = vectors.add_one(queue, buffer);
@@ -101,7 +101,8 @@ void check_order(Session& session, Tally& tally, By by) {
   }
 }
 
-// A stream waits for its own handle, and a third stream for that number. Both must wait for the other library's work.
+// A stream waits for its own handle, and a third stream waits for the number of this wait. Both must wait for the work of
+// the other library.
 void check_number(Session& session, Tally& tally) {
   const Vectors vectors(session, kCount);
   const plugrad_native* native = runnable(session, vectors, tally);
@@ -145,7 +146,7 @@ Outcome notify(const plugrad_native& native, const Queue& queue, uint64_t number
   return attempt("notify", [&] { return native.notify(queue.stream, number, Told::note, &told); });
 }
 
-// Contexts live as long as the process, so that a late callback does not write to a stack frame that no longer exists.
+// Contexts live as long as the process: a late callback must not write to a stack frame that no longer exists.
 Told& new_told() { return *new Told; }
 
 void check_notice(Session& session, Tally& tally) {

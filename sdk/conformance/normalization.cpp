@@ -8,7 +8,7 @@ namespace {
 
 using Real = long double;
 
-// A line of elements that are normalised together, as offsets into the array.
+// A line of elements to be normalised together, as offsets into the array.
 using Line = std::vector<int64_t>;
 
 std::vector<Line> rows_of(const Shape& shape) {
@@ -22,7 +22,7 @@ std::vector<Line> channels_of(const Shape& shape) {
   return lines;
 }
 
-// How x is normalised along one line: the exact values, and the errors that ops.md allows.
+// The normalisation of x along a line: the exact values, and the errors allowed by ops.md.
 struct Normalised {
   Real mean = 0, variance = 0, scale = 0, mean_error = 0, relative = 0;
   Real of(Real x) const { return (x - mean) * scale; }
@@ -94,7 +94,7 @@ Expected scaled(const Normalised& by, Real x, Real weight, Real bias, uint8_t dt
 
 double epsilon_of(const Problem& problem) { return problem.attributes_as<plugrad_norm>().epsilon; }
 
-// Elements around 0, far from 0, or with one that is not finite.
+// Returns elements around 0, far from 0, or with a single non-finite element.
 Array elements(uint8_t dtype, const Shape& shape, int kind, Random& random) {
   Array x = random_array(dtype, shape, kind == 1 ? Range{999, 1001} : Range{-3, 3}, random);
   if (kind == 2) x.set(count_of(shape) / 2, random.one_in(2) ? HUGE_VALL : std::numeric_limits<Real>::quiet_NaN());
@@ -187,7 +187,7 @@ std::vector<Problem> batch_norm_problems(const Question& question, Random& rando
   return forward_problems(question, random, kBatches);
 }
 
-// The statistics may be any: here those of x, rounded.
+// The statistics may be any numbers: here the statistics of x, rounded.
 std::vector<Problem> batch_norm_backward_problems(const Question& question, Random& random) {
   std::vector<Problem> list = backward_problems(question, random, kBatches);
   for (Problem& problem : list) {

@@ -1,4 +1,4 @@
-// The matrix: every op that the plugin claims, in every dtype and every class of layouts.
+// The matrix: every op claimed by the plugin, in every dtype and every class of layouts.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/session.hpp>
@@ -17,7 +17,7 @@ constexpr auto kAll = [] {
   return all;
 }();
 
-// One question for each combination of dtypes that an op is defined for, with these dtypes for its free letters.
+// Returns a question for each combination of an op's dtypes, with these dtypes for its free letters.
 std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first, std::span<const uint8_t> second) {
   std::vector<Question> list;
   const std::string letters = op.operands;
@@ -33,7 +33,7 @@ std::vector<Question> questions(const OpInfo& op, std::span<const uint8_t> first
   return list;
 }
 
-// The flags that a question may have; a question without flags is checked too.
+// Returns the possible flags of a question; the first is 0, without flags.
 std::vector<uint32_t> flags_of(const Question& question) {
   std::vector<uint32_t> list = {0};
   if (question.op->outputs == 1 && question.out() != PLUGRAD_BOOL && !question.op->is_in_out(0))
@@ -55,8 +55,8 @@ std::string class_text(uint16_t layout) {
   return text.empty() ? "DENSE" : text;
 }
 
-// A device that serves a class must serve every subset of it. FILL, COPY and CAST must serve every class. resolve must
-// always return the same kernel for a question.
+// A device that serves a class must serve every subset of the class. FILL, COPY and CAST must serve every class. resolve
+// must always return the same kernel for a question.
 void check_answers(const Session& session, Tally& tally, const Question& question) {
   const auto answer = [&](uint16_t layout) {
     return resolve(session.device.table(), session.device.handle(), question, layout);
@@ -91,7 +91,7 @@ std::vector<Trial> trials_of(const Session& session, const Question& question, C
   Random random(seed);
   const uint16_t always = row.only_immediates() ? PLUGRAD_IMMEDIATE : 0;
   const uint16_t wanted = column_bits(column) | always;
-  // Large problems test kernels that split their work. Testing more layouts of them for one dtype suffices.
+  // Large problems test kernels that split their work. It suffices to test their further layouts for a single dtype.
   const bool large_too = column <= Column::strided || question.dtypes.back() == PLUGRAD_F32;
   std::vector<Trial> list;
   for (Problem& problem : row.problems(question, random)) {

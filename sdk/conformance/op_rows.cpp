@@ -54,7 +54,7 @@ Question computed_in(const Question& question) {
   return wide;
 }
 
-// Returns the sum of an op's result and what the output held. The result may be rounded before it is added, or not.
+// Returns the sum of an op's result and the output's previous value. The result may be rounded before the addition, or not.
 Expected added(uint8_t dtype, Expected e, long double held) {
   if (e.bound == 0 || summed_in(dtype) != dtype) e.bound += ulp_bound(dtype, std::fabs(e.value) + e.bound, 0.5);
   e.value += held;

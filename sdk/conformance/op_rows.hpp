@@ -1,4 +1,4 @@
-// One row per op of ops.def: its problems, and the reference that solves them in higher precision.
+// A row for each op of ops.def: its problems, and its reference in higher precision.
 #pragma once
 #include <sdk/conformance/problem.hpp>
 
@@ -12,7 +12,7 @@ void where_reference(const Question&, const Problem&, Expectations&);
 void function_reference(const Question&, const Problem&, Expectations&);
 std::vector<Problem> elementwise_problems(const Question&, Random&);
 std::vector<Problem> iota_problems(const Question&, Random&);
-// Widens what IOTA in f32 may give on a device that has no IOTA in f64.
+// Widens the bounds of IOTA in f32, for a device without IOTA in f64.
 void allow_iota_in_f32(const Problem&, Expectations&);
 
 void sum_reference(const Question&, const Problem&, Expectations&);
@@ -85,7 +85,7 @@ std::vector<Problem> descent_problems(const Question&, Random&);
 std::vector<Problem> sgd_problems(const Question&, Random&);
 std::vector<Problem> adam_problems(const Question&, Random&);
 
-// Other elementwise ops have their references in the tables of elementwise.cpp.
+// The remaining elementwise ops have their references in the tables of elementwise.cpp.
 inline constexpr OpRow kOpRows[] = {
     {PLUGRAD_OP_FILL, elementwise_problems, fill_reference},
     {PLUGRAD_OP_COPY, elementwise_problems, copy_reference},

@@ -13,7 +13,7 @@ const std::vector<Shape>& shapes() {
   return list;
 }
 
-// A gradient with zeros, for which a step is not nothing, and NaN, which must show.
+// Returns a gradient with zeros (a step still changes the results) and with NaN (it must appear in the results).
 Array gradient(uint8_t dtype, const Shape& shape, Random& random) {
   Array array = random_array(dtype, shape, {-2, 2}, random);
   for (int64_t i = 0; i < array.count(); ++i)

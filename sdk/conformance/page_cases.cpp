@@ -1,6 +1,5 @@
-// Operands in memory that this program maps itself: beside pages that nobody may touch, and further apart than 2^31
-// elements.
-// Only for devices whose host allocates.
+// Operands in memory mapped by this program: beside inaccessible pages, and further apart than 2^31 elements.
+// Only for devices without an allocator of their own: the host allocates.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/sanitizer.hpp>
@@ -16,7 +15,7 @@
 namespace plugrad::conformance {
 namespace {
 
-// Pages between two that nobody may touch. They take memory only where they are written.
+// Pages between two inaccessible pages. They take memory only where they are written.
 class Pages {
  public:
   explicit Pages(uint64_t bytes) : bytes_((bytes + page() - 1) / page() * page()) {
@@ -60,10 +59,10 @@ plugrad_view dense_view(const Array& array, char* buffer, uint64_t offset, uint1
   return view;
 }
 
-// Where an operand lies in its pages.
+// The place of an operand in its pages.
 enum class Edge { begin, end };
 
-// A problem whose operands and workspace each lie at an edge of pages of their own.
+// A problem with each operand and the workspace at an edge of pages of their own.
 class AtTheEdge {
  public:
   AtTheEdge(const Problem& problem, Edge edge, uint64_t alignment) : problem_(problem) {
@@ -129,7 +128,7 @@ void check_edges_of(Session& session, Tally& tally, const Question& question, Qu
   }
 }
 
-// A kernel that reads or writes beside its operands touches a page that nobody may touch, and crashes.
+// A kernel that reads or writes beside its operands touches an inaccessible page and crashes.
 void check_edges(Session& session, Tally& tally) {
   if (!host_allocates(session, tally)) return;
   Queue queue = session.device.make_queue();
@@ -140,7 +139,7 @@ void check_edges(Session& session, Tally& tally) {
           check_edges_of(session, tally, question, queue);
 }
 
-// Two elements that lie 2^31 elements apart, in memory of which two pages exist.
+// Two elements, 2^31 elements apart. Only the two pages with the elements take memory.
 class Wide {
  public:
   Wide() : pages_(((uint64_t{1} << 31) + 1) * sizeof(float)) {}
@@ -165,7 +164,7 @@ class Wide {
 struct WideCase {
   uint32_t opcode;
   int inputs;
-  float first, second;  // what it makes of (1.5, -2.25) and (4, 8)
+  float first, second;  // the results for (1.5, -2.25) and (4, 8)
 };
 constexpr WideCase kWideCases[] = {{PLUGRAD_OP_COPY, 1, 1.5f, -2.25f},  {PLUGRAD_OP_NEG, 1, -1.5f, 2.25f},
                                    {PLUGRAD_OP_ABS, 1, 1.5f, 2.25f},    {PLUGRAD_OP_ADD, 2, 5.5f, 5.75f},

@@ -1,4 +1,4 @@
-// How fast the kernels are: a small call, whose time is what any call costs, and a large one beside the device's copying.
+// The speed of the kernels: a small call, for the fixed cost of any call, and a large call beside the device's copying.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/running.hpp>
 #include <sdk/conformance/session.hpp>

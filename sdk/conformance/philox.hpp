@@ -20,7 +20,7 @@ constexpr PhiloxCounter philox(PhiloxCounter c, PhiloxKey key) {
   return c;
 }
 
-// The known answers that Random123 publishes for philox4x32-10.
+// The known answers of Random123 for philox4x32-10.
 static_assert(philox({0, 0, 0, 0}, {0, 0}) == PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
 static_assert(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==
               PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});

@@ -1,4 +1,4 @@
-// plugrad-conform: checks one plugin file against the contract.
+// plugrad-conform: checks a plugin file against the contract.
 #include <sdk/conformance/grade.hpp>
 #include <sdk/conformance/supervisor.hpp>
 #include <sdk/conformance/training.hpp>
@@ -100,7 +100,7 @@ void check_options(const Request& request, bool has_level, bool has_budget) {
   if (request.file.empty() && !request.help && !request.list) throw po::error("expected the path of a plugin's file");
 }
 
-// Options that may be repeated, and lists.
+// Repeatable options, and lists.
 struct Lists {
   std::vector<std::string> options, only, dtypes;
 };
@@ -161,7 +161,7 @@ bool matches(const std::string& name, const std::string& wanted) {
   return name == wanted || name == "op." + wanted || (wanted.back() == '.' && name.starts_with(wanted));
 }
 
-// The numbers of the cases to run. Throws for a name that no case has.
+// Returns the numbers of the cases to run. Throws if a name matches no case.
 std::vector<size_t> selected(const std::vector<std::string>& only) {
   const auto& all = conformance::all_cases();
   for (const std::string& wanted : only)
@@ -183,7 +183,7 @@ std::string quoted_for_shell(const std::string& word) {
   return quoted + "'";
 }
 
-// The options that name the device and open it.
+// Returns the options that select and open the device, as on the command line.
 std::string opening(const conformance::Settings& settings) {
   std::string words;
   if (settings.device) words += " --device " + std::to_string(settings.device);
@@ -191,7 +191,7 @@ std::string opening(const conformance::Settings& settings) {
   return words;
 }
 
-// The command that runs one case again, without the case's name.
+// Returns the command to run a case again, without the case's name.
 std::string again(const Request& request) {
   const conformance::Settings& s = request.settings;
   if (!s.replay.empty())
@@ -200,13 +200,13 @@ std::string again(const Request& request) {
          opening(s);
 }
 
-// Whether a level up to this one needs the case.
+// Whether a level up to `level` needs the case.
 bool is_needed(size_t number, int level) {
   const int own = conformance::level_of(conformance::all_cases()[number].name);
   return own >= 0 && own <= level;
 }
 
-// Runs all in this process.
+// Runs all cases in this process.
 conformance::Summary run_here(const Request& request, const std::vector<size_t>& cases) {
   conformance::Summary summary;
   conformance::Message last{};
@@ -246,7 +246,7 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
-// Marks the failures that the user expects. What is expected and does not fail is a failure itself.
+// Marks the failures expected by the user. An expected failure that does not happen is a failure itself.
 void expect_failures(conformance::Summary& summary, const std::vector<std::string>& names) {
   std::vector<std::string> stale;
   for (const std::string& name : names) {
@@ -323,7 +323,7 @@ int check(const Request& request, const std::vector<std::string>& words) {
   return summary.failures() || !reached ? kFailed : kGood;
 }
 
-// What went wrong before the first case, in the form that was asked for.
+// Reports a failure before the first case, in the requested form.
 int fail(const Request& request, const std::string& why) {
   conformance::Summary summary;
   summary.plugin = request.file;

@@ -1,4 +1,4 @@
-// An op with its operands, independent of layouts: what to compute, and the expected result.
+// An op with its operands, independent of layouts: the computation and its expected result.
 #pragma once
 #include <sdk/conformance/expected.hpp>
 #include <sdk/conformance/values.hpp>
@@ -7,7 +7,7 @@
 
 namespace plugrad::conformance {
 
-// The signature that resolve gets, without the layout class.
+// The signature for resolve, without the layout class.
 struct Question {
   const OpInfo* op;
   std::vector<uint8_t> dtypes;  // outputs, then inputs
@@ -22,7 +22,7 @@ const plugrad_kernel* resolve(const plugrad_backend& table, plugrad_device* devi
                               uint16_t layout);
 
 struct Problem {
-  std::vector<Array> outputs;  // contents before the op; values that no op may read, except for in-out operands
+  std::vector<Array> outputs;  // contents before the op; no op may read them, except for in-out operands
   std::vector<Array> inputs;
   std::vector<std::byte> attributes;
   bool large = false;  // tested in few layouts only
@@ -53,7 +53,7 @@ struct OpRow {
   bool expands() const { return op().shape == OpShape::update; }
 };
 
-// Returns the row of an opcode. Each op of ops.def has one.
+// Returns the row of an opcode. Each op of ops.def has a row.
 const OpRow& row_of(uint32_t opcode);
 
 // Calls the row's reference, and adds the previous output for ACCUMULATE.

@@ -21,7 +21,7 @@ template <class Visit> void for_each_reduced(const Shape& input, const Shape& ou
 
 struct Reduction {
   Shape input;
-  uint32_t axes;  // reduced ones, a bit each
+  uint32_t axes;  // the reduced axes, a bit each
 };
 
 std::vector<Reduction> reductions() {

@@ -1,4 +1,4 @@
-// One call of a kernel from a file that PLUGRAD_SHADOW left behind: the op alone, on the operands that it had.
+// A call of a kernel from a file written by a program with PLUGRAD_SHADOW: the op alone, on its recorded operands.
 #include <sdk/conformance/op_rows.hpp>
 #include <sdk/conformance/session.hpp>
 #include <sdk/conformance/trial.hpp>
@@ -21,7 +21,7 @@ class Lines {
   explicit Lines(const std::string& path) : path_(path), file_(path) {
     if (!file_) refuse(path_, "cannot be read");
   }
-  // Goes to the next line, which must begin with one of these words. Returns that word.
+  // Goes to the next line. The line must begin with one of these words. Returns the word.
   std::string next(const std::vector<std::string>& allowed) {
     std::string line, word;
     ++number_;
@@ -98,7 +98,7 @@ const OpInfo& op_in(Lines& lines) {
   return *found;
 }
 
-// An operand that is a number. It stands for an array of the output's shape, or of one element where the op takes that.
+// Reads an immediate operand: an array of the output's shape, or of a single element where the op takes a single element.
 Array immediate_in(Lines& lines, const OpInfo& op, int input, const Shape& shape) {
   const uint8_t dtype = dtype_in(lines);
   uint64_t bits = 0;
@@ -172,7 +172,7 @@ Replay read(const std::string& path, uint64_t alignment) {
   return replay;
 }
 
-// Whether the op is defined for these dtypes and operands.
+// Throws Breach unless the op is defined for these dtypes and operands.
 void check_case(const std::string& path, const Replay& replay, const OpRow& row) {
   const Question& question = replay.question;
   const bool defined = std::ranges::any_of(kDTypes, [&](const auto& dtype) {

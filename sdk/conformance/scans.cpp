@@ -17,7 +17,7 @@ const std::vector<Scanned>& scanned() {
   return list;
 }
 
-// Of the elements of one line, in the order in which they are added.
+// Of the elements of a line, in the order of their addition.
 void expect_sums(const Question& question, const Array& x, const std::vector<int64_t>& line, Expectation& expected) {
   Sum sum;
   uint64_t whole = 0;

@@ -15,8 +15,8 @@ struct Settings {
   uint64_t seed = 1;
   uint32_t device = 0;
   OptionList options;
-  std::vector<uint8_t> dtypes;  // of ops' cases only those with one of these; all if empty
-  std::string replay;           // the file of the case `replay`, which does not run without one
+  std::vector<uint8_t> dtypes;  // selects the ops' cases with one of these dtypes; empty: all cases
+  std::string replay;           // the file of the case `replay`; the case does not run without a file
   bool require_tier0 = false, verbose = false;
 };
 
@@ -31,10 +31,10 @@ struct Session {
   const Plugin& plugin;
   const plugrad_host* host;
   const Settings& settings;
-  uint32_t devices;  // the number that the plugin's count returned
+  uint32_t devices;  // the number stored by the plugin's count
   Device& device;
   std::vector<MatrixRow> matrix = {};
-  // The stream on which the last op's cases ran, unless one of them failed. The next op continues on it, because a plugin
+  // The stream of the last op's cases, unless one of the cases failed. The next op continues on the stream, because a plugin
   // may hold much memory for each stream.
   std::optional<Queue> queue = {};
 };
@@ -44,8 +44,8 @@ struct Case {
   std::function<void(Session&, Tally&)> function;
 };
 
-// All cases: those of the contract, memory, streams, threads and the extensions native.h, fusion.h and list.h, and one for
-// each op.
+// All cases: of the contract, memory, streams, threads and the extensions native.h, fusion.h and list.h, and a case for each
+// op.
 const std::vector<Case>& all_cases();
 std::vector<Case> contract_cases();
 std::vector<Case> transcription_cases();
@@ -65,18 +65,18 @@ std::vector<Case> batch_cases();
 // Runs a case. A Breach ends it and counts as a failure.
 void run_case(const Case& one, Session& session, Tally& tally);
 
-// Whether the plugin has a kernel for this question: for dense operands, or for immediates if the op takes only those.
+// Whether the plugin has a kernel for this question: for dense operands, or for immediates if the op takes only immediates.
 bool claimed(const Session& session, const Question& question);
 Question question_for(uint32_t opcode, uint8_t dtype, uint32_t flags = 0);
-// Runs the problems of one cell and returns the cell's result. The tally belongs to this cell alone.
+// Runs the problems of a cell and returns the cell's result. The tally belongs to this cell alone.
 Cell check_cell(Session& session, Tally& tally, const Question& question, Column column, Queue& queue);
 
-// Returns the ops of tier 0 that the plugin lacks for f32, with i64 indices and bool masks.
+// Returns the ops of tier 0 missing in the plugin for f32, with i64 indices and bool masks.
 std::vector<std::string> missing_of_tier0(const Session& session);
-// One line for each op: its name and the dtypes for which the device has a kernel; of a conversion, those that it gives.
+// Writes a line for each op: its name and the dtypes of the device's kernels; of a conversion, the dtypes of the results.
 void write_kernels(std::ostream& out, Session& session);
-// One line for each op that has a kernel for f32: the time of a small call, and of a large one with its share of the speed
-// at which the device copies.
+// Writes a line for each op with a kernel for f32: the time of a small call, and the time of a large call with its share of
+// the device's speed of copying.
 void write_perf(std::ostream& out, Session& session);
 void write_perf_json(std::ostream& out, Session& session);
 

@@ -180,7 +180,7 @@ std::vector<Problem> cross_entropy_problems(const Question& question, Random& ra
       problem.large = count_of(shape) > 10000;
       for (int k = 0; k < 2; ++k) problem.outputs.emplace_back(question.out(), Shape{shape[0]});
       Array x = logits(question.out(), shape, kind, random);
-      for (int64_t i = 0; i < x.count(); ++i)  // ops.md does not define rows whose lse is infinite
+      for (int64_t i = 0; i < x.count(); ++i)  // ops.md does not define rows with an infinite lse
         if (x.get(i) == HUGE_VALL || (x.get(i) == -HUGE_VALL && i % shape[1] == 0)) x.set(i, 1);
       problem.inputs.push_back(std::move(x));
       problem.inputs.push_back(index_array({shape[0]}, shape[1], random));

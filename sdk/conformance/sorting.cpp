@@ -19,13 +19,13 @@ const std::vector<Sorted>& sorted() {
   return list;
 }
 
-// Whether y belongs before x, which stands before it in the line.
+// Whether y, which follows x in the line, belongs before x.
 bool comes_before(long double y, long double x, bool descending) {
   if (descending) return std::isnan(y) ? !std::isnan(x) : y > x;
   return std::isnan(x) ? !std::isnan(y) : y < x;
 }
 
-// Sorts the indices by merging halves. Of equal elements the one of the first half comes first.
+// Sorts the indices by merging halves. Of equal elements, the element of the first half comes first.
 std::vector<int64_t> merged(const Array& x, const std::vector<int64_t>& line, size_t from, size_t to, bool descending) {
   if (to - from == 1) return {static_cast<int64_t>(from)};
   const size_t middle = from + (to - from) / 2;

@@ -114,7 +114,7 @@ void check_host_source(Session& session, Tally& tally) {
   const Block block(session.device, vectors.bytes());
   for (int round = 0; round < 8; ++round) {
     std::vector<float> source(50000, static_cast<float>(round));
-    vectors.add_one(queue, block.buffer());  // work that the copy has to follow
+    vectors.add_one(queue, block.buffer());  // the copy has to follow this work
     session.device.upload(queue, block.buffer(), 0, source.data(), vectors.bytes());
     std::fill(source.begin(), source.end(), -77.0f);
     tally.check(vectors.holds(queue, block.buffer(), static_cast<float>(round)),

@@ -14,7 +14,7 @@ plugrad_view number_view(double value);
 class Vectors {
  public:
   Vectors(Session& session, int64_t count);
-  // Why the cases that need these ops cannot run; empty if they can.
+  // The reason why cases with these ops cannot run; empty if they can run.
   const std::string& lacking() const { return lacking_; }
 
   Outcome fill(Queue& queue, plugrad_buffer* buffer, float value) const;
@@ -34,7 +34,7 @@ class Vectors {
   std::string lacking_;
 };
 
-// A GATHER of one element whose index is out of range.
+// A GATHER of one element with an index out of range.
 class BadGather {
  public:
   BadGather(Session& session, Queue& queue);
@@ -50,7 +50,7 @@ class BadGather {
 
 // Returns null if the plugin does not offer lists.
 const plugrad_lists* offered_lists(const Session& session);
-// Whether the functions are there that no plugin may leave out.
+// Whether all required functions of the extension are present.
 bool is_whole(const plugrad_lists& lists);
 
 }  // namespace plugrad::conformance

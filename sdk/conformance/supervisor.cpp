@@ -17,17 +17,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A worker that does no more: it ended, crashed or hung.
+// A worker that has ended, crashed or hung.
 struct Gone {
   std::string what;    // "crashed with SIGSEGV in op.EXP f32,f32 [dense]"
-  std::string errors;  // what it wrote to standard error at last
+  std::string errors;  // its latest output on standard error
 };
 
 std::string last_part(const std::string& text, size_t most) {
   return text.size() > most ? "..." + text.substr(text.size() - most) : text;
 }
 
-// Keeps one line of ASCII.
+// Returns a line of ASCII.
 std::string shown(const std::string& text) {
   std::string line = text.substr(0, 120);
   std::ranges::replace_if(line, [](char c) { return c < ' ' || c > '~'; }, ' ');
@@ -44,7 +44,7 @@ class Remote {
 
   // Sends a command.
   void ask(const std::string& command) { child_.write(command + "\n"); }
-  // Waits for a message of one of the kinds, and treats the others. Throws Gone if the worker ends or hangs.
+  // Waits for a message of the given kinds, and treats all earlier messages. Throws Gone if the worker ends or hangs.
   Message wait_for(std::initializer_list<Say> kinds) {
     for (;;) {
       Message message = next();
@@ -54,7 +54,7 @@ class Remote {
       if (message.kind == Say::log && plan_.verbose) std::cerr << "log: " << message.fields.at(0) << "\n";
     }
   }
-  // Takes what the plugin has printed since the last call.
+  // Returns the plugin's output since the last call.
   std::string printed() {
     child_.read(milliseconds(0), texts_);
     std::string all = std::exchange(texts_[1], {});
@@ -105,7 +105,7 @@ class Remote {
   std::string running_ = "loading";
 };
 
-// What several workers find.
+// The findings of several workers.
 class Findings {
  public:
   Findings(const Plan& plan, Summary& summary) : plan_(plan), summary_(summary) {}
@@ -122,7 +122,7 @@ class Findings {
     results_[place] = std::move(result);
     progress(place);
   }
-  // A finding about the process in which a case ran.
+  // Adds a finding about the process of a case.
   void add_to(const std::string& name, const std::string& line) {
     const std::scoped_lock lock(mutex_);
     Result& result = process_[name];
@@ -169,7 +169,7 @@ class Findings {
   std::map<std::string, Result> process_;
 };
 
-// Throws for what ends everything before the first case. Returns whether there is a device.
+// Throws Unloadable or Breach if the worker reports an error before the first case. Returns whether there is a device.
 bool greet(Remote& remote, Summary& summary) {
   const Message hello = remote.wait_for({Say::unusable, Say::breach, Say::no_device, Say::device});
   if (hello.kind == Say::unusable) throw Unloadable(hello.fields.at(0));
@@ -197,7 +197,7 @@ void run_one(Remote& remote, const Plan& plan, Findings& findings, size_t place)
     findings.add_to("process.state", name + ": the plugin changed " + changed);
 }
 
-// Runs cases until none is left. A worker that is gone fails its case; the next worker takes the next case.
+// Runs cases until none is left. If a worker is gone, its case fails; the next worker takes the next case.
 void run_cases(std::unique_ptr<Remote> remote, const Plan& plan, Findings& findings) {
   while (const std::optional<size_t> place = findings.next()) {
     const Clock::time_point begun = Clock::now();

@@ -1,4 +1,4 @@
-// The results of one case.
+// The results of a case.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -26,7 +26,7 @@ class Tally {
     const std::scoped_lock lock(mutex_);
     note(line);
   }
-  // Counts problems that run declined, although resolve returned a kernel.
+  // Counts problems declined by run, although resolve returned a kernel.
   void decline(uint64_t problems) {
     const std::scoped_lock lock(mutex_);
     declined_ += problems;
@@ -46,7 +46,7 @@ class Tally {
     skips_.push_back(reason);
   }
 
-  // Read these only after other threads have stopped counting.
+  // Read these only after all threads have stopped counting.
   uint64_t cases() const { return cases_; }
   uint64_t failures() const { return failures_; }
   uint64_t declined() const { return declined_; }

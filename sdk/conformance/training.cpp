@@ -22,7 +22,7 @@ std::vector<std::string> command(const Plan& plan, const std::string& file, cons
   return words;
 }
 
-// Runs the program. Returns what it wrote to standard output; `error` becomes why that is not a result.
+// Runs the program. Returns its standard output; `error` becomes the reason if the output is not a result.
 std::string run(const std::vector<std::string>& words, std::chrono::seconds deadline, std::string& error) {
   Child child;
   error = child.start(words);

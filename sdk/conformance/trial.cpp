@@ -153,7 +153,7 @@ void Batch::submit(Trial& trial) {
     op.workspace_offset = trial.workspace_offset;
     op.workspace_bytes = trial.workspace_bytes;
   }
-  std::vector<plugrad_view> views = trial.views;  // a copy: run consumes the views, which are then overwritten
+  std::vector<plugrad_view> views = trial.views;  // a copy: overwritten below, since run must keep no pointer
   std::vector<const plugrad_view*> pointers;
   for (const plugrad_view& view : views) pointers.push_back(&view);
   std::vector<std::byte> attributes = trial.problem.attributes;

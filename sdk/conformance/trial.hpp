@@ -8,7 +8,7 @@
 
 namespace plugrad::conformance {
 
-// A problem in an arrangement. The values are those that the kernel sees through its views.
+// A problem in an arrangement. The problem's values are the values read by the kernel through its views.
 struct Trial {
   Problem problem;
   Arrangement arrangement;
@@ -32,7 +32,8 @@ uint16_t layout_of(const Shape& shape, const Shape& strides, bool unaligned);
 Trial laid_out(const OpRow& row, const Question& question, const Problem& problem, const Arrangement& arrangement,
                uint64_t alignment);
 
-// Runs trials of one kernel. Outputs, inputs and workspaces occupy three buffers, which are uploaded and downloaded whole.
+// Runs trials of a kernel. Outputs, inputs and workspaces occupy three buffers. The buffers are uploaded and downloaded
+// whole.
 class Batch {
  public:
   Batch(Device& device, Queue& queue, const OpRow& row, const Question& question, const plugrad_kernel* kernel);
@@ -43,12 +44,12 @@ class Batch {
 
   // Uploads, submits all, waits and downloads. Returns the result of the last wait, including DEVICE_ERROR.
   Outcome run(plugrad_failure* failure = nullptr);
-  // Submits the first trial again and again for a moment. Returns the seconds of one call, with its share of a wait; the
-  // best of some rounds. Throws Breach if the device declines it or fails.
+  // Submits the first trial again and again for a moment. Returns the seconds of a call, with its share of a wait; the best
+  // of some rounds. Throws Breach if the device declines the trial or fails.
   double seconds_of_a_call();
   // Compares every output and every byte outside the outputs. Returns how many trials run declined.
   int verify(Tally& tally, const std::string& title);
-  // For ops that failed: checks only that nothing but outputs was written.
+  // For failed ops: checks only that nothing but outputs was written.
   void verify_surroundings(Tally& tally, const std::string& title) const;
 
   const std::deque<Trial>& trials() const { return trials_; }
@@ -59,7 +60,7 @@ class Batch {
   void prepare();  // once: sets the views' buffers and allocates workspaces
   void submit(Trial& trial);
   plugrad_op op_of(const Trial& trial) const;
-  // What ops.md allows this device.
+  // The values allowed to this device by ops.md.
   Expectations expected_of(const Trial& trial) const;
   // The same if the device takes denormal operands as 0.
   Expectations flushed_of(const Trial& trial) const;

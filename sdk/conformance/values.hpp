@@ -1,4 +1,4 @@
-// Values for tests: special ones, random bits, random numbers of a range.
+// Values for tests: special values, random bits, random numbers of a range.
 #pragma once
 #include <sdk/conformance/array.hpp>
 
@@ -35,7 +35,7 @@ Array random_array(uint8_t dtype, const Shape& shape, Range range, Random& rando
 Array mixed_array(uint8_t dtype, const Shape& shape, Range range, Random& random);
 // Every special value (of one operand) or every pair of them (operand `digit` of `operands`); then mixed values.
 Array crossed_array(uint8_t dtype, const Shape& shape, Range range, int digit, int operands, Random& random);
-// Overwrites some elements with NaN that signal: bits that a conversion to a wider type and back would change.
+// Overwrites some elements with signalling NaN: a conversion to a wider type and back would change their bits.
 void put_signalling_nans(Array& array);
 // Values from the range; one in `rarity` is special.
 Array sprinkled_array(uint8_t dtype, const Shape& shape, Range range, int64_t rarity, Random& random);

@@ -46,7 +46,7 @@ template <class Good> Mismatch mismatch_of(const Array& got, const Good& good) {
   return mismatch;
 }
 
-// Numbers that a device may flush on the way to one element of the result.
+// Returns how many numbers a device may flush in the computation of an element of the result.
 int64_t terms_of(const OpInfo& op, const Problem& problem) {
   constexpr int64_t kOfFormula = 4;
   if (op.shape == OpShape::elementwise || op.shape == OpShape::update) return kOfFormula;

@@ -12,7 +12,7 @@ struct WindowCase {
   int64_t stride, padding, dilation;
 };
 
-// Those of convolutions have images, channels and results of each group besides.
+// The windows of a convolution, with the numbers of images, of groups, and of channels and results of each group.
 struct Convolution {
   WindowCase of;
   int64_t images, groups, channels, results;

@@ -81,7 +81,8 @@ void Worker::tell(void (*write)(std::ostream& out, Session& session)) {
 
 namespace {
 
-// The plugin finds neither our commands nor our messages where it might read or write by mistake.
+// Moves an open file to a new descriptor and puts the replacement in its place: the plugin must neither read the worker's
+// commands nor write into its messages by mistake. Returns the new descriptor.
 int moved(int descriptor, const char* replacement) {
   const int ours = fcntl(descriptor, F_DUPFD_CLOEXEC, 100);
   const int other = open(replacement, O_RDWR | O_CLOEXEC);

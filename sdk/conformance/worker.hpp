@@ -1,4 +1,4 @@
-// The half of plugrad-conform that loads the plugin. Usually it runs in a process of its own, which a supervisor starts.
+// The half of plugrad-conform that loads the plugin. Usually a supervisor starts it in a process of its own.
 #pragma once
 #include <sdk/conformance/result.hpp>
 
@@ -9,8 +9,8 @@
 
 namespace plugrad::conformance {
 
-// A plugin whose device is open. tell gets messages: first one of unusable, breach, no_device and device, then what happens
-// while cases run.
+// A plugin with an open device. tell gets messages: first unusable, breach, no_device or device, then the messages of the
+// running cases.
 class Worker {
  public:
   using Tell = std::function<void(const Message&)>;
@@ -24,7 +24,7 @@ class Worker {
   // Runs a case and tells its result.
   void run(const Case& one);
   void tell_missing();
-  // Tells what a function writes: write_kernels or write_perf.
+  // Tells the output of a function: write_kernels or write_perf.
   void tell(void (*write)(std::ostream& out, Session& session));
 
  private:
@@ -37,7 +37,7 @@ class Worker {
   std::unique_ptr<Session> session_;
 };
 
-// Runs the cases whose numbers arrive as lines on standard input, until it ends. "missing", "kernels" and "perf"
+// Reads lines from standard input until it ends. A number runs the case with this number; "missing", "kernels" and "perf"
 // ask for these lists.
 // Messages go to Child::kRecords.
 void serve(const std::string& file, const Settings& settings);

@@ -1,22 +1,23 @@
 // The contract between a tensor core ("the host") and a backend plugin: C11 and C++20, 64-bit little-endian machines.
-// A plugin is a shared object that exports one symbol, plugrad_backend_v0, and nothing else.
+// A plugin is a shared object. It exports the symbol plugrad_backend_v0, and nothing else.
 //
 // Threads     [any]            from any thread, at any time.
 //             [device-serial]  one call at a time for each device; the host holds no stream's lock.
 //             [stream-serial]  one call at a time for each stream. Where the stream is null: [any].
 //             Successive calls may come from different threads: each call selects its device, and no state is per thread.
-// Waiting     A function that may wait for the device says so; all others wait at most for room in a stream's queue. A
-//             function waits only for work submitted earlier, and holds no lock that a submission to another stream needs.
-// Ownership   A plugin keeps no pointer that the host passed to it after the call returns, except plugrad_host.
+// Waiting     A function may wait for the device only if its comment says so; else it waits at most for room in a stream's
+//             queue. A function waits only for work submitted earlier, and holds no lock needed by a submission to another
+//             stream.
+// Ownership   After a call returns, the plugin keeps no pointer passed by the host, except plugrad_host.
 //             The strings, tables, kernels, devices and streams of a plugin live as long as the process, unless stated
 //             otherwise.
 // Growth      Every struct but plugrad_view begins with struct_size and grows at its end only; a field beyond struct_size
 //             does not exist. Each growth adds one to PLUGRAD_REVISION and one hash to plugrad_layouts. Two sides agree
 //             when their hashes of the smaller of the two revisions are equal. The fields of that revision then need no
 //             check, and 0 in an appended field selects the behaviour before it existed. Arrays of structs carry a stride.
-// Open values Opcodes, dtypes, flags and kinds are integers, not enums. A receiver returns PLUGRAD_UNSUPPORTED for a value
-//             that it does not know; an unknown status counts as PLUGRAD_INTERNAL.
-// Errors      A function that returns a status other than PLUGRAD_OK has first called host->report on the calling thread.
+// Open values Opcodes, dtypes, flags and kinds are integers, not enums. A receiver returns PLUGRAD_UNSUPPORTED for an
+//             unknown value; an unknown status counts as PLUGRAD_INTERNAL.
+// Errors      Before a function returns any status but PLUGRAD_OK, it calls host->report on the calling thread.
 //             A plugin never aborts, prints, throws across a call, or installs a signal handler.
 // Lifetime    The file is never unloaded, and the process may end while its threads run: no destructor touches the device.
 //             State belongs to the opened device, never to the file: one process may contain two cores.
@@ -61,8 +62,8 @@ enum {  // dtypes
 #undef PLUGRAD_DTYPE
 };
 
-// Layout bits of a view. The class of an op is the OR over its views. A kernel declares the bits that it supports and must
-// accept every subset of them; for other classes the host makes dense copies. FILL, COPY and CAST accept every class.
+// Layout bits of a view. The class of an op is the OR over its views. A kernel declares its supported bits and must accept
+// every subset of them; for other classes the host makes dense copies. FILL, COPY and CAST accept every class.
 enum {
   PLUGRAD_STRIDED = 1,      // not dense in row-major order
   PLUGRAD_BROADCAST = 2,    // some stride is 0 where the extent is above 1 (inputs only); implies STRIDED
@@ -73,7 +74,7 @@ enum {
   PLUGRAD_ALL_LAYOUTS = 63,
 };
 
-enum {                        // flags: what the host requires of a kernel, as part of the signature
+enum {                        // flags: the host's requirements on a kernel, part of the signature
   PLUGRAD_ACCUMULATE = 1,     // add to the contents of the (only) output instead of overwriting it
   PLUGRAD_DETERMINISTIC = 2,  // produce the same bits on each run
   PLUGRAD_TF32 = 4,           // f32 matmul may round its inputs to 10 bits of mantissa
@@ -85,12 +86,12 @@ enum {                   // capabilities of a device
   PLUGRAD_FLUSHES_DENORMALS = 4,  // arithmetic may take denormal numbers as 0 (ops.md); without this bit it never does
 };
 
-// How the host may use device 0 of a plugin that the program does not name. This applies only to devices with HOST_MEM and
-// without ASYNC. Among several plugins the largest value wins, then the plugin that was found first.
+// How the host may use device 0 of a plugin if the program does not name the plugin. This applies only to devices with
+// HOST_MEM and without ASYNC. Among several plugins the largest value wins, then the plugin found first.
 enum {
   PLUGRAD_ONLY_BY_NAME = 0,
-  PLUGRAD_AS_FALLBACK = 1,  // for ops that another device lacks, if the program allows it
-  PLUGRAD_AS_DEFAULT = 2,   // as AS_FALLBACK, and for tensors for which the program names no device
+  PLUGRAD_AS_FALLBACK = 1,  // for ops missing on another device, if the program allows it
+  PLUGRAD_AS_DEFAULT = 2,   // as AS_FALLBACK, and for tensors if the program names no device for them
 };
 
 enum { PLUGRAD_HOST = 0, PLUGRAD_PINNED = 1, PLUGRAD_DEVICE = 2 };                     // kinds of a place
@@ -107,7 +108,7 @@ typedef struct plugrad_device plugrad_device;  // the plugin owns it; open creat
 typedef struct plugrad_stream plugrad_stream;  // the plugin owns it and never destroys it; null without ASYNC
 typedef struct plugrad_buffer plugrad_buffer;  // the plugin owns it; with HOST_MEM the address of its first byte
 
-// Describes where the elements of an operand are. The host's tensors store their views in this form, and ops point to them.
+// Describes where the elements of an operand are. The host's tensors store their views in this form; ops point to the views.
 // Frozen for the major version. The buffer stays allocated until no op submitted with it is in flight on its stream.
 // An immediate operand (a number) has buffer null, rank 0, count 1, layout IMMEDIATE, and its value in the 8 bytes of
 // offset: a double where dtype is floating, an int64_t otherwise; the kernel rounds it to dtype.
@@ -117,7 +118,7 @@ typedef struct plugrad_view {
   int64_t count;        // elements: the product of shape[0 .. rank); never 0 in a call. Derived
   uint8_t dtype;        // PLUGRAD_F32, ...
   uint8_t rank;         // 0 .. PLUGRAD_MAX_RANK; array entries beyond rank are unspecified
-  uint16_t layout;      // the layout bits that apply. Derived
+  uint16_t layout;      // the view's layout bits. Derived
   uint8_t reserved[4];  // 0
   int64_t shape[PLUGRAD_MAX_RANK];
   int64_t strides[PLUGRAD_MAX_RANK];  // in elements; 0 is allowed in inputs only; unspecified where the extent is 1
@@ -191,7 +192,8 @@ typedef struct plugrad_kernel {
   uint32_t reserved;  // 0
   // Submits op; with ASYNC the op may finish after the call. Reads views and attributes before it returns. Never allocates,
   // and never waits for the device, except for room in the stream's queue, which holds at least 256 submissions. May return
-  // UNSUPPORTED or OUT_OF_MEMORY for what the signature cannot express (a size), having written nothing. [stream-serial]
+  // UNSUPPORTED or OUT_OF_MEMORY, having written nothing, for a property that the signature cannot express (a size).
+  // [stream-serial]
   plugrad_status (*run)(const struct plugrad_kernel* kernel, plugrad_stream* stream, const plugrad_op* op);
   // Returns how many bytes of device memory run needs for op, or UINT64_MAX if there is too little host memory to find out:
   // run is not called then. op's number and workspace are not set yet. May be null. [any]
@@ -213,8 +215,8 @@ typedef struct plugrad_signature {
 typedef struct plugrad_place {
   uint32_t struct_size;
   uint32_t kind;           // HOST (plain memory), PINNED, DEVICE
-  plugrad_device* device;  // the buffer's device; PINNED: the device that pinned it; HOST: null. If the copy's stream is
-                           // null, a place of a kind other than DEVICE names the device of the other place instead
+  plugrad_device* device;  // the buffer's device; PINNED: the pinning device; HOST: null. If the copy's stream is null, a
+                           // place of kind HOST or PINNED names the device of the other place instead
   plugrad_buffer* buffer;  // HOST, PINNED: the address
   uint64_t offset;         // bytes
 } plugrad_place;
@@ -227,7 +229,7 @@ typedef struct plugrad_copy {
   plugrad_place to, from;
 } plugrad_copy;
 
-// What sync stores when it returns DEVICE_ERROR: the op that failed first has a number in first .. last.
+// The failure that sync stores when it returns DEVICE_ERROR: the number of the first failed op is in first .. last.
 typedef struct plugrad_failure {
   uint32_t struct_size;   // set by the host
   plugrad_status status;  // the status of the op itself: DEVICE_ERROR, INDEX_ERROR
@@ -253,7 +255,7 @@ typedef struct plugrad_options {
 typedef struct plugrad_device_info {
   uint32_t struct_size;
   uint32_t capabilities;
-  uint64_t alignment;   // bytes, a power of two: of every buffer, and of the offsets at which the host divides it
+  uint64_t alignment;   // bytes, a power of two: of every buffer, and of the offsets where the host divides a buffer
   uint64_t memory;      // bytes installed; 0: unknown
   int32_t dlpack_type;  // DLDeviceType: 1 CPU, 2 CUDA, ...; 0: none
   int32_t dlpack_index;
@@ -272,7 +274,7 @@ typedef struct plugrad_host {
   void (*report)(const struct plugrad_host* host, plugrad_status status, const char* message);
   // Writes a line to the host's log; copies message. [any]
   void (*log)(const struct plugrad_host* host, uint32_t level, const char* message);
-  // Returns the extension of that name ("name/revision"), or null. [any]
+  // Returns the extension with this name ("name/revision"), or null. [any]
   const void* (*get_extension)(const struct plugrad_host* host, const char* name);
 } plugrad_host;
 
@@ -288,49 +290,52 @@ typedef struct plugrad_backend {
   // PLUGRAD_OK, and return PLUGRAD_OK. May load further libraries and start a driver: the host calls it once per process,
   // and only when the program names a device of the plugin or lists devices. [any]
   plugrad_status (*count)(const plugrad_host* host, uint32_t* devices);
-  // Opens device `index` for this host; each call creates another handle. Returns INVALID for an index that is not below the
-  // number that count stores, and for an unknown option, and then reports the known ones. May load further libraries and
-  // wait. [any]
+  // Opens device `index` for this host; each call creates another handle. Returns INVALID for an index not below the number
+  // stored by count, and for an unknown option; for an unknown option it reports the known options. May load further
+  // libraries and wait. [any]
   plugrad_status (*open)(const plugrad_host* host, uint32_t index, const plugrad_options* options, plugrad_device** device,
                          plugrad_device_info* info);
   // Returns the kernel for a signature, or null. The result never changes, so the host caches it. May take seconds, load
   // further libraries and wait. Reports nothing. The host holds no lock. [any]
   const plugrad_kernel* (*resolve)(plugrad_device* device, const plugrad_signature* signature);
-  // Returns the extension of that name ("name/revision"), or null. The pointer may be null. [any]
+  // Returns the extension with this name ("name/revision"), or null. The pointer may be null. [any]
   const void* (*get_extension)(const char* name);
 
   // Memory. Provide alloc and free, or with HOST_MEM neither (the host then allocates). Without HOST_MEM provide copy too.
   // Allocates bytes (above 0), aligned to info.alignment; the contents are unspecified. May wait. The host asks for few
   // segments and cuts them itself; where a driver limits the number of allocations, the plugin joins several segments in
-  // one. A device that takes no buffer of this size returns OUT_OF_MEMORY and reports the largest size. [device-serial]
+  // one. If the device takes no buffer of this size, alloc returns OUT_OF_MEMORY and reports the largest size.
+  // [device-serial]
   plugrad_status (*alloc)(plugrad_device* device, uint64_t bytes, plugrad_buffer** buffer);
-  // Frees a buffer that nothing in flight uses, unless the device is lost. May wait; reports no failure. [device-serial]
+  // Frees a buffer. Nothing in flight uses the buffer, unless the device is lost. May wait; reports no failure.
+  // [device-serial]
   void (*free)(plugrad_device* device, plugrad_buffer* buffer);
-  // Stores the bytes of device memory that are free now and that are installed; may be null. [any]
+  // Stores how many bytes of device memory are free now and how many are installed; may be null. [any]
   plugrad_status (*memory_info)(plugrad_device* device, uint64_t* free_bytes, uint64_t* total_bytes);
-  // Allocate and free host memory that the device accesses directly (PINNED). Both may be null. May wait. [device-serial]
+  // Allocate and free host memory for direct access by the device (PINNED). Both may be null. May wait. [device-serial]
   plugrad_status (*pin)(plugrad_device* device, uint64_t bytes, void** address);
   void (*unpin)(plugrad_device* device, void* address);
 
   // Submits a copy, in stream order. HOST in `to`: waits until the bytes have arrived; returns DEVICE_ERROR if earlier work
   // failed, and the bytes are then unspecified. HOST in `from`: the caller may reuse the source on return; waits at most for
-  // staging memory of the same stream. May return UNSUPPORTED for DEVICE to DEVICE, which may be two devices of the plugin.
-  // Otherwise as kernel->run. With HOST_MEM and without ASYNC it may be null (the host copies). [stream-serial]
+  // staging memory of the same stream. DEVICE to DEVICE may copy between two devices of the plugin, and may return
+  // UNSUPPORTED. Otherwise as kernel->run. With HOST_MEM and without ASYNC it may be null (the host copies). [stream-serial]
   plugrad_status (*copy)(plugrad_stream* stream, const plugrad_copy* copy);
 
   // Streams: provide all four with ASYNC, none without. The ops and copies of a stream execute in the order of submission.
   // The host numbers them 1, 2, ...; after a refused call (any status but OK) the next call takes the same number.
   // Creates a stream. May wait. [device-serial]
   plugrad_status (*stream_create)(plugrad_device* device, uint32_t role, plugrad_stream** stream);
-  // Stores the *number up to which nothing is in flight: each is done, failed or dropped. It never decreases, and repeated
-  // calls reach the last number submitted before. Returns OK if all up to *number succeeded; DEVICE_ERROR if a failure waits
-  // for sync; DEVICE_LOST with the last number submitted. Does not call host->report. A plugin that records work and submits
-  // it in batches has to submit here what is recorded, at least when nothing is in flight; it may wait for no more than a
-  // lock that a submission holds. [any]
+  // Stores the *number up to which nothing is in flight: each number up to it is done, failed or dropped. It never
+  // decreases, and repeated calls reach the last number submitted before. Returns OK if all up to *number succeeded;
+  // DEVICE_ERROR if a failure waits for sync; DEVICE_LOST with the last number submitted. Does not call host->report. If a
+  // plugin records work and submits it in batches, it has to submit the recorded work here, at least when nothing is in
+  // flight. Waits at most for a lock held by a submission. [any]
   plugrad_status (*completed)(plugrad_stream* stream, uint64_t* number);
   // Work submitted to `stream` after this call waits until op *number of `other` has ended, even by failing. Raises *number
-  // to what the wait covers: once work behind it is done, completed(other) stores at least *number. Returns INVALID for a
-  // number not given to `other` yet. The devices may differ, the plugin may not. [stream-serial] for stream, [any] for other
+  // to the last number covered by the wait: once work behind the wait is done, completed(other) stores at least *number.
+  // Returns INVALID for a number not given to `other` yet. The devices may differ, the plugin may not. [stream-serial] for
+  // stream, [any] for other
   plugrad_status (*wait)(plugrad_stream* stream, plugrad_stream* other, uint64_t* number);
   // Waits for all submitted work. With DEVICE_ERROR it stores the failure and clears it from the stream. [stream-serial]
   plugrad_status (*sync)(plugrad_stream* stream, plugrad_failure* failure);

@@ -1,6 +1,6 @@
 // For authors of backends: derive from Backend, list kernel rows, write PLUGRAD_EXPORT_BACKEND. Header-only, C++20.
-// Every function that the host can call is a trampoline that converts exceptions to a status. All symbols are hidden in the
-// plugin, whatever flags it is compiled with, so that plugins built with different revisions can share a process.
+// Every function called by the host is a trampoline that converts exceptions to a status. All symbols are hidden in the
+// plugin under any compiler flags, so plugins built with different revisions can share a process.
 #pragma once
 #include <plugrad/sdk/abi.h>
 #include <plugrad/sdk/dtypes.hpp>
@@ -67,7 +67,7 @@ class Call {
   template <class T> const T& attributes() const { return *static_cast<const T*>(op_->attributes); }
   template <class S> S& stream() const { return static_cast<S&>(*reinterpret_cast<Stream*>(stream_)); }  // with ASYNC only
   template <class B> B& backend() const;
-  template <class T> const T& own() const;  // the object that the row's `own` points to
+  template <class T> const T& own() const;  // the object at the row's `own`
   char* workspace() const { return reinterpret_cast<char*>(op_->workspace) + op_->workspace_offset; }  // in device memory
 
  private:
@@ -78,7 +78,7 @@ class Call {
 
 constexpr bool is_immediate(const plugrad_view& view) { return view.layout & PLUGRAD_IMMEDIATE; }
 
-// Returns the address of a view's first element, for backends whose buffer handles are addresses.
+// Returns the address of a view's first element, for backends with addresses as buffer handles.
 template <class T> T* data(const plugrad_view& view) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(view.buffer) + view.offset);
 }
@@ -96,8 +96,8 @@ using WorkspaceFunction = uint64_t (*)(const plugrad_kernel*, const plugrad_op*)
 
 struct KernelRow {
   uint32_t opcode;
-  uint32_t flags;    // the flags that it supports; DETERMINISTIC means that it always is
-  uint16_t layouts;  // the layout bits that it supports
+  uint32_t flags;    // the supported flags; DETERMINISTIC: the kernel is always deterministic
+  uint16_t layouts;  // the supported layout bits
   uint8_t operands;  // the number of valid entries in dtypes
   std::array<uint8_t, PLUGRAD_MAX_OPERANDS> dtypes;
   RunFunction run;
@@ -125,7 +125,7 @@ plugrad_status run_kernel(const plugrad_kernel* self, plugrad_stream* stream, co
   }
 }
 
-// Returns a row for the op's dtype with the given run function; the op table gives the dtypes of the other operands.
+// Returns a row for the op's dtype with the given run function; the op table gives the dtypes of the operands.
 constexpr KernelRow kernel_row(uint32_t opcode, uint8_t dtype, RunFunction run, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
                                uint32_t flags = kPlainFlags) {
   const OpInfo& op = *op_info(opcode);
@@ -142,7 +142,7 @@ constexpr KernelRow kernel(uint32_t opcode, uint8_t dtype, uint16_t layouts = PL
   return kernel_row(opcode, dtype, run_kernel<Function>, layouts, flags);
 }
 
-// Returns a row whose dtypes are listed one by one, outputs first: for CAST, and for a plugin's own ops.
+// Returns a row with a given dtype for each operand, outputs first: for CAST, and for a plugin's own ops.
 template <auto Function>
 constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes, uint16_t layouts = PLUGRAD_ALL_LAYOUTS,
                            uint32_t flags = kPlainFlags) {
@@ -151,7 +151,7 @@ constexpr KernelRow kernel(uint32_t opcode, std::initializer_list<uint8_t> dtype
   return row;
 }
 
-// Returns the same row for a kernel that needs Bytes(const Call&) bytes of workspace.
+// Returns the same row for a kernel with Bytes(const Call&) bytes of workspace.
 template <auto Bytes> constexpr KernelRow with_workspace(KernelRow row) {
   row.workspace = [](const plugrad_kernel* self, const plugrad_op* op) -> uint64_t {
     try {
@@ -225,32 +225,34 @@ class Backend {
 
   // Returns the number of devices: 1 here. Hide it in the derived class to ask a driver.
   static DeviceCount count() { return {}; }
-  // Returns the extension of that name, or null. Hide it to offer extensions of your own; to offer those of the SDK, derive
-  // from their classes.
+  // Returns the extension with this name, or null. Hide it to offer extensions. For the extension of native.h, derive from
+  // NativeStreams instead.
   static const void* extension(std::string_view /*name*/) noexcept { return nullptr; }
   // Returns the description of the device. Called once, after construction.
   virtual plugrad_device_info info() const { return host_info("host memory"); }
 
   // Returns the kernels; if several rows serve a signature, the host gets the first. Called once, after construction. The
-  // rows are copied; what their `own` points to has to live as long as the backend.
+  // rows are copied; the object at a row's `own` has to live as long as the backend.
   virtual Rows kernels() const { return {}; }
 
-  // Prepares the kernel of a row for a signature that the row serves. Returns whether the host may have it. Called before
-  // resolve returns the kernel: the place to compile a pipeline or to open a library. May take seconds, and may throw, which
-  // counts as false. The host caches what resolve returns, so it asks once or a few times for each signature. [any]
+  // Prepares the kernel of a row for a signature served by the row. Returns whether the host may have the kernel. Called
+  // before resolve returns the kernel: compile a pipeline or open a library here. May take seconds, and may throw; an
+  // exception counts as false. The host caches the result of resolve, so it asks once or a few times for each signature.
+  // [any]
   virtual bool prepare(const KernelRow& /*row*/, const plugrad_signature& /*signature*/) { return true; }
 
-  // The host sees each of the following only if it is overridden; abi.h says which belong together.
+  // Each of the following functions is null in the host's table unless it is overridden; abi.h states which functions belong
+  // together.
 
   // Allocates device memory of `bytes` (above 0), aligned to info().alignment. Throws std::bad_alloc if there is no room.
   virtual plugrad_buffer* alloc(uint64_t /*bytes*/) { return nullptr; }
-  // Frees a buffer that nothing in flight uses.
+  // Frees a buffer. Nothing in flight uses the buffer.
   virtual void free(plugrad_buffer* /*buffer*/) noexcept {}
   // Stores how much device memory is free now and how much is installed.
   virtual void memory_info(uint64_t& /*free_bytes*/, uint64_t& /*total_bytes*/) {}
-  // Allocates host memory that the device copies to and from directly.
+  // Allocates host memory for direct copies to and from the device.
   virtual void* pin(uint64_t /*bytes*/) { return nullptr; }
-  // Frees memory that pin returned.
+  // Frees memory returned by pin.
   virtual void unpin(void* /*address*/) noexcept {}
   // Submits a copy, in stream order; `stream` is null without ASYNC. If the target is plain host memory (PLUGRAD_HOST), it
   // returns when the bytes have arrived.
@@ -260,7 +262,7 @@ class Backend {
   // Stores the number up to which nothing is in flight. Returns OK, DEVICE_ERROR while a failure waits for sync, or
   // DEVICE_LOST.
   virtual plugrad_status completed(Stream& /*stream*/, uint64_t& /*number*/) noexcept { return PLUGRAD_OK; }
-  // Makes later work of `stream` wait for `number` of `other`, and raises `number` to what the wait covers.
+  // Makes later work of `stream` wait for `number` of `other`, and raises `number` to the last number covered by the wait.
   virtual void wait(Stream& /*stream*/, Stream& /*other*/, uint64_t& /*number*/) {}
   // Waits for all submitted work. After a failure it stores the failure, clears it from the stream and throws DEVICE_ERROR.
   virtual void sync(Stream& /*stream*/, plugrad_failure& /*failure*/) {}
@@ -278,7 +280,7 @@ class Backend {
   }
 };
 
-// The object that plugrad_device* points to in a plugin built with this header.
+// In a plugin built with this header, a plugrad_device* points to this object.
 struct OpenDevice {
   const plugrad_host* host;
   std::unique_ptr<Backend> backend;
@@ -429,7 +431,7 @@ struct Trampolines {
 };
 
 class NativeStreams;                                                              // in native.hpp
-template <class B> const void* native_extension(std::string_view name) noexcept;  // of a B that derives from it
+template <class B> const void* native_extension(std::string_view name) noexcept;  // B derives from NativeStreams
 
 template <class B> const void* find_extension(const char* name) noexcept {
   if constexpr (std::is_base_of_v<NativeStreams, B>)
@@ -437,8 +439,8 @@ template <class B> const void* find_extension(const char* name) noexcept {
   return B::extension(name);
 }
 
-// Returns the function table of a backend. The macro below exports it; a program that links the backend passes it to the
-// host. unnamed_use: how the host may use device 0 of a plugin that the program does not name (PLUGRAD_AS_DEFAULT, ...).
+// Returns the function table of a backend. The macro below exports it; a program linked with the backend passes it to the
+// host. unnamed_use: how the host may use device 0 if the program does not name the plugin (PLUGRAD_AS_DEFAULT, ...).
 template <class B>
 constexpr plugrad_backend backend_table(const char* name, const char* version = "",
                                         uint32_t unnamed_use = PLUGRAD_ONLY_BY_NAME) {
@@ -470,9 +472,9 @@ constexpr plugrad_backend backend_table(const char* name, const char* version = 
 }  // namespace plugrad
 #pragma GCC visibility pop
 
-// Once per plugin, at namespace scope: exports Class as the backend `name`; further arguments are those of backend_table.
+// Once per plugin, at namespace scope: exports Class as the backend `name`; backend_table gets the further arguments.
 #define PLUGRAD_EXPORT_BACKEND(Class, name, ...) PLUGRAD_EXPORT_BACKEND_AS(plugrad_backend_v0, Class, name, __VA_ARGS__)
-// The same with another name of the exported function, so that several backends can be linked into one program.
+// The same with a different name of the exported function, so several backends can be linked into the same program.
 #define PLUGRAD_EXPORT_BACKEND_AS(entry, Class, name, ...)                                                   \
   extern "C" PLUGRAD_EXPORT const plugrad_backend* entry(const plugrad_host*) {                              \
     static constexpr plugrad_backend table = plugrad::backend_table<Class>(name __VA_OPT__(, ) __VA_ARGS__); \

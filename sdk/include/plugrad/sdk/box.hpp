@@ -1,5 +1,5 @@
 // The operands of an elementwise op over their common shape, merged to as few axes as possible, the innermost first: for
-// backends whose buffer handles are addresses, and whose kernels take strides.
+// backends with addresses as buffer handles and with kernels that take strides.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -81,7 +81,7 @@ template <int kOperands> struct BoxOf {
     return true;
   }
 
-  // Calls body with narrow boxes that together cover this one.
+  // Calls body with narrow boxes; together they cover this box.
   template <class Body> void cut(int64_t span, Body body) const {
     if (is_narrow(span)) [[likely]]
       return body(*this);

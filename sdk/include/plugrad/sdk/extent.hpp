@@ -1,4 +1,4 @@
-// The memory that calls use, and whether they may run in any order, or at once.
+// The memory used by calls, and whether the calls may run in any order, or at once.
 #pragma once
 #include <plugrad/sdk/dtypes.hpp>
 
@@ -9,8 +9,8 @@
 
 namespace plugrad {
 
-// Bytes of one buffer that a user, such as a call, reads or writes. Where buffers are addresses, as in host memory, buffer
-// is null and the bytes are addresses: buffers of the host may be parts of one another.
+// Bytes of a buffer, read or written by a user such as a call. Where buffers are addresses, as in host memory, buffer is
+// null and the bytes are addresses: a buffer of the host may be a part of a larger buffer.
 struct MemoryExtent {
   const void* buffer = nullptr;
   uint64_t begin = 0, end = 0;
@@ -18,12 +18,12 @@ struct MemoryExtent {
   uint32_t user = 0;
 
   bool overlaps(const MemoryExtent& other) const { return buffer == other.buffer && begin < other.end && other.begin < end; }
-  // Whether their order matters.
+  // Whether the order of the two accesses matters.
   bool conflicts_with(const MemoryExtent& other) const { return (is_written || other.is_written) && overlaps(other); }
 };
 
-// The bytes from the first to the last element of a view that is no immediate and not empty. base: the address of its first
-// element, or its offset in a buffer.
+// Returns the bytes from the first to the last element of a view, neither immediate nor empty. base: the address of the
+// view's first element, or the element's offset in a buffer.
 inline MemoryExtent extent_of(const plugrad_view& view, uint64_t base, bool is_written, uint32_t user) {
   const auto size = static_cast<int64_t>(element_size(view.dtype));
   int64_t low = 0, high = size;
@@ -32,7 +32,7 @@ inline MemoryExtent extent_of(const plugrad_view& view, uint64_t base, bool is_w
 }
 
 namespace detail {
-// The furthest end so far of one user, and of all the others.
+// The furthest end so far of a user, and of all remaining users.
 class FurthestEnd {
  public:
   void add(const MemoryExtent& extent) {
@@ -54,7 +54,7 @@ class FurthestEnd {
 };
 }  // namespace detail
 
-// Whether no user writes what another one reads or writes. Sorts the extents by buffer and begin.
+// Whether no user writes bytes read or written by another user. Sorts the extents by buffer and begin.
 inline bool are_independent(std::span<MemoryExtent> extents) {
   std::ranges::sort(extents, {}, [](const MemoryExtent& each) { return std::tuple(each.buffer, each.begin); });
   detail::FurthestEnd used, written;

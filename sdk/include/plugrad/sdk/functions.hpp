@@ -1,5 +1,5 @@
-// What each elementwise op computes for one element, shared by all backends written in C++. Compilers can vectorise this
-// plain code, and CUDA compiles it as well. A backend may replace a function by a faster one.
+// The function of each elementwise op for a single element, shared by all backends written in C++. Compilers can vectorise
+// this plain code, and CUDA compiles it as well. A backend may replace a function by a faster function.
 // plugrad-conform does not use these functions: it has its own references.
 #pragma once
 #include <plugrad/sdk/abi.h>
@@ -13,8 +13,8 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// The type for arithmetic in which integers wrap: overflow of signed integers is undefined, also of the int in which C++
-// computes with small ones.
+// The type for wrapping arithmetic of integers: overflow of signed integers is undefined, also overflow of the int in which
+// C++ computes with small integers.
 template <class T, bool = std::is_integral_v<T> && !std::is_same_v<T, bool>> struct WrappingOf {
   using type = T;
 };
@@ -23,12 +23,12 @@ template <class T> struct WrappingOf<T, true> {
 };
 template <class T> using Wrapping = typename WrappingOf<T>::type;
 
-// OpFunction<opcode>()(inputs...) returns the output's element. All inputs but conditions have one type T. The caller widens
-// elements of storage-only types first, and rounds the result.
+// OpFunction<opcode>()(inputs...) returns the output's element. All inputs but conditions have the same type T. The caller
+// widens elements of storage-only types first, and rounds the result.
 template <uint32_t opcode> struct OpFunction;
 
-// Minimax fits of erf in double: erf(x) / x - 1 as a polynomial in x^2 on [0, 1], and -ln(1 - erf(x)) as one in x on
-// [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
+// Minimax fits of erf in double: erf(x) / x - 1 as a polynomial in x^2 on [0, 1], and -ln(1 - erf(x)) as a polynomial in x
+// on [1, kErfEnd]; beyond kErfEnd erf(x) rounds to 1.
 inline constexpr double kErfNear[] = {0.12837916709551256565,    -0.37612638903183519541,   0.11283791670944184793,
                                       -0.026866170643111481407,  0.0052239776061186138528,  -0.00085483259293221707276,
                                       0.00012055293577152761939, -1.4924712307185836806e-5, 1.6447131638251597496e-6,
@@ -183,7 +183,7 @@ template <> struct OpFunction<PLUGRAD_OP_BITWISE_OR> {
 template <> struct OpFunction<PLUGRAD_OP_BITWISE_XOR> {
   template <class T> PLUGRAD_FUNCTION T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
 };
-// Whether a shift by this many bits leaves some.
+// is_part: whether a shift by this many bits leaves some bits of the number.
 template <class T> inline constexpr int kBitsOf = static_cast<int>(8 * sizeof(T));
 template <class T> PLUGRAD_FUNCTION bool is_part(T bits) { return bits >= T(0) && bits < static_cast<T>(kBitsOf<T>); }
 template <> struct OpFunction<PLUGRAD_OP_BITWISE_LEFT_SHIFT> {

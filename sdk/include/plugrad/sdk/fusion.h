@@ -1,25 +1,25 @@
 // The extension "plugrad.fusion/0" of a plugin: several ops in one call. C11 and C++20.
 //
 // A fusion is a straight line of instructions, each an elementwise, copy, reduction or update op of ops.def. The host makes
-// fusions of the calls of a compiled step. A plugin runs one in fewer passes over memory than the single calls need.
-// It is run as the op PLUGRAD_FUSION, whose attributes are the plugrad_fusion: views are those of its outputs, then of its
-// inputs, at most PLUGRAD_FUSION_OPERANDS together.
+// fusions of the calls of a compiled step. A plugin runs a fusion in fewer passes over memory than the single calls need.
+// The host runs a fusion as the op PLUGRAD_FUSION. The op's attributes are the plugrad_fusion; its views are the fusion's
+// outputs, then the fusion's inputs, at most PLUGRAD_FUSION_OPERANDS together.
 //
-// Result      The bits of every output are those that the device's own kernels compute, called one by one on dense operands
-//             and numbers; a NaN may be any NaN.
-// Space       All instructions share one index space of the fusion's rank, whose extents, above 1, come with the operands:
-//             along each axis every value has the extent of the space, or 1 if its `axes` say so. The host merges axes where
-//             all operands allow that, so that a space of dense operands has rank 1.
+// Result      Every output has the same bits as if the device's own kernels were called one by one on dense operands and
+//             numbers; a NaN may be any NaN.
+// Space       All instructions share an index space of the fusion's rank. The extents of the space, above 1, come with the
+//             operands: along each axis every value has the extent of the space, or 1 if its `axes` say so. The host merges
+//             axes where all operands allow it, so a space of dense operands has rank 1.
 // Values      are numbered: first the inputs, then the results of the instructions in their order. A value with extent 1
 //             along an axis is the same for all places along it.
-// Inputs      have the extents of the space: the stride is 0 along the axes of the value and positive along all others, and
-//             along the last of them 1, if that is the fusion's last one. A number is an immediate, whose value has all
-//             axes. An input that a reduction reads is dense. Numbers, views and shapes may differ from run to run.
+// Inputs      have the extents of the space: the stride is 0 along the axes of the value and positive along the remaining
+//             axes. If the fusion's last axis is among the remaining axes, its stride is 1. A number is an immediate; its
+//             value has all axes. The input of a reduction is dense. Numbers, views and shapes may differ from run to run.
 // Outputs     have extent 1 along the axes of their values, and are dense in row-major order. An output overlaps an input
 //             only if `over` names it: then both have the same elements, and the output is written as if all instructions
 //             had read the input before. Outputs do not overlap.
-// Declining   run may return UNSUPPORTED, having written nothing, for a fusion that it does not run in these shapes, or
-//             not yet. The host then runs the calls one by one.
+// Declining   run may return UNSUPPORTED, having written nothing, if it does not run the fusion in these shapes, or not
+//             yet. The host then runs the calls one by one.
 //
 // Getting it  backend->get_extension(PLUGRAD_FUSIONS) returns a plugrad_fusions, or null. The plugin owns it; it is
 //             constant and lives as long as the process, and applies to all devices of the plugin.
@@ -34,7 +34,7 @@ extern "C" {
 #define PLUGRAD_FUSIONS "plugrad.fusion/0"
 
 enum {
-  PLUGRAD_FUSION = 0x7fff,  // the opcode of a call that runs a fusion
+  PLUGRAD_FUSION = 0x7fff,  // the opcode of a fusion's call
   PLUGRAD_FUSION_OPERANDS = 32,
   PLUGRAD_FUSION_INSTRUCTIONS = 64,
   PLUGRAD_FUSION_NONE = 0xffff,
@@ -46,9 +46,9 @@ typedef struct plugrad_fusion_value {
 } plugrad_fusion_value;
 
 // An instruction reads its arguments and makes its results. An elementwise or copy op computes on the space of its result;
-// its arguments have that space, or extent 1 along more axes. FILL's argument is an immediate. A reduction (SUM, MAX, MIN)
-// has one argument, whose `axes` are a part of its result's. An update's arguments begin with the old values of its outputs,
-// all of the whole space; the further arguments but the first have all axes.
+// its arguments have the same space, or extent 1 along more axes. FILL's argument is an immediate. A reduction (SUM, MAX,
+// MIN) has one argument; the argument's `axes` are a part of the result's `axes`. An update's arguments begin with the old
+// values of its outputs, all of the whole space; the further arguments but the first have all axes.
 typedef struct plugrad_fusion_instruction {
   uint32_t opcode;
   uint16_t first;  // of its arguments, in `arguments`
@@ -58,11 +58,11 @@ typedef struct plugrad_fusion_instruction {
 
 typedef struct plugrad_fusion_output {
   uint16_t value;
-  uint16_t over;  // the number of the input in whose memory the output lies, or PLUGRAD_FUSION_NONE
+  uint16_t over;  // the number of the input with the same memory as the output, or PLUGRAD_FUSION_NONE
 } plugrad_fusion_output;
 
-// The head of a block of struct_size bytes, without pointers, which contains the arrays at these byte offsets. All of its
-// padding is 0, so that equal fusions have equal bytes.
+// The head of a block of struct_size bytes without pointers. The block contains the arrays at these byte offsets. All of its
+// padding is 0, so equal fusions have equal bytes.
 typedef struct plugrad_fusion {
   uint32_t struct_size;
   uint16_t rank;  // 1 .. PLUGRAD_MAX_RANK
@@ -76,21 +76,21 @@ typedef struct plugrad_fusion {
 } plugrad_fusion;
 
 enum {                            // contents
-  PLUGRAD_FUSION_REDUCTIONS = 1,  // fusions may reduce; what a reduction makes is only stored
-  PLUGRAD_FUSION_ROWS = 2,        // instructions may read the result of reductions over the last axes, but not all; in
-                                  // a fusion these are over the same axes
+  PLUGRAD_FUSION_REDUCTIONS = 1,  // fusions may reduce; the result of a reduction is only stored
+  PLUGRAD_FUSION_ROWS = 2,        // instructions may read the result of reductions over the last axes, but not all; all
+                                  // such reductions of a fusion are over the same axes
   PLUGRAD_FUSION_UPDATES = 4,     // fusions may contain updates
   PLUGRAD_FUSION_ALIKE = 8,       // all reductions of a fusion are over the same axes
 };
 
 typedef struct plugrad_fusions {
   uint32_t struct_size;
-  uint32_t contents;     // PLUGRAD_FUSION_REDUCTIONS, ...: what the plugin's fusions may contain
+  uint32_t contents;     // PLUGRAD_FUSION_REDUCTIONS, ...: the allowed contents of the plugin's fusions
   uint64_t least;        // a fusion of fewer elements takes longer than its calls
-  uint64_t longest_row;  // with ROWS: the most elements that such a reduction reduces to one
-  // Returns the kernel that runs the fusion, or null if the device has none for it: the host then asks for parts of it. The
-  // device owns the kernel, which lives as long as the process; it keeps what it needs of the fusion. The host caches the
-  // result. The host holds no lock. [any]
+  uint64_t longest_row;  // with ROWS: the most elements reduced to a single element by such a reduction
+  // Returns the fusion's kernel, or null if the device has no kernel for it: the host then asks for parts of the fusion. The
+  // device owns the kernel; the kernel lives as long as the process, and keeps a copy of the parts of the fusion it needs.
+  // The host caches the result. The host holds no lock. [any]
   const plugrad_kernel* (*kernel)(plugrad_device* device, const plugrad_fusion* fusion);
 } plugrad_fusions;
 

@@ -110,7 +110,7 @@ inline std::string flaw_of_axes(const Fusion& p, const plugrad_fusion_instructio
 }
 }  // namespace detail
 
-// Returns what is wrong with a fusion, or "".
+// Returns a description of the first flaw of a fusion, or "".
 inline std::string flaw_of(const plugrad_fusion& block) {
   if (std::string flaw = detail::flaw_of_form(block); !flaw.empty()) return flaw;
   const Fusion p(block);
@@ -145,7 +145,7 @@ inline std::array<int64_t, PLUGRAD_MAX_RANK> space_of(const plugrad_op& op, int 
   return extents;
 }
 
-// Returns what is wrong with the operands of a call that runs a fusion without flaws, or "".
+// Returns a description of the first flaw of a call's operands, or "". The call's fusion itself has no flaws.
 inline std::string flaw_of(const Fusion& p, const plugrad_op& op) {
   if (op.outputs != p.outputs().size() || op.inputs != p.inputs()) return "the number of operands differs";
   const auto space = space_of(op, p.rank());
@@ -181,7 +181,7 @@ inline std::string flaw_of(const Fusion& p, const plugrad_op& op) {
 
 // --- Offering the extension.
 
-// A kernel that runs one fusion. The backend keeps it as long as it lives itself.
+// The kernel of a fusion. The backend owns the kernel as long as the backend lives.
 struct FusionKernel : BoundKernel {
   FusionKernel(OpenDevice& of, RunFunction run_function, WorkspaceFunction workspace_function)
       : BoundKernel{{sizeof(plugrad_kernel), 0, run_function, workspace_function}, &of, nullptr} {}
@@ -190,7 +190,7 @@ struct FusionKernel : BoundKernel {
   FusionKernel& operator=(const FusionKernel&) = delete;
 };
 
-// Keeps kernels until it ends. Takes no lock, so that a forked child can go on.
+// Owns kernels. Takes no lock, so a forked child can go on.
 class FusionKernels {
  public:
   FusionKernels() = default;
@@ -217,7 +217,7 @@ class FusionKernels {
 class Fusions {
  public:
   virtual ~Fusions() = default;
-  // Returns the kernel that runs the fusion, or null. May throw std::bad_alloc. Called by several threads at a time.
+  // Returns the fusion's kernel, or null. May throw std::bad_alloc. Called by several threads at a time.
   virtual const plugrad_kernel* fusion_kernel(OpenDevice& device, const plugrad_fusion& fusion) = 0;
 };
 

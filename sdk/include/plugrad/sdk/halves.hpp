@@ -1,5 +1,5 @@
 // The 16-bit floating types: bfloat16, the upper half of an f32, and float16, IEEE 754's binary16. They are for storage
-// only: kernels compute in f32 and round what they store.
+// only: kernels compute in f32 and round the stored results.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -17,7 +17,7 @@ inline namespace sdk_v0_r0 {
 
 namespace detail {
 // The bits of an f32 that rounds to the same 16-bit number as x. A wider x is rounded to odd (Boldo and Melquiond, "When
-// double rounding is odd", 2005): the last bit records that the f32 is inexact, so that rounding twice equals rounding once.
+// double rounding is odd", 2005): the last bit records that the f32 is inexact, so rounding twice equals rounding once.
 struct OddRounding {
   template <class T> PLUGRAD_FUNCTION static constexpr uint32_t single(T x) {
     if constexpr (std::is_same_v<T, float>) return __builtin_bit_cast(uint32_t, x);

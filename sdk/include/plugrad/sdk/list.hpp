@@ -13,7 +13,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// Which calls of a list changed since its last run. No call of a list that runs once did.
+// The changed calls of a list since its last run. A list with the flag ONCE has no changed calls.
 class Changes {
  public:
   explicit Changes(const uint64_t* bits) : bits_(bits) {}
@@ -23,7 +23,7 @@ class Changes {
   const uint64_t* bits_;
 };
 
-// Thrown by a list one of whose kernels failed, and has reported why.
+// A list throws this after one of its kernels failed and reported why.
 struct CallFailed {
   plugrad_status status;
 };
@@ -41,14 +41,14 @@ class CallList {
 class CallLists {
  public:
   virtual ~CallLists() = default;
-  // flags: PLUGRAD_LIST_*. Throw UNSUPPORTED for lists of a kind that the device does not take.
+  // flags: PLUGRAD_LIST_*. Throw UNSUPPORTED for a kind of lists not supported by the device.
   virtual std::unique_ptr<CallList> make_list(Stream& stream, std::span<const plugrad_list_call> calls, uint32_t flags) = 0;
   // Whether the device gains from batches of this kernel.
   virtual bool batches(const plugrad_kernel&) const noexcept { return false; }
 };
 
 namespace detail {
-// The object that plugrad_list* points to.
+// A plugrad_list* points to this object.
 struct OpenCallList {
   const plugrad_host* host;
   std::unique_ptr<CallList> list;

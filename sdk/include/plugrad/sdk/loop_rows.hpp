@@ -1,5 +1,5 @@
-// The kernel rows of loops.hpp, compiled: a plugin that links the library plugrad::loops builds in seconds, where loops.hpp
-// would compile a thousand kernels again.
+// The kernel rows of loops.hpp, compiled: a plugin linked with the library plugrad::loops builds in seconds; loops.hpp would
+// compile a thousand kernels again.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -9,7 +9,7 @@ namespace plugrad::loops {
 // All rows of loops.hpp; they live as long as the process. [any]
 Rows rows();
 
-// A backend's own rows, followed by all of loops.hpp: of several rows that serve a call, the first wins. [any]
+// Returns a backend's own rows, followed by all rows of loops.hpp: of several rows for a call, the first wins. [any]
 inline std::vector<KernelRow> rows_after(Rows own) {
   std::vector<KernelRow> all(own.begin(), own.end());
   const Rows rest = rows();

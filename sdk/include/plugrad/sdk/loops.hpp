@@ -1,6 +1,6 @@
-// Plain loops for devices whose memory the host can read and write: every op of tier 0 and all elementwise ones, in every
-// dtype and layout. A backend begins with these rows and puts its own before them, one by one; of several rows that serve a
-// call the first wins. They are slow: each element is found by its index.
+// Plain loops for devices with memory that the host can read and write: every op of tier 0 and every elementwise op, in
+// every dtype and layout. A backend begins with these rows, and puts more and more rows of its own before them; of several
+// rows for a call the first wins. The loops are slow: they find each element by its index.
 #pragma once
 #include <plugrad/sdk/loops/contraction.hpp>
 #include <plugrad/sdk/loops/elementwise.hpp>

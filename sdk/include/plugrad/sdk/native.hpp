@@ -11,14 +11,14 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// The callback of notify, which calls it once.
+// The callback of notify; notify calls it once.
 struct Notice {
   void (*callback)(void* context);
   void* context;
   void operator()() const { callback(context); }
 };
 
-// The functions of plugrad_native; native.h states their threads and what they may wait for. They may throw, as in Backend.
+// The functions of plugrad_native; native.h states their threads and their waiting. They may throw, as in Backend.
 class NativeStreams {
  public:
   virtual ~NativeStreams() = default;

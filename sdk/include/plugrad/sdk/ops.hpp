@@ -10,7 +10,7 @@
 namespace plugrad {
 inline namespace sdk_v0_r0 {
 
-// What a kernel may assume about an op's operands; ops.def explains each value.
+// The assumptions that a kernel may make about an op's operands; ops.def explains each value.
 enum class OpShape : uint8_t {
   generate,
   copy,
@@ -36,7 +36,7 @@ struct OpInfo {
 
   constexpr int operand_count() const { return outputs + inputs; }
   constexpr bool is_in_out(int operand) const { return operands[operand] >= 'a'; }
-  // Returns the dtype of an operand of an op whose dtype is `dtype`; 0 for the letter D, which allows any.
+  // Returns the dtype of an operand of an op with the dtype `dtype`; 0 for the letter D, which allows any dtype.
   constexpr uint8_t operand_dtype(int operand, uint8_t dtype) const {
     switch (operands[operand]) {
       case 'B': return PLUGRAD_BOOL;
@@ -53,17 +53,17 @@ struct OpInfo {
       if ((*letter == 'F' || *letter == 'f') && !is_floating(dtype)) return false;
       if (*letter == 'Z' && !is_integer(dtype)) return false;
     }
-    return element_size(dtype) != 0;  // a known one; comparing addresses is not constant under sanitizers
+    return element_size(dtype) != 0;  // a known dtype; comparing addresses is not constant under sanitizers
   }
-  // Whether tier 0 needs the op in this dtype: in f32; in i64 for indices and counts, where no product of matrices is asked
-  // for; in bool where elements are moved.
+  // Whether tier 0 needs the op in this dtype: in f32; in i64 for indices and counts, except for products of matrices; in
+  // bool where elements are moved.
   constexpr bool is_needed_in(uint8_t dtype) const {
     if (tier != 0 || !is_for(dtype)) return false;
     const bool moves = shape == OpShape::copy || opcode == PLUGRAD_OP_FILL;
     if (dtype == PLUGRAD_I64) return shape != OpShape::contraction;
     return dtype == PLUGRAD_F32 || (dtype == PLUGRAD_BOOL && moves);
   }
-  // Whether every device that has the op accepts every layout.
+  // Whether every device with the op accepts every layout.
   constexpr bool serves_every_layout() const { return shape == OpShape::copy || opcode == PLUGRAD_OP_FILL; }
   // Whether the op moves, compares or changes the sign of elements only: denormal numbers stay as they are on every device.
   constexpr bool keeps_denormals() const {
@@ -96,7 +96,7 @@ struct OpInfo {
   constexpr bool works_in_place() const {
     return shape == OpShape::copy || shape == OpShape::elementwise || shape == OpShape::update;
   }
-  // The inputs that may be immediates, and those that have one element, as bit sets.
+  // The inputs that may be immediates, and the inputs of one element, as bit sets.
   constexpr uint32_t immediate_inputs() const {
     const bool numbers = shape == OpShape::generate || shape == OpShape::elementwise || shape == OpShape::random;
     return numbers || shape == OpShape::update ? (1u << inputs) - 1 : 0;

@@ -1,9 +1,10 @@
-// The extension "plugrad.private/0" of a plugin: ops of its own, which programs call by name. C11 and C++20.
+// The extension "plugrad.private/0" of a plugin: its own ops. Programs call them by name. C11 and C++20.
 //
-// A private op is resolved and run like any other: the host asks `resolve` for a kernel by the opcode and the dtypes of all
-// operands, and calls it with views, attributes and a workspace. What it computes is between plugin and program; ops.md says
-// nothing of it. The host never runs one by itself, composes none of other ops, and runs none on another device. It makes
-// dense copies of operands as for other ops. An output overlaps no other operand.
+// The host resolves and runs a private op like an op of ops.def: it asks `resolve` for a kernel by the opcode and the dtypes
+// of all operands, and calls the kernel with views, attributes and a workspace. The plugin and the program agree on the
+// results; ops.md does not define them. The host runs a private op only where a program calls it, never composes it of
+// other ops, and never runs it on another device. It makes dense copies of operands as for the ops of ops.def. An output
+// overlaps no other operand.
 //
 // Getting it  backend->get_extension(PLUGRAD_PRIVATE) returns a plugrad_private_ops, or null. The plugin owns it; it is
 //             constant and lives as long as the process, and applies to all devices of the plugin.
@@ -19,10 +20,10 @@ extern "C" {
 
 typedef struct plugrad_private_op {
   uint32_t struct_size;
-  uint32_t opcode;           // from PLUGRAD_PRIVATE_OPS on; of no other op of the plugin
-  const char* name;          // "scale_add": [a-z][a-z0-9_]*; of no other op of the plugin
+  uint32_t opcode;           // from PLUGRAD_PRIVATE_OPS on; unique in the plugin
+  const char* name;          // "scale_add": [a-z][a-z0-9_]*; unique in the plugin
   uint16_t outputs, inputs;  // at least one output; together at most PLUGRAD_MAX_OPERANDS
-  uint32_t attributes;       // bytes of the op's attributes, a struct whose first member, a uint32_t, is its size; 0: none
+  uint32_t attributes;       // bytes of the op's attributes, a struct that begins with its size, a uint32_t; 0: none
 } plugrad_private_op;
 
 typedef struct plugrad_private_ops {

@@ -27,7 +27,7 @@ template <size_t n> constexpr plugrad_private_ops private_ops(const plugrad_priv
   return {sizeof(plugrad_private_ops), n, sizeof(plugrad_private_op), items};
 }
 
-// The kernel of a private op. dtypes: of the outputs, then of the inputs. layouts: the layout bits that it supports.
+// The kernel of a private op. dtypes: of the outputs, then of the inputs. layouts: the supported layout bits.
 template <auto Function>
 constexpr KernelRow private_kernel(uint32_t opcode, std::initializer_list<uint8_t> dtypes, uint16_t layouts = 0) {
   const auto operands = static_cast<uint8_t>(dtypes.size());

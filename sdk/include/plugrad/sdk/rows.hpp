@@ -1,4 +1,4 @@
-// Builds tables of kernel rows from the op table: a template makes a row for each op and each dtype that the op allows.
+// Builds tables of kernel rows from the op table: a template makes a row for each op and each of the op's dtypes.
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 #include <plugrad/sdk/functions.hpp>
@@ -20,7 +20,7 @@ template <size_t... Sizes> constexpr auto join(const std::array<KernelRow, Sizes
 
 namespace detail {
 template <class... A, class... B> Types<A..., B...> operator+(Types<A...>, Types<B...>);
-// The types whose elements kernels made from the lists below store, move and convert, and do not compute with. The host
+// Kernels made from the lists below store, move and convert elements of these types, and do not compute with them. The host
 // computes in a wider dtype instead: a kernel for each op would cost more in time of compilation and size than it gains.
 inline constexpr Types<Float16, uint8_t, int8_t, int16_t> kMovedOnly{};
 template <class T, class... Moved> constexpr bool is_computed(Types<Moved...>) { return !(std::is_same_v<T, Moved> || ...); }
@@ -39,9 +39,9 @@ auto numbers_of(Types<T...>) -> decltype((Types<>{} + ... + KeptType<T, !is_bool
 
 // All element types, for kernels that store and move elements.
 inline constexpr EveryType kStored{};
-// The element types of which only conversions and kernels of kStored exist; the host computes in wider ones.
+// The element types with only conversions and kernels of kStored; the host computes in wider types.
 inline constexpr auto kMovedOnly = detail::kMovedOnly;
-// The letters of ops.def as lists of the other element types: T, N, F.
+// The letters T, N, F and Z of ops.def as lists of the remaining element types.
 inline constexpr decltype(detail::computed_of(EveryType{})) kAny{};
 inline constexpr decltype(detail::numbers_of(kAny)) kNumbers{};
 inline constexpr decltype(detail::floating_of(kAny)) kFloating{};
@@ -49,12 +49,12 @@ inline constexpr decltype(detail::integers_of(kAny)) kIntegers{};
 // The floating types without storage-only types such as BFloat16.
 inline constexpr decltype(detail::computable_of(kAny)) kComputable{};
 
-// The element type of operand i of an op whose dtype is that of T: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
+// The element type of operand i of an op of T's dtype: OperandType<PLUGRAD_OP_SUM, 0, bool> is int64_t.
 template <uint32_t opcode, int i, class T>
 using OperandType = ElementType<op_info(opcode)->operand_dtype(i, element_dtype<T>)>;
 
-// Whether an elementwise op needs exp or its like, which backends approximate by code of their own: the others are a few
-// exact operations.
+// Whether an elementwise op needs exp or a similar function. Backends approximate such functions by code of their own; the
+// remaining ops are a few exact operations.
 constexpr bool is_approximated(const OpInfo& op) {
   switch (op.opcode) {
     case PLUGRAD_OP_GELU:
@@ -89,8 +89,8 @@ template <class Maker, size_t place, class... T> constexpr auto elementwise_rows
 }
 }  // namespace detail
 
-// Returns a row, made by Maker::row<OpFunction<opcode>, Out, In...>(op, dtype), for each elementwise op for which
-// Maker::makes(const OpInfo&) is true and each of the types that the op allows.
+// Returns a row, made by Maker::row<OpFunction<opcode>, Out, In...>(op, dtype), for each elementwise op accepted by
+// Maker::makes(const OpInfo&) and each of the op's types.
 template <class Maker, class... T> constexpr auto elementwise_rows(Types<T...> types) {
   return [types]<size_t... place>(std::index_sequence<place...>) {
     return join(detail::elementwise_rows_at<Maker, place>(types)...);
@@ -108,8 +108,8 @@ template <class Maker, class To, class... From> constexpr auto conversions_to(Ty
 template <class Maker, class... T> constexpr auto conversions_among(Types<T...> types) {
   return join(conversions_to<Maker, T>(types)...);
 }
-// The host converts in two steps what has no row here. A floating number must come in one step, or it would round twice or
-// wrap instead of saturating.
+// The host does conversions without a row here in two steps. A floating number must be converted in a single step, or it
+// would round twice or wrap instead of saturating.
 template <class Maker, class... T> constexpr auto conversions_of_moved(Types<T...>) {
   using Wide = Types<float, double, int64_t>;
   return join(join(conversion_row<Maker, AccumulatorType<T>, T>()...), join(conversions_to<Maker, T>(Wide{})...));

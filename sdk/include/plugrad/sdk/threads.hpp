@@ -6,7 +6,7 @@
 
 namespace plugrad {
 
-// Blocks all signals of the calling thread while it lives. Threads that are started meanwhile inherit the mask.
+// Blocks all signals of the calling thread while this object lives. Threads started meanwhile inherit the mask.
 class BlockedSignals {
  public:
   BlockedSignals() noexcept {

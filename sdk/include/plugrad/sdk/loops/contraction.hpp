@@ -8,8 +8,9 @@
 namespace plugrad::loops {
 namespace of_contraction {
 
-// Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, that of the right
-// operand at the top of column j. The cursor of the addend walks with the output's, which is its own addend otherwise.
+// Walks the output's elements (.., i, j). The cursor of the left operand stays at the start of row i, the cursor of the
+// right operand at the top of column j. The cursor of the addend walks with the cursor of the output; without an addend, the
+// output is its own addend.
 template <class T> void matmul(const Call& call) {
   const bool has_addend = call.op().inputs == 3;
   const Elements<T> out(call.out()), addend(has_addend ? call.in(2) : call.out());

@@ -7,7 +7,8 @@ namespace plugrad::loops {
 
 using Strides = std::array<int64_t, PLUGRAD_MAX_RANK>;
 
-// Returns zeros for a view of one element, which may have fewer axes than the other views, or unspecified strides.
+// Returns a view's strides, or zeros for a view of one element: it may have fewer axes than the other views, or unspecified
+// strides.
 inline Strides strides_of(const plugrad_view& view) {
   Strides strides{};
   if (view.count > 1) std::copy_n(view.strides, view.rank, strides.begin());
@@ -15,7 +16,7 @@ inline Strides strides_of(const plugrad_view& view) {
 }
 
 // The elements of an operand of type T: the address of the first, and the strides along each axis.
-// An immediate, which has no memory, is stored in this object.
+// An immediate has no memory; its value is stored in this object.
 template <class T> class Elements {
  public:
   explicit Elements(const plugrad_view& view) : strides(strides_of(view)) {
@@ -53,7 +54,7 @@ template <class Body, class... T> void walk(const plugrad_view& shape, Body body
 }
 
 // Calls body(T&...) with the operands' elements at each index of the shape, in row-major order. Along an axis where the
-// shape's extent is 1 all operands stay at their first element, whatever their own extent.
+// shape's extent is 1 all operands stay at their first element, for any extent of their own.
 template <class Body, class... T> void for_each(const plugrad_view& shape, Body body, const Elements<T>&... operands) {
   walk(shape, body, Cursor<T>{operands.first, operands.strides}...);
 }

@@ -1,11 +1,11 @@
-// Comparisons in which NaN comes first.
+// Comparisons that put NaN first.
 #pragma once
 #include <cmath>
 
 #pragma GCC visibility push(hidden)
 namespace plugrad::loops {
 
-// Whether x comes before y where NaN is larger, and smaller, than anything.
+// Whether x comes before y. NaN counts as larger than any number for Larger, and as smaller than any number for Smaller.
 struct Larger {
   template <class T> bool operator()(T x, T y) const { return x > y || (std::isnan(x) && !std::isnan(y)); }
 };

@@ -11,7 +11,7 @@
 namespace plugrad::loops {
 namespace of_reduction {
 
-// Calls body(out, slice) for each element of the output: slice(f) calls f with each input element that is reduced to it, in
+// Calls body(out, slice) for each element of the output: slice(f) calls f with each input element reduced to `out`, in
 // row-major order. A walk over the output's shape does not move along the reduced axes, where its extent is 1, so it visits
 // the first element of each slice; a second walk, over the reduced axes alone, visits the elements of the slice.
 template <class Out, class T, class Body> void for_each_slice(const Call& call, Body body) {
