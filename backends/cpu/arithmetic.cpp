@@ -1,4 +1,4 @@
-// Fill, copy, iota, and the elementwise ops that are a few exact operations, including gradients.
+// Fill, copy, iota, and elementwise ops of a few exact operations, including gradients.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/arithmetic.cpp"
 #include <hwy/foreach_target.h>
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// T is an unsigned integer of the element's size, so that all bits are preserved.
+// T is an unsigned integer of the element's size, to preserve all bits.
 template <class T> struct Copy {
   static void row(char* const* p, int64_t n, const void*) { std::memcpy(p[0], p[1], static_cast<size_t>(n) * sizeof(T)); }
   static void fill(char* const* p, int64_t n, const void*) {
@@ -51,7 +51,7 @@ template <class T> T at_index(int64_t i, const plugrad_view& start, const plugra
   }
 }
 
-// Generates rows along the last axis; the other extents determine only where a row begins.
+// Generates rows along the last axis; the remaining extents only determine the start of a row.
 template <class T> void iota(const Call& call) {
   const plugrad_view& out = call.out();
   const int64_t columns = out.rank ? out.shape[out.rank - 1] : 1, rows = out.count / columns;

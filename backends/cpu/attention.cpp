@@ -32,7 +32,8 @@ template <class W> struct ScoreRow {
     return hn::GetLane(hn::MaxOfLanes(d, largest));
   }
 
-  // x = e^(x - shift) for n scores and what `weigh` added to them, and 0 for the rest before `end`. Returns the sum.
+  // x = e^(x - shift) for n scores and the values that `weigh` added after them, and 0 for the rest before `end`. Returns
+  // the sum.
   static W exponentiate(W* x, int64_t n, int64_t end, W shift) {
     const D d;
     const V by = hn::Set(d, shift);

@@ -1,4 +1,4 @@
-// Attention and its gradients: the plan, which cuts them into blocks of queries and keys. The kernels of one instruction set
+// Attention and its gradients: the plan cuts them into blocks of queries and keys. The kernels of one instruction set
 // multiply the blocks and pass over their rows.
 #pragma once
 #include <backends/cpu/product.hpp>

@@ -8,8 +8,8 @@ namespace plugrad::cpu {
 namespace {
 
 constexpr int64_t kQueries = 32, kKeys = 128;  // of a block; multiples of any vector
-constexpr int64_t kRows = 6 * kQueries;        // queries that share a packed block of keys
-constexpr int64_t kFew = kFewVectors;          // so few queries read the keys where they lie
+constexpr int64_t kRows = 6 * kQueries;        // queries of a shared packed block of keys
+constexpr int64_t kFew = kFewVectors;          // up to so many queries read the keys in place
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 // An operand: matrices along the last two axes, and the steps of the batch's axes, 0 where it is shared.
@@ -19,8 +19,8 @@ template <class T> struct Side {
   int64_t batch[PLUGRAD_MAX_RANK];
 };
 
-// The sizes of a call. The batch's axes along which keys and values are shared come last: a batch is an owner of keys and a
-// member of the group that shares them.
+// The sizes of a call. The batch's axes with shared keys and values come last: a batch is a pair of an owner of keys and a
+// member of the group that shares these keys.
 class Shapes {
  public:
   Shapes(const plugrad_view& query, const plugrad_view& key, const plugrad_view& value, const plugrad_attention& attributes)
@@ -67,7 +67,7 @@ class Shapes {
     extents_[rank_++] = extent;
     (shared ? groups : owners) *= extent;
   }
-  // Single queries that share keys are rows of one matrix.
+  // Makes single queries with shared keys the rows of one matrix.
   void fold_last() {
     folded_ = axes_[--rank_];
     l = extents_[rank_];
@@ -78,7 +78,7 @@ class Shapes {
   int64_t extents_[PLUGRAD_MAX_RANK];
 };
 
-// Hands out pieces of a workspace; without one, it measures how large it has to be.
+// Hands out pieces of a workspace; without a workspace, it measures the required size.
 template <class W> class Pieces {
  public:
   explicit Pieces(W* first) : first_(first) {}
@@ -94,7 +94,7 @@ template <class W> class Pieces {
   int64_t taken_ = 0;
 };
 
-// Calls f(lane, item) for each item. Lanes run at the same time, one on each thread, and have their own memory.
+// Calls f(lane, item) for each item. Lanes run at the same time, each on a thread, and have separate memory.
 template <class F> void for_items(int64_t lanes, int64_t items, F&& f) {
   std::atomic<int64_t> next{0};
   parallel(static_cast<int>(lanes), lanes, [&](int64_t lane) {
@@ -102,7 +102,7 @@ template <class F> void for_items(int64_t lanes, int64_t items, F&& f) {
   });
 }
 
-// Rows of `from`, dense in `to` unless they are dense where they lie.
+// Returns the rows of `from`: in place if they are dense there, otherwise as a dense copy in `to`.
 template <class T, class W> Matrix<const W> dense_rows(Matrix<const T> from, int64_t rows, int64_t columns, W* to) {
   if constexpr (std::is_same_v<T, W>)
     if (from.column == 1) return from;
@@ -111,14 +111,14 @@ template <class T, class W> Matrix<const W> dense_rows(Matrix<const T> from, int
   return {to, columns, 1};
 }
 
-// The first row of `to` = factor from, which is 0 for a factor of 0.
+// Sets the first row of `to` to factor times `from`, or to 0 for a factor of 0.
 template <class T, class W> void scale_row(const ScoreKernels<W>& rows, Matrix<T> to, const W* from, int64_t n, W factor) {
   if constexpr (std::is_same_v<T, W>)
     if (to.column == 1 && factor != 0) return rows.multiply(to.data, from, n, factor);
   for (int64_t i = 0; i < n; ++i) to.data[i * to.column] = static_cast<T>(factor == 0 ? W(0) : from[i] * factor);
 }
 
-// The mask of a block's row, or null if there is none.
+// The mask of a block's row, or null without a mask.
 template <class T, class W> class MaskRows {
  public:
   MaskRows(const Shapes& shapes, const plugrad_view& view) : side_(shapes.of_queries<const T>(view)) {
@@ -235,7 +235,7 @@ template <class T> class Forward {
     item.products.multiply(count, shapes_.v, seen, {m.scores, kKeys, 1}, block.values, sums, {sums, block.key > 0});
   }
 
-  // Turns a row of scores into weights relative to the largest score so far, to which it rescales the earlier sums.
+  // Turns a row of scores into weights relative to the largest score so far, and rescales the earlier sums to this score.
   void weigh(const Item& item, const Block& block, int64_t row, int64_t seen, W* scores) const {
     const Memory& m = item.memory;
     const int64_t query = item.query + row, some = std::clamp<int64_t>(shapes_.seen(query + 1) - block.key, 0, seen);
@@ -273,7 +273,7 @@ template <class T> class Forward {
 };
 
 // Recomputes the weights w from lse. With the slopes ds = w (grad value^T - sum_v grad out), the gradients are scale ds key,
-// scale ds^T query and w^T grad. An item of work is what shares its keys, so that no two items add to one gradient.
+// scale ds^T query and w^T grad. An item of work has all queries of its keys, so two items never add to the same gradient.
 template <class T> class Backward {
  public:
   explicit Backward(const Call& call)
@@ -351,7 +351,7 @@ template <class T> class Backward {
     item.grad_values = with_rows(shapes_.at(grad_value_, batch), m.grad_values, shapes_.v);
     clear_unseen(item.grad_keys, shapes_.e);
     clear_unseen(item.grad_values, shapes_.v);
-    // The last queries come first: they see all keys that any query sees.
+    // The last queries come first: they see the keys of every query.
     for (int64_t member = 0; member < shapes_.groups; ++member)
       for (int64_t first = (ceil_div(shapes_.l, kQueries) - 1) * kQueries; first >= 0; first -= kQueries)
         add_queries(item, loaded(item, batch + member, first));
@@ -359,11 +359,11 @@ template <class T> class Backward {
     store(shapes_.at(grad_value_, batch), item.grad_values, shapes_.s, shapes_.v);
   }
 
-  // The matrix, or one in `memory` if its rows are not contiguous.
+  // Returns the matrix, or a matrix in `memory` if its rows are not contiguous.
   static Matrix<T> with_rows(Matrix<T> to, T* memory, int64_t columns) {
     return to.column == 1 ? to : Matrix<T>{memory, columns, 1};
   }
-  // Copies to a matrix what with_rows placed elsewhere.
+  // Copies the elements to the matrix if with_rows placed them in memory.
   static void store(Matrix<T> to, Matrix<T> from, int64_t rows, int64_t columns) {
     if (to.data == from.data) return;
     for (int64_t r = 0; r < rows; ++r)

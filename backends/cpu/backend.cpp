@@ -53,7 +53,7 @@ void append_all_and_tiles(RowList& rows) {
 
 struct InstructionSet {
   const char* name;
-  int vector_bytes;  // for the machine code of fusions; 0: none is made for it
+  int vector_bytes;  // for the machine code of fusions; 0: no code is made
   bool here;         // whether this processor and its operating system support it
   void (*append)(RowList&);
 };
@@ -77,7 +77,7 @@ template <int64_t targets> std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
-// Returns the set that the option names, or without the option the widest supported set.
+// Returns the set named by the option, or without the option the widest supported set.
 const InstructionSet& choose(const std::vector<InstructionSet>& sets, const char* wanted) {
   std::string names;
   for (const InstructionSet& set : sets) {
@@ -137,7 +137,7 @@ class CpuBackend final : public Backend, public Fusions {
   Rows kernels() const override { return rows_; }
 
  private:
-  // Wraps every kernel in one that sets the calling thread's mode and restores it; the pool's threads copy that mode.
+  // Wraps every kernel: the wrapper sets the calling thread's mode and restores it; the pool's threads copy the mode.
   void flush_to_zero() {
     flushed_ = rows_;
     for (size_t i = 0; i < rows_.size(); ++i) {

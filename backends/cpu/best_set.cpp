@@ -1,4 +1,4 @@
-// Prints Highway's name of the widest instruction set of the machine that builds, or nothing for the baseline.
+// Prints Highway's name of the widest instruction set of the building machine, or nothing for the baseline.
 #include <backends/cpu/supported_sets.hpp>
 
 #include <cstdio>

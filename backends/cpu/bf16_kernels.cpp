@@ -1,4 +1,4 @@
-// Only functions that the device calls on processors with these instructions are compiled for them.
+// Only functions called on processors with these instructions are compiled for them.
 #include <backends/cpu/bf16_product.hpp>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void load_rows(Vectors& v, int64_t rows, int64_t k, Matrix<const BFloat16> x) {
     v[r] = r < rows ? _mm512_maskz_loadu_epi16(first32(k), x.data + r * x.row) : _mm512_setzero_si512();
 }
 
-// A vector a pair of k: the pair of one row in a lane. The rows are neighbours in memory.
+// Loads a vector for each pair of k; a lane has the pair of a row. The rows are neighbours in memory.
 void load_pairs(Vectors& v, int64_t rows, int64_t k, Matrix<const BFloat16> x) {
   const __mmask16 mask = first16(rows);
   const auto load = [&](int64_t i) {
@@ -135,7 +135,7 @@ void round(int64_t rows, int64_t columns, SumBlock c, Matrix<BFloat16> out, bool
     }
 }
 
-// --- AMX: tiles 0 to 3 hold sums, 4 and 5 are of the left operand, 6 and 7 of the right one.
+// --- AMX: tiles 0 to 3 hold sums, 4 and 5 are of the left operand, 6 and 7 of the right operand.
 
 template <int rows, int columns>
 void multiply_tiles(int64_t steps, LeftTiles a, const BFloat16* b, int64_t b_tile, SumBlock c, bool add, Lines ahead) {
@@ -178,7 +178,7 @@ struct TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Other libraries of the process may rely on the shapes that they left in this thread's registers.
+// Code elsewhere in the process may rely on its tile shapes in this thread's registers.
 void begin_tiles(char (&state)[64]) {
   static constexpr TileShapes kShapes;
   _tile_storeconfig(state);

@@ -11,7 +11,7 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kPanelElements = 1 << 19;  // the most elements of the right operand that are packed at a time
+constexpr int64_t kPanelElements = 1 << 19;  // the most elements of the right operand packed at a time
 constexpr int64_t kMostDepth = 1536;         // of a slice of k; more is summed in memory, slice by slice
 
 // The tiles' registers of the calling thread, for the time of some products.
@@ -61,12 +61,12 @@ class Bf16Product : Contraction<BFloat16> {
   }
 
  private:
-  // The part of b that is packed at a time: some batches, columns and a slice of k.
+  // The part of b packed at a time: some batches, columns and a slice of k.
   struct Chunk {
     int64_t batch, batches, column, columns, k, depth;
   };
 
-  // The left operand is read where it lies if its elements along k are neighbours; the right one is always packed. The
+  // The left operand is read in place if its elements along k are neighbours; the right operand is always packed. The
   // estimate compares the cost of packing with the cost of transposing the sums.
   bool is_better_transposed() const {
     const bool left = a_.column == 1, right = b_.row == 1;
@@ -107,7 +107,7 @@ class Bf16Product : Contraction<BFloat16> {
               });
   }
 
-  // Rows of a tile of the output; `sums` is where their sums are kept from one slice to the next.
+  // Rows of a tile of the output; `sums` keeps their sums between slices.
   void multiply_strip(const Bf16Kernels& kernels, const Chunk& chunk, int64_t batch, int64_t row, int64_t rows,
                       int64_t column, int64_t columns, const BFloat16* b, float* sums) const {
     alignas(64) BFloat16 packed[kBlock * kMostDepth];
@@ -124,7 +124,7 @@ class Bf16Product : Contraction<BFloat16> {
       const Matrix<BFloat16> to{out.data + j * out.column, out.row, out.column};
       if (last) kernels.round(rows, std::min(kBlock, columns - j), block(j), to, adds_);
     };
-    for (int64_t j = 0; j < columns; j += kBlock) {  // rounds a block while the processor still multiplies the next one
+    for (int64_t j = 0; j < columns; j += kBlock) {  // rounds a block while the processor still multiplies the next block
       const int64_t some = std::min(kBlock, columns - j);
       const Lines ahead{out.data + j * out.column, out.row, last && out.column == 1 ? ceil_div(rows, steps) : 0};
       kernels.multiply[rows > kTile][some > kTile](steps, a, b + j * depth_, depth_ * kTile, block(j), chunk.k > 0, ahead);
@@ -133,7 +133,7 @@ class Bf16Product : Contraction<BFloat16> {
     round((columns - 1) / kBlock * kBlock);
   }
 
-  // Rows that a cache would map to one set are packed, too.
+  // Packs also rows that a cache would map to a single set.
   static LeftTiles left(const Bf16Kernels& kernels, Matrix<const BFloat16> a, int64_t rows, int64_t k, BFloat16* packed) {
     const bool whole = rows % kTile == 0 && k % kTileDepth == 0;
     if (whole && a.column == 1 && a.row % 2048 != 0) return {a.data, a.row, kTileDepth, kTile * a.row};
@@ -162,7 +162,7 @@ struct TileProduct {
 };
 
 #if defined(__x86_64__)
-// A block of 16 x 16 sums for a few vectors would compute mostly what nobody needs.
+// A block of 16 x 16 sums for a few vectors would mostly compute unused results.
 struct PairProduct {
   static const FewVectors& few() { return few_vectors<HWY_AVX3, BFloat16>(); }
   static uint64_t workspace(const Call& call) {

@@ -9,7 +9,7 @@ namespace plugrad::cpu {
 // a left tile are 16 rows, in a right tile 16 pairs of k of 16 columns each. Zeros fill incomplete tiles.
 inline constexpr int64_t kTile = 16, kTileDepth = 32, kTileSize = kTile * kTileDepth, kBlock = 2 * kTile;
 
-// Up to 32 rows of a left operand, in elements from one row, one tile of depth and one tile of rows to the next.
+// Up to 32 rows of a left operand. The steps between rows, tiles of depth and tiles of rows are in elements.
 struct LeftTiles {
   const BFloat16* data;
   int64_t row, step, tile;
@@ -18,13 +18,13 @@ struct LeftTiles {
 // A block of sums, whole even where the output has fewer rows and columns.
 struct SumBlock {
   float* data;
-  int64_t row;  // elements from one row to the next
+  int64_t row;  // elements between rows
 };
 
-// The lines of memory that the caller will write next: `each` of them are fetched for each tile of depth.
+// The lines of memory that the caller writes next: `each` lines are fetched for each tile of depth.
 struct Lines {
   const BFloat16* data;
-  int64_t row, each;  // elements from one line to the next
+  int64_t row, each;  // elements between lines
 };
 
 // Kernels of one instruction set; they work on the calling thread.
@@ -34,13 +34,13 @@ struct Bf16Kernels {
   using Multiply = void (*)(int64_t steps, LeftTiles a, const BFloat16* b, int64_t b_tile, SumBlock c, bool add,
                             Lines ahead);
   Multiply multiply[2][2];
-  // Packs up to 16 rows of the left operand, or columns of the right one, of k elements each. `row` of x is the step from
-  // one of them to the next, `column` the step along k.
+  // Packs up to 16 rows of the left operand, or columns of the right operand, of k elements each. `row` of x is the step
+  // between the packed rows or columns, `column` the step along k.
   void (*pack_left)(int64_t rows, int64_t k, Matrix<const BFloat16> x, BFloat16* to);
   void (*pack_right)(int64_t columns, int64_t k, Matrix<const BFloat16> x, BFloat16* to);
   // Rounds a block's sums into the output, or adds the output to them first.
   void (*round)(int64_t rows, int64_t columns, SumBlock c, Matrix<BFloat16> out, bool add);
-  // Run on each thread before its first product and after its last one. `state` belongs to the caller.
+  // Run on each thread before its first product and after its last product. `state` belongs to the caller.
   void (*begin)(char (&state)[64]);
   void (*end)(const char (&state)[64]);
 };

@@ -16,16 +16,16 @@
 namespace plugrad::cpu {
 namespace {
 
-// Lines shorter than this are gathered in a buffer, for a group of channels at a time, which share cache lines.
+// Lines shorter than this are gathered in a buffer, for a group of channels with shared cache lines at a time.
 constexpr int64_t kShortLine = 256, kGroup = 16;
 
 struct Batch {
-  int64_t n, channels, length;  // length: the elements of a channel that are contiguous
+  int64_t n, channels, length;  // length: the contiguous elements of a channel
   explicit Batch(const plugrad_view& x) : n(x.shape[0]), channels(x.shape[1]), length(x.shape[2]) {}
   bool is_short() const { return length < kShortLine; }
   int64_t line(int64_t i, int64_t channel) const { return (i * channels + channel) * length; }
   double elements() const { return static_cast<double>(n * length); }
-  // Channels of a task: enough work, and those that share cache lines.
+  // Channels of a task: enough for a task's work, and all channels with shared cache lines.
   int64_t each() const { return std::max(length < kGroup ? kGroup : 1, kGrain / 8 / (n * length)); }
 };
 
@@ -75,7 +75,7 @@ void for_each_piece(const Batch& batch, int64_t first, int64_t end, const T* con
 }
 
 template <class T> struct BatchNorm {
-  static constexpr int64_t kMost = 64;  // channels that are computed together
+  static constexpr int64_t kMost = 64;  // channels computed together
 
   template <bool streamed> static void run_channels(const Call& call, const Batch& batch, int64_t first, int64_t end) {
     const T* const inputs[] = {data<T>(call.in(0))};

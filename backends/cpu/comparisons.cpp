@@ -9,7 +9,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// T is an unsigned integer of the element's size, so that NaN payloads are preserved.
+// T is an unsigned integer of the element's size, to preserve NaN payloads.
 template <class T> struct Where {
   template <bool a_single, bool b_single> static void row(char* const* p, int64_t n, const void*) {
     T* out = reinterpret_cast<T*>(p[0]);

@@ -1,4 +1,4 @@
-// The geometry of a batched matrix product: sizes, strides and tiles, for the plans that cut it into pieces.
+// The geometry of a batched matrix product: sizes, strides and tiles, for plans to cut it into pieces.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
@@ -45,7 +45,7 @@ inline Tiles tiles_of(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t 
   return {rows, columns, ceil_div(m, rows), ceil_div(n, columns)};
 }
 
-// The operands of a MATMUL: c (m x n) = a (m x k) b (k x n) for each of the batches; of a MATMUL_ADD, which adds addend_.
+// The operands of a MATMUL: c (m x n) = a (m x k) b (k x n) for each of the batches. A MATMUL_ADD adds addend_.
 template <class T> class Contraction {
  protected:
   explicit Contraction(const Call& call)
@@ -67,7 +67,8 @@ template <class T> class Contraction {
     std::swap(c_.row, c_.column);
   }
 
-  // A batch of left operands with one right operand is one tall left operand, if the distance between rows is constant.
+  // A batch of left operands with a common right operand is a single tall left operand, if the distance between rows is
+  // constant.
   void fold_batch() {
     while (rank_ > 0) {
       const int d = rank_ - 1;
@@ -89,8 +90,8 @@ template <class T> class Contraction {
     for (int d = rank_ - 1; d >= 0; batch /= batch_[d--]) sum += batch % batch_[d] * o.batch[d];
     return sum;
   }
-  // What to add to a product of m x n elements of a batch, whose output is c. `any`: the kernel reads any columns; otherwise
-  // an addend without contiguous rows is copied to the output.
+  // Returns the addend of a product of m x n elements of a batch, with the output c. `any`: the kernel reads any columns;
+  // otherwise an addend without contiguous rows is copied to the output.
   Addend<T> addend_at(int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n, Matrix<T> c, bool any) const {
     if (any || n == 1 || addend_.column == 1)
       return {addend_.data + offset(addend_, batch) + row * addend_.row + column * addend_.column, addend_.row,

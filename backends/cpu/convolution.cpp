@@ -6,12 +6,12 @@ namespace {
 using Extents = std::array<int64_t, 3>;
 
 constexpr int64_t kPlaneBytes = 1 << 20;   // the most bytes of planes at a time
-constexpr int64_t kWindowBytes = 28672;    // of the planes that a panel of results reads: they fit the L1 cache
-constexpr int64_t kWeightBytes = 24576;    // of the weights that a strip of positions reads: they fit it, too
+constexpr int64_t kWindowBytes = 28672;    // of planes read by a panel of results: they fit the L1 cache
+constexpr int64_t kWeightBytes = 24576;    // of weights read by a strip of positions: they fit it, too
 constexpr int64_t kPartRows = 128;         // of weights
 constexpr int64_t kMergedPositions = 256;  // small images share planes up to this many positions
-constexpr int64_t kTasks = 8;              // as many that several threads find work
-constexpr int64_t kTaskWork = 1 << 20;     // how many multiplications are worth a task
+constexpr int64_t kTasks = 8;              // enough for several threads
+constexpr int64_t kTaskWork = 1 << 20;     // multiplications worth a task
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
@@ -51,7 +51,7 @@ struct Windows {
     return {of_input(0, x[0], counts[0]), of_input(1, x[1], counts[1]), of_input(2, x[2], counts[2])};
   }
 
-  // What adds to elements of x: each element of a step has taps of its own.
+  // Windows that add to elements of x: one phase for each element of a step.
   PlaneAxis of_output(int i, int64_t extent, int64_t count) const {
     PlaneAxis axis{extent, 1, {}};
     for (int64_t first = 0; first < std::min(stride[i], count); ++first) {
@@ -73,7 +73,7 @@ struct Windows {
 
 // How weights are read: as (groups, rows, channels, window).
 struct WeightOrder {
-  int64_t group, row, channel;  // elements from one to the next
+  int64_t group, row, channel;  // steps in elements
 };
 
 template <class T> class Correlating {
@@ -111,20 +111,20 @@ template <class T> class Correlating {
 
  private:
   static constexpr int64_t kSize = sizeof(T);
-  static constexpr int64_t kLanes = 64 / kSize;  // a multiple of those of any kernel
+  static constexpr int64_t kLanes = 64 / kSize;  // a multiple of the lanes of any kernel
 
   // One phase of the result along each axis, with its share of the weights.
   struct Job {
     std::array<const Phase*, 3> phases;
     std::vector<int64_t> distances;
-    int64_t before;  // columns of weights in the jobs before this one
+    int64_t before;  // columns of weights in the jobs before it
     int64_t depth() const { return static_cast<int64_t>(distances.size()); }
     int64_t lines() const { return static_cast<int64_t>(phases[0]->taps.size() * phases[1]->taps.size()); }
     int64_t taps() const { return lines() * static_cast<int64_t>(phases[2]->taps.size()); }
   };
 
-  // Vectors of positions hold some between two lines, too; those of rows may be partly empty, and their results are
-  // transposed, which costs about as much as 10 products. Measured on Emerald Rapids.
+  // Vectors of positions also hold positions between two lines. Vectors of rows may be partly empty, and their results are
+  // transposed, at the cost of about 10 products. Measured on Emerald Rapids.
   bool is_better_by_rows() const {
     if (planes_.images() * lines() * columns() * kRowPanel<T> * kSize > kPlaneBytes) return false;
     const int64_t span = (planes_.images() - 1) * planes_.image_step() + (lines() - 1) * planes_.line_step() + columns();
@@ -187,7 +187,7 @@ template <class T> class Correlating {
       }
     });
   }
-  // Puts rows side by side, `width` elements from one product to the next.
+  // Puts rows side by side, with `width` elements for each product.
   void pack_rows(const ConvolutionKernels<T>& kernels, const T* from, const Job& job, int64_t rows, T* to,
                  int64_t width) const {
     const int64_t taps = product(size_);
@@ -258,7 +258,7 @@ template <class T> class Correlating {
     c.out_image = call_.out().shape[1] * c.out_row;
     c.out_line = steps[1];
     c.out_column = steps[2];
-    if (c.columns == c.line_step && c.out_column == 1 && c.out_line == c.columns) {  // the lines are one
+    if (c.columns == c.line_step && c.out_column == 1 && c.out_line == c.columns) {  // the lines form a single line
       c.columns *= c.lines;
       c.line_step = c.image_step;
       c.lines = 1;
@@ -273,7 +273,7 @@ template <class T> class Correlating {
     }
   }
 
-  // Elements that no product reaches.
+  // Fills elements without products.
   static void fill(const Correlation<T>& c) {
     for (int64_t image = 0; image < c.images; ++image)
       for (int64_t row = 0; row < c.rows; ++row)
@@ -283,7 +283,7 @@ template <class T> class Correlating {
         }
   }
 
-  // As many products that what a panel reads of the planes, or of the weights, fits the L1 cache.
+  // Returns a number of products such that the planes read by a panel, or the weights, fit the L1 cache.
   int64_t block_of(const Job& job) const {
     const int64_t depth = std::max<int64_t>(job.depth(), 1);
     if (by_rows_) return ceil_div(depth, ceil_div(depth, kWeightBytes / kSize / width_));
@@ -374,7 +374,7 @@ template <class T> class WeightGradients {
 
  private:
   static constexpr int64_t kSize = sizeof(T);
-  static constexpr int64_t kLanes = 64 / kSize;     // a multiple of those of any kernel
+  static constexpr int64_t kLanes = 64 / kSize;     // a multiple of the lanes of any kernel
   static constexpr int64_t kPositions = 128;        // positions whose gradients are transposed at a time
   static constexpr int64_t kPartBytes = 4 << 20;    // the most bytes of sums
   static constexpr int64_t kMergedBytes = 1 << 17;  // of planes of several images
@@ -384,14 +384,15 @@ template <class T> class WeightGradients {
     planes.cut(kPlaneBytes / kSize);
     return planes;
   }
-  // Transposing a gradient costs about as much as 5 products; few rows leave lanes unused instead, and lines that end within
-  // a vector do in the kernel for few rows, which takes 1.4 times as long for a product. Measured on Emerald Rapids.
+  // Transposing a gradient costs about as much as 5 products, and few rows leave lanes unused. The kernel for few rows
+  // leaves lanes unused where a line ends within a vector, and takes 1.4 times as long for a product. Measured on Emerald
+  // Rapids.
   bool is_for_few_rows() const {
     const double columns = static_cast<double>(ceil_div(result_[2], kLanes) * kLanes) / static_cast<double>(result_[2]);
     const double unused = static_cast<double>(width_) / static_cast<double>(rows_) - 1.4 * columns;
     return static_cast<double>(depth()) * unused + 5 > 0;
   }
-  // An item is what shares a set of planes: some images, or a box of one.
+  // An item has a set of planes: some images, or a box of one image.
   void plan_items() {
     const int64_t some = few_ ? kMergedBytes / kSize / planes_.elements() : kPositions / product(result_);
     if (planes_.boxes() == 1) planes_.merge(std::clamp<int64_t>(some, 1, ceil_div(images_, kTasks)));

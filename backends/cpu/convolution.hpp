@@ -1,5 +1,4 @@
-// Convolutions: the plan, which copies the source to planes and cuts the result into pieces that the kernels of
-// convolutions.cpp compute.
+// Convolutions: the plan copies the source to planes and cuts the result into pieces for the kernels of convolutions.cpp.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/planes.hpp>
@@ -7,12 +6,12 @@
 
 namespace plugrad::cpu {
 
-// The weights' rows that a kernel multiplies at a time.
+// The weights' rows, multiplied by a kernel at a time.
 inline constexpr int64_t kStripRows = 6;
 // The most elements of a panel of positions, of any kernel.
 template <class T> inline constexpr int64_t kPanelElements = 512 / static_cast<int64_t>(sizeof(T));
-inline constexpr int kPanels = 4;  // panels that a block of weights serves
-// The rows whose results are side by side in vectors, if they are: a multiple of those that any kernel computes at a time.
+inline constexpr int kPanels = 4;  // panels for each block of weights
+// The most rows with results side by side in vectors: a multiple of the rows computed by any kernel at a time.
 template <class T> inline constexpr int64_t kRowPanel = 256 / static_cast<int64_t>(sizeof(T));
 
 // Divides a number of rows into strips of nearly equal height.
@@ -25,15 +24,15 @@ struct EqualStrips {
 // Results at lines of positions in planes:
 // out[row, position] = bias[row] + sum_i weights[row, i] planes[position + distance[i]].
 template <class T> struct Correlation {
-  int64_t rows, depth, block;  // block: how many products to sum before the sum is added to the others
+  int64_t rows, depth, block;  // block: products to sum before the sum is added to the total
   const T* weights;            // in strips of EqualStrips, product by product; or `width` elements for each product
-  int64_t width;               // for correlate_rows: the rows and what fills the last vector
+  int64_t width;               // for correlate_rows: the rows and the padding of the last vector
   const int64_t* distances;    // depth
   const T* bias;               // rows, or width; or null
   const T* planes;
   int64_t images, image_step, lines, line_step, columns;  // the positions: images of lines of columns
   T* out;
-  int64_t out_row, out_image, out_line, out_column;  // elements from one to the next
+  int64_t out_row, out_image, out_line, out_column;  // steps in elements
   T* sums;                                           // room for rows times kPanels panels; or for width times all positions
 };
 
@@ -55,7 +54,7 @@ template <class T> struct FewRowsGradient {
   const T* grad;
   int64_t grad_row, grad_image, grad_line;
   T* sums;
-  int64_t sums_row;  // elements from one row to the next
+  int64_t sums_row;  // elements between rows
 };
 
 // The kernels of one instruction set.

@@ -45,7 +45,7 @@ template <class T> struct Kernel : Runs<T> {
     Segment segments[kPanelElements<T>];
   };
 
-  // The results among the positions from begin to end: the others lie between two lines.
+  // Finds the results among the positions from begin to end: the remaining positions are between two lines.
   static void find_segments(const Correlation<T>& c, int64_t begin, int64_t end, Panel& panel) {
     int64_t image = begin / c.image_step, line = begin % c.image_step / c.line_step;
     panel.count = 0;
@@ -137,7 +137,7 @@ template <class T> struct Kernel : Runs<T> {
     }
   }
 
-  // Panels that share a block of weights while it is in the cache.
+  // Runs panels with a common block of weights while the block is in the cache.
   static void run_panels(const Correlation<T>& c, Panel* panels, int count) {
     for (int64_t begin = 0; begin < c.depth; begin += c.block)
       for (Panel* panel = panels; panel < panels + count; ++panel) {
@@ -170,7 +170,7 @@ template <class T> struct Kernel : Runs<T> {
     }
   }
 
-  // --- Results, whose rows are side by side in vectors.
+  // --- Results with rows side by side in vectors.
 
   template <int vectors> static constexpr int kPositions = vectors > 2 || kPanel == 2 ? 6 : 8;
 

@@ -24,7 +24,7 @@ template <class T> struct Dots {
   using V = hn::Vec<D>;
   static constexpr int64_t kSize = sizeof(T);
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
-  // Rows whose sums with all vectors the registers hold.
+  // Rows per step: the registers hold the sums of these rows with all vectors.
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
   static constexpr int kRowsAtOnce = 2;
 #else
@@ -67,8 +67,8 @@ template <class T> struct Dots {
 #endif
   }
 
-  // of_one for short rows of a, a few rows at a time. In place of rows beyond the last one it computes that one again, and
-  // stores nothing: so all rows are folded in the same order.
+  // of_one for short rows of a, a few rows at a time. In place of rows beyond the last row it computes the last row again,
+  // and stores nothing: so all rows are folded in the same order.
   static HWY_NOINLINE void short_dots(int64_t m, int64_t k, Matrix<const T> a, const T* b, Matrix<T> c, Addend<T> addend) {
     const D d;
     const int64_t wide = lanes();
@@ -93,14 +93,14 @@ template <class T> struct Dots {
     }
   }
 #endif
-  static constexpr int64_t kShort = 16;  // vectors of a row; in longer ones, a fold of lanes counts for little
+  static constexpr int64_t kShort = 16;  // vectors of a row; in longer rows, a fold of lanes costs little
 
   // c (m) = a b for a vector b.
   static void of_one(int64_t m, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend) {
 #if HWY_TARGET != HWY_SCALAR
     if (k <= kShort * lanes()) return short_dots(m, k, a, b.data, c, addend);
 #endif
-    // Two rows at a time, from the halves of a: processors fetch more of two streams than of one.
+    // Two rows at a time, from the halves of a: processors fetch more of two streams than of a single stream.
     const int64_t half = (m + 1) / 2;
     for (int64_t r = 0; r < half; ++r) {
       const int64_t second = std::min(r + half, m - 1);

@@ -1,4 +1,4 @@
-// Loops over contiguous rows, and the functions that the host calls. Included once for each instruction set.
+// Loops over contiguous rows, and the functions for calls by the host. Included once for each instruction set.
 #if defined(PLUGRAD_CPU_ELEMENTWISE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUGRAD_CPU_ELEMENTWISE_INL
 #undef PLUGRAD_CPU_ELEMENTWISE_INL
@@ -21,7 +21,7 @@ template <class R, class X> HWY_INLINE void store(R& to, X x) {
   else to = static_cast<R>(x);
 }
 
-// The pragma states what ops.def guarantees: an output equals an input element by element, or they do not overlap. The case
+// The pragma states a guarantee of ops.def: an output equals an input element by element, or they do not overlap. The case
 // of one element is a separate function, since vector code needs an aligned stack frame.
 
 template <class F, class R, class A> struct Unary {
@@ -93,7 +93,7 @@ template <class F, class R, class A> struct Binary {
   static void general(const Call& call) { run_elementwise(kKind, call); }
 };
 
-// Rows of ops with one or two inputs whose functions compilers can vectorise.
+// Rows of ops with one or two inputs, for functions vectorised by compilers.
 struct PlainMaker {
   template <class F, class Out, class A> static constexpr KernelRow row(const OpInfo& op, uint8_t dtype) {
     using Row = Unary<F, Stored<Out>, Stored<A>>;

@@ -13,8 +13,9 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kTile = 2048;  // elements of a tile that goes through buffers
-// Pieces for each thread where there is much work: in long ones, what a processor reads ahead is seldom another thread's.
+constexpr int64_t kTile = 2048;  // elements of a tile in buffers
+// Pieces for each thread where there is much work: in long pieces, a processor seldom reads ahead into another thread's
+// piece.
 constexpr int64_t kTasksEach = 16;
 constexpr int64_t kWorthSharing = 4 * kGrain;  // for less work, waking a thread costs more than it saves
 constexpr int64_t kWhole = 64;                 // elements: parts of an aligned row begin at a cache line
@@ -115,7 +116,7 @@ class Tiling {
   }
 
  private:
-  // At most, of all operands that are not one element for a row.
+  // At most, of all operands with more than one element for a row.
   int64_t bytes() const {
     int64_t element = 0;
     for (int k = 0; k < nest_.operands; ++k) element += is_scalar(k) ? 0 : kind_.sizes[k];
@@ -147,7 +148,7 @@ class Tiling {
     return -1;
   }
 
-  // Joins short rows: operands that are not contiguous over both dimensions are copied to buffers.
+  // Joins short rows: operands are copied to buffers unless they are contiguous over both dimensions.
   void pack_short_rows() {
     for (int k = 0; k < nest_.operands; ++k) {
       if (is_packed(k) || (is_scalar(k) && outer(k) == 0)) continue;
@@ -184,7 +185,8 @@ class Tiling {
     for (int d = 0; d < nest_.rank - 2; ++d) tiles_ *= nest_.shape[d];
   }
 
-  // Whether the output is larger than the caches, and aligned in each row. In place, loads have brought it to the caches.
+  // Whether the output is larger than the caches, and aligned in each row. Loads of an op in place have brought the output
+  // to the caches.
   bool stores_far(const plugrad_view& out) const {
     bool far = is_streamed(out) && !packed_ && !joined_ && kind_.outputs == 1 && !kind_.reads_outputs;
     far = far && reinterpret_cast<uintptr_t>(nest_.base[0]) % kLine == 0 && columns_ * kind_.sizes[0] % kLine == 0;
@@ -243,7 +245,7 @@ class Tiling {
   int64_t rows_total_, columns_total_, rows_ = 0, columns_ = 0, down_ = 0, across_ = 0, tiles_ = 0;
 };
 
-// Few elements of dense operands and immediates are one row. Returns false for anything else.
+// Runs few elements of dense operands and immediates as one row. Returns false for everything else.
 bool run_as_row(const Elementwise& kind, const Call& call, const void* arguments) {
   const int64_t n = call.out().count;
   if (n > kGrain / kind.weight) return false;
@@ -262,7 +264,8 @@ bool run_as_row(const Elementwise& kind, const Call& call, const void* arguments
   return true;
 }
 
-// How many elements a view has until it repeats, if it is dense but for the first axes, along which it repeats. Otherwise 0.
+// Returns the number of elements after which a view repeats, if it repeats along its first axes and is dense along the rest.
+// Otherwise returns 0.
 int64_t period_of(const plugrad_view& view) {
   int64_t period = 1;
   int d = view.rank;
@@ -281,8 +284,8 @@ void repeat(char* to, int64_t size, int64_t total) {
   }
 }
 
-// Few elements of dense operands, single ones, and at most one operand that repeats, as a bias does: these are rows, longer
-// than the period if the repeated elements are copied side by side.
+// A call on few elements. Its operands are dense or single elements, except for at most one repeating operand, such as a
+// bias. The call runs as rows: of a period, or longer rows with copies of the repeated elements side by side.
 class RepeatedRow {
  public:
   RepeatedRow(const Elementwise& kind, const Call& call) : kind_(kind), count_(call.out().count) {
@@ -312,7 +315,7 @@ class RepeatedRow {
   }
 
  private:
-  static constexpr int64_t kMost = 256;  // elements of a row that consists of copies
+  static constexpr int64_t kMost = 256;  // elements of a row of copies
 
   void add(int k, const plugrad_view& view) {
     at_[k] = address(view, slots_[k]);
@@ -332,7 +335,7 @@ class RepeatedRow {
   char* at_[kMaxRowOperands];
   alignas(8) char slots_[kMaxRowOperands][8];
   unsigned scalars_ = 0;  // bit k: operand k is one element
-  int repeated_ = -1;     // the operand that repeats
+  int repeated_ = -1;     // the repeating operand
   bool fits_ = true;
   RowFunction row_ = nullptr;
 };

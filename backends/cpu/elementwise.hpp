@@ -7,7 +7,7 @@ namespace plugrad::cpu {
 inline constexpr int kMaxRowOperands = 5;
 
 // Computes n elements: operands[k] points to the first element of operand k, outputs first. Each operand is contiguous, or
-// one element for the whole row if the function is for that case.
+// one element for the whole row if the function is for this case.
 using RowFunction = void (*)(char* const* operands, int64_t n, const void* arguments);
 
 struct Elementwise {
@@ -18,7 +18,7 @@ struct Elementwise {
   RowFunction rows[8];             // bit i of the index: input i is one element for the row; null: not supported
 };
 
-// A row whose `own` shows its kind, by which fusions run it.
+// Returns the row with its kind in `own`. Fusions run the row by its kind.
 constexpr KernelRow of_kind(KernelRow row, const Elementwise& kind) {
   row.own = &kind;
   return row;
@@ -27,7 +27,8 @@ constexpr KernelRow of_kind(KernelRow row, const Elementwise& kind) {
 // Runs the op over all elements of the call's first output.
 void run_elementwise(const Elementwise& kind, const Call& call, const void* arguments = nullptr);
 
-// How many elements of weight 1 are worth a task; also the most that a kernel computes directly, without run_elementwise.
+// The number of elements of weight 1 worth a task; also the most elements that a kernel computes directly, without
+// run_elementwise.
 inline constexpr int64_t kGrain = 16384;
 
 }  // namespace plugrad::cpu

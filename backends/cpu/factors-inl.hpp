@@ -1,5 +1,5 @@
 // The definitions of Factors, by Eigen, for the baseline's instructions: matrices here are small. Each matrix is copied to
-// one of Eigen's, so that strides cost no further code.
+// an Eigen matrix, so strides need no further code.
 #pragma once
 #define EIGEN_MPL2_ONLY
 #define EIGEN_DONT_PARALLELIZE
@@ -29,7 +29,7 @@ template <class T> View<T> view(const plugrad_matrices& all, int64_t b) {
 
 // --- LU.
 
-// The swaps, in order, that take row `origin[i]` to row i. Counted from 1.
+// Returns the swaps, in order, to take row `origin[i]` to row i. Counted from 1.
 inline std::vector<int32_t> swaps_of(const std::vector<int32_t>& origin, size_t count) {
   std::vector<int32_t> row_at(origin.size()), place_of(origin.size()), swaps(count);
   for (size_t i = 0; i < origin.size(); ++i) row_at[i] = place_of[i] = static_cast<int32_t>(i);
@@ -42,8 +42,8 @@ inline std::vector<int32_t> swaps_of(const std::vector<int32_t>& origin, size_t 
   return swaps;
 }
 
-// Eigen factors square matrices. Rows or columns of zeros make one of any other: no pivot is chosen in them, unless all
-// candidates are 0.
+// Eigen factors square matrices. Rows or columns of zeros complete a matrix to a square: no pivot is chosen in them, unless
+// all candidates are 0.
 template <class T>
 int32_t Factors<T>::lu(const plugrad_matrices& a, const plugrad_matrices& lu, const plugrad_matrices& pivots, int64_t b) {
   const Eigen::Index n = std::max(a.rows, a.columns), count = std::min(a.rows, a.columns);
@@ -77,14 +77,15 @@ void Factors<T>::solve_triangular(const plugrad_matrices& a, const plugrad_matri
   view<T>(x, b) = solution;
 }
 
-// Whether the leading minor of this order is positive. NaN is not.
+// Whether the leading minor of this order is positive. NaN is not positive.
 template <class T> bool is_positive(const Matrix<T>& a, Eigen::Index order, Matrix<T>& factor) {
   const Eigen::LLT<Matrix<T>> llt(a.topLeftCorner(order, order));
   factor = llt.matrixL();
   return llt.info() == Eigen::Success && (factor.diagonal().array() > T(0)).all();
 }
 
-// Eigen does not say which minor is not positive. All larger ones are not, either, so it is found by halves.
+// Eigen does not report the first minor that is not positive. All larger minors are not positive, either, so bisection finds
+// it.
 template <class T> int32_t first_not_positive(const Matrix<T>& a) {
   Eigen::Index positive = 0, other = a.rows();
   for (Matrix<T> ignored; other - positive > 1;) {
@@ -140,7 +141,7 @@ bool write_svd(const Solver& found, const plugrad_matrices* u, const plugrad_mat
   return true;
 }
 
-// The faster method first; the other one converges always.
+// Tries the faster method first; the second method always converges.
 template <class T>
 bool Factors<T>::svd(const plugrad_matrices& a, const plugrad_matrices* u, const plugrad_matrices& s,
                      const plugrad_matrices* vh, int64_t b) {

@@ -5,11 +5,11 @@
 
 namespace plugrad::cpu {
 
-// Each function works on matrix `b` of the batches that it is given. Matrices have elements.
+// Each function works on matrix `b` of its batches. Matrices have elements.
 template <class T> struct Factors {
-  // Returns the number, from 1, of the first pivot that is 0, or 0.
+  // Returns the number, from 1, of the first zero pivot, or 0.
   static int32_t lu(const plugrad_matrices& a, const plugrad_matrices& lu, const plugrad_matrices& pivots, int64_t b);
-  // Solves in place; flags are those of plugrad_linalg::solve_triangular.
+  // Solves in place; flags as for plugrad_linalg::solve_triangular.
   static void solve_triangular(const plugrad_matrices& a, const plugrad_matrices& x, uint32_t flags, int64_t b);
   // Returns the order of the first leading minor that is not positive, or 0.
   static int32_t cholesky(const plugrad_matrices& a, const plugrad_matrices& l, int64_t b);

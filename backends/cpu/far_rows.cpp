@@ -23,7 +23,7 @@ FusedRun run_of(uint32_t opcode, bool is_double, int inputs, unsigned singles) {
 }
 }  // namespace
 
-// Takes no lock, so that a forked child may come here. What was made is never freed.
+// Takes no lock, so a forked child may call it. The code is never released.
 RowFunction far_row(uint32_t opcode, uint8_t dtype, int inputs, unsigned singles, int vector_bytes) {
   const bool is_double = dtype == PLUGRAD_F64, serves = vector_bytes && (is_double || dtype == PLUGRAD_F32);
   if (!serves || inputs > 2 || opcode >= kOpcodes || !is_fusable(opcode) || opcode == PLUGRAD_OP_WHERE) return nullptr;

@@ -16,12 +16,12 @@ namespace plugrad::cpu::HWY_NAMESPACE {
 template <class T> struct Features {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
-  static constexpr int64_t kRows = 32, kChunks = 32;  // rows that are summed in T at once; the most tasks
+  static constexpr int64_t kRows = 32, kChunks = 32;  // rows summed in T at once; the most tasks
 
   int64_t n, c;
   explicit Features(const plugrad_view& x) : n(x.shape[0]), c(x.shape[1]) {}
 
-  // Tasks of whole blocks of rows; their number does not depend on that of the threads.
+  // Tasks of whole blocks of rows; their number does not depend on the number of threads.
   int64_t each() const { return std::max((n + kChunks - 1) / kChunks, kRows) / kRows * kRows + kRows; }
   int64_t chunks() const { return (n + each() - 1) / each(); }
   // For each chunk two numbers per channel, then four of T.

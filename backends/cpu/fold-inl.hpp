@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
-// The error of a sum of blocks is carried along (Knuth's two-sum), so that it does not grow with their number.
+// The error of a sum of blocks is carried along (Knuth's two-sum), so it does not grow with the number of blocks.
 struct CarriedSum {
   double sum, rest;
 };

@@ -1,5 +1,5 @@
-// The elementwise functions that are not exact operations: exp, log, tanh, sigmoid, erf, sin, cos, atan, pow, and the
-// activations made of them, with their gradients.
+// The inexact elementwise functions: exp, log, tanh, sigmoid, erf, sin, cos, atan, pow, and the activations made of them,
+// with their gradients.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/functions.cpp"
 #include <hwy/foreach_target.h>
@@ -43,7 +43,7 @@ template <> struct Vectors<PLUGRAD_OP_ATAN> {
   template <class D, class V> static HWY_INLINE V of(D d, V x) { return atan(d, x); }
 };
 template <> struct Vectors<PLUGRAD_OP_GELU> {
-  // x P(x), which is x - x P(-x) above 0.
+  // x P(x); above 0 it equals x - x P(-x).
   template <class D, class V> static HWY_INLINE V of(D d, V x) {
     V bell;
     const V size = at_most(d, Format<hn::TFromD<D>>::kTailEnd, hn::Abs(x)), tail = normal_tail(d, size, bell);
@@ -86,8 +86,8 @@ template <> struct Vectors<PLUGRAD_OP_SILU_BACKWARD> {
 constexpr bool kStreamed = true;
 const void* arguments_for(const plugrad_view& out) { return is_streamed(out) ? &kStreamed : nullptr; }
 
-// Stores at(i), which reads x, for all whole vectors before the last one, which overlaps the one before. While a function is
-// computed, few loads are under way, so of what is larger than the caches it reads ahead.
+// Stores at(i), a function of x, for all whole vectors before the last vector. The last vector overlaps its predecessor.
+// While a function is computed, few loads are under way, so the loop reads ahead if the output is larger than the caches.
 template <class D, class T, class At>
 HWY_INLINE void store_all_but_last(D d, T* out, const T* x, int64_t n, const void* arguments, At at) {
   constexpr int64_t kAhead = kReadAhead / sizeof(T);
@@ -133,7 +133,7 @@ template <class F, class T> struct VectorUnary {
   }
 };
 
-// A gradient: of grad, which may be one element for the row, and x.
+// A gradient: a function of grad, possibly one element for the row, and of x.
 template <class F, class T> struct VectorBinary {
   using D = hn::ScalableTag<T>;
   template <bool single> static HWY_INLINE hn::Vec<D> at(const T* p, int64_t i) {
@@ -213,7 +213,7 @@ template <class D, class V> HWY_INLINE V pow_of_f32(D d, V x, V y) {
   return exp2_of_f32(d, hn::Mul(y, log2_of_plain(d, x)));
 }
 
-// Exponents that need one or two operations. If an intermediate value overflows or underflows, so does the result.
+// Handles exponents with one or two operations. If an intermediate value overflows or underflows, so does the result.
 template <class T> bool quick_power(T* out, const T* x, int64_t n, T y) {
   const auto loop = [&](auto f) {
 #pragma omp simd

@@ -29,7 +29,7 @@ class Fuser {
   }
 
  private:
-  // Steps that run one after the other: several that may be joined, or a single one.
+  // Steps that run in sequence: several joinable steps, or a single step.
   struct Segment {
     bool joins;
     std::vector<size_t> steps;
@@ -97,7 +97,7 @@ class Fuser {
     emit(steps.subspan(steps.size() / 2));
   }
 
-  // Whether comparisons and those WHERE that read them are together among these steps: masks stay in registers.
+  // Whether these steps have each comparison together with all WHERE steps that read it: masks stay in registers.
   bool has_masks(std::span<const size_t> steps) const {
     const auto contains = [&](size_t i) { return std::find(steps.begin(), steps.end(), i) != steps.end(); };
     for (const size_t i : steps) {
@@ -148,7 +148,7 @@ class Fuser {
   const std::vector<FusionValue>& values_;
   const std::vector<bool>& is_output_;
   const int vector_bytes_;
-  std::vector<int> maker_;     // by value: the step that makes it
+  std::vector<int> maker_;     // by value: its step
   std::vector<size_t> reads_;  // by value
   std::vector<Segment> segments_;
   std::vector<size_t> segment_of_;  // by step

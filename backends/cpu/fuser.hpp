@@ -6,7 +6,8 @@
 
 namespace plugrad::cpu {
 
-// The same steps in an order in which many of them can be joined, as they were or one for several. is_output: by value.
+// Returns the same steps in an order with many joins. A step is unchanged, or stands for several joined steps. is_output: by
+// value.
 std::vector<FusionStep> fused_steps(const std::vector<FusionStep>& steps, const std::vector<FusionValue>& values,
                                     const std::vector<bool>& is_output, int vector_bytes);
 

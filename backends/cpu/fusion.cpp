@@ -61,8 +61,8 @@ class TiledFusion final : public FusionKernel {
     int count;  // of the list from here on
   };
 
-  // The frame of these shapes, which lies in `made` if there is no room to keep it. Takes no lock: each replay comes here,
-  // and a forked child too.
+  // Returns the frame of these shapes; `made` owns the frame if there is no room to keep it. Takes no lock: each replay
+  // calls it, and a forked child may.
   const FusionFrame& frame_for(const plugrad_op& op, std::unique_ptr<const FusionFrame>& made) {
     Link* const first = frames_.load(std::memory_order_acquire);
     for (const Link* each = first; each; each = each->next)

@@ -1,5 +1,5 @@
-// Fusions (plugrad/sdk/fusion.h) of this backend: run by tiles, so that values that only the fusion needs stay in the
-// caches. A tile goes through all steps before the next one.
+// Fusions (plugrad/sdk/fusion.h) of this backend: run by tiles, so the fusion's inner values stay in the caches. A tile goes
+// through all steps before the next tile.
 #pragma once
 #include <backends/cpu/rows.hpp>
 #include <plugrad/sdk/fusion.hpp>
@@ -11,11 +11,11 @@ namespace plugrad::cpu {
 struct FusionSettings {
   const RowList& rows;  // the device's kernels, without wrappers
   int threads;
-  int vector_bytes;  // of the instruction set, for machine code; 0: none is made
+  int vector_bytes;  // of the instruction set, for machine code; 0: no code is made
   bool flushes;      // denormal numbers to 0
 };
 
-// A kernel that runs the fusion, or null if these rows do not do.
+// Returns a kernel for the fusion, or null if these rows do not suffice.
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion, const FusionSettings& settings);
 
 }  // namespace plugrad::cpu

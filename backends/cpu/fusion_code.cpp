@@ -45,7 +45,7 @@ using namespace Xbyak;
 
 struct OutOfRegisters {};
 
-// Predicates of vcmpps, which signal nothing for quiet NaN.
+// Predicates of vcmpps without a signal for quiet NaN.
 enum : uint8_t {
   kEqual = 0x00,
   kUnordered = 0x03,
@@ -66,13 +66,13 @@ class Generator : public CodeGenerator {
   }
 
  private:
-  // How a pass over the operands steps: whole vectors, or what is left of them.
+  // The steps of a pass over the operands: whole vectors, or the remaining elements.
   enum class Pass { vectors, rest };
 
   int64_t size() const { return run_.is_double ? 8 : 4; }
   int64_t lanes() const { return (is_wide_ ? 64 : 32) / size(); }
 
-  // rdi: the operands; rsi: the elements; r8: those done. The first pointers stay in registers.
+  // rdi: the operands; rsi: the elements; r8: the number of elements done. The first pointers stay in registers.
   static constexpr int kPointers = 11;
   const Reg64& pointer_register(int i) const {
     static const Reg64 all[kPointers] = {util::rcx, util::rdx, util::r9,  util::r10, util::r11, util::rbx,
@@ -112,7 +112,7 @@ class Generator : public CodeGenerator {
     place_constants();
   }
 
-  // k1: the lanes that are left.
+  // k1: the remaining lanes.
   void make_mask() {
     mov(rax, rsi);
     sub(rax, r8);
@@ -151,7 +151,7 @@ class Generator : public CodeGenerator {
     }
   }
 
-  // An operand's address, whose pointer may need rax.
+  // Returns an operand's address. Its pointer may need rax.
   Address address_of(size_t operand, bool is_single, int ahead = 0) {
     const auto k = static_cast<int>(operand);
     if (k >= kPointers) mov(rax, ptr[rdi + 8 * k]);
@@ -397,7 +397,7 @@ FusedCode compile(const FusedRun& run, int vector_bytes, const FarOperands& far)
     return {made, made->getCode<RowFunction>()};
   } catch (const OutOfRegisters&) {
     return {};
-  } catch (const Xbyak::Error&) {  // a system that forbids memory with code made at run time
+  } catch (const Xbyak::Error&) {  // the system forbids code made at run time
     return {};
   }
 }

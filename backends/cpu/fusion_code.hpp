@@ -1,5 +1,5 @@
 // Machine code for runs of exact elementwise ops: a vector of each operand goes through all ops in registers, and only
-// results that something else reads are stored. Each op is the same IEEE operation as in the kernels of single ops.
+// results read outside of the run are stored. Each op is the same IEEE operation as in the kernels of single ops.
 #pragma once
 #include <backends/cpu/elementwise.hpp>
 
@@ -27,10 +27,10 @@ bool is_fusable(uint32_t opcode);
 
 struct FusedCode {
   std::shared_ptr<void> memory;
-  RowFunction function = nullptr;  // of the results, then the inputs; null: none was made, as for want of registers
+  RowFunction function = nullptr;  // of the results, then the inputs; null: no code, for example for want of registers
 };
 
-// Operands that lie beyond the near caches.
+// Operands beyond the near caches.
 struct FarOperands {
   std::vector<bool> is_read_ahead;          // by input
   std::vector<bool> is_streamed;            // by result: it is aligned to 64 bytes, and stores bypass the caches

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kTileElements = 1024;  // small tiles stay in the first cache, and their loads overlap with arithmetic
 constexpr int64_t kWideTile = 4096;      // of fusions with few values in buffers
 constexpr int kFewBuffers = 2;
-constexpr int64_t kLongestRow = 16384;  // elements of a row that is reduced: its values stay in the second cache
+constexpr int64_t kLongestRow = 16384;  // elements of a reduced row: its values stay in the second cache
 constexpr int64_t kTaskElements = 32768;
 constexpr int64_t kShortFold = 16;  // shorter rows are folded side by side, by another kernel
 constexpr int64_t kNarrow = 32;     // and narrower matrices several rows at once
@@ -52,7 +52,7 @@ void FusionFrame::choose_shapes(int rank, const plugrad_op& op) {
   columns_ = space[static_cast<size_t>(outer_rank_)];
 }
 
-// Rows of a tile are evenly spaced for all operands, and lie in one block of rows of a fold.
+// Rows of a tile are evenly spaced for all operands, and are in one block of rows of a fold.
 void FusionFrame::choose_tile() {
   for (const FusionPlan::Fold& each : plan_.all) block_ = std::max(block_, each.reduction->block_length);
   const int64_t elements = plan_.has_rows || plan_.buffers > kFewBuffers ? kTileElements : kWideTile;
@@ -89,7 +89,7 @@ void FusionFrame::choose_tasks() {
   slots_ = static_cast<int>(std::min<int64_t>(threads_, tasks_));
 }
 
-// --- Where values lie.
+// --- The places of values.
 
 void FusionFrame::lay_out_input(size_t value, const plugrad_view& view) {
   Layout& it = layouts_[value];
@@ -201,7 +201,8 @@ void FusionFrame::use_far_code() {
   }
 }
 
-// Whether it is an output larger than the caches that no other step reads, and aligned in all tiles if it is in the first.
+// Whether the value is an output larger than the caches and not read by a step, and is aligned in all tiles if it is in the
+// first.
 bool FusionFrame::is_streamed(uint16_t value) const {
   for (const FusionStep& each : plan_.steps)
     if (std::find(each.operands.begin() + each.results, each.operands.end(), value) != each.operands.end()) return false;

@@ -1,4 +1,4 @@
-// How a fusion runs on operands of given shapes: its tiles and tasks, and what it needs of the workspace.
+// How a fusion runs on operands of given shapes: its tiles and tasks, and its use of the workspace.
 #pragma once
 #include <backends/cpu/fusion_plan.hpp>
 
@@ -17,7 +17,7 @@ class FusionFrame {
   // Whether it was made for operands of these shapes and strides.
   bool is_for(const plugrad_op& op) const;
   uint64_t workspace() const { return workspace_; }
-  // From now on steps use code for operands beyond the near caches: worth it for a frame that is kept.
+  // From now on steps use code for operands beyond the near caches: worth it for a kept frame.
   void use_far_code();
   // Throws nothing.
   void run(const plugrad_op& op) const;
@@ -25,17 +25,17 @@ class FusionFrame {
  private:
   // Where the elements of a value are, in bytes.
   struct Layout {
-    int64_t row_step = 0, column_step = 0;  // in an operand, from one place of the space to the next
-    int64_t tile_step = 0;                  // from one row of a tile to the next
+    int64_t row_step = 0, column_step = 0;  // in an operand, between places of the space
+    int64_t tile_step = 0;                  // between rows of a tile
     bool is_dense = false;                  // the rows of a tile follow each other
     bool is_even = true;                    // else the row steps follow from the strides along the outer axes
     std::array<int64_t, PLUGRAD_MAX_RANK> strides{};
   };
-  // An input that is copied to a slot's memory.
+  // An input, copied to a slot's memory.
   struct Copied {
     uint16_t value;
     int64_t offset;
-    int64_t step;  // from the element of one row to that of the next
+    int64_t step;  // between the elements of neighbouring rows
   };
   // A tile: rows and columns of the space.
   struct Part {
@@ -77,14 +77,14 @@ class FusionFrame {
   int64_t rows_ = 1, columns_ = 1;                 // of the space
   int64_t tile_rows_ = 1, tile_columns_ = 1;
   int64_t task_ = 1, tasks_ = 1;                       // rows of a task, or columns if the space has one row
-  int64_t bytes_ = 0;                                  // of the operands that move from tile to tile
+  int64_t bytes_ = 0;                                  // of operands with a different place for each tile
   int64_t block_ = 0;                                  // the longest block of fold_all
   std::vector<Layout> layouts_;                        // by value
   std::vector<bool> whole_;                            // by step: one call does for all rows of a tile
   std::vector<FusedCode> far_;                         // by step: code for operands beyond the near caches, if there is any
   std::vector<uint16_t> streamed_;                     // values whose stores bypass the caches, if they are aligned
   std::vector<int64_t> buffer_offsets_;                // in a slot's memory
-  std::vector<uint16_t> moving_;                       // values that operands hold, at other places for each tile
+  std::vector<uint16_t> moving_;                       // values in operands, at a different place for each tile
   std::vector<Copied> repeated_, gathered_;            // columns, for each row of a tile; elements of rows, side by side
   std::vector<int64_t> staging_;                       // by fold_all, in a slot's memory: elements of an unfinished block
   std::vector<int64_t> column_results_, all_results_;  // in the workspace: an element for each block

@@ -39,7 +39,7 @@ class Planner {
   }
 
  private:
-  // Inputs that repeat along some of the outer axes only are full ones, whose strides are 0 there.
+  // Inputs that repeat only along some of the outer axes are full, with strides of 0 along these axes.
   std::optional<Form> form_of(unsigned axes) const {
     const unsigned last = 1u << (fusion_.rank() - 1), outer = last - 1;
     if (axes == fusion_.all_axes()) return Form::number;
@@ -109,7 +109,7 @@ class Planner {
     return form == Form::number || (form == Form::row && !step.over_rows);
   }
 
-  // An operand of one element for which the op has no function is first repeated.
+  // If the op has no function for an operand of one element, the operand is first repeated.
   void choose_row(FusionStep& step) {
     for (;;) {
       unsigned singles = 0;
@@ -156,7 +156,7 @@ class Planner {
     return true;
   }
 
-  // The output that a value is, if no instruction reads it.
+  // Returns a value's output, if no instruction reads the value.
   std::optional<uint16_t> only_output(size_t value) const {
     for (const plugrad_fusion_instruction& each : fusion_.instructions())
       for (const uint16_t argument : fusion_.arguments_of(each))
@@ -170,8 +170,8 @@ class Planner {
     return found;
   }
 
-  // A value is computed in an output's memory, unless a later step reads the input that lies there, or an update does after
-  // it has replaced it.
+  // Computes a value in its output's memory, unless a later step reads the input in this memory, or an update reads the
+  // input after it has replaced it.
   bool place_outputs() {
     for (uint16_t k = 0; k < fusion_.outputs().size(); ++k) {
       const auto [value, over] = fusion_.outputs()[k];
@@ -205,7 +205,7 @@ class Planner {
     return false;
   }
 
-  // Values that no operand holds share buffers: one is free again when the last step that reads it has run.
+  // Values outside of operands share buffers: a buffer is free again after the last step that reads it.
   void place_buffers() {
     std::vector<size_t> last(plan_.values.size());
     for (size_t i = 0; i < plan_.steps.size(); ++i)

@@ -1,4 +1,4 @@
-// What a fusion does, whatever the shapes of its operands: its values, and the steps that each tile goes through.
+// The plan of a fusion for operands of any shape: its values, and the steps of each tile.
 #pragma once
 #include <backends/cpu/fusion_code.hpp>
 #include <backends/cpu/reduction.hpp>
@@ -15,7 +15,7 @@ namespace plugrad::cpu {
 
 inline constexpr int kMaxStepOperands = 32;
 
-// How a value lies in the space: rows of the last axis.
+// The form of a value in the space: rows of the last axis.
 enum class Form : uint8_t {
   full,    // an element for each place
   row,     // one element for a row
@@ -26,11 +26,11 @@ enum class Form : uint8_t {
 struct FusionValue {
   uint8_t size;  // bytes of an element
   Form form;
-  int input = -1;         // the operand that it is
-  int output = -1;        // the output in whose memory it is computed
-  int buffer = -1;        // else the buffer of the tile in which it is
+  int input = -1;         // its operand
+  int output = -1;        // its output, if computed in the output's memory
+  int buffer = -1;        // else its buffer of the tile
   bool is_made = false;   // by a step
-  bool replaces = false;  // the output lies in the memory of an input
+  bool replaces = false;  // the output has the memory of an input
 };
 
 struct FusionStep {
@@ -40,9 +40,9 @@ struct FusionStep {
     fold_columns,  // all rows to one
     fold_all,
     copy,    // the second operand to the first, an output
-    update,  // results, the old values that they replace, the gradient, and numbers
+    update,  // results, the replaced old values, the gradient, and numbers
   } kind;
-  bool over_rows = false;            // its elements are those of the rows of a tile, not of their places
+  bool over_rows = false;            // it has an element for each row of a tile, not for each place
   uint32_t opcode = 0;               // of an elementwise step of one op
   const Elementwise* row = nullptr;  // the same
   bool is_floating = false;          // the same: its last operand is f32 or f64
@@ -50,14 +50,14 @@ struct FusionStep {
   FusedRun run = {};    // of an elementwise step of several ops
   FusedCode code = {};  // the same
   const Reduction* reduction = nullptr;
-  int number = 0;  // among those of its kind
+  int number = 0;  // among the steps of its kind
   const Update* rule = nullptr;
   std::vector<uint64_t> attributes = {};  // of the update
   uint8_t results = 1;
   std::vector<uint16_t> operands = {};  // values, results first
 };
 
-// An exponent of POW that must be one for which the result of an element does not depend on its neighbours.
+// An exponent of POW. For its value, the result of an element must not depend on the element's neighbours.
 struct SteadyExponent {
   uint16_t input;
 };
@@ -78,7 +78,7 @@ struct FusionPlan {
   bool has_rows = false;              // whether a step is fold_row or over rows
 };
 
-// Returns nothing if a kernel of these rows does not do for a fusion.
+// Returns nothing for a fusion that kernels of these rows cannot run.
 std::optional<FusionPlan> plan_of(const Fusion& fusion, const RowList& rows, int vector_bytes);
 
 }  // namespace plugrad::cpu

@@ -1,4 +1,4 @@
-// Running a fusion: tasks of tiles, each of which goes through all steps.
+// Runs a fusion: tasks of tiles. Each tile goes through all steps.
 #include <backends/cpu/fusion_frame.hpp>
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/streaming.hpp>
@@ -26,13 +26,13 @@ struct FusionFrame::Run {
 
   const plugrad_op& op;
   char* const workspace;
-  bool is_aligned = true;   // of values that could be streamed
+  bool is_aligned = true;   // of streamable values
   char* base[kMostValues];  // by value: its first element, if an operand holds it
   alignas(8) char numbers[kMostValues][8];
-  alignas(8) char updates[PLUGRAD_FUSION_INSTRUCTIONS][kUpdateNumbers];  // what their rows read besides operands
+  alignas(8) char updates[PLUGRAD_FUSION_INSTRUCTIONS][kUpdateNumbers];  // their rows' arguments besides operands
 };
 
-// What one task at a time uses.
+// The memory of one task at a time.
 struct FusionFrame::Slot {
   char* memory;
   char* at[Run::kMostValues] = {};  // by value: its first element in the tile
@@ -48,7 +48,7 @@ void FusionFrame::run(const plugrad_op& op) const {
     Slot slot{.memory = run.workspace + number * slot_bytes_};
     for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks_;)
       run_task(run, slot, turned ? turned - task : task);
-    if (!streamed_.empty()) hwy::FlushStream();  // for the threads that read it next
+    if (!streamed_.empty()) hwy::FlushStream();  // for threads with later reads
   });
   for (size_t i = 0; i < plan_.columns.size(); ++i) finish_columns(run, i);
   for (size_t i = 0; i < plan_.all.size(); ++i) finish_all(run, i);
@@ -64,7 +64,7 @@ void FusionFrame::prepare_updates(Run& run) const {
   }
 }
 
-// Points to what lies at the same place for all tiles.
+// Points to values with the same place for all tiles.
 void FusionFrame::start(const Run& run, Slot& slot) const {
   for (size_t v = 0; v < plan_.values.size(); ++v) {
     const int buffer = plan_.values[v].buffer;
@@ -91,7 +91,7 @@ void FusionFrame::run_task(const Run& run, Slot& slot, int64_t task) const {
       run_tile(run, slot, {r, std::min(tile_rows_, end - r), c, std::min(tile_columns_, columns_ - c)});
 }
 
-// Points to the values of a tile that operands hold.
+// Points to a tile's values in operands.
 void FusionFrame::point(const Run& run, Slot& slot, const Part& tile) const {
   for (const uint16_t v : moving_) {
     const Layout& it = layouts_[v];
@@ -144,7 +144,7 @@ void FusionFrame::copy(const FusionStep& step, const Slot& slot, const Part& til
   std::memcpy(slot.at[step.operands[0]], slot.at[step.operands[1]], static_cast<size_t>(count * size));
 }
 
-// In the memory of the results, to which the old values are copied if they lie elsewhere.
+// Updates in the memory of the results. Old values from elsewhere are first copied to it.
 void FusionFrame::update(size_t i, const Run& run, const Slot& slot, const Part& tile) const {
   const FusionStep& step = plan_.steps[i];
   const size_t results = step.results;
@@ -168,7 +168,7 @@ void FusionFrame::fold_rows(const FusionStep& step, const Slot& slot, const Part
   kind.each_row(slot.at[step.operands[0]], kind.size, slot.at[step.operands[1]], row_step, tile.rows, tile.columns, false);
 }
 
-// A tile's rows lie in one block.
+// A tile's rows are in one block.
 void FusionFrame::fold_columns(const FusionStep& step, const Run& run, const Slot& slot, const Part& tile) const {
   const Reduction& kind = *step.reduction;
   char* const results = run.workspace + column_results_[static_cast<size_t>(step.number)];
@@ -177,7 +177,7 @@ void FusionFrame::fold_columns(const FusionStep& step, const Run& run, const Slo
   kind.add_rows(to, slot.at[step.operands[1]], tile.rows, layouts_[step.operands[1]].tile_step, tile.columns);
 }
 
-// A space of one row has tiles of whole blocks; else elements are staged until there is one.
+// A space of one row has tiles of whole blocks; otherwise elements are staged until a block is complete.
 void FusionFrame::fold_all(const FusionStep& step, const Run& run, const Slot& slot, const Part& tile) const {
   const Reduction& kind = *step.reduction;
   const auto fold = static_cast<size_t>(step.number);
@@ -201,7 +201,7 @@ void FusionFrame::fold_all(const FusionStep& step, const Run& run, const Slot& s
   }
 }
 
-// --- The results of folds over all tiles, in the order in which the kernels of single ops merge them.
+// --- The results of folds over all tiles, in the merging order of the kernels of single ops.
 
 void FusionFrame::finish_columns(const Run& run, size_t i) const {
   const FusionPlan::Fold& fold = plan_.columns[i];

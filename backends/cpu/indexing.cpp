@@ -1,4 +1,4 @@
-// Gather and scatter-add. Indices are checked one by one, before they are used.
+// Gather and scatter-add. Each index is checked before its use.
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/pool.hpp>
 #include <backends/cpu/rows.hpp>
@@ -27,7 +27,7 @@ struct Space {
   int rank = 0;
   int64_t shape[PLUGRAD_MAX_RANK];
   int64_t big[PLUGRAD_MAX_RANK], index[PLUGRAD_MAX_RANK], small[PLUGRAD_MAX_RANK];  // strides in bytes
-  int64_t length, extent;  // along the axis: of index, and of what is indexed
+  int64_t length, extent;  // along the axis: of index, and of the indexed operand
   int64_t big_axis, index_axis, small_axis;
   char *big_base, *index_base, *small_base;
   alignas(8) char slots[2][8];
@@ -102,13 +102,13 @@ struct Space {
   bool has_whole_rows(int64_t size) const {
     return columns() > 1 && index[inner()] == 0 && big[inner()] == size && small[inner()] == size;
   }
-  // Whether neighbours along the axis are closer in memory than those along the last dimension.
+  // Whether neighbours along the axis are closer in memory than neighbours along the last dimension.
   bool is_along_axis() const { return columns() == 1 || std::abs(small_axis) < std::abs(small[inner()]); }
   bool is_dense_along_axis(int64_t size) const {
     return big_axis == size && index_axis == sizeof(int64_t) && small_axis == size;
   }
 
-  // Whether lines have indices of their own.
+  // Whether lines have separate indices.
   bool index_varies() const {
     return std::any_of(index, index + inner(), [](int64_t stride) { return stride != 0; });
   }
@@ -135,17 +135,17 @@ struct Space {
 };
 
 constexpr int64_t kCacheLine = 64;         // bytes
-constexpr int64_t kLineInCache = 1 << 18;  // bytes of a line that stays in a cache until it is used
-constexpr int64_t kAhead = 2;              // rows that are requested before they are used
+constexpr int64_t kLineInCache = 1 << 18;  // bytes of a line that stays in a cache until its use
+constexpr int64_t kAhead = 2;              // rows requested before their use
 
-// Requests a row, or the begin of a long one.
+// Requests a row, or the start of a long row.
 void request(const char* row, int64_t bytes) {
   for (int64_t i = 0; i < std::min<int64_t>(bytes, 4096); i += kCacheLine) __builtin_prefetch(row + i);
 }
 
 // --- Gather.
 
-// Copies the rows that positions first .. last - 1 along the axis select.
+// Copies the rows selected by positions first .. last - 1 along the axis.
 template <class T> void gather_rows(const Space& s, Space::Place p, int64_t first, int64_t last) {
   const int64_t bytes = s.columns() * static_cast<int64_t>(sizeof(T));
   const char* index = p.index + first * s.index_axis;
@@ -161,8 +161,8 @@ template <class T, bool dense> void gather_line(const Space& s, Space::Place p, 
   const int64_t big = dense ? sizeof(T) : s.big_axis, index = dense ? sizeof(int64_t) : s.index_axis,
                 small = dense ? sizeof(T) : s.small_axis;
   const uint64_t extent = static_cast<uint64_t>(s.extent);
-  // Positions in a line follow no order that a processor foresees: a block that uses most of its share of a line requests
-  // that of the next one.
+  // A processor cannot foresee the order of positions in a line. If a block uses most of its share of a line, it requests
+  // the share of the next block.
   constexpr int64_t kBlock = 16;
   const int64_t bytes = s.extent * big / s.length;  // of a line, for each of its positions
   const int64_t share = dense && bytes <= kCacheLine && s.extent * big <= kLineInCache ? bytes * kBlock : 0;
@@ -217,8 +217,8 @@ template <class T> void gather(const Call& call) {
   s.check("gather");
 }
 
-// --- Scatter. Sources that share a target are added in their order along the axis, so that the result depends on nothing
-// else. `fresh`: the targets are 0 before.
+// --- Scatter. Sources with a common target are added in their order along the axis, so the result depends on this order
+// alone. `fresh`: the targets are 0 before.
 
 template <class T> void add_to(char* to, const char* from) {
   const T sum = OpFunction<PLUGRAD_OP_ADD>()(load<T>(to), load<T>(from));
@@ -283,9 +283,9 @@ template <class T, bool fresh> void scatter_columns(const Space& s, int threads)
   });
 }
 
-// The target rows of a line, divided into buckets. Each bucket is a task's own.
+// The target rows of a line, divided into buckets. Each bucket belongs to one task.
 struct Buckets {
-  static constexpr int64_t kBytes = 1 << 18;  // of a bucket, so that a cache holds it
+  static constexpr int64_t kBytes = 1 << 18;  // of a bucket: a cache holds it
   int64_t rows, count;                        // of a bucket; buckets
   uint32_t* order;                            // positions along the axis, sorted by bucket; stable
   uint32_t* ends;                             // where each bucket's positions end

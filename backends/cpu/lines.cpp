@@ -13,7 +13,7 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kOnStack = 16384;  // bytes of an operand's tile that need no workspace
+constexpr int64_t kOnStack = 16384;  // bytes of an operand's tile without workspace
 constexpr int64_t kSlots = 64;       // the most tiles in the workspace at once
 constexpr int64_t kWeight = 8;       // the work for an element, in additions
 

@@ -1,4 +1,4 @@
-// Ops that work along one axis: operands of one shape, cut into lines; lines that are not contiguous go through buffers.
+// Ops along one axis: operands of equal shape, cut into lines. Lines go through buffers unless they are contiguous.
 #pragma once
 #include <backends/cpu/operand.hpp>
 
@@ -6,15 +6,16 @@
 
 namespace plugrad::cpu {
 
-// Computes line number `index`, row-major among the other dimensions; lines[k] is contiguous.
+// Computes line number `index`, row-major among the remaining dimensions; lines[k] is contiguous.
 using LineFunction = void (*)(const void* context, char* const* lines, int64_t index);
 
 class Lines {
  public:
-  // The first `outputs` views are written, the others read; the first view is not an immediate. axis counts from 0.
+  // The first `outputs` views are written, and further views are read; the first view is not an immediate. axis counts from
+  // 0.
   Lines(std::span<const plugrad_view* const> views, int outputs, int axis);
 
-  uint64_t workspace() const;  // returns the bytes that run needs
+  uint64_t workspace() const;  // returns the bytes for run
   void run(int threads, char* workspace, LineFunction function, const void* context) const;
 
  private:
@@ -25,7 +26,7 @@ class Lines {
   bool is_packed(int k) const { return packed_ >> k & 1; }
   int64_t buffer_bytes() const { return rows_ * length_ * size_; }
 
-  int operands_, outputs_, rank_ = 0;  // rank_: the number of the other dimensions, at least 1
+  int operands_, outputs_, rank_ = 0;  // rank_: the number of remaining dimensions, at least 1
   int64_t shape_[PLUGRAD_MAX_RANK];
   int64_t strides_[kMaxOperands][PLUGRAD_MAX_RANK], along_[kMaxOperands];  // bytes
   char* base_[kMaxOperands];

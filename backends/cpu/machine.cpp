@@ -27,7 +27,7 @@ int affinity() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// Returns the CPU time per second that cpu.max of one control group grants; infinity if it has no limit.
+// Returns the CPU time per second granted by cpu.max of one control group; infinity without a limit.
 double quota_v2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   std::string quota;

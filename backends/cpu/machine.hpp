@@ -18,7 +18,7 @@ std::string processor_name();
 bool multiplies_bf16_pairs();
 bool multiplies_bf16_tiles();
 
-// The control bits of the calling thread's floating-point unit, which select rounding and the treatment of denormals.
+// The control bits of the calling thread's floating-point unit, for rounding and the treatment of denormals.
 uint32_t float_mode();
 void set_float_mode(uint32_t mode);
 // Returns `mode` changed so that denormal results and operands are treated as 0.

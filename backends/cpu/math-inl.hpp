@@ -144,7 +144,8 @@ template <class D, class V> HWY_INLINE V at_least(D d, hn::TFromD<D> end, V x) {
 // p 2^k for a p near 1 and an integer k, given with kRounder added. It is rounded once, also if it is denormal, and may be 0
 // or infinite.
 #if HWY_TARGET == HWY_AVX3
-// Whether one instruction does it. It takes long for results that are denormal or would be, so those that vanish are masked.
+// Whether one instruction computes this. The instruction takes long for results in the denormal range, so vanishing results
+// are masked.
 template <class V> constexpr bool kHasScaling = sizeof(V) == 64;
 HWY_INLINE auto scale(hn::Vec512<float> p, hn::Vec512<float> k) {
   const __mmask16 remains = _mm512_cmp_ps_mask(k.raw, _mm512_set1_ps(Format<float>::kLeastPower), _CMP_NLT_UQ);
@@ -207,7 +208,7 @@ template <class D, class V> HWY_INLINE V exp(D d, V x) {
   return any_exp(d, x);
 }
 
-// The same bits, sooner where some of x are so low that e^x is 0, as masked scores are.
+// The same bits, sooner if some of x are so low that e^x is 0, such as masked scores.
 template <class D, class V> HWY_INLINE V exp_of_scores(D d, V x) {
   using F = Format<hn::TFromD<D>>;
   if constexpr (kHasScaling<V>) return full_exp(d, x);
@@ -227,7 +228,7 @@ template <class D, class V> HWY_INLINE V tanh(D d, V x) {
   return hn::CopySignToAbs(hn::Div(m, hn::Add(m, hn::Set(d, T(2)))), x);
 }
 
-// Within 3 ULP, also for tiny results, which come from e^-|x|.
+// Within 3 ULP, also for tiny results, from e^-|x|.
 template <class D, class V> HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, hn::TFromD<D>(1));
   const V e = exp(d, hn::Neg(hn::Abs(x)));
@@ -259,13 +260,13 @@ template <class D, class V> HWY_INLINE V normal_tail(D d, V size, V& bell) {
   return hn::Mul(hn::Mul(bell, t), polynomial(d, s, F::kTail));
 }
 
-// x / (1 + e^-v) for a v of x's sign; for a negative x the quotient of x e^v, which does not overflow.
+// x / (1 + e^-v) for a v of x's sign; for a negative x the quotient of x e^v, without overflow.
 template <class D, class V> HWY_INLINE V gated(D d, V x, V v) {
   const V e = exp(d, hn::Neg(hn::Abs(v)));
   const V above = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, e), x);
   return hn::Div(above, hn::Add(e, hn::Set(d, hn::TFromD<D>(1))));
 }
-// Its derivative, given that of v.
+// Its derivative, given the derivative of v.
 template <class D, class V> HWY_INLINE V gated_slope(D d, V x, V v, V slope) {
   const V one = hn::Set(d, hn::TFromD<D>(1)), e = exp(d, hn::Neg(hn::Abs(v))), r = hn::Div(one, hn::Add(e, one));
   const V er = hn::Mul(e, r), s = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), er, r);
@@ -292,7 +293,7 @@ template <class D, class V> HWY_INLINE V split_exponent(D d, V x, V& k) {
   return hn::Sub(hn::BitCast(d, hn::Add(mantissa, hn::Set(du, F::kRootHalf))), hn::Set(d, T(1)));
 }
 
-// Which lanes are positive, normal and finite.
+// Returns the mask of positive, normal and finite lanes.
 template <class D, class V> HWY_INLINE auto is_plain(D d, V x) {
   using Limits = std::numeric_limits<hn::TFromD<D>>;
   return hn::And(hn::Ge(x, hn::Set(d, Limits::min())), hn::Le(x, hn::Set(d, Limits::max())));
@@ -372,7 +373,7 @@ template <class D, class V> HWY_INLINE V reduced_quarters(D d, V x, V& rounded) 
   const V rest = hn::Sub(hn::Sub(hn::Sub(first, r), second), hn::Mul(k, hn::Set(d, Q::kThird)));
   return hn::Mul(hn::IfThenElse(hn::Eq(k, hn::Zero(d)), x, hn::Add(r, rest)), per_radian);  // -0 stays -0
 }
-// y, with function(x) in the lanes where |x| is kEnd or more: the result for an element depends on no other one.
+// y, with function(x) in the lanes where |x| is kEnd or more: the result for an element depends on this element alone.
 template <class D, class V> HWY_NOINLINE V with_far_lanes(D d, V y, V x, double (*function)(double)) {
   HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
   hn::Store(x, d, lanes);
@@ -397,7 +398,7 @@ template <class D, class V> HWY_INLINE V cos_of_doubles(D d, V x) {
   return with_far_lanes(d, cosine, x, [](double each) { return std::cos(each); });
 }
 
-// Converts to f32. Highway's scalar version saturates at the largest finite number, where its other versions give infinity.
+// Converts to f32. Highway's scalar version saturates at the largest finite number, where its vector versions give infinity.
 template <class D, class V> HWY_INLINE auto narrow(D df, V v) {
 #if HWY_TARGET == HWY_SCALAR
   return hn::Set(df, static_cast<float>(hn::GetLane(v)));
@@ -446,14 +447,14 @@ template <class D, class V> HWY_INLINE V atan(D d, V x) {
   return hn::CopySign(hn::MulAdd(part, hn::Set(d, F::kHalfPiHigh), low), x);
 }
 
-// Loads the first n lanes from p and fills the others with `rest`; store_part stores n lanes. n is below Lanes(d).
+// Loads the first n lanes from p and fills the remaining lanes with `rest`; store_part stores n lanes. n is below Lanes(d).
 template <class D, class T> HWY_INLINE hn::Vec<D> load_part(D d, const T* p, size_t n, T rest) {
   HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(hn::Set(d, rest), d, lanes);
   for (size_t i = 0; i < n; ++i) lanes[i] = p[i];
   return hn::Load(d, lanes);
 }
-// The same for the last n of `row` elements: loading a whole vector that ends there is cheaper than assembling one.
+// The same for the last n of `row` elements: loading a whole vector with the same end is cheaper than assembling a vector.
 template <class D, class T> HWY_INLINE hn::Vec<D> load_rest(D d, const T* p, int64_t n, int64_t row, T rest) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   if (row < lanes) return load_part(d, p, static_cast<size_t>(n), rest);

@@ -33,11 +33,12 @@ constexpr int kPanelVectors = 2;
 template <int vectors> constexpr int kRows = 6;
 constexpr int kUnrolled = 1;  // with more, the compiler moves loads up until the 16 registers spill
 #endif
-// From so many panels on, it pays to pack rows that a cache maps to one set, and rows whose elements are far apart.
+// From so many panels on, it pays to pack rows that a cache maps to one set, and rows with elements far apart.
 constexpr int64_t kPanelsForRows = 4, kPanelsForColumns = 2;
-constexpr int64_t kPackedBytes = 1 << 17;  // of strips that are packed together
+constexpr int64_t kPackedBytes = 1 << 17;  // of strips packed together
 
-// Memory that is read soon: `lines` cache lines from run and from every `step` elements on. Each panel fetches some of them.
+// Memory to be read soon: `lines` cache lines from run and from every `step` elements on. Each panel fetches some of the
+// lines.
 template <class T> struct Ahead {
   const T* run = nullptr;
   int64_t step = 0, lines = 0, line = 0, each = 0;
@@ -58,12 +59,12 @@ template <class T> struct Strips {
   int64_t k;
   Matrix<const T> a;
   const T* b;
-  int64_t b_row, b_panel, panels;  // elements from one row to the next, from one panel to the next; number of panels
+  int64_t b_row, b_panel, panels;  // elements between rows, between panels; number of panels
   T* c;
   int64_t c_row;
   Addend<T> addend;
   int64_t last;               // how many columns of the last panel exist
-  Ahead<T>* ahead = nullptr;  // what is packed after these strips; otherwise packing would wait for memory
+  Ahead<T>* ahead = nullptr;  // the memory to pack next; otherwise packing would wait for memory
 };
 
 template <class T> struct Kernel {
@@ -94,7 +95,8 @@ template <class T> struct Kernel {
     }
   }
 
-  // The same for one or two sums: more of them take turns, since a product waits for the one before it in the same sum.
+  // The same for one or two sums: several partial sums take turns, since a product waits for the product before it in the
+  // same sum.
   template <int rows, int vectors>
   static HWY_INLINE void accumulate_in_turns(int64_t k, Matrix<const T> a, const T* b, int64_t b_row,
                                              V (&sums)[rows][vectors]) {
@@ -199,8 +201,8 @@ template <class T> struct Kernel {
         c[r * s.c_row + j] = addend ? buffer[r * kWide + j] + addend[r * s.addend.row + j] : buffer[r * kWide + j];
   }
 
-  // The strip whose rows begin at `left`, `c` and `addend`. These pointers are no members of s: a member that was just
-  // written would be read together with its neighbour, and the processor would wait for the write.
+  // Runs the strip with rows from `left`, `c` and `addend`. These pointers are not members of s: a member written just
+  // before would be read together with its neighbour, and the processor would wait for the write.
   template <int rows, int vectors>
   static HWY_NOINLINE void run_strip(const Strips<T>& s, const T* left, T* c, const T* addend) {
     const int64_t wide = vectors * lanes(), whole = s.panels - (s.last < wide);
@@ -230,14 +232,14 @@ template <class T> struct Kernel {
     return {run_strip<i + 1, vectors>...};
   }
 
-  // Rows in strips of nearly equal height: the first `higher` ones have a row more.
+  // Rows in strips of nearly equal height: the first `higher` strips have a row more.
   struct Heights {
     Heights(int64_t m, int64_t most) : count((m + most - 1) / most), least(m / count), higher(m - least * count) {}
     int64_t of(int64_t strip) const { return least + (strip < higher); }
     int64_t count, least, higher;
   };
 
-  // Computes m rows. No copy of s: the processor would wait for the members that were just written.
+  // Computes m rows. No copy of s: the processor would wait for freshly written members.
   template <int vectors> static HWY_INLINE void run_strips(int64_t m, Strips<T>& s) {
     if constexpr (vectors == kPanelVectors)
       if (s.a.column == 1 ? s.panels >= kPanelsForRows && s.a.row * kSize % 4096 == 0 : s.panels >= kPanelsForColumns)
@@ -287,7 +289,7 @@ template <class T> struct Kernel {
       }
     }
   }
-  // The contiguous rows of a, of which each of `panels` panels fetches a part.
+  // The contiguous rows of a. Each of `panels` panels fetches a part of them.
   static Ahead<T> ahead_of(Matrix<const T> a, int64_t rows, int64_t k, int64_t panels) {
     const int64_t lines = (k * kSize + 126) / 64;  // a row may begin within a line
     return {a.data, a.row, lines, 0, (rows * lines + panels - 1) / panels};
@@ -311,7 +313,7 @@ template <class T> struct Kernel {
     else run_strips<2>(m, last);
   }
 
-  // The last columns, fewer than a vector, from a copy with whole vectors, so that nothing is read beyond the operand.
+  // The last columns, fewer than a vector, from a copy with whole vectors: nothing is read beyond the operand.
   static HWY_NOINLINE void multiply_rest(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c,
                                          Addend<T> addend) {
     HWY_ALIGN T packed[kDepth<T> * HWY_MAX_BYTES / sizeof(T)];
@@ -375,7 +377,7 @@ template <class T> struct Kernel {
     else return run_kernel<general>(self, stream, op);
     return PLUGRAD_OK;
   }
-  // Whether the kernels can multiply matrices as they lie, in one piece and without packing.
+  // Whether the kernels can multiply matrices in place, in one piece and without packing.
   static bool is_small(const plugrad_op& op) {
     const plugrad_view &c = *op.views[0], &a = *op.views[1], &b = *op.views[2];
     if (c.rank != 2 || !is_dense(c)) return false;

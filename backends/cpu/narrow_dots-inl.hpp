@@ -37,7 +37,7 @@ template <class E> class NarrowDots : Contraction<E> {
     const int64_t each = std::max<int64_t>(1, kTaskElements / k_);
     const auto dots = kTable[static_cast<size_t>(n_ - 1)];
     parallel(threads, ceil_div(m_, each), [&](int64_t task) {
-      // Two rows at a time, from the halves of the task: processors fetch more of two streams than of one.
+      // Two rows at a time, from the halves of the task: processors fetch more of two streams than of a single stream.
       const int64_t begin = task * each, end = std::min(m_, begin + each), half = (end - begin + 1) / 2;
       for (int64_t row = begin; row < begin + half; ++row) {
         const int64_t second = std::min(row + half, end - 1);
@@ -70,7 +70,7 @@ template <class E> class NarrowDots : Contraction<E> {
   // Adds the dots of two rows and the vectors to sums.
   template <int vectors>
   static HWY_NOINLINE void dot(int64_t k, const E* x, const E* y, const float* v, double (&sums)[2][kFewVectors]) {
-    constexpr int kChains = vectors <= 2 ? 4 : 1;  // sums that do not wait for each other
+    constexpr int kChains = vectors <= 2 ? 4 : 1;  // independent sums
     const D d;
     const E* const rows[2] = {x, y};
     const int64_t wide = static_cast<int64_t>(hn::Lanes(d));

@@ -1,4 +1,4 @@
-// Passes over lines that are normalised, vectorised; included once for each instruction set.
+// Vectorised passes over lines, for normalisation; included once for each instruction set.
 #if defined(PLUGRAD_CPU_NORM_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUGRAD_CPU_NORM_INL
 #undef PLUGRAD_CPU_NORM_INL
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 
-inline constexpr int64_t kSegment = 2048;  // elements that are summed in T before the sum is rounded off to double
+inline constexpr int64_t kSegment = 2048;  // elements summed in T before the sum is rounded off to double
 
 // (x - mean - rest) scale is an element's normalised value: mean and rest together are more exact than T.
 template <class T> struct Scaling {
@@ -25,7 +25,7 @@ template <class T> struct Scaling {
   }
 };
 
-// The sums of a line's two products that its gradient needs.
+// The sums of two products over a line, for its gradient.
 struct GradientSums {
   double grads = 0, products = 0;
 };
@@ -91,7 +91,7 @@ template <class T> struct Norm {
     return sum / static_cast<double>(n);
   }
 
-  // Stores of(i) for vectors that cover n elements, at least a vector of them; the last one overlaps the one before.
+  // Stores of(i) for vectors over n elements, at least a vector of them. The last vector overlaps its predecessor.
   template <bool streamed, class Of> static HWY_INLINE void cover(T* out, int64_t n, Of of) {
     const D d;
     if (streamed && n % lanes() == 0 && is_aligned(out)) {
@@ -129,7 +129,7 @@ template <class T> struct Norm {
     else cover<streamed>(out, n, [&](int64_t i) HWY_ATTR { return hn::MulAdd(s.of(d, hn::LoadU(d, x + i)), w, b); });
   }
 
-  // Adds grad times weight, and that times the normalised x, to the sums. Adds grad times the normalised x to weight_sums,
+  // Adds g = grad times weight, and g times the normalised x, to the sums. Adds grad times the normalised x to weight_sums,
   // and grad to bias_sums, which may be null.
   static void line_sums(const T* grad, const T* x, const T* weight, int64_t n, const Scaling<T>& s, T* weight_sums,
                         T* bias_sums, GradientSums& sums) {

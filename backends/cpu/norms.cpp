@@ -16,7 +16,7 @@
 namespace plugrad::cpu {
 namespace {
 
-// The rows of a matrix, cut into chunks that do not depend on the number of threads.
+// The rows of a matrix, cut into chunks, independent of the number of threads.
 struct Chunks {
   int64_t rows, length, each, count;
 
@@ -50,9 +50,9 @@ namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr uint16_t kDense = PLUGRAD_UNALIGNED | PLUGRAD_WIDE_INDEX;
-constexpr int64_t kBlock = 32;  // rows that are summed in T before the sums are rounded off
+constexpr int64_t kBlock = 32;  // rows summed in T before the sums are rounded off
 
-// Elements of E as the type T in which they are computed: themselves, or a copy in `buffer`.
+// Returns elements of E in their type of computation T: the elements themselves, or a copy in `buffer`.
 template <class E, class T> const T* wide_line(const E* line, T* buffer, int64_t n) {
   if constexpr (std::is_same_v<E, T>) return line;
   else {

@@ -10,7 +10,7 @@ namespace plugrad::cpu {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-using Bool = uint8_t;  // 0 or 1 in memory; with C++'s bool any other byte would be undefined behaviour
+using Bool = uint8_t;  // 0 or 1 in memory; with C++'s bool a byte above 1 would be undefined behaviour
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
 // An unsigned integer of an element's size, to move elements with their NaN payloads.
 template <size_t size>
@@ -18,7 +18,7 @@ using BitsOf =
     std::conditional_t<size == 1, uint8_t,
                        std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
-// Kernels that compute take a byte for a truth value: elements of u8 are only moved and converted.
+// Computing kernels take a byte for a truth value: elements of u8 are only moved and converted.
 template <class T>
 inline constexpr uint8_t kDtype = std::is_same_v<T, Bool> ? static_cast<uint8_t>(PLUGRAD_BOOL) : element_dtype<T>;
 
@@ -29,12 +29,12 @@ template <class T> inline T immediate_of(const plugrad_view& view) {
   else return static_cast<T>(view.offset);
 }
 
-// Returns the value of an operand that has one element, immediate or not.
+// Returns the value of an operand with one element, immediate or not.
 template <class T> inline T element(const plugrad_view& view) {
   return is_immediate(view) ? immediate_of<T>(view) : *data<T>(view);
 }
 
-// Writes an immediate to memory in its dtype, so that it can be read like an operand with stride 0.
+// Writes an immediate to memory in its dtype, to be read like an operand with stride 0.
 inline char* spill(const plugrad_view& view, char* slot) {
   with_element_type(view.dtype, [&]<class T>(T) {
     const auto value = static_cast<Stored<T>>(immediate<T>(view));
@@ -48,7 +48,7 @@ inline char* address(const plugrad_view& view, char* slot) {
   return is_immediate(view) ? spill(view, slot) : data<char>(view);
 }
 
-// Returns the bytes from one element to the next along d; 0 for an immediate and for an extent of 1.
+// Returns the bytes between neighbouring elements along d; 0 for an immediate and for an extent of 1.
 inline int64_t step(const plugrad_view& view, int d) {
   if (is_immediate(view) || view.shape[d] == 1) return 0;
   return view.strides[d] * static_cast<int64_t>(element_size(view.dtype));

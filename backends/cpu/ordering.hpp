@@ -1,4 +1,4 @@
-// Orders of elements: unsigned keys, pairs of a key and a position, and the lines whose elements are ordered.
+// Orders of elements: unsigned keys, pairs of a key and a position, and the lines of elements.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <plugrad/sdk/rows.hpp>
@@ -12,8 +12,8 @@
 
 namespace plugrad::cpu {
 
-inline constexpr int64_t kShort = 512;  // the longest line that is sorted by comparisons
-inline constexpr int kDigit = 11;       // bits of a key that one pass of the radix sort looks at
+inline constexpr int64_t kShort = 512;  // the longest line sorted by comparisons
+inline constexpr int kDigit = 11;       // bits of a key for a pass of the radix sort
 inline constexpr int64_t kDigits = 1 << kDigit;
 
 // The keys of 4 bytes and the positions share a word.
@@ -39,11 +39,11 @@ struct Wide {
   }
 };
 
-// The type in which elements are compared, and their pair.
+// The type for comparisons of elements, and their pair.
 template <class T> using Compared = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
 template <class T> using Pair = std::conditional_t<sizeof(Compared<T>) == 8, Wide, Narrow>;
 
-// Returns an unsigned number that is larger for a larger element; the largest for NaN, and one for both 0 and -0.
+// Returns an unsigned number, larger for a larger element; the largest for NaN, and the same for 0 and -0.
 template <class T> typename Pair<T>::Key ordered(T element) {
   using Key = typename Pair<T>::Key;
   constexpr Key kSign = Key(1) << (8 * sizeof(Key) - 1);
@@ -57,8 +57,8 @@ template <class T> typename Pair<T>::Key ordered(T element) {
   }
 }
 
-// Sorts n pairs, which are in the order of their positions, by their keys, from the last digit to the first; each pass is
-// stable. Returns where they end up: in `pairs` or in `spare`.
+// Sorts n pairs by their keys, from the last digit to the first; each pass is stable. The pairs come in the order of their
+// positions. Returns the place of the sorted pairs: `pairs` or `spare`.
 template <class P> P* radix_sort(P* pairs, P* spare, int64_t n) {
   constexpr int kPasses = (8 * sizeof(typename P::Key) + kDigit - 1) / kDigit;
   const auto digit = [](const P& pair, int pass) {
@@ -78,10 +78,10 @@ template <class P> P* radix_sort(P* pairs, P* spare, int64_t n) {
   return pairs;
 }
 
-// The lines of x along the axis, and those of the result, which has as many indices or fewer.
+// The lines of x along the axis, and the lines of the result, with as many indices or fewer.
 struct OrderedLines {
   int rank = 0;
-  int64_t shape[PLUGRAD_MAX_RANK], x[PLUGRAD_MAX_RANK], out[PLUGRAD_MAX_RANK];  // of the other axes; strides in bytes
+  int64_t shape[PLUGRAD_MAX_RANK], x[PLUGRAD_MAX_RANK], out[PLUGRAD_MAX_RANK];  // of the remaining axes; strides in bytes
   int64_t count = 1, length, kept, x_axis, out_axis;                            // kept: the length of a line of the result
   char *x_base, *out_base;
   bool descending;

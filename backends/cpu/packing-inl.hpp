@@ -1,4 +1,4 @@
-// Copies of matrices into the order in which the kernels of products read them. Included once for each instruction set.
+// Copies matrices into the reading order of the kernels of products. Included once for each instruction set.
 #if defined(PLUGRAD_CPU_PACKING_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUGRAD_CPU_PACKING_INL
 #undef PLUGRAD_CPU_PACKING_INL
@@ -57,7 +57,7 @@ template <class T> struct Packing {
     const int64_t wide = lanes();
     if (from.row == 1 && from.column != 1 && rows >= kLane && columns >= wide) {
       for (int64_t c = 0; c < columns; c += wide) {
-        c = std::min(c, columns - wide);  // the last vectors and blocks may overlap those before them
+        c = std::min(c, columns - wide);  // the last vectors and blocks may overlap their predecessors
         for (int64_t r = 0; r < rows; r += kLane) {
           r = std::min(r, rows - kLane);
           transpose(from.data + c * from.column + r, from.column, to + r * to_row + c, to_row);
@@ -73,7 +73,7 @@ template <class T> struct Packing {
 #if HWY_TARGET != HWY_SCALAR
   static constexpr int64_t kLane = 16 / kSize;  // the elements of a block of a vector
 
-  // The blocks that begin `step` elements apart, side by side.
+  // Blocks `step` elements apart, side by side.
   template <class Tag> static HWY_INLINE hn::Vec<Tag> blocks(Tag d, const T* p, int64_t step) {
     if constexpr (hn::MaxLanes(Tag()) == kLane) {
       return hn::LoadU(d, p);

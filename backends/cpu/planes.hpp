@@ -1,6 +1,5 @@
-// How convolutions see a tensor (n, c, ..): as planes with zeros around them, in which each tap of a window lies at a
-// constant distance from the window's position. An axis that windows cross in steps becomes one plane per remainder of the
-// step.
+// Convolutions read a tensor (n, c, ..) as planes with zeros around them: each tap of a window is at a constant distance
+// from the window's position. For windows with a step along an axis, there is one plane per remainder of the step.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
@@ -35,7 +34,7 @@ template <class T> using CopyLine = void (*)(T* to, const T* from, int64_t count
 
 class Planes {
  public:
-  // images: how many share a set of planes.
+  // images: the number of images in a set of planes.
   Planes(std::array<PlaneAxis, 3> axes, int64_t channels, int64_t images) : axes_(std::move(axes)), channels_(channels) {
     for (int i = 0; i < 3; ++i) measure(i);
     merge(images);
@@ -69,7 +68,7 @@ class Planes {
   // Lets images share a set of planes.
   void merge(int64_t images) {
     images_ = images;
-    slack_ = 256;  // what a panel at the end may read
+    slack_ = 256;  // for reads of a panel at the end
     for (int i = 0; i < 3; ++i)
       if (i != cut_axis() || boxes() == 1) slack_ += beyond_[i] * (i == 0 ? slice_step() : i == 1 ? line_step() : 1);
   }
@@ -88,7 +87,7 @@ class Planes {
     return all;
   }
 
-  // Copies images of the source, whose channels are dense, to the planes. from: where the box begins.
+  // Copies images of the source, with dense channels, to the planes. from: the start of the box.
   template <class T>
   void copy(CopyLine<T> copy_line, const T* source, int64_t image_stride, int64_t images, int64_t channels, int64_t from,
             T* planes) const {
@@ -120,7 +119,7 @@ class Planes {
       }
     }
     planes_[i] = static_cast<int64_t>(used_[i].size());
-    // The zeros before a line also serve as those behind the one before it.
+    // The zeros before a line also serve as zeros behind the line before it.
     const int64_t length = count_[i] + most_[i] - least_[i], zeros = std::max<int64_t>(0, -least_[i]);
     pitch_[i] = std::max({length - zeros, count_[i], int64_t{1}});
     for (const int64_t phase : used_[i]) pitch_[i] = std::max(pitch_[i], std::min(length, data_end(i, phase, 0)));
@@ -170,7 +169,7 @@ class Planes {
 
   std::array<PlaneAxis, 3> axes_;
   int64_t channels_, images_ = 1, slack_ = 0, box_ = 1;
-  std::array<std::vector<int64_t>, 3> used_;  // phases of the source that some tap reads
+  std::array<std::vector<int64_t>, 3> used_;  // phases of the source, read by some tap
   std::array<int64_t, 3> count_{}, least_{}, most_{}, planes_{}, pitch_{}, beyond_{};
 };
 

@@ -47,8 +47,8 @@ class Pool {
   }
 
  private:
-  // Claims tasks until none is left. A ticket is {number of tasks, next task}. A thread that draws a valid number works for
-  // that job, which cannot end or change its fields before this task is done, so late threads need no other check.
+  // Claims tasks until none is left. A ticket is {number of tasks, next task}. A thread with a valid number works for its
+  // job. The job cannot end or change its fields before this task is done, so late threads need no further check.
   void work() {
     for (;;) {
       const uint64_t drawn = ticket_.fetch_add(1, std::memory_order_acq_rel);

@@ -15,7 +15,7 @@ void run_tasks(int threads, uint32_t tasks, Task task, void* context);
 
 inline constexpr int64_t kMaxTasks = 1 << 16;
 
-// Calls f(i) once for each i below tasks. `tasks` must not depend on `threads`, so that results do not either.
+// Calls f(i) once for each i below tasks. `tasks` must not depend on `threads`, so results do not depend on `threads`.
 template <class F> void parallel(int threads, int64_t tasks, F&& f) {
   if (threads <= 1 || tasks <= 1) {
     for (int64_t i = 0; i < tasks; ++i) f(i);
@@ -31,8 +31,8 @@ template <class F> void parallel(int threads, int64_t tasks, F&& f) {
       [](void* context, uint32_t index) { (*static_cast<Group*>(context))(index); }, &group);
 }
 
-// Calls f(slot, i) once for each i below tasks; no two calls with one slot below `slots` overlap, so that each slot may have
-// memory of its own.
+// Calls f(slot, i) once for each i below tasks; slots are below `slots`. Calls with the same slot do not overlap, so each
+// slot may have separate memory.
 template <class F> void parallel_in_slots(int threads, int64_t slots, int64_t tasks, F&& f) {
   std::atomic<int64_t> next{0};
   parallel(threads, slots, [&](int64_t slot) {

@@ -1,5 +1,5 @@
-// The largest elements of windows, and their positions: a line of windows at a time. Each line of x becomes one per
-// remainder of the stride, so that the same element of all windows is contiguous, with -inf on both sides.
+// The largest elements of windows, and their positions: a line of windows at a time. Each line of x is split by remainders
+// of the stride, with -inf on both sides, so the same element of all windows is contiguous.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pooling.cpp"
 #include <hwy/foreach_target.h>
@@ -66,7 +66,8 @@ template <class T> class MaxPool : Runs<T> {
   }
   int64_t slots(int threads) const { return std::min<int64_t>(threads, tasks_); }
 
-  // A line of x by its elements' remainders: those of remainder r begin at r * reach_. Nothing writes what lies around them.
+  // A line of x by its elements' remainders: the elements of remainder r begin at r * reach_. The memory around them is
+  // never written.
   struct Part {
     int64_t to, from, count;
   };
@@ -94,7 +95,7 @@ template <class T> class MaxPool : Runs<T> {
       VI at = hn::LoadU(di, positions + i);
       for (int64_t k = 0; k < w.size; ++k) {
         const V x = hn::LoadU(d, split_line + taps_[static_cast<size_t>(k)] + i);
-        // NaN is larger than every number; of equal elements the first one stays.
+        // NaN is larger than every number; of equal elements the first stays.
         const auto stays = hn::Or(hn::Le(x, best), hn::Not(hn::Eq(best, best)));
         best = hn::IfThenElse(stays, best, x);
         const VI here = hn::Add(steps, hn::Set(di, static_cast<I>(line + i * w.stride - w.padding + k * w.dilation)));
@@ -133,7 +134,7 @@ template <class T> class MaxPool : Runs<T> {
   Pooled pool_;
   int64_t each_, tasks_;
   int64_t wide_, reach_;       // the windows of a line in whole vectors, and the elements of a part of a split line
-  int64_t parts_, slot_;       // elements of all parts, and of what a task needs
+  int64_t parts_, slot_;       // elements of all parts, and of a task's memory
   std::vector<int64_t> taps_;  // where a window's elements are in a split line
   std::vector<Span> lines_;    // of the windows
   std::vector<Part> split_;

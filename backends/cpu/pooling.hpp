@@ -8,7 +8,7 @@
 
 namespace plugrad::cpu {
 
-// Which elements of an axis lie in a window: `count` of them, at least one, from `first` on.
+// The elements of an axis in a window: `count` elements (at least 1) from `first` on.
 struct Span {
   int64_t first, count;
 };

@@ -8,16 +8,17 @@
 namespace plugrad::cpu {
 namespace {
 
-constexpr int64_t kReading = 16;          // an element that memory delivers for few products costs as much as so many
-constexpr int64_t kVectorRows = 64;       // of a matrix that few vectors multiply, in a tile
+constexpr int64_t kReading = 16;          // the cost of reading an element for few products, in products
+constexpr int64_t kVectorRows = 64;       // of a matrix for few vectors, in a tile
 constexpr int64_t kStackBytes = 32768;    // a right operand of this size is transposed on the stack
 constexpr int64_t kPanelBytes = 3 << 18;  // the most bytes of panels at a time: three quarters of an L2 cache of 1 MiB
-constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied where it lies
-// A left operand that the kernels pack is packed again for every group of panels, so that wide groups are worth more than
-// long sums. Measured on Emerald Rapids.
+constexpr int64_t kPlaceBytes = 1 << 20;  // a right operand of this size is multiplied in place
+// If the kernels pack a left operand, they pack it again for every group of panels, so wide groups are worth more than long
+// sums. Measured on Emerald Rapids.
 constexpr int64_t kPackedDepth = 384;
 constexpr int64_t kPackedRows = 128;  // of the right operand, in a task
-// Tiles of the left operand's rows times all panels, which the near cache holds: each packs or reads its rows only once.
+// Tiles of the left operand's rows times all panels. The near cache holds the panels. Each tile packs or reads its rows only
+// once.
 constexpr int64_t kWideRows = 128, kWideColumns = 1024;
 
 template <class T> class Product : Contraction<T> {
@@ -56,20 +57,21 @@ template <class T> class Product : Contraction<T> {
   static constexpr int64_t kSize = sizeof(T);
   static constexpr int64_t kWidest = 256 / kSize;  // a multiple of the columns of any kernel's panel
 
-  // Products with a vector are dots of contiguous rows or sums of contiguous rows; others write contiguous rows.
+  // Products with a vector are dots of contiguous rows or sums of contiguous rows; the remaining products write contiguous
+  // rows.
   bool is_better_transposed() const {
     if (n_ == 1) return a_.column != 1 && a_.row == 1;
     if (m_ == 1) return b_.column != 1 && b_.row == 1;
     return c_.column != 1 && c_.row == 1;
   }
 
-  // A few rows times a matrix that is transposed in memory, as in the decoding of text.
+  // A few rows times a matrix transposed in memory, as in the decoding of text.
   bool is_few_vectors() const {
     return m_ > 1 && m_ <= kFewVectors && n_ > kFewVectors && a_.column == 1 && a_.row != 1 && b_.row == 1 && b_.column != 1;
   }
 
-  // The right operand is copied to panels. If it is transposed in memory, and the left one and the output are much smaller,
-  // it costs less to copy these.
+  // The right operand is copied to panels. If it is transposed in memory, and the left operand and the output are much
+  // smaller, it costs less to copy the smaller matrices.
   bool is_cheaper_swapped() const {
     return !few_ && m_ > 1 && a_.column == 1 && b_.row == 1 && b_.column != 1 && k_ * n_ * kSize > kStackBytes &&
            k_ * n_ > 2 * (m_ * k_ + 2 * m_ * n_);
@@ -80,8 +82,8 @@ template <class T> class Product : Contraction<T> {
     return !few_ && n_ > 1 && k_ > 1 && n_ * kSize <= 16 && m_ >= 4 * n_ && a_.row == 1 && a_.column != 1 && b_.column == 1;
   }
 
-  // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches, which map rows that
-  // are a multiple of 512 bytes apart to few sets.
+  // Panels cost a copy of b but are read faster. They do not pay for few rows, or if b fits the caches. Caches map rows to
+  // few sets if the rows are a multiple of 512 bytes apart.
   bool is_multiplied_in_place() const {
     const int64_t bytes = k_ * n_ * kSize;
     const bool small = bytes <= kStackBytes, collides = b_.row * kSize % 512 == 0;
@@ -167,7 +169,7 @@ template <class T> class Product : Contraction<T> {
         }
   }
 
-  // The part of b that is in panels at a time: some batches, columns and slices of k.
+  // The part of b in panels at a time: some batches, columns and slices of k.
   struct Chunk {
     int64_t batch, batches, column, columns, slice, slices;
   };

@@ -1,4 +1,4 @@
-// Batched matrix products in any layout: the plan, which cuts a product into pieces that the kernels of matmul.cpp multiply.
+// Batched matrix products in any layout: the plan cuts a product into pieces for the kernels of matmul.cpp.
 #pragma once
 #include <backends/cpu/operand.hpp>
 
@@ -6,39 +6,39 @@ namespace plugrad::cpu {
 
 template <class T> struct Matrix {
   T* data;
-  int64_t row, column;  // elements from one row, and from one column, to the next
+  int64_t row, column;  // elements between rows, and between columns
 };
 
-// What is added to a product of the same shape; nothing if there is no data. A bias is one row for all: its row is 0.
+// The addend of a product, of the same shape; without data, nothing is added. A bias is one row for all: its row is 0.
 template <class T> struct Addend {
   const T* data = nullptr;
   int64_t row = 0, column = 1;
 
   Addend() = default;
   Addend(const T* first, int64_t row_step, int64_t column_step = 1) : data(first), row(row_step), column(column_step) {}
-  // The output's own elements, if `sums` says so: the product is added to them.
+  // The output's own elements, if `sums`: the product is added to them.
   Addend(Matrix<T> c, bool sums) : Addend(sums ? c.data : nullptr, c.row, c.column) {}
 };
 
-// How many products a kernel sums before it adds the sum to the output. A strip of rows of this length fits the L1 cache of
-// any processor. Measured on Zen 5: longer sums of f32 are faster, those of f64 are not.
+// The number of products that a kernel sums before it adds the sum to the output. A strip of rows of this length fits the L1
+// cache of any processor. Measured on Zen 5: longer sums of f32 are faster, longer sums of f64 are not.
 template <class T> inline constexpr int64_t kDepth = sizeof(T) == 4 ? 1024 : 256;
 
 // The columns of a right operand in panels of ProductKernels::columns columns, row by row; zeros fill the last panel.
 template <class T> struct Panels {
   const T* data;
-  int64_t stride;  // elements from one panel to the next
+  int64_t stride;  // elements between panels
 };
 
-// So many vectors multiply a matrix while its rows are read once.
+// The most vectors for a multiplication with a single reading of the matrix's rows.
 inline constexpr int64_t kFewVectors = 8;
 
 // The kernels of one instruction set. On the calling thread they store a b + addend in c (m x n). Rows of c and of the
 // addend are contiguous.
 template <class T> struct ProductKernels {
   int64_t columns;  // of a panel
-  // The rows of b are contiguous; or the rows of a and the columns of b, of which there are at most kFewVectors: then c and
-  // the addend may lie in any way.
+  // The rows of b are contiguous; or the rows of a and the columns of b, with at most kFewVectors columns: then c and the
+  // addend may have any layout.
   void (*multiply)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Addend<T> addend);
   // k is at most kDepth.
   void (*multiply_panels)(int64_t m, int64_t n, int64_t k, Matrix<const T> a, Panels<T> b, Matrix<T> c, Addend<T> addend);
@@ -48,7 +48,7 @@ template <class T> struct ProductKernels {
   void (*copy)(int64_t rows, int64_t columns, Matrix<const T> from, T* to, int64_t to_row);
 };
 
-// Those of a Highway target.
+// The kernels of a Highway target.
 template <int64_t target, class T> const ProductKernels<T>& product_kernels();
 
 // Products of a matrix of halves and a few vectors; see narrow_dots-inl.hpp.

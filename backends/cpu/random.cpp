@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kCounters = 64;  // counters per batch
 constexpr int64_t kBatches = 16;   // batches between two copies to the output
 
-using Words = uint64_t[2 * kCounters];  // two words each, the first one low: in the order of the output
+using Words = uint64_t[2 * kCounters];  // two words each, the low word first: in the order of the output
 
 // The 64-bit products of the low halves of lanes.
 template <class D, class V> HWY_INLINE V product_of_low(D d, V x, uint64_t multiplier) {
@@ -39,13 +39,13 @@ template <class D, class V> HWY_INLINE void single_round(D d, V key0, V key1, V&
   e = p0;
 }
 
-// Words live in the low halves of 64-bit lanes: products read nothing else, so the high halves may hold anything.
+// Words are in the low halves of 64-bit lanes. Products read only the low halves, so the high halves may have any value.
 void philox(uint64_t seed, uint64_t first, Words& words) {
   const hn::ScalableTag<uint64_t> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   const V low = hn::Set(d, uint64_t(0xffffffff));
-  for (int64_t i = 0; i < kCounters; i += 2 * kLanes) {  // two at a time, since each is one long dependency chain
+  for (int64_t i = 0; i < kCounters; i += 2 * kLanes) {  // two at a time, since each is a long dependency chain
     V a = hn::Iota(d, first + static_cast<uint64_t>(i)), b = hn::ShiftRight<32>(a), c = hn::Zero(d), e = c;
     V f = hn::Iota(d, first + static_cast<uint64_t>(i + kLanes)), g = hn::ShiftRight<32>(f), h = c, k = c;
     uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);

@@ -82,7 +82,7 @@ constexpr int64_t kWorthSplitting = 2 * kPiece;
 constexpr int64_t kMaxPartials = 256;  // of a split reduction to few outputs
 constexpr int64_t kMaxChunks = 32;     // of the rows under one panel of columns
 constexpr int64_t kShortFold = 16;     // shorter rows are folded side by side
-constexpr int64_t kBuffer = 2048;      // elements that are made contiguous at once
+constexpr int64_t kBuffer = 2048;      // elements made contiguous at once
 
 class Fold {
  public:
@@ -141,7 +141,7 @@ class Fold {
     kind_.each_row(out_ + first * out_step, out_step, in_ + first * in_step, in_step, rows, n, accumulates_);
   }
 
-  // A unit is a piece of a row; unit u belongs to row u / pieces_ of those that lead to this output.
+  // A unit is a piece of a row; unit u belongs to row u / pieces_ of the rows of this output.
   void fold_units(int64_t output, int64_t first, int64_t last, char* partial) const {
     const int inner = folded_.rank - 1;
     const int64_t n = folded_.shape[inner], stride = folded_.in[inner];

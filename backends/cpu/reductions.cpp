@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-// Sums of narrower types in i64: of bools, which are 0 or 1, and of smaller integers.
+// Sums of narrower types in i64: of bools (0 or 1), and of smaller integers.
 template <class T> struct WideSum {
   static void init(char* partials, int64_t n) { std::fill_n(reinterpret_cast<int64_t*>(partials), n, 0); }
   static void row(char* partial, const char* p, int64_t n) {
@@ -142,7 +142,7 @@ template <class T> struct Argmax {
     }
   }
 
-  // One output whose last folded dimension, in row-major order, is contiguous or gets copied until it is.
+  // One output whose last folded dimension, in row-major order, is contiguous or is copied to be contiguous.
   static int64_t of_rows(const Axes& folded, const char* base) {
     const int inner = folded.rank - 1;
     const int64_t n = folded.shape[inner], rows = folded.count() / n, stride = folded.in[inner];

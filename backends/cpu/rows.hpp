@@ -1,5 +1,5 @@
 // The kernel rows of this backend, compiled once for each instruction set. The device selects one set when it is opened, so
-// a call needs no further dispatch. A target is one of Highway's numbers (HWY_AVX2, ...).
+// a call needs no further dispatch. A target is a number of Highway's (HWY_AVX2, ...).
 #pragma once
 #include <plugrad/sdk/backend.hpp>
 
@@ -28,7 +28,7 @@ template <int64_t target> void append_matmul(RowList& rows);
 template <int64_t target> void append_convolutions(RowList& rows);
 template <int64_t target> void append_pooling(RowList& rows);
 template <int64_t target> void append_attention(RowList& rows);
-// MATMUL in bf16 by AMX's tiles, or by AVX-512's products of pairs. They precede the row of append_matmul, which converts.
+// MATMUL in bf16 by AMX's tiles, or by AVX-512's products of pairs. They precede append_matmul's converting row.
 void append_tile_products(RowList& rows);
 void append_pair_products(RowList& rows);
 void append_indexing(RowList& rows);  // moves memory: wider vectors gain nothing

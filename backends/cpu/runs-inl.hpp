@@ -57,7 +57,7 @@ template <class T> struct Runs {
     if (step == 1) return copy_run(to, from, count);
     int64_t i = 0;
     if (step == 2) {
-      for (V even, odd; i + lanes() < count; i += lanes()) {  // reads no element behind the last one
+      for (V even, odd; i + lanes() < count; i += lanes()) {  // reads no element behind the last
         hn::LoadInterleaved2(D(), from + 2 * i, even, odd);
         hn::StoreU(even, D(), to + i);
       }

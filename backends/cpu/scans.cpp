@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kScanBlock = 128;   // elements that are added in T before their sum is taken to the carried one
-constexpr int64_t kScanPanel = 1024;  // the most columns that are summed side by side
+constexpr int64_t kScanBlock = 128;   // elements added in T before their sum is added to the carried sum
+constexpr int64_t kScanPanel = 1024;  // the most columns summed side by side
 constexpr int64_t kFewColumns = 8;    // fewer are packed to lines
 
 template <class T, bool reverse> struct Scan {
@@ -26,7 +26,7 @@ template <class T, bool reverse> struct Scan {
   using Lane = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   static constexpr size_t kLanes = hn::MaxLanes(D());
 
-  // For each lane, the one `distance` before it (after it with reverse), or one at the end.
+  // For each lane, the lane `distance` before it (after it with reverse), or the lane at the end.
   static constexpr std::array<Lane, kLanes> lanes_from(size_t distance, size_t lanes) {
     std::array<Lane, kLanes> from{};
     for (size_t i = 0; i < lanes; ++i)
@@ -40,7 +40,7 @@ template <class T, bool reverse> struct Scan {
     return from;
   }
 
-  // Each lane's sum with all lanes before it, by distances that double.
+  // Each lane's sum with all lanes before it, by doubling distances.
   template <size_t distance = 1> static HWY_INLINE V within(V v) {
     const D d;
     if constexpr (distance >= kLanes) return v;
@@ -122,7 +122,7 @@ template <class T, bool reverse> struct Scan {
   }
 };
 
-// The dimensions other than the axis, merged where both operands allow it; strides in bytes.
+// The dimensions without the axis, merged where both operands allow it; strides in bytes.
 struct Columns {
   int rank = 0;
   int64_t shape[PLUGRAD_MAX_RANK + 1], out[PLUGRAD_MAX_RANK + 1], x[PLUGRAD_MAX_RANK + 1];

@@ -1,4 +1,5 @@
-// The first elements of a line in its order. A pass over the line collects what belongs before the last of the best so far.
+// The first elements of a line in its order. A pass over the line collects elements before the last of the best elements so
+// far.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/selection.cpp"
 #include <hwy/foreach_target.h>
@@ -14,7 +15,7 @@ namespace plugrad::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Which elements belong before a limit, and before every element that equals it.
+// The elements before a limit, and before every element equal to the limit.
 enum class Beats { larger, smaller, number, nothing };  // number: every number belongs before NaN
 
 template <class T> bool is_nan(T x) {
@@ -33,7 +34,7 @@ template <class T, Beats how> struct Search {
     else return !is_nan(x);
   }
 
-  // Returns the first position from `at` on whose element belongs before the limit; n if there is none.
+  // Returns the first position from `at` on whose element belongs before the limit; otherwise n.
   static int64_t first(const T* x, int64_t at, int64_t n, T limit) {
     if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) at = skipped(x, at, n, limit);
     while (at < n && !matches(x[at], limit)) ++at;
@@ -73,7 +74,7 @@ template <class T> int64_t next(const T* x, int64_t at, int64_t n, T limit, Beat
   }
 }
 
-// The memory for one line: the best so far and what was collected since, and a copy of a strided line.
+// The memory for one line: the best pairs so far and the pairs collected since, and a copy of a strided line.
 template <class T> struct Workplace {
   static constexpr int64_t kSlots = 4;  // for each thread
   int64_t room, copied;                 // pairs, elements

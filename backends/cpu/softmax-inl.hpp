@@ -68,8 +68,8 @@ template <class T> struct Softmax {
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - m) - rest;
   }
 
-  // Stores e^(x - m) and returns the sum; out overlaps nothing. While it computes, memory delivers what lies `ahead`
-  // elements further, the next lines.
+  // Stores e^(x - m) and returns the sum; out does not overlap x. While it computes, memory delivers the next lines, `ahead`
+  // elements further.
   static double powers(T* out, const T* x, int64_t n, T m, int64_t ahead) {
     const D d;
     const V shift = hn::Set(d, m);

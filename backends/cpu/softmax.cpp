@@ -48,7 +48,7 @@ template <class T> struct LogSoftmaxBackward {
   }
 };
 
-// A line of a narrow type, piece by piece in the type in which it is computed.
+// A line of a narrow type, piece by piece in its type of computation.
 template <class E> struct NarrowSoftmax {
   using T = ComputeType<E>;
   static constexpr int64_t kPiece = 512;
@@ -101,7 +101,7 @@ using SoftmaxOf = std::conditional_t<std::is_same_v<E, ComputeType<E>>, Softmax<
 
 struct SoftmaxLine {
   int64_t length;
-  bool streamed;  // only lines that are written where they lie, not those that a buffer collects
+  bool streamed;  // only lines written in place, not lines in a buffer
   explicit SoftmaxLine(const Call& call) : length(1), streamed(false) {
     if (!call.out().rank) return;
     const int64_t axis = call.attributes<plugrad_axis>().axis;
@@ -146,7 +146,7 @@ template <class T> struct Column {
 struct Targets {
   Column<int64_t> values;
   int64_t classes;
-  mutable std::atomic<int64_t> outside{-1};  // the first row whose target is out of range
+  mutable std::atomic<int64_t> outside{-1};  // the first row with a target out of range
 
   Targets(const plugrad_view& view, int64_t count) : values(view), classes(count) {}
   // Returns the target of a row, or -1 if it is out of range.

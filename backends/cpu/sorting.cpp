@@ -1,5 +1,5 @@
-// Argsort. An element becomes an unsigned key of the same order, and each key is sorted together with its position, so that
-// equal elements keep their order. Long lines are sorted by radix, short ones by comparisons.
+// Argsort. An element becomes an unsigned key of the same order, and each key is sorted together with its position, so equal
+// elements keep their order. Long lines are sorted by radix, short lines by comparisons.
 #include <backends/cpu/elementwise.hpp>
 #include <backends/cpu/ordering.hpp>
 #include <backends/cpu/pool.hpp>
@@ -12,7 +12,7 @@
 namespace plugrad::cpu {
 namespace {
 
-// pairs: room for the line; twice that for one that is not short.
+// pairs: room for the line; twice the room for a line longer than kShort.
 template <class T> void sort_line(const OrderedLines& lines, int64_t number, Pair<T>* pairs) {
   const char* from = lines.line(number);
   for (int64_t i = 0; i < lines.length; ++i, from += lines.x_axis) {

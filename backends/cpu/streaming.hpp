@@ -1,5 +1,5 @@
-// Operands beyond the caches. Stores to outputs that are larger bypass them, which saves reading each line before it is
-// written; of what is beyond the near ones, loops fetch lines ahead, those that they write, too.
+// Operands beyond the caches. Stores to larger outputs bypass the caches: a processor then does not read a line before it
+// writes it. Loops fetch lines ahead from operands beyond the near caches, and lines for writing, too.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
@@ -10,8 +10,9 @@ inline constexpr int64_t kStreamedBytes = int64_t{16} << 20;
 inline constexpr int64_t kFarBytes = int64_t{1} << 20;       // beyond the near caches
 inline constexpr int kReadAhead = 2048, kWriteAhead = 1024;  // bytes
 
-// Whether a pass over `bytes` in all begins at its end. Passes beyond the near caches go forwards and backwards in turn, so
-// that each begins with what the one before it left there. Its tasks must not depend on each other.
+// Returns whether a pass over `bytes` in all begins at its end. Passes beyond the near caches go forwards and backwards in
+// turn, so each pass begins with data in the near caches from the pass before it. The tasks of a pass must not depend on
+// each other.
 bool begins_at_end(int64_t bytes);
 
 // Like parallel, for a pass over `bytes` in all, in the order of its tasks.

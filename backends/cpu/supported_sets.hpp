@@ -1,4 +1,4 @@
-// Which of the instruction sets that kernels are compiled for this processor and its operating system support.
+// The instruction sets of kernels, as far as this processor and its operating system support them.
 #pragma once
 
 namespace plugrad::cpu {

@@ -54,7 +54,7 @@ template <class T> void strided(Tile to, Tile from, int64_t rows, int64_t column
   }
 }
 
-// One row again and again, to adjacent rows.
+// Repeats one row in adjacent rows.
 void repeat(char* to, const char* row, int64_t bytes, int64_t rows) {
   std::memcpy(to, row, static_cast<size_t>(bytes));
   for (int64_t done = bytes, all = bytes * rows; done < all; done *= 2)

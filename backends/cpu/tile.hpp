@@ -6,7 +6,7 @@ namespace plugrad::cpu {
 
 struct Tile {
   char* data;
-  int64_t row, column;  // bytes from one row, and from one column, to the next
+  int64_t row, column;  // bytes between rows, and between columns
 };
 
 // to[r, c] = from[r, c] for all r below rows, c below columns; elements of 1, 4 or 8 bytes.

@@ -1,4 +1,4 @@
-// Steps of optimisers: elementwise passes over a parameter and its state, with numbers that all elements share.
+// Steps of optimisers: elementwise passes over a parameter and its state, with numbers common to all elements.
 #pragma once
 #include <backends/cpu/elementwise.hpp>
 
@@ -6,9 +6,9 @@ namespace plugrad::cpu {
 
 inline constexpr size_t kUpdateNumbers = 72;  // bytes, at most; of types aligned to 8 bytes
 
-// Its operands are the in-out ones, then the gradient. The op's further inputs are numbers.
+// An update's operands are the in-out operands, then the gradient. The op's further inputs are numbers.
 struct Update {
-  // Writes what the rows read besides operands, for a parameter of `count` elements. The numbers have the op's dtype.
+  // Writes the rows' arguments besides operands, for a parameter of `count` elements. The numbers have the op's dtype.
   void (*prepare)(void* arguments, const void* attributes, const char* const* numbers, int64_t count);
   const Elementwise& (*kind)(const void* attributes);
 };

@@ -17,15 +17,14 @@ namespace {
 
 template <class T> T number(const char* from) { return *reinterpret_cast<const T*>(from); }
 
-// Whether a parameter and its state are taken to lie beyond the near caches: unless they are small, the ops of a whole step
-// have passed since they were read.
+// Whether a parameter and its state are assumed beyond the near caches: unless they are small, the ops of a whole step have
+// run since their last use.
 template <class T> bool is_far(int64_t count) {
   constexpr int64_t kSmall = 16384;  // bytes
   return count * static_cast<int64_t>(sizeof(T)) >= kSmall;
 }
 
-// A row in parts. It reads ahead of operands that are far: processors follow few streams by themselves, and not beyond a
-// page.
+// A row in parts. It reads far operands ahead: processors follow few streams by themselves, and not beyond a page.
 template <class Numbers, int streams, void (*part)(char* const*, int64_t, const Numbers&)>
 void row(char* const* p, int64_t n, const void* arguments) {
   using T = decltype(Numbers::rate);
@@ -114,7 +113,7 @@ template <class T> struct Adam {
   static constexpr Elementwise kKind{
       3, 1, 1, 6, {sizeof(T), sizeof(T), sizeof(T), sizeof(T)}, {row<Numbers, 4, part<decoupled>>}};
 
-  // Values that are the same for all elements are computed once, in double.
+  // Values common to all elements are computed once, in double.
   static void prepare(void* arguments, const void* attributes, const char* const* numbers, int64_t count) {
     const auto& a = *static_cast<const plugrad_adam*>(attributes);
     const double rate = number<T>(numbers[0]), c1 = number<T>(numbers[1]), c2 = number<T>(numbers[2]);

@@ -1,5 +1,5 @@
-// A matrix product of a narrow type, computed as one of its wider type: the operands are widened into the workspace, and
-// the result is rounded from there.
+// A matrix product of a narrow type, computed in its wider type: the operands are widened into the workspace, and the result
+// is rounded from there.
 #pragma once
 #include <backends/cpu/operand.hpp>
 #include <backends/cpu/pool.hpp>
@@ -58,7 +58,7 @@ template <class T> class WideProduct {
     for (int d = 0; d < v.rank; ++d) count *= v.strides[d] == 0 ? 1 : static_cast<uint64_t>(v.shape[d]);
     return count;
   }
-  // The axes from the longest step in memory to the shortest; those that stand come first.
+  // The axes from the longest step in memory to the shortest; axes with the stride 0 come first.
   static Axes in_memory_order(const plugrad_view& v) {
     Axes axes{};
     std::iota(axes.begin(), axes.begin() + v.rank, 0);

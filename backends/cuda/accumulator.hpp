@@ -1,4 +1,4 @@
-// The type in which kernels form sums and other intermediate results of a storage type.
+// The type in which kernels form sums and intermediate results of a storage type.
 #pragma once
 #include <plugrad/sdk/dtypes.hpp>
 

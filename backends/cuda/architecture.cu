@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// The architectures that the plugin was compiled for, as the build spells them.
+// The plugin's target architectures, as the build spells them.
 #ifndef PLUGRAD_CUDA_ARCHITECTURES
 #define PLUGRAD_CUDA_ARCHITECTURES "unknown"
 #endif
@@ -18,7 +18,7 @@ __global__ void trial_kernel(int* nothing) {
   if (nothing) *nothing = 0;
 }
 
-// CUDA's errors for a device without code, or with code that it cannot compile.
+// CUDA's errors for missing code, and for code that CUDA cannot compile.
 constexpr cudaError_t kNoCode[] = {
     cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorInvalidKernelImage, cudaErrorInvalidPtx,
     cudaErrorUnsupportedPtxVersion,  cudaErrorJitCompilerNotFound,

@@ -6,7 +6,7 @@ namespace plugrad::cuda {
 
 // Returns the device's number of multiprocessors. Throws UNSUPPORTED if there is no code for it. The device is selected.
 int demand_architecture(int device);
-// As compilers name it: "sm_90".
+// Returns the architecture's name as compilers spell it, such as "sm_90".
 std::string architecture_name(int device);
 
 }  // namespace plugrad::cuda

@@ -1,7 +1,7 @@
 // Attention. A block computes a tile of queries: it takes the keys tile by tile, keeps the largest score and the sum of each
-// query so far, and scales what it has when a larger score appears (Dao and others, "FlashAttention", 2022). Where there are
-// too few tiles to fill the device, as when one token is decoded, blocks share the keys of a tile, and a second kernel joins
-// what they found.
+// query so far, and scales its totals when a larger score appears (Dao et al., "FlashAttention", 2022). If there are too few
+// tiles to fill the device, for example when a single token is decoded, several blocks share the keys of a tile, and a
+// second kernel joins their findings.
 #include <backends/cuda/attention.hpp>
 #include <backends/cuda/rows.hpp>
 
@@ -15,7 +15,7 @@ struct Attention {
   Extents query, key, value, mask, out, lse;
   double scale;
   bool is_causal;
-  uint64_t across, of_one, tiles;  // blocks of columns of out; tiles of out, of one matrix and in all
+  uint64_t across, of_one, tiles;  // blocks of columns of out; tiles of out, of a matrix and in all
   uint64_t segments;               // of the keys
 
   explicit Attention(const Call& call)
@@ -39,7 +39,7 @@ struct Attention {
     segments = std::clamp<uint64_t>(std::min(wanted, tiles_of(key.rows) / kLeastTiles), 1, kMostSegments);
   }
 
-  // Where a segment begins of the keys that queries from `row` on may attend to.
+  // Returns the first key of a segment. The segments divide the keys that a tile of queries from `row` on may attend to.
   __device__ __forceinline__ int64_t first_key(int64_t row, uint64_t segment) const {
     const int64_t end = is_causal && row + kTile < key.rows ? row + kTile : key.rows;
     return static_cast<int64_t>(segment * ((static_cast<uint64_t>(end) + kTile - 1) / kTile) / segments) * kTile;
@@ -58,7 +58,7 @@ struct OutTile {
   }
 };
 
-// What the segments of a tile found: for each query its largest score, the sum of its weights, and its totals.
+// The findings of a tile's segments: for each query its largest score, the sum of its weights, and its totals.
 template <class A> struct Findings {
   A *largest, *sum, *totals;
 
@@ -72,7 +72,7 @@ template <class T> struct Operands {
   T *out, *lse;
 };
 
-// What a thread knows of its queries; the threads of a query agree on `largest` and `sum`.
+// A thread's state of its queries; the threads of a query agree on `largest` and `sum`.
 template <class A> struct State {
   A largest[kEach], sum[kEach];
   Totals<A> totals;
@@ -108,7 +108,7 @@ __device__ __forceinline__ void mask_scores(const Attention& a, const MatrixOf<c
   });
 }
 
-// Turns scores into weights relative to the largest score so far. Returns in `kept` what earlier weights are scaled by.
+// Turns scores into weights relative to the largest score so far. Stores the scale of earlier weights in `kept`.
 template <class A> __device__ __forceinline__ void weigh(Results<A>& scores, State<A>& state, A (&kept)[kEach]) {
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
@@ -140,7 +140,7 @@ __device__ __forceinline__ void add_values(SharedTiles<A>& shared, const Results
   }
 }
 
-// A query whose scores are all -inf has the sum 0.
+// If all scores of a query are -inf, its sum is 0.
 template <class T, class A> __device__ __forceinline__ T mean_of(A total, A sum) {
   return static_cast<T>(sum == 0 ? A(0) : total / sum);
 }

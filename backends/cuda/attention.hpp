@@ -1,4 +1,4 @@
-// What attention and its gradient share: operands as matrices, and products of their tiles.
+// Shared by attention and its gradient: operands as matrices, and products of their tiles.
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/functions.hpp>
@@ -34,10 +34,11 @@ template <class A> struct SharedTiles {
   Tile<A> left, right;
 };
 
-// The columns of a result that a block computes at once, in chunks of kTile.
+// The chunks of kTile columns of a result. A block computes all of them at once.
 inline constexpr int kChunks = 2;
 inline uint64_t chunks_of(int64_t columns) { return (tiles_of(columns) + kChunks - 1) / kChunks; }
-// Blocks that must fit a multiprocessor: left alone, the compiler takes so many registers that only one does.
+// The least number of blocks per multiprocessor. Without this bound, the compiler's use of registers leaves room for one
+// block.
 template <class A> inline constexpr int kBlocksAtOnce = sizeof(A) > 4 ? 1 : 2;
 template <class A> struct Totals {
   Results<A> chunk[kChunks];
@@ -70,8 +71,8 @@ template <class A> __device__ __forceinline__ void store_weights(const Results<A
     for (int j = 0; j < kEach; ++j) tile[x + j][y + i] = weights.at[i][j];
 }
 
-// Returns the block's weights, of `rows` rows that are there, times kTile columns of b from `column` on; the weights'
-// columns belong to the rows of b from `row` on. All threads of the block must call this.
+// Returns the block's weights, in `rows` existing rows, times kTile columns of b from `column` on; the weights' columns
+// belong to the rows of b from `row` on. All threads of the block must call this.
 template <class T, class A>
 __device__ __forceinline__ Results<A> multiply_weights(SharedTiles<A>& shared, const Results<A>& weights, int64_t rows,
                                                        const MatrixOf<const T>& b, int64_t row, int64_t column) {

@@ -1,6 +1,6 @@
 // The gradients of attention's query, key and value. Each is a sum of weights times rows of an operand; one kernel computes
-// all three. A block computes a tile of rows of a gradient, and the weights anew from the saved log-sum-exp, so that no sum
-// needs atomic additions: the order is fixed.
+// all three. A block computes a tile of rows of a gradient, and the weights anew from the saved log-sum-exp, so no sum needs
+// atomic additions, and the order is fixed.
 #include <backends/cuda/attention.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/softmax.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 enum class Of : uint8_t { query, key, value };
 
-// The gradient of `of`. Its rows belong to queries, and the columns of the weights to keys, or the other way round.
+// The gradient of `of`. Its rows belong to queries, and the columns of the weights to keys, or the reverse.
 struct Gradient {
   // The operands of the walks.
   enum : int { kLeft, kRight, kLeftValue, kRightValue, kMask, kLse, kDelta, kOut, kOperands };
@@ -18,7 +18,7 @@ struct Gradient {
   Extents left, right, left_value, right_value, mask, lse, delta, out;  // lse and delta: of the shape of the weights
   double scale;
   bool is_causal, rows_are_queries, takes_slopes;
-  uint64_t across, of_one, all;  // blocks of columns of the result; tasks of one matrix and in all
+  uint64_t across, of_one, all;  // blocks of columns of the result; tasks of a matrix and in all
 
   Gradient(const Call& call, Of of);
 
@@ -37,7 +37,7 @@ plugrad_view delta_of(const plugrad_view& lse) {
   return delta;
 }
 
-// A column of numbers as a matrix whose columns are all this one.
+// Returns a matrix with this column of numbers as each of its columns.
 Extents widened_column(const plugrad_view& column) {
   Extents extents(column);
   extents.column = 0;
@@ -89,7 +89,7 @@ template <class T> struct Pointers {
   T* out;
 };
 
-// Where a block reads the operands of one matrix of queries.
+// A block's operands, for one matrix of queries.
 template <class T> struct Place {
   using A = AccumulatorOf<T>;
   MatrixOf<const T> left, right, left_value, right_value, mask, lse;

@@ -20,7 +20,7 @@
 namespace plugrad::cuda {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // what cudaMalloc guarantees
+constexpr uint64_t kAlignment = 256;  // guaranteed by cudaMalloc
 
 using Table = Rows (*)();
 constexpr Table kTables[] = {arithmetic_rows,  function_rows,
@@ -60,8 +60,8 @@ CudaBackend::CudaBackend(const Opening& opening)
 
 DeviceCount CudaBackend::count() { return count_devices(); }
 
-// After a kernel has failed, every later call returns an error too. Any other error, such as one caused by another library's
-// graph capture, concerns its call only, and the device stays usable.
+// After a kernel has failed, every later call returns an error too. An error with another cause, such as a graph capture by
+// another library, concerns its call only, and the device stays usable.
 void CudaBackend::fail(cudaError_t error, const char* what) {
   cudaGetLastError();
   const std::string message = std::string(what) + ": " + describe(error);
@@ -83,7 +83,7 @@ void CudaBackend::lose(const std::string& why) {
   if (!lost_.exchange(true)) lost_why_ = why;
 }
 
-// Every later call throws the original message, because the call that detected the loss may have been unable to report it.
+// Every later call throws the original message, because the first call with an error may have been unable to report it.
 void CudaBackend::throw_lost() {
   const std::lock_guard lock(lost_mutex_);
   throw BackendError(PLUGRAD_DEVICE_LOST, lost_why_);
@@ -104,7 +104,7 @@ template <class F> void CudaBackend::release(F f) noexcept {
 const void* CudaBackend::extension(std::string_view name) noexcept {
   constexpr uint32_t kContents =
       PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES | PLUGRAD_FUSION_ALIKE;
-  constexpr uint64_t kLongestRow = 4096;  // a team has all of a row, and few teams work on long ones
+  constexpr uint64_t kLongestRow = 4096;  // a team has a whole row, and few teams work on long rows
   if (name == PLUGRAD_FUSIONS) return &kFusions<CudaBackend, kContents, 1, kLongestRow>;
   return name == PLUGRAD_LISTS ? &kLists<CudaBackend> : nullptr;
 }
@@ -218,7 +218,7 @@ void CudaBackend::open_blas() {
   std::string why;
   blas_ = Blas::open(why);
   if (!blas_) {
-    static std::atomic<bool> is_said{false};  // one warning for all devices
+    static std::atomic<bool> is_said{false};  // a single warning for all devices
     if (!is_said.exchange(true)) warn(why);
     return;
   }

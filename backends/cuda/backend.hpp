@@ -54,7 +54,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Fusions, 
   bool deterministic() const { return deterministic_; }
   const Blas* blas() const { return blas_.get(); }  // valid if a stream has a handle
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
-  // Marks the device as lost, permanently. `why` is the message of the first call that failed; later ones are ignored.
+  // Marks the device as lost, permanently. `why` is the message of the first failed call; later messages are ignored.
   void lose(const std::string& why);
   [[noreturn]] void throw_lost();
   // Like plugrad::cuda::check, but also detects a lost device. The device is selected.
@@ -63,7 +63,7 @@ class CudaBackend final : public Backend, public NativeStreams, public Fusions, 
       fail(error, what);
   }
   void destroy(cudaEvent_t event) noexcept;  // with any device selected
-  // Logs a warning, the first time that this device or another one calls it.
+  // Logs a warning on the first call in the process, and nothing later.
   void warn_of_fusions(const std::string& why) const;
   // Opens cuBLAS on the first call and gives each compute stream, present and future, a handle. [any]
   void open_blas();

@@ -122,7 +122,7 @@ template <int V, class F> void launch_map(const Submission& submission, const pl
   submission.launched();
 }
 
-// Applies f to all elements of x; `aligned` are addresses that it accesses in packs.
+// Applies f to all elements of x; f accesses the addresses in `aligned` in packs.
 template <class T, class F>
 void map_channels(const Submission& submission, const plugrad_view& x, std::initializer_list<const T*> aligned, const F& f) {
   const bool is_packed = x.shape[2] % kPack<T> == 0 && std::all_of(aligned.begin(), aligned.end(), [](const T* address) {

@@ -2,7 +2,7 @@
 
 #include <backends/cuda/library.hpp>
 
-// A build may fix the file that it opens as cuBLAS, as the emulator's build does.
+// A build, such as the emulator's, may fix the file to open as cuBLAS.
 #ifndef PLUGRAD_CUDA_CUBLAS
 #define PLUGRAD_CUDA_CUBLAS nullptr
 #endif

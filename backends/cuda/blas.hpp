@@ -1,5 +1,6 @@
 // cuBLAS is opened when the first matrix product is resolved, and never linked: the plugin also loads and multiplies without
-// it. The functions and constants in use are declared here; a test compares them with cublas_v2.h where that is installed.
+// it. The functions and constants in use are declared here; a test compares them with cublas_v2.h where the header is
+// installed.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -34,12 +35,12 @@ using GemmBatched = Status (*)(Handle, int transpose_a, int transpose_b, int m, 
                                int algorithm);
 }  // namespace cublas
 
-// The files that may be cuBLAS, the preferred one first.
+// Returns the candidate files for cuBLAS, the preferred file first.
 std::vector<std::string> cublas_candidates();
 
-// A cuBLAS handle for one stream, with all the device memory that it needs: nothing is allocated later.
+// A cuBLAS handle for one stream, with all of its device memory: nothing is allocated later.
 struct BlasHandle {
-  static constexpr int kPointers = 1024;  // matrices of each operand in one pointer-batched call
+  static constexpr int kPointers = 1024;  // matrices of each operand in a pointer-batched call
   static constexpr uint64_t kPointerBytes = 3 * kPointers * sizeof(void*);
 
   cublas::Handle handle;
@@ -53,7 +54,7 @@ class Blas {
   // Returns the library, or null if none is found; `why` then lists the places searched and the remedy.
   static std::unique_ptr<const Blas> open(std::string& why);
 
-  // The workspace size that NVIDIA recommends for the selected device, in bytes.
+  // Returns NVIDIA's recommended workspace size for the selected device, in bytes.
   static uint64_t workspace_bytes();
   // Returns a handle for one stream of the selected device, or null if cuBLAS fails or device memory is exhausted.
   std::unique_ptr<const BlasHandle> handle(cudaStream_t stream) const;

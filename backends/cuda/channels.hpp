@@ -1,4 +1,5 @@
-// Reductions of channels, which several blocks may share: of x (n, c, s) over n and s, or of a matrix's columns (s is 1).
+// Reductions of channels: of x (n, c, s) over n and s, or of a matrix's columns (s is 1). Several blocks may share a
+// channel.
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
@@ -18,7 +19,7 @@ struct Channels {
     segments = Segments(count, length, choose_team(count, length, plane > 1, kTogether), kTogether, multiprocessors);
   }
 
-  static constexpr int kTogether = 8;  // elements that a thread reads at once
+  static constexpr int kTogether = 8;  // elements read by a thread at once
 
   // The place of element i of a channel.
   __device__ __forceinline__ uint64_t at(uint64_t channel, uint64_t i) const {
@@ -28,7 +29,7 @@ struct Channels {
   }
 };
 
-// A reducer R has: Sums, 0 for no elements; Term, what it reads of an element; channel(c), its state for a channel;
+// A reducer R has: Sums, 0 for no elements; Term, the values read of an element; channel(c), its state for a channel;
 // read(state, i, at), of element i of a channel, at a place; sum(terms, n), of the first n terms; Combine, a function of two
 // Sums; finish(c, sums).
 template <class R> struct ChannelLines {  // the kernel's reducer, in the sense of segments.hpp
@@ -78,7 +79,7 @@ void reduce_channels(const Submission& submission, const Channels& channels, con
   submission.launched();
 }
 
-// How x becomes normal: ((x - centre) - rest) scale. The rest is what the centre lost by rounding.
+// Normalises x: ((x - centre) - rest) scale. The rest is the part of the centre lost to rounding.
 template <class A> struct Normal {
   A centre, rest, scale;
   __device__ __forceinline__ A of(A x) const { return ((x - centre) - rest) * scale; }

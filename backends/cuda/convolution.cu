@@ -8,7 +8,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// What the threads of a block need to know of one term of its sums.
+// One term of the sums of a block, and its places in the operands.
 struct Term {
   bool is_there;
   int32_t at[kSpace];
@@ -24,7 +24,7 @@ struct Term {
   }
 };
 
-// The column of the right operand that a thread reads.
+// A thread's column of the right operand.
 struct Column {
   bool is_there;
   int32_t at[kSpace];
@@ -109,7 +109,7 @@ __device__ __forceinline__ Results<A> sum_of(const Contraction& c, const Task& t
   return totals;
 }
 
-// A sum of one segment is a result; those of more than one go to the partials.
+// With one segment, the sums are the results. With several segments, the sums go to the partials.
 template <class T, class A = AccumulatorOf<T>>
 __global__ void __launch_bounds__(kBlock)
     convolution_kernel(const __grid_constant__ Contraction c, const T* left, const T* right, const T* bias, T* out,
@@ -168,7 +168,7 @@ template <class T> void convolution(const Call& call, const Submission& submissi
   submission.launched();
 }
 
-// A window that is too far-reaching has no kernel; run reports it.
+// There is no kernel for a window with too long a reach; run reports the error.
 template <class T> uint64_t workspace(const Call& call) {
   try {
     return Contraction(call).partials(call.out()) * sizeof(AccumulatorOf<T>);

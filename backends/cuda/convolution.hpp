@@ -1,4 +1,4 @@
-// Convolutions and their gradients as products of matrices, whose right operand is read through windows.
+// Convolutions and their gradients as products of matrices. The right operand is read through windows.
 #pragma once
 #include <cuda_runtime.h>
 #include <plugrad/sdk/backend.hpp>
@@ -6,7 +6,7 @@
 
 namespace plugrad::cuda {
 
-inline constexpr int kSpace = 3;  // spatial axes; missing ones, in front, have extent 1
+inline constexpr int kSpace = 3;  // spatial axes; missing axes, in front, have extent 1
 
 // An index of (outer, a, b, c) and its parts. `inner` is the index of (a, b, c).
 struct Parts {
@@ -36,8 +36,9 @@ struct Index {
 
 // out(m, j) = sum over k of left(m, k) right(k, j) in each group: m, j and k count channels, or images, and places in space.
 //   left   an element is at m left_row + k.outer left_outer + k.inner
-//   right  an element is at k.outer right_k + j.outer right_j + its place in space, in which each coordinate is
-//          (j's step_j + k's step_k + shift) / divisor, and 0 if this is no whole number or lies outside of the extent
+//   right  an element is at k.outer right_k + j.outer right_j + its place in space; each coordinate of the place is
+//          (j's step_j + k's step_k + shift) / divisor. The element is 0 if this is not a whole number or lies outside of
+//          the extent.
 //   out    an element is at m out_row + j.outer out_outer + j.inner
 struct Contraction {
   int64_t groups, m, n, k;
@@ -45,12 +46,12 @@ struct Contraction {
   int64_t left_row, left_outer, left_group, right_k, right_j, right_group, out_row, out_outer, out_group;
   int32_t step_j[kSpace], step_k[kSpace], shift[kSpace], extent[kSpace];
   Divider divisor[kSpace];
-  int64_t segment;                // terms of a sum that one block adds
+  int64_t segment;                // terms of a sum, added by one block
   uint64_t segments, tiles, all;  // segments of a sum; tiles of results in a group; tasks of all groups
 
-  // The convolution whose result is y, or the gradient of its x or weight.
+  // From a call of a convolution, or of the gradient of its x or weight.
   explicit Contraction(const Call& call);
-  // Elements in the workspace: the sums of the segments, one result after the other.
+  // Elements in the workspace: the sums of the segments, segment after segment.
   uint64_t partials(const plugrad_view& out) const { return segments > 1 ? segments * static_cast<uint64_t>(out.count) : 0; }
 
  private:

@@ -11,7 +11,7 @@ int32_t narrowed(int64_t x) {
   return static_cast<int32_t>(x);
 }
 
-// a b + c for numbers that are not negative.
+// Returns a b + c for numbers >= 0, or INT64_MAX if the result overflows.
 int64_t reach_of(int64_t a, int64_t b, int64_t c) {
   int64_t product = 0, sum = 0;
   if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(product, c, &sum)) return INT64_MAX;

@@ -9,13 +9,13 @@
 namespace plugrad::cuda {
 namespace {
 
-// --- Copies between operands that are contiguous along different axes. They go through shared memory, a tile at a time, so
-// that memory is both read and written in whole lines.
+// --- Copies between operands with different contiguous axes. They go through shared memory, a tile at a time, so memory is
+// both read and written in whole lines.
 
 constexpr uint32_t kTile = 32, kRows = kBlock / kTile;
 
 struct Transposition {
-  uint32_t down, across;              // extents of the axes along which in (down) and out (across) are contiguous
+  uint32_t down, across;              // extents of the contiguous axes of in (down) and out (across)
   uint32_t tiles_across, tiles, all;  // tiles along `across`, of one matrix, of all matrices
   int64_t in_stride, out_stride;      // in's stride along `across`, out's along `down`
   Walk<2> matrices;                   // operands: out, in
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kBlock) transpose_kernel(const __grid_constant
   }
 }
 
-// Returns the axis along which the input is contiguous, if the output's is another and both are long enough; otherwise 0.
+// Returns the input's contiguous axis if the output's contiguous axis differs and both are long enough; otherwise 0.
 int turned_axis(const Box& box) {
   if (box.stride[0][0] != 1 || box.stride[1][0] == 1 || box.stride[1][0] == 0 || box.extent[0] < kTile / 2) return 0;
   for (int d = 1; d < box.rank; ++d)

@@ -1,4 +1,4 @@
-// One kernel template for all elementwise ops: map.hpp says what its threads do.
+// One kernel template for all elementwise ops: map.hpp has the code of its threads.
 #pragma once
 #include <backends/cuda/map.hpp>
 #include <backends/cuda/submission.hpp>
@@ -10,8 +10,8 @@
 
 namespace plugrad::cuda {
 
-// The most elements that one launch visits, and the largest offset of an element from its operand's first, so that kernels
-// can use 32-bit indices. A test build sets it low, which cuts every larger op.
+// The most elements of one launch, and the largest offset of an element from its operand's first element: kernels use 32-bit
+// indices. A test build sets a low value, and so cuts every larger op.
 #ifndef PLUGRAD_CUDA_SPAN
 #define PLUGRAD_CUDA_SPAN (1 << 30)
 #endif
@@ -68,7 +68,7 @@ template <class F, int V, class... T> void launch_map(const Submission& submissi
   submission.launched();
 }
 
-// Functions of which a thread has registers for one element only.
+// Functions whose threads have registers for only one element.
 template <class F> inline constexpr bool kIsAlone = requires { requires F::kAlone; };
 // Sixteen bytes of the largest type, and no more than 8 elements.
 template <class... T> inline constexpr int kPack = std::min<int>(8, 16 / std::max({sizeof(T)...}));
@@ -86,7 +86,7 @@ template <class F, class... T> void map(const Call& call, const Submission& subm
   map_box<F, T...>(submission, Box(call.op().views, sizeof...(T)), F());
 }
 
-// For elements that are only moved: an unsigned integer of equal size, because moving a float could change a NaN's payload.
+// The type for moving elements: an unsigned integer of equal size, because moving a float could change a NaN's payload.
 template <size_t size> struct BitsOf;
 template <> struct BitsOf<1> {
   using type = uint8_t;

@@ -1,5 +1,5 @@
-// Translates CUDA's errors into the contract's statuses, and declares the scopes that surround calls into CUDA: they select
-// the right device and isolate the calls from other libraries in the process.
+// Translates CUDA's errors into the contract's statuses, and declares scopes around calls into CUDA: the scopes select the
+// right device and isolate the calls from unrelated libraries in the process.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -9,8 +9,8 @@
 
 namespace plugrad::cuda {
 
-// The contract's status for an error of one call: OUT_OF_MEMORY or INTERNAL. Only CudaBackend::check detects a lost device:
-// no fixed list of errors could, because CUDA adds new ones.
+// The contract's status for an error of a call: OUT_OF_MEMORY or INTERNAL. Only CudaBackend::check detects a lost device: a
+// fixed list of errors would be incomplete, because CUDA adds new errors.
 plugrad_status status_of(cudaError_t error);
 
 // For example "out of memory (cudaErrorMemoryAllocation)".
@@ -19,7 +19,7 @@ std::string describe(cudaError_t error);
 // Throws a BackendError and clears the calling thread's last error, unless `error` is cudaSuccess.
 void check(cudaError_t error, const char* what);
 
-// Returns whether this process was forked from one that had started CUDA. The first call stores the process id; it precedes
+// Returns whether this process was forked after CUDA had been started. The first call stores the process id; it precedes
 // every call into CUDA.
 bool was_forked() noexcept;
 inline constexpr const char* kForked =
@@ -27,8 +27,8 @@ inline constexpr const char* kForked =
     "instead "
     "(in Python: multiprocessing.set_start_method('spawn')), or use the GPU in the parent alone";
 
-// Selects a device for the calling thread, and restores the previous one in its destructor, because the program may use CUDA
-// itself. Selecting a device creates a context on it, which takes memory, so a previous device without a context is not
+// Selects a device for the calling thread, and restores the previous device in its destructor, because the program may use
+// CUDA itself. Selecting a device creates a context on it, which takes memory, so a previous device without a context is not
 // restored.
 class DeviceScope {
  public:

@@ -1,4 +1,4 @@
-// Elementwise functions whose results are not exact.
+// Elementwise functions with inexact results.
 #include <backends/cuda/functions.hpp>
 
 #include <backends/cuda/elementwise.hpp>
@@ -7,7 +7,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// ptxas for sm_90 spills registers where a thread computes two of them.
+// ptxas for sm_90 spills registers where a thread computes two elements.
 template <class F, class Out>
 inline constexpr bool kOneByOne = std::is_same_v<Out, double> && (std::is_same_v<F, OpFunction<PLUGRAD_OP_ATAN>> ||
                                                                   std::is_same_v<F, OpFunction<PLUGRAD_OP_GELU_BACKWARD>>);

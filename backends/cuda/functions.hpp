@@ -7,7 +7,7 @@
 
 namespace plugrad::cuda {
 
-// The ends of a type's range; for floating ones the infinities.
+// The ends of a type's range; for floating types the infinities.
 template <class T>
 inline constexpr T kTop = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 template <class T>

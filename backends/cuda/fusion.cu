@@ -10,7 +10,7 @@
 #include <utility>
 
 namespace plugrad::cuda {
-#if CUDART_VERSION >= 13000  // older runtimes do not load kernels that were compiled at run time
+#if CUDART_VERSION >= 13000  // older runtimes do not load kernels compiled at run time
 namespace {
 
 using Places = BoxOf<PLUGRAD_FUSION_OPERANDS>;

@@ -11,11 +11,11 @@ namespace plugrad::cuda {
 
 enum class Compiling : uint8_t { never, in_background, at_once };
 
-// Returns the kernel, which declines every call until it is compiled, or null if source_of writes no source. `nvrtc` lives
-// longer.
+// Returns the kernel, or null if source_of writes no source. The kernel declines every call until it is compiled. `nvrtc`
+// outlives the kernel.
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion, const Nvrtc& nvrtc,
                                           const std::string& architecture);
-// Compiles what make_fusion returned, now or in the background. The kernel lives as long as the process.
+// Compiles a kernel of make_fusion, now or in the background. The kernel lives as long as the process.
 void compile_fusion(FusionKernel& kernel, Compiling when);
 
 }  // namespace plugrad::cuda

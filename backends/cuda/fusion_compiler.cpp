@@ -28,9 +28,9 @@ void FusionCompiler::add(Job job) {
   changed_.notify_all();
 }
 
-// The compiler must not run on while the process destroys what it uses, which it makes as it needs it. exit first destroys
-// what is local to the thread that calls it, in most fusions the first one. For others it runs this before it destroys what
-// was made earlier.
+// The thread must stop before the process destroys objects of the compiler, which creates them on demand. exit() first
+// destroys the thread-local objects of its calling thread, in most processes the first thread. If another thread calls
+// exit(), it runs the function registered here before the destructors of objects with an earlier registration.
 void FusionCompiler::stop_at_exit() {
   struct AtExit {
     bool is_first_thread = gettid() == getpid();

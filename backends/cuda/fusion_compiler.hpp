@@ -1,4 +1,4 @@
-// The thread that compiles fusions, one after the other.
+// A thread compiles fusions, one at a time.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -10,7 +10,7 @@ namespace plugrad::cuda {
 class FusionCompiler {
  public:
   static FusionCompiler& get();
-  // The thread calls the job, with false if the process is ending, so that nothing may be compiled any more. Throws
+  // The thread calls the job. `may_compile` is false if the process is ending: the job must not compile any more. Throws
   // std::system_error if no thread can be started.
   using Job = std::function<void(bool may_compile)>;
   void add(Job job);

@@ -1,4 +1,4 @@
-// How the kernels of a fusion that reduces run: as the reduction of a dense operand over the fusion's space.
+// Plans the kernels of a reducing fusion: they run as the reduction of a dense operand over the fusion's space.
 #pragma once
 #include <backends/cuda/fusion_reduction.hpp>
 #include <backends/cuda/fusion_shape.hpp>
@@ -8,7 +8,7 @@
 
 namespace plugrad::cuda {
 
-// Operands, and one for each reduction of a fusion.
+// The operands of a fusion, and one slot for each of its reductions.
 inline constexpr int kFusionSlots = PLUGRAD_FUSION_OPERANDS + static_cast<int>(FusionShape::kMostReductions);
 
 struct FusionPlan {
@@ -16,12 +16,12 @@ struct FusionPlan {
   bool by_packs = false;
   unsigned blocks = 0;
 
-  // Throws BackendError UNSUPPORTED where operands do not fit the packs that the reduction's own kernel reads, or have too
-  // many elements for 32-bit offsets.
+  // Throws BackendError UNSUPPORTED where operands do not fit the packs of the reduction's own kernel, or have too many
+  // elements for 32-bit offsets.
   FusionPlan(const plugrad_op& op, const FusionSource& source, int multiprocessors);
 };
 
-// Bytes of workspace for a call, whose operands need have no memory yet.
+// Returns the bytes of workspace for a call. The call's operands need no memory yet.
 uint64_t fusion_workspace(const plugrad_op& op, const FusionSource& source, int multiprocessors);
 
 }  // namespace plugrad::cuda

@@ -1,9 +1,10 @@
-// What a thread does in a fusion that reduces: it computes one element of each operand, as map.hpp does, stores those of
-// whole outputs, and reduces others in the order in which the plugin's own kernels reduce dense operands. What is computed
-// of a line's sums needs more passes over the line, the later ones through the caches.
+// A thread's work in a reducing fusion: the thread computes one element of each operand, as map.hpp does. It stores the
+// elements of whole outputs, and reduces the arguments of reductions in the same order as the plugin's own kernels reduce
+// dense operands. Values computed from a line's sums need more passes over the line; the later passes read through the
+// caches.
 //
-// Functions are those of map.hpp. Behind its operands, a function takes one more for each reduction of the fusion, to which
-// it assigns what is reduced.
+// Functions have the form of map.hpp. After its operands, a function takes one more reference for each reduction of the
+// fusion, and assigns the value to reduce to it.
 #pragma once
 #include <backends/cuda/reducers.hpp>
 #include <backends/cuda/segments.hpp>
@@ -19,14 +20,14 @@ template <int N> struct FusionReduction {
   uint32_t* counters;
 };
 
-// A reduction of slot k, whose elements are of type In. Without passes that follow, output `to` is its result.
+// A reduction of slot k, with elements of type In. If no pass follows, output `to` is its result.
 template <size_t k, size_t to, class R, class In, Packing packing, int V> struct Reduced : Accumulators<R, In, packing, V> {
   static constexpr size_t kSlot = k, kTo = to;
   using Reducer = R;
 };
 inline constexpr size_t kNoOutput = ~size_t{0};
 
-// The accumulators of several reductions. They have one size, so that a set has no padding.
+// The accumulators of several reductions. They have equal size, so a set has no padding.
 template <size_t i, class R> struct SumsAt {
   typename R::Sums sums;
 };
@@ -42,7 +43,7 @@ template <size_t... i, class... R> struct SumSet<std::index_sequence<i...>, R...
   template <int N> __device__ __forceinline__ void finish(const Memories<N>& to, const Offsets<N>& line) const {
     (finish_one<R>(SumsAt<i, R>::sums, to, line), ...);
   }
-  // The result of reduction j, of one line.
+  // Returns a line's result of reduction j.
   template <size_t j> __device__ __forceinline__ auto result() const { return result_of<j>(*this); }
 
  private:
@@ -121,7 +122,7 @@ __device__ __forceinline__ void reduce_fusion(const FusionReduction<Slots::N>& p
 
 template <int N> struct FusionLine {
   Offsets<N> offsets;
-  bool is_there;  // a team may have none
+  bool is_there;  // a team may have no line
 };
 
 // Calls body(line) for each line of this thread's team. All threads of the block call it equally often.
@@ -134,7 +135,7 @@ template <int N, class Body> __device__ __forceinline__ void each_line(const Fus
   }
 }
 
-// Reduces a line, and returns the same to all of its team. Each member combines the segments that reduce_lines gives it.
+// Reduces a line, and returns the result to all of its team. Each member combines the same segments as in reduce_lines.
 template <int U, class Slots, class Set, class F>
 __device__ __forceinline__ Set reduce_line(const FusionReduction<Slots::N>& p, const FusionLine<Slots::N>& line,
                                            const F& f) {
@@ -161,7 +162,7 @@ __device__ __forceinline__ void store_line(const FusionReduction<Slots::N>& p, c
   if (line.is_there) compute_line<U, Slots>(p, line.offsets, f, 0, p.segments.length, [](const Slots&, uint64_t) {});
 }
 
-// Stores the outputs that have one element for each line. All of the line was read before.
+// Stores the outputs with one element per line. The whole line has been read before.
 template <class Slots, class F>
 __device__ __forceinline__ void finish_line(const FusionReduction<Slots::N>& p, const FusionLine<Slots::N>& line,
                                             const F& f) {

@@ -1,4 +1,4 @@
-// What a fusion needs to run as one kernel: which values come before and after which reductions.
+// The order of a fusion's values and reductions, needed to run the fusion as one kernel.
 #pragma once
 #include <plugrad/sdk/fusion.hpp>
 
@@ -16,29 +16,31 @@ class FusionShape {
 
   explicit FusionShape(const plugrad_fusion& block);
 
-  // Whether it has only elementwise ops, copies, fills, conversions, updates, sums and extremes, outputs that differ and are
-  // whole or have one element for each line that is reduced, and reductions that threads can run together: over the same
-  // axes, of elements of one size, with accumulators of one size, and not too many.
+  // Whether one kernel can run the fusion. It may have elementwise ops, copies, fills, conversions, updates, sums and
+  // extremes. Its outputs are distinct, and whole or with one element per reduced line. Threads run its reductions together:
+  // there are not too many, and they have the same axes, elements of equal size, and accumulators of equal size. If the
+  // fusion goes on after its reductions, they reduce the last axis.
   bool can_be_written() const;
 
   const Fusion& fusion() const { return fusion_; }
   uint8_t dtype_of(size_t value) const { return fusion_.values()[value].dtype; }
   const std::vector<Reduction>& reductions() const { return reductions_; }
-  // The number of the reduction that makes a value, or -1.
+  // The number of a value's reduction, or -1.
   int reduction_of(size_t value) const { return made_by_[value]; }
   unsigned reduced_axes() const { return reductions_.empty() ? 0 : fusion_.values()[reductions_[0].value].axes; }
   bool is_whole(size_t value) const { return !fusion_.values()[value].axes; }
 
-  // How many reductions follow each other before a value is known. A kernel passes over a line once for each level of the
+  // The number of successive reductions before a value is known. A kernel passes over a line once for each level of the
   // reductions' arguments.
   int level(size_t value) const { return levels_[value]; }
   int passes() const;
-  // The pass in which all whole outputs are known, and stored. passes(): one more, in which nothing is reduced.
+  // The pass that stores the whole outputs: the last pass with reductions if all whole outputs are known there. Otherwise it
+  // is passes(), an extra pass without reductions.
   int storing_pass() const;
-  // Whether it computes anything of what reductions make, or for each line.
+  // Whether the fusion computes values from results of reductions, or for each line.
   bool goes_on() const;
 
-  // Whether the last axis is reduced, so that the elements of a pack are of one line.
+  // Whether the last axis is reduced: the elements of a pack then belong to one line.
   bool packs_along() const { return reduced_axes() >> (fusion_.rank() - 1) & 1; }
   size_t accumulator_size(const Reduction& reduction) const;
 

@@ -35,7 +35,7 @@ class Writer {
   }
 
  private:
-  static constexpr size_t kMostAccumulators = 160;  // bytes of a thread, which a block's shared memory has 256 times
+  static constexpr size_t kMostAccumulators = 160;  // bytes per thread; a block's shared memory holds 256 times as many
 
   const Fusion& fusion() const { return shape_.fusion(); }
   bool reduces() const { return !shape_.reductions().empty(); }
@@ -48,7 +48,7 @@ class Writer {
     return fusion().outputs().size() + fusion().inputs() <= most && std::ranges::none_of(fusion().instructions(), is_heavy);
   }
 
-  // Packs are those of the reduction's own kernel: reduction.hpp.
+  // Takes the packs of the reduction's own kernel: reduction.hpp.
   void choose_accumulators() {
     source_.reduced_axes = shape_.reduced_axes();
     source_.reduced_dtype = dtype_of(shape_.reductions()[0].argument);
@@ -78,7 +78,7 @@ class Writer {
     source_.singles_each = is_light(4) ? 4 : 1;
   }
 
-  // --- Functions: one for each pass over a line, the last of which stores, and one for the outputs of lines.
+  // --- Functions: one for each pass over a line (the last pass stores), and one for the outputs of lines.
 
   std::string functions() const {
     std::string text;
@@ -165,7 +165,7 @@ class Writer {
            (a.decoupled ? "true)" : "false)");
   }
 
-  // As hexadecimal digits, which are exact.
+  // Writes hexadecimal digits, which are exact.
   static std::string numbers(std::initializer_list<double> values) {
     std::string text;
     for (const double value : values) {

@@ -1,5 +1,5 @@
-// Gather, scatter-add, and the gradient of max-pooling, which is a scatter-add of planes. A kernel reports an index out of
-// range and skips its element.
+// Gather, scatter-add, and the gradient of max-pooling (a scatter-add of planes). A kernel reports an index out of range and
+// skips its element.
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/functions.hpp>
@@ -29,7 +29,7 @@ template <class T> __device__ __forceinline__ T read(const Memories<3>& from, in
   return value;
 }
 
-// A thread processes kAhead packs at a time: it first reads all their indices, then the elements that they select.
+// A thread processes kAhead packs at a time: it first reads all their indices, then the selected elements.
 constexpr int kAhead = 4;
 constexpr uint32_t kTile = kBlock * kAhead;
 
@@ -42,7 +42,7 @@ template <int N, class F> __device__ __forceinline__ void each_of_tile(const Gri
     if (const uint32_t i = first + u * kBlock + threadIdx.x; i < grid.count) f(u, i);
 }
 
-// A pack that is only moved, as whole words: the compiler would take bytes apart.
+// A pack for moving elements, as whole words: the compiler would take bytes apart.
 template <class T, int V>
 using Moved = std::conditional_t<sizeof(Pack<T, V>) == 16, Pack<uint64_t, 2>,
                                  Pack<typename BitsOf<std::min<size_t>(8, sizeof(Pack<T, V>))>::type, 1>>;
@@ -81,9 +81,9 @@ template <class T> __device__ __forceinline__ T add_to(T* place, T term) {
   }
 }
 
-// On a GPU, an atomic addition of floats in global memory treats denormal operands and sums as 0. The part that it dropped
-// follows from the value that it returns, and compare-and-swap adds it as one more term. The part is nearly always 0, so the
-// cost is only that the addition returns a value and a few instructions test it.
+// On a GPU, an atomic addition of floats in global memory treats denormal operands and sums as 0. The dropped part follows
+// from the addition's return value, and compare-and-swap adds it as one more term. The part is nearly always 0, so the only
+// costs are the return value and a few instructions to test it.
 __device__ __forceinline__ float denormal_part(float x) { return std::fabs(x) < 0x1p-126f ? x : 0; }
 
 __device__ __forceinline__ void add_dropped(float* place, float old, float term) {
@@ -99,8 +99,8 @@ __device__ __forceinline__ void add_dropped(float* place, float old, float term)
 }
 template <class T> __device__ __forceinline__ void add_dropped(T*, T, T) {}  // other types lose nothing
 
-// Operands: source, index, out. Adjacent threads add to adjacent elements, so that a warp's additions touch few memory
-// sectors; packs would spread them.
+// Operands: source, index, out. Adjacent threads add to adjacent elements, so a warp's additions touch few memory sectors;
+// packs would spread the additions.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     scatter_kernel(const __grid_constant__ Grid<3> grid, const Axis axis, const IndexReport report) {
@@ -150,7 +150,7 @@ template <class T> void gather(const Call& call, const Submission& submission) {
   });
 }
 
-// Adds `source` to the elements of `out` that `index` selects along an axis.
+// Adds `source` to elements of `out`; `index` selects the elements along an axis.
 struct Scatter {
   plugrad_view out, index, source;
   int axis;

@@ -1,6 +1,6 @@
 // The two places where a CUDA source is not C++: the launch of a kernel, and shared memory whose size the launch gives.
 // Everything else in this folder is C++ with CUDA's qualifiers, which an emulator defines as empty. The emulator replaces
-// cuda_runtime.h and defines PLUGRAD_SIMT and both macros. This is all that the folder uses and an emulator has to provide:
+// cuda_runtime.h and defines PLUGRAD_SIMT and both macros. An emulator has to provide all of the folder's uses of CUDA:
 //   devices     cudaGetDeviceCount cudaDriverGetVersion cudaRuntimeGetVersion cudaGetDevice cudaSetDevice
 //               cudaGetDeviceProperties (name, uuid, totalGlobalMem, multiProcessorCount, major, minor)
 //               cudaDeviceGetPCIBusId cudaDeviceGetAttribute (cudaDevAttrComputeCapabilityMajor) cudaMemGetInfo
@@ -15,7 +15,7 @@
 //   graphs      cudaStreamBeginCapture (cudaStreamCaptureModeThreadLocal) cudaStreamEndCapture cudaGraphInstantiate
 //               cudaGraphExecUpdate cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy
 //   programs    cudaLibraryLoadData cudaLibraryGetKernel cudaLaunchKernel (of a cudaKernel_t)
-//   errors      cudaGetLastError cudaGetErrorString cudaGetErrorName; the codes that error.cpp and architecture.cu name
+//   errors      cudaGetLastError cudaGetErrorString cudaGetErrorName; the codes named in error.cpp and architecture.cu
 //   in kernels  threadIdx.x blockIdx.x gridDim.x, __global__ __device__ __host__ __forceinline__
 //               __shared__ __launch_bounds__ __grid_constant__, __syncthreads, __shfl_xor_sync (int),
 //               __threadfence, atomicAdd (float, double, unsigned, unsigned long long), atomicCAS

@@ -15,7 +15,7 @@ void add_wheels(const LibraryPlaces& places, const fs::path& site_packages, std:
 }
 
 // The plugin itself may be part of a wheel. Only package folders among its parents are searched, because anybody may be able
-// to write to the others, such as /tmp.
+// to write to folders such as /tmp.
 void add_beside_plugin(const LibraryPlaces& places, std::vector<std::string>& found) {
   Dl_info own{};
   if (!dladdr(reinterpret_cast<void*>(&add_wheels), &own) || !own.dli_fname) return;
@@ -24,7 +24,7 @@ void add_beside_plugin(const LibraryPlaces& places, std::vector<std::string>& fo
     if (folder.filename() == "site-packages" || folder.filename() == "dist-packages") add_wheels(places, folder, found);
 }
 
-// The Python environment that the shell has activated.
+// The shell's active Python environment.
 void add_prefix(const LibraryPlaces& places, const char* variable, std::vector<std::string>& found) {
   const char* prefix = secure_getenv(variable);
   if (!prefix || prefix[0] != '/') return;

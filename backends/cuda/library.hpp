@@ -1,4 +1,5 @@
-// NVIDIA's libraries that the plugin opens when it first needs them, and never links: it also works without them.
+// NVIDIA's libraries. The plugin opens a library when it first needs it, and never links it: the plugin also works without
+// them.
 #pragma once
 #include <dlfcn.h>
 
@@ -8,15 +9,15 @@
 
 namespace plugrad::cuda {
 
-// Where a library may be.
+// The possible places of a library.
 struct LibraryPlaces {
   const char* variable;                                 // of the environment; an absolute path there replaces the search
-  const char* brought;                                  // the file that this build opens, or null
-  std::initializer_list<const char*> names;             // for the system's loader, the preferred one first
-  std::initializer_list<const char*> in_site_packages;  // of the wheels that bring it
+  const char* brought;                                  // this build's fixed file, or null
+  std::initializer_list<const char*> names;             // for the system's loader, the preferred name first
+  std::initializer_list<const char*> in_site_packages;  // of the wheels with the library
 };
 
-// The files to try, the preferred one first.
+// Returns the files to try, the preferred file first.
 std::vector<std::string> candidates(const LibraryPlaces& places);
 
 template <class F> bool find_function(void* library, const char* name, F& function) {

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBlock) set_base_kernel(FailureWord::Word* to,
   if (blockIdx.x == 0 && threadIdx.x == 0) *to = base;
 }
 
-// Whether no call writes what another one reads or writes.
+// Whether no call writes to memory that another call reads or writes.
 bool are_independent(std::span<const plugrad_list_call> calls) {
   std::vector<MemoryExtent> extents;
   for (uint32_t at = 0; at < calls.size(); ++at)
@@ -73,7 +73,7 @@ void GraphList::run_one(size_t call) {
   if (status != PLUGRAD_OK) throw CallFailed{status};
 }
 
-// Returns the call after the updates that begin with the first call and can be recorded as one, or after this one.
+// Returns the end of the run of updates from `first` on that can be recorded as one submission; at least `first` + 1.
 size_t GraphList::updates_from(size_t first) const {
   if (!backend_.batches(*calls_[first].kernel)) return first + 1;
   size_t end = first + 1;

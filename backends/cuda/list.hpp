@@ -8,10 +8,10 @@
 
 namespace plugrad::cuda {
 
-// The kernels record themselves: a graph is what they submit to a stream that captures. The first run in which none declines
-// records it. Where operands changed, all of it is recorded again and the executable graph updated. While a kernel declines,
-// as a fusion does that is still being compiled, the list declines too; the longer that lasts, the more rarely it tries
-// to record. Neighbouring updates whose memories do not overlap are recorded as one submission.
+// The kernels record themselves: a graph holds their submissions to a capturing stream. The first run without a declining
+// kernel records the graph. If operands change, the whole graph is recorded again and the executable graph updated. While a
+// kernel declines, such as a fusion during its compilation, the list declines too; the longer this lasts, the more rarely
+// the list tries to record. Neighbouring updates whose memories do not overlap are recorded as one submission.
 class GraphList final : public CallList {
  public:
   GraphList(CudaStream& stream, std::span<const plugrad_list_call> calls);
@@ -31,7 +31,7 @@ class GraphList final : public CallList {
   const std::vector<plugrad_list_call> calls_;
   cudaGraphExec_t executable_ = nullptr;
   bool is_current_ = false;           // the graph has the operands of the last run
-  uint32_t pause_ = 0, skipped_ = 0;  // runs without an attempt to record after one that failed, and how many of them were
+  uint32_t pause_ = 0, skipped_ = 0;  // runs without an attempt to record after a failed attempt: in all, and so far
 };
 
 // Updates by one kernel, in as few launches as possible.

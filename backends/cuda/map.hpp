@@ -1,6 +1,6 @@
-// What a thread of an elementwise kernel does: it applies a function to one element of each operand, of any types. The
-// plugin's kernels include it, and so do those that are compiled for fusions at run time: see fusion_source.hpp.
-// The function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
+// The work of a thread of an elementwise kernel: it applies a function to one element of each operand, of any types. The
+// plugin's kernels include this file, and so do kernels compiled for fusions at run time: see fusion_source.hpp. The
+// function takes references, outputs first. It writes the outputs, and with kInOut it reads them too.
 #pragma once
 #include <cuda_runtime.h>
 #include <plugrad/sdk/abi.h>
@@ -14,7 +14,7 @@ namespace plugrad::cuda {
 
 inline constexpr int kBlock = 256;  // threads of a block
 
-// The blocks of a launch of map_all, each of which has a tile of this many packs; at least one, for the tail.
+// Returns the number of blocks of a launch of map_all for tiles of `tile` packs; at least one block, for the tail.
 inline unsigned map_blocks(uint32_t packs, uint32_t tile) { return packs ? (packs - 1) / tile + 1 : 1; }
 
 template <class T, int V> struct alignas(sizeof(T) * V) Pack {
@@ -47,8 +47,7 @@ template <int N> __device__ __forceinline__ Offsets<N> locate(const Axes<N>& axe
   return offsets;
 }
 
-// What packs are read from and written to. Bit k of vectors: operand k's packs are contiguous; otherwise a pack repeats one
-// element.
+// The memories of packs. Bit k of vectors: operand k's packs are contiguous; otherwise a pack repeats one element.
 template <int N> struct Memories {
   const char* base[N];  // null: an immediate
   uint64_t value[N];    // of an immediate
@@ -146,7 +145,7 @@ template <class F, int V, class... T> __device__ __forceinline__ void map_tail(c
   slots.template store<F>(grid.memories, offsets);
 }
 
-// A block computes a tile: on an H100, blocks that loop over tiles reach 95 % of the bandwidth. Each thread loads U packs
+// A block computes a tile: on an H100, blocks looping over tiles reach 95 % of the bandwidth. Each thread loads U packs
 // before it writes any: the loads overlap, and an output may alias an input.
 template <class F, int V, int U, class... T>
 __device__ __forceinline__ void map_all(const Grid<sizeof...(T)>& grid, const F& f) {

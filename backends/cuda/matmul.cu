@@ -1,4 +1,4 @@
-// Plans a matrix product: chooses the cuBLAS calls that compute it, or our own kernel.
+// Plans a matrix product: chooses cuBLAS calls for it, or our own kernel.
 #include <backends/cuda/matmul.hpp>
 
 #include <backends/cuda/copies.hpp>
@@ -10,15 +10,15 @@
 namespace plugrad::cuda {
 namespace {
 
-// The most cuBLAS calls for one op. Beyond it, the matrices are passed as pointers, whose upload costs about as much as
-// a few calls.
+// The most cuBLAS calls for one op. For more, the matrices are passed as pointers; the upload of the pointers costs about as
+// much as a few calls.
 constexpr int64_t kMostCalls = 8;
 
 Matrix matrix_of(const plugrad_view& view) {
   return {data<char>(view), stride_of(view, view.rank - 2), stride_of(view, view.rank - 1)};
 }
 
-// A matrix in a form that BLAS accepts: rows (or columns) that are contiguous and do not overlap.
+// A matrix in BLAS's form: its rows (or columns) are contiguous and do not overlap.
 struct Plain {
   bool serves, is_transposed;
   int leading;
@@ -36,15 +36,15 @@ Plain plain(const Matrix& matrix, int64_t rows, int64_t columns) {
   return {false, false, 0};
 }
 
-// One and zero, in the type in which cuBLAS computes.
+// 1 and 0, in cuBLAS's type of computation.
 struct Factors {
   const void *one, *zero;
 };
 constexpr float kOne32 = 1, kZero32 = 0;
 constexpr double kOne64 = 1, kZero64 = 0;
 
-// The arguments common to all calls of one product. BLAS is column-major, so it sees our matrices transposed, and computes
-// (a b)^T = b^T a^T.
+// The arguments common to all calls of a product. BLAS is column-major, so it sees transposed matrices, and computes (a b)^T
+// = b^T a^T.
 struct BlasCall {
   const Submission& submission;
   const BlasHandle& own;
@@ -170,7 +170,7 @@ Product::Product(const Call& call) : adds(call.accumulates() || call.op().inputs
   batch.close();
 }
 
-// Rewrites the product as (a b)^T = b^T a^T, so that the output's rows are contiguous.
+// Rewrites the product as (a b)^T = b^T a^T, to make the output's rows contiguous.
 void Product::transpose() {
   std::swap(m, n);
   std::swap(a, b);
@@ -178,7 +178,7 @@ void Product::transpose() {
   for (uint32_t d = 0; d < batch.rank; ++d) std::swap(batch.stride[1][d], batch.stride[2][d]);
 }
 
-// Merges evenly spaced left operands that share one right operand into one tall left operand.
+// Merges evenly spaced left operands with a common right operand into a single tall left operand.
 void Product::fold() {
   if (batch.rank != 1 || batch.stride[2][0] != 0 || m == 1) return;
   if (batch.stride[1][0] != m * a.row || batch.stride[0][0] != m * c.row) return;

@@ -7,7 +7,7 @@ namespace plugrad::cuda {
 
 struct Matrix {
   char* base;
-  int64_t row, column;  // elements from one row to the next, from one column to the next
+  int64_t row, column;  // strides in elements, between rows and between columns
 };
 
 struct Product {
@@ -23,7 +23,7 @@ struct Product {
   void fold();
 };
 
-// Multiplies with our own kernel, which takes any layout.
+// Multiplies with our own kernel, for any layout.
 template <class T> void multiply_by_tiles(const Submission& submission, const Product& product);
 
 }  // namespace plugrad::cuda

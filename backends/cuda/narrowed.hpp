@@ -1,4 +1,4 @@
-// Arguments for kernels that are compiled at run time, whose number of operands the host's code does not know.
+// Arguments for kernels compiled at run time. The host's code does not know the kernels' number of operands.
 #pragma once
 #include <backends/cuda/map.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace plugrad::cuda {
 
-// The bytes of a struct of N operands, written member by member from those of the same struct of more operands.
+// The bytes of a struct of N operands, written member by member from the same struct of more operands.
 template <class Wide> class Narrowed {
  public:
   explicit Narrowed(int operands) : operands_(static_cast<size_t>(operands)) {}

@@ -1,4 +1,4 @@
-// The extension of native.h. An event orders two streams: one records it, the other waits for it.
+// The extension of native.h. An event orders two streams: the first stream records it, the second stream waits for it.
 #include <backends/cuda/native.hpp>
 
 #include <backends/cuda/backend.hpp>
@@ -9,7 +9,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// A host thread that waits for the event sleeps instead of spinning.
+// A host thread sleeps while it waits for the event, instead of spinning.
 constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventBlockingSync;
 constexpr auto kRetry = std::chrono::milliseconds(1);
 
@@ -69,7 +69,7 @@ void CudaBackend::notify(Stream& stream, uint64_t number, Notice notice) {
   watchers_.of(s).add(std::move(event), last, notice);
 }
 
-// A notice can complete before the ring's events are queried: drops the events that it covers.
+// A notice can complete before the ring's events are queried: drops the covered events.
 void CudaStream::reached(uint64_t number) noexcept {
   const std::lock_guard lock(mutex_);
   while (head_ != tail_ && ring_[head_ % kEvents].number <= number) ++head_;

@@ -1,4 +1,4 @@
-// Notices of completed numbers: each stream with a notice has a thread that waits for events.
+// Notices of completed numbers: each stream with a notice has a thread to wait for events.
 #pragma once
 #include <backends/cuda/error.hpp>
 
@@ -30,12 +30,12 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// The notices of one stream, and the thread that calls them. CUDA could call a host function (cudaLaunchHostFunc), but it
-// does not after a failure, and the stream would wait for the function. Created on the first notice, never destroyed.
+// The notices of a stream, and their calling thread. CUDA could call a host function (cudaLaunchHostFunc), but it does not
+// after a failure, and the stream would wait for the function. Created on the first notice, never destroyed.
 class Watcher {
  public:
   explicit Watcher(CudaStream& stream);  // throws if no thread can be started
-  // Calls `notice` once `event` has completed, which means that all ops up to `number` have.
+  // Calls `notice` once `event` has completed, and with it all ops up to `number`.
   void add(Event event, uint64_t number, Notice notice);
 
  private:

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-// A build may fix the file that it opens as NVRTC, as the emulator's build does.
+// A build, such as the emulator's, may fix the file to open as NVRTC.
 #ifndef PLUGRAD_CUDA_NVRTC
 #define PLUGRAD_CUDA_NVRTC nullptr
 #endif
@@ -47,8 +47,8 @@ std::unique_ptr<const Nvrtc> Nvrtc::open(std::string& why) {
   return nullptr;
 }
 
-// While NVRTC compiles, it handles SIGINT and others itself. Then it sets the process's handlers again, but by signal(),
-// which loses their flags and masks.
+// While NVRTC compiles, it handles SIGINT and further signals itself. Then it restores the process's handlers, but by
+// signal(), and so loses their flags and masks.
 class KeptHandlers {
  public:
   KeptHandlers() {
@@ -68,11 +68,11 @@ class KeptHandlers {
 
  private:
   static constexpr int kSignals = 32;
-  static constexpr size_t kMaskBytes = 8;  // what the kernel knows of a mask; the C library leaves the others as they are
+  static constexpr size_t kMaskBytes = 8;  // the kernel's bytes of a mask; the C library leaves the rest unchanged
   std::array<struct sigaction, kSignals> kept_{};
 };
 
-// A source that is being compiled.
+// A source during its compilation.
 class Nvrtc::Unit {
  public:
   Unit(const Nvrtc& nvrtc, const std::string& source) : nvrtc_(nvrtc) {

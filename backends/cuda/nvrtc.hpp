@@ -1,5 +1,5 @@
-// NVRTC, the compiler of CUDA C++ that runs in the process: it compiles fusions (fusion.hpp). It is opened when the first
-// fusion is compiled, and never linked; without it calls run singly.
+// NVRTC, CUDA's compiler of C++ within the process, compiles fusions (fusion.hpp). It is opened when the first fusion is
+// compiled, and never linked; without it calls run singly.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace plugrad::cuda {
 
-// A header that a source may include, by the name under which it does.
+// A header, and the name by which sources include it.
 struct Header {
   const char* name;
   const char* text;
@@ -36,7 +36,8 @@ class Nvrtc {
   Result (*code_)(Handle, char*) = nullptr;
 };
 
-// The plugin's and the SDK's headers that sources include, and what they include in turn. fusion_headers.cmake writes them.
+// Returns the headers of the plugin and the SDK that sources include, directly or indirectly. fusion_headers.cmake writes
+// them.
 const std::vector<Header>& fusion_headers();
 
 }  // namespace plugrad::cuda

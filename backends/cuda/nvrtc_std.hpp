@@ -1,5 +1,5 @@
-// What the SDK's headers use of the C++ standard library, for fusions that NVRTC compiles at run time: it brings no
-// standard headers. Each of their names leads here.
+// The parts of the C++ standard library in use by the SDK's headers, for fusions compiled by NVRTC at run time: NVRTC has no
+// standard headers. The name of each standard header leads to this file.
 #pragma once
 
 using int8_t = signed char;

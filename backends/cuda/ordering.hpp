@@ -1,4 +1,4 @@
-// The order of the elements of lines: keys that compare like them, and a sort of a few in shared memory.
+// The order of the elements of lines: keys in the same order, and a sort of a few elements in shared memory.
 #pragma once
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/submission.hpp>
@@ -6,8 +6,8 @@
 
 namespace plugrad::cuda {
 
-inline constexpr int kEach = 4;     // elements that a thread reads at once
-inline constexpr int kMost = 1024;  // elements that a block sorts: as many as shared memory has room for
+inline constexpr int kEach = 4;     // elements read by a thread at once
+inline constexpr int kMost = 1024;  // elements sorted by a block: as many as fit into shared memory
 
 struct Lines {
   Walk<2> walk;  // the first elements of the lines: of out, x
@@ -42,7 +42,7 @@ struct Item {
     return key < other.key || (key == other.key && index < other.index);
   }
 };
-// What comes behind all elements.
+// Returns an item that comes after all elements.
 __device__ __forceinline__ Item last_item() { return {~uint64_t{0}, INT64_MAX}; }
 
 // Keys are unsigned numbers in the order of the elements. -0 equals 0; NaN is the largest.
@@ -109,7 +109,7 @@ __device__ __forceinline__ void sort(Item* items, int64_t count) {
     }
 }
 
-// Sorts lines of at most kMost elements, or finds at most kMost first ones, each line in a block's shared memory.
+// Sorts lines of at most kMost elements, or finds their first elements, at most kMost; each line in a block's shared memory.
 void sort_short_lines(const Call& call, const Submission& submission, const Lines& lines);
 // Sorts lines of any length and keeps the first elements. Needs a workspace of sorting_bytes().
 void sort_lines(const Call& call, const Submission& submission, const Lines& lines);

@@ -11,7 +11,7 @@ struct PoolAxis {
   int64_t extent = 1, count = 1, size = 1, stride = 1, padding = 0, dilation = 1;  // extent: of x; count: of windows
 };
 
-// The elements of a window along an axis that lie in x.
+// The elements of a window within x, along an axis.
 struct Span {
   int64_t first, end, step;
 

@@ -12,7 +12,7 @@ namespace {
 
 std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-// CUDA returns the same error for a missing driver and for one that is too old.
+// CUDA returns the same error for a missing driver and for an outdated driver.
 std::string why_driver(int driver) {
   int runtime = 0;
   cudaRuntimeGetVersion(&runtime);

@@ -1,5 +1,5 @@
-// Our own kernel for matrix products of any layout, with tiles in shared memory. It runs without cuBLAS, and for layouts
-// that cuBLAS does not accept.
+// Our own kernel for matrix products of any layout, with tiles in shared memory. It runs without cuBLAS, and for layouts not
+// accepted by cuBLAS.
 #include <backends/cuda/matmul.hpp>
 #include <backends/cuda/tile.hpp>
 

@@ -1,4 +1,4 @@
-// Random numbers with the same bits on every device. A thread computes one Philox counter, which gives 4 or 2 elements.
+// Random numbers with the same bits on every device. A thread computes one Philox counter, for 4 or 2 elements.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/walk.hpp>

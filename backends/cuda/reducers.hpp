@@ -1,6 +1,6 @@
 // Sums and extremes, and how a thread reduces packs of elements. A reducer R has: Accumulator; Out; Combine, a function of
-// two accumulators; kOrderIsFree, whether it accepts a line's elements in any order; identity(); take(x, index), which
-// converts one element to an accumulator; finish(accumulator, out, adds), which writes the result.
+// two accumulators; kOrderIsFree, whether it accepts a line's elements in any order; identity(); take(x, index), to convert
+// an element to an accumulator; finish(accumulator, out, adds), to write the result.
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/functions.hpp>

@@ -1,4 +1,4 @@
-// One kernel template for all reductions: reducers.hpp says what it reduces by, segments.hpp which threads do.
+// One kernel template for all reductions: reducers.hpp has the reducers, segments.hpp divides the work among threads.
 #pragma once
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/reducers.hpp>
@@ -16,7 +16,7 @@ struct Reduction {
   Segments segments;
   Packing packing = Packing::none;
   bool accumulates;
-  int64_t out_step = 0;  // elements of the output from one line of a pack to the next
+  int64_t out_step = 0;  // elements of the output between neighbouring lines of a pack
 
   Reduction(const plugrad_view& in, const plugrad_view& out, bool order_is_free, int multiprocessors);
   Reduction(const Call& call, bool order_is_free);
@@ -38,7 +38,8 @@ template <class R, class In, Packing packing> struct OperandLines {
   // Packs of a thread on their way at once: half as many where the accumulators take the registers.
   static constexpr size_t kHeld = sizeof(typename R::Accumulator);
   static constexpr int U = V == 1 ? (kHeld > 4 ? 4 : 8) : (kHeld > 8 && V > 2 ? 2 : 4);
-  // Blocks that must fit a multiprocessor. 0 leaves this to the compiler, which rather spills large sums than fit fewer.
+  // The least number of blocks per multiprocessor. 0 leaves the number to the compiler: it rather spills large sums than
+  // fits fewer blocks.
   static constexpr int kBlocks = sizeof(Sums) > 16 ? 1 : 0;
 
   const Reduction& r;

@@ -6,7 +6,7 @@ namespace {
 
 template <class T> struct Candidate {
   int64_t index;
-  T value[8 / sizeof(T)];  // [0] is the value; the rest, 0, replaces padding, which would be undefined
+  T value[8 / sizeof(T)];  // [0] is the value; the rest, 0, replaces undefined padding
 };
 
 // NaN counts as the largest value; among equals the first wins.

@@ -1,5 +1,5 @@
-// Layer and RMS normalisation of rows, and their gradients. A team of threads computes a row, which it reads several times
-// if it does not fit into the team's registers.
+// Layer and RMS normalisation of rows, and their gradients. A team of threads computes a row, and reads it several times if
+// the row does not fit into the team's registers.
 #include <backends/cuda/channels.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/softmax.hpp>
@@ -60,7 +60,7 @@ __device__ __forceinline__ Deviations<A> deviations_of(Row<T, V>& row, bool is_f
   return all;
 }
 
-// What the team reduces with.
+// Shared memory for the team's reductions.
 template <class A> struct Shared {
   Deviations<A> deviations[kBlock];
   A sums[kBlock];
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// A vector as a matrix whose rows are all the vector.
+// Returns a matrix with the vector as each of its rows.
 plugrad_view repeated(plugrad_view view, const plugrad_view& like) {
   view.rank = 2;
   view.count = like.count;

@@ -27,7 +27,7 @@ Rows convolution_rows();
 Rows indexing_rows();
 Rows pooling_rows();
 
-// The layouts of kernels that take no immediate operand.
+// The layouts of kernels without immediate operands.
 inline constexpr uint16_t kMemoryOnly = PLUGRAD_ALL_LAYOUTS & ~PLUGRAD_IMMEDIATE;
 
 }  // namespace plugrad::cuda

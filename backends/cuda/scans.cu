@@ -1,6 +1,6 @@
 // Cumulative sums along an axis. A team of threads sums a line in turns: each member takes a few adjacent elements, and the
-// members' sums are scanned in shared memory. Where there are too few lines to fill the device, they are cut into segments:
-// one kernel sums the segments, and the next one begins each of them with the sum of those before it.
+// members' sums are scanned in shared memory. If there are too few lines to fill the device, they are cut into segments: one
+// kernel sums the segments, and the next kernel starts each segment with the sum of the segments before it.
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/functions.hpp>
 #include <backends/cuda/rows.hpp>
@@ -11,7 +11,7 @@
 namespace plugrad::cuda {
 namespace {
 
-constexpr int kEach = 8;  // adjacent elements that a thread takes in a turn
+constexpr int kEach = 8;  // a thread's adjacent elements in a turn
 
 struct Scan {
   Walk<2> walk;  // the first elements of the lines, in the order of summation: of out, x
@@ -61,7 +61,7 @@ template <class T> struct Part {
         is_there(line < s.walk.count), reach(is_there ? s.walk.reach(line) : Reach<2>{}),
         begin(static_cast<int64_t>(number) * s.segment), end(begin + s.segment < s.length ? begin + s.segment : s.length) {}
 
-  // The place of this segment's sum among those of all segments.
+  // The place of a segment's sum among the sums of all segments.
   __device__ uint64_t place(uint64_t segment) const { return line * scan.segments + segment; }
 };
 

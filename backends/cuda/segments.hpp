@@ -1,12 +1,12 @@
-// Reductions of lines of equal length, by the plugin's kernels and by those that are compiled for fusions at run time.
+// Reductions of lines of equal length, by the plugin's kernels and by kernels compiled for fusions at run time.
 #pragma once
 #include <backends/cuda/team.hpp>
 
 namespace plugrad::cuda {
 
 // Each team of threads reduces a line; the lines of one block's teams form a group. If there are too few groups to fill the
-// device, lines are cut into segments. Each block then takes one segment of a group, and the block that finishes last
-// combines the group's segments.
+// device, lines are cut into segments. Each block then takes one segment of a group, and the last block to finish combines
+// the group's segments.
 struct Segments {
   uint64_t lines = 0, length = 0;    // length: of a line, in elements or packs of them
   uint64_t size = 0;                 // of a segment
@@ -14,15 +14,15 @@ struct Segments {
   Team team{};
 
   Segments() = default;
-  // least: elements or packs per thread below which a segment does not pay.
+  // least: the fewest elements or packs per thread in a worthwhile segment.
   Segments(uint64_t of_lines, uint64_t its_length, Team its_team, uint64_t least, int multiprocessors);
   uint64_t groups() const { return (lines + team.teams() - 1) / team.teams(); }
-  // Intermediate results that the last block combines: one for each team of each task.
+  // Intermediate results for the last block to combine: one for each team of each task.
   uint64_t partials() const { return per_line > 1 ? static_cast<uint64_t>(tasks) * team.teams() : 0; }
 };
 
-// Returns whether this block is the last of `blocks` to arrive. The last block sees what the others wrote before they
-// arrived, and resets the counter to 0 for the next kernel.
+// Returns whether this block is the last of `blocks` to arrive. The last block sees all writes of earlier blocks before
+// their arrival, and resets the counter to 0 for the next kernel.
 __device__ inline bool arrives_last(uint32_t* counter, uint32_t blocks) {
   __shared__ uint32_t arrived;
   __syncthreads();
@@ -37,12 +37,12 @@ __device__ inline bool arrives_last(uint32_t* counter, uint32_t blocks) {
 }
 
 // A reducer R has: Sums, an intermediate result; Combine, a function of two of them; identity(); Line; line(number);
-// run(line, begin, end), which reduces a team member's share of a line's elements or packs from begin to end;
-// finish(line, sums), which writes the result.
+// run(line, begin, end), to reduce a team member's share of a line's elements or packs from begin to end; finish(line,
+// sums), to write the result.
 template <class R>
 __device__ __forceinline__ typename R::Sums reduce_segment(const R& r, const Segments& segments,
                                                            const typename R::Line& line, uint64_t begin, uint64_t end) {
-  constexpr uint64_t kRun = 512;  // elements or packs that one accumulator adds in sequence: more would lose accuracy
+  constexpr uint64_t kRun = 512;  // elements or packs added in sequence by one accumulator: more would lose accuracy
   typename R::Sums sums = r.identity();
   for (const uint64_t step = kRun * segments.team.size(); begin < end; begin += step)
     sums = typename R::Combine()(sums, r.run(line, begin, begin + step < end ? begin + step : end));

@@ -1,6 +1,6 @@
-// The first indices in the order of the elements of each line. A block computes a line: it sorts a short one in shared
-// memory. Of a long one it finds the key of the last element to keep digit by digit (a radix selection), collects the
-// elements up to it, and sorts them.
+// The first indices in the order of the elements of each line. A block computes a line: it sorts a short line in shared
+// memory. In a long line it finds the key of the last element to keep, digit by digit (a radix selection), collects the
+// elements up to this key, and sorts them.
 #include <backends/cuda/ordering.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/team.hpp>
@@ -21,7 +21,7 @@ __device__ __forceinline__ Prefix<unsigned> scan_block(unsigned mine, unsigned* 
 constexpr uint32_t kDigitBits = 8, kDigits = 1u << kDigitBits;
 static_assert(kDigits == kBlock);
 
-// Finds the digits of the limit, the highest first, by counting the keys that have the digits found so far.
+// Finds the digits of the limit, the highest first, by counting the keys with the digits found so far.
 __device__ __forceinline__ Limit limit_of(const Lines& s, const Keys& keys, unsigned* counts, unsigned* shared) {
   __shared__ uint64_t found;
   __shared__ unsigned below;
@@ -46,14 +46,14 @@ __device__ __forceinline__ Limit limit_of(const Lines& s, const Keys& keys, unsi
   return limit;
 }
 
-// Writes the elements up to the limit in their order: those below it, then those that equal it.
+// Writes the elements up to the limit in their order: the lower elements, then the equal elements.
 __device__ __forceinline__ void collect(const Lines& s, const Keys& keys, const Limit& limit, Item* items,
                                         unsigned* shared) {
   int64_t lower = 0, equal = 0;
   for (int64_t first = 0; first < s.length; first += kBlock * kEach) {
     const int64_t mine = first + static_cast<int64_t>(threadIdx.x) * kEach;
     uint64_t own[kEach];
-    unsigned counts = 0;  // of elements below the limit, and 2^16 times those that equal it
+    unsigned counts = 0;  // of elements below the limit, and 2^16 times the elements equal to it
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
       if (mine + u >= s.length) continue;
@@ -73,7 +73,7 @@ __device__ __forceinline__ void collect(const Lines& s, const Keys& keys, const 
   }
 }
 
-// Writes the elements to sort, and behind them some that come last.
+// Writes the elements to sort, and behind them items that come last.
 __device__ __forceinline__ void gather(const Lines& s, const Keys& keys, Item* items, unsigned* counts, unsigned* shared) {
   if (s.length > kMost) collect(s, keys, limit_of(s, keys, counts, shared), items, shared);
   else keys.each([&](int64_t i, uint64_t key) { items[i] = {key, i}; });

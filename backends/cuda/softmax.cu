@@ -7,7 +7,7 @@
 namespace plugrad::cuda {
 namespace {
 
-// What becomes of an element x of a line.
+// The result for an element x of a line.
 struct LogSoftmax {
   template <class A> __device__ static A rest(const Exponentials<A>& e) { return std::log(e.sum); }
   template <class A> __device__ static A of(A x, A largest, A rest) { return x - largest - rest; }
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kBlock) softmax_kernel(const __grid_constant__
   }
 }
 
-// The gradients: what is summed over a line, and what becomes of an element.
+// The gradients: the terms of a line's sum, and the result for an element.
 struct LogSoftmaxGradient {
   static constexpr bool kSumNeedsY = false;
   template <class A> __device__ static A term(A grad, A) { return grad; }

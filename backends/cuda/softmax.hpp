@@ -1,4 +1,4 @@
-// Lines along an axis, which a team of threads loads into registers, and the log-sum-exp of a line.
+// Lines along an axis, loaded into the registers of a team of threads, and the log-sum-exp of a line.
 #pragma once
 #include <backends/cuda/accumulator.hpp>
 #include <backends/cuda/elementwise.hpp>
@@ -8,7 +8,7 @@
 
 namespace plugrad::cuda {
 
-// Elements of one operand that a thread holds: 64 bytes, loaded at once.
+// A thread's elements of one operand: 64 bytes, loaded at once.
 template <class T> inline constexpr int kHeld = 64 / sizeof(T);
 
 // Lines of N operands along one axis. An operand without this (last) axis has one element per line.
@@ -48,7 +48,7 @@ template <int N> struct Lines {
   }
 };
 
-// The part of a line of n elements that a team processes at once, from element `from` on: each member takes packs of V.
+// The part of a line of n elements processed by a team at once, from element `from` on: each member takes packs of V.
 template <class T, int V> struct Turn {
   static constexpr int kPacks = kHeld<T> / V;
   const Team& team;

@@ -1,6 +1,7 @@
-// Sorts lines that are too long for shared memory: blocks sort parts of kMost elements there, and then pairs of sorted parts
-// are merged in memory until one is left. Each block writes kMost elements of a merge: by bisection it finds which elements
-// of both parts these are (Green, McColl, Bader, "GPU Merge Path", 2012), and each of its threads does the same for kEach.
+// Sorts lines too long for shared memory: blocks sort parts of kMost elements there, and then merge pairs of sorted parts in
+// memory until a single part is left. Each block writes kMost elements of a merge: by bisection it finds the places of these
+// elements in both parts (Green, McColl, Bader, "GPU Merge Path", 2012), and each of its threads does the same for kEach
+// elements.
 #include <backends/cuda/ordering.hpp>
 #include <backends/cuda/rows.hpp>
 
@@ -42,7 +43,7 @@ struct Pair {
   const Item *first, *second;
   int64_t first_count, second_count;
 
-  // How many of the `count` items that come first in the merged sequence are of the first one.
+  // Returns how many of the first `count` items of the merged sequence come from the first sequence.
   __device__ __forceinline__ int64_t of_first(int64_t count) const {
     int64_t low = count > second_count ? count - second_count : 0, high = count < first_count ? count : first_count;
     while (low < high) {
@@ -54,7 +55,8 @@ struct Pair {
   }
 };
 
-// The two neighbouring sequences of `sorted` items each that a part of the result comes from; the second may be shorter.
+// Returns the two neighbouring sequences of `sorted` items from which a part of the result comes. The second sequence may be
+// shorter.
 __device__ __forceinline__ Pair pair_at(const Item* line, int64_t length, int64_t begin, int64_t sorted) {
   const int64_t middle = begin + sorted < length ? begin + sorted : length;
   const int64_t end = begin + 2 * sorted < length ? begin + 2 * sorted : length;
@@ -76,7 +78,7 @@ __device__ __forceinline__ void merge_some(const Pair& pair, Item (&merged)[kEac
   }
 }
 
-// Where a merge writes: items, or, as the last one, the indices to keep.
+// The results of a merge: items, or, for the last merge, the indices to keep.
 struct Merged {
   Item* items;
   int64_t* indices;
@@ -93,7 +95,7 @@ __global__ void __launch_bounds__(kBlock)
     if (threadIdx.x < 2) bounds[threadIdx.x] = whole.of_first((threadIdx.x ? part.end : part.begin) - begin);
     __syncthreads();
     const int64_t count = part.end - part.begin, of_first = bounds[1] - bounds[0];
-    const int64_t skipped = part.begin - begin - bounds[0];  // items of the second that come before
+    const int64_t skipped = part.begin - begin - bounds[0];  // preceding items of the second sequence
     for (int64_t i = threadIdx.x; i < count; i += kBlock)
       items[i] = i < of_first ? whole.first[bounds[0] + i] : whole.second[skipped + i - of_first];
     __syncthreads();
@@ -127,7 +129,7 @@ constexpr auto kRows = rows(kAny);
 
 }  // namespace
 
-// One or two sets of items: merges go from one to the other.
+// Returns the bytes of one or two sets of items. Merges go from one set to the other.
 uint64_t sorting_bytes(const Lines& lines) {
   const uint64_t parts = parts_of(lines);
   return parts > 1 ? (parts > 2 ? 2 : 1) * items_of(lines) * sizeof(Item) : 0;

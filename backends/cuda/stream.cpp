@@ -23,7 +23,7 @@ std::string failure_message(FailureWord::Word word) {
 
 }  // namespace
 
-// Allocates what later calls need now, because allocating pinned memory waits for the device.
+// Allocates the memory of most later calls now, because allocating pinned memory waits for the device.
 CudaStream::CudaStream(CudaBackend& backend) : backend_(backend) {
   backend.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (Recorded& mark : ring_) mark.event = make_event(backend);
@@ -46,7 +46,7 @@ void CudaStream::make_slots(Slots& slots, uint64_t bytes) {
   slots.bytes = bytes;
 }
 
-// Fills the claim word with FailureWord::kNone, whose bits are all set.
+// Fills the claim word with FailureWord::kNone, a word of set bits.
 void CudaStream::unclaim() {
   static_assert(FailureWord::kNone == ~FailureWord::Word(0));
   backend_.check(cudaMemsetAsync(claim_, 0xff, sizeof(FailureWord::Word), stream_), "cudaMemset");
@@ -93,8 +93,8 @@ cudaGraph_t CudaStream::end_capture() {
 
 // --- Copies to and from plain host memory. The driver would wait for the whole stream before it reads such a source.
 
-// Large uploads have larger slots, so that a copy takes much longer than its submission. If the machine cannot pin that much
-// memory, they use the small slots.
+// Large uploads have larger slots, so a copy takes much longer than its submission. If the machine cannot pin enough memory,
+// large uploads use the small slots.
 CudaStream::Slots& CudaStream::slots_for(uint64_t bytes) {
   if (bytes <= kSlots * kSlotBytes || large_refused_) return small_;
   if (large_.bytes) return large_;
@@ -135,7 +135,7 @@ void CudaStream::download(char* to, const char* from, uint64_t bytes) {
 
 // --- Numbers and events.
 
-// A full ring records its newest event again: the event then covers more work, which only makes a waiter wait longer.
+// A full ring records its newest event again: the event then covers more work, and a waiter only waits longer.
 CudaStream::Recorded& CudaStream::record() {
   const uint64_t number = submitted_.load(std::memory_order_acquire);
   if (tail_ != head_ && ring_[(tail_ - 1) % kEvents].number == number) return ring_[(tail_ - 1) % kEvents];
@@ -157,7 +157,7 @@ cudaError_t CudaStream::advance() noexcept {
   return cudaSuccess;
 }
 
-// Called when the stream is idle and no other thread submits to it, so all its events have completed.
+// Called when the stream is idle without concurrent submissions, so all its events have completed.
 void CudaStream::drained() {
   const std::lock_guard lock(mutex_);
   done_ = submitted_.load(std::memory_order_relaxed);

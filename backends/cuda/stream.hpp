@@ -11,7 +11,7 @@
 
 namespace plugrad::cuda {
 
-// A kernel that finds an index out of range writes its op's number and opcode into this word of pinned memory.
+// If a kernel finds an index out of range, it writes its op's number and opcode into this word of pinned memory.
 class FailureWord {
  public:
   using Word = unsigned long long;
@@ -41,24 +41,24 @@ class CudaStream final : public Stream {
   CudaBackend& backend() const { return backend_; }
   cudaStream_t handle() const { return stream_; }
 
-  // [stream-serial]: between the two calls ops are recorded, to run in a graph later; numbers count from its first op. A
-  // stream of its own records them, since other threads may record events on this one. end_capture returns null if an op
-  // could not be recorded.
+  // [stream-serial]: between the two calls ops are recorded, to run in a graph later; their numbers count from the graph's
+  // first op. A separate stream records them, since a concurrent thread may record events on this stream. end_capture
+  // returns null if an op could not be recorded.
   void begin_capture();
   cudaGraph_t end_capture();
   bool captures() const { return captures_; }
-  // Where ops are submitted: to the stream, or to the one that records.
+  // Returns the stream to submit ops to: the recorder during a capture.
   cudaStream_t target() const { return captures_ ? recorder_ : stream_; }
-  // Submits, or records, the write of the number from which ops count: before a graph its first, at its end 0.
+  // Submits, or records, a write of the base of op numbers: the first number before a graph, and 0 at the graph's end.
   void set_base(uint64_t number);
   FailureWord::Word* failure_word() const { return failure_.address(); }
-  // kCounters words of device memory in which the blocks of a kernel count arrivals; all are 0 between kernels.
+  // kCounters words of device memory for counting the arrivals of a kernel's blocks; all are 0 between kernels.
   uint32_t* counters() const { return counters_; }
   FailureWord::Word* failure_claim() const { return claim_; }
 
   // Throws DEVICE_LOST if the device is lost, DEVICE_ERROR if an earlier kernel reported an index.
   void demand_sound() const;
-  // Called after op `number` was launched, so that an event recorded by a thread that reads the number covers the op.
+  // Called after the launch of op `number`: if a thread reads the number and then records an event, the event covers the op.
   void submitted(uint64_t number) {
     if (!captures_) submitted_.store(number, std::memory_order_release);
   }
@@ -71,7 +71,7 @@ class CudaStream final : public Stream {
   // [any]
   plugrad_status completed(uint64_t& number) noexcept;
   void make_wait(cudaStream_t stream, uint64_t& number);
-  void reached(uint64_t number) noexcept;  // a watcher has seen that all ops up to number are complete
+  void reached(uint64_t number) noexcept;  // a watcher has seen all ops up to number complete
   // [stream-serial]
   void sync(plugrad_failure& failure);
 
@@ -113,12 +113,12 @@ class CudaStream final : public Stream {
   bool captures_ = false;
   std::atomic<uint64_t> submitted_{0};
 
-  std::mutex mutex_;  // never held over a call that waits for the device
+  std::mutex mutex_;  // never held during a wait for the device
   std::array<Recorded, kEvents> ring_;
   uint32_t head_ = 0, tail_ = 0;
   uint64_t done_ = 0;
 
-  Slots small_, large_;  // large_: allocated by the first upload that needs them
+  Slots small_, large_;  // large_: allocated on the first large upload
   bool large_refused_ = false;
 };
 

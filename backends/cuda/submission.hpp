@@ -11,11 +11,11 @@
 
 namespace plugrad::cuda {
 
-// Where a kernel reports an index out of range. The ops of a stream run in order, so the thread that claims the word in
-// device memory belongs to the first op that fails. Only that thread writes to pinned memory, with a volatile store, which
-// the host sees. An atomic operation on host memory would need a bus that supports it.
+// A kernel's report of an index out of range. The ops of a stream run in order, so the thread with the claim on the word in
+// device memory belongs to the first failing op. Only this thread writes to pinned memory, with a volatile store, visible to
+// the host. An atomic operation on host memory would need support from the bus.
 struct IndexReport {
-  FailureWord::Word* claim;   // device memory; behind it lies what is added to the value, for an op in a graph
+  FailureWord::Word* claim;   // device memory; the word behind it is added to the value, for an op in a graph
   FailureWord::Word* report;  // pinned memory
   FailureWord::Word value;
 
@@ -60,7 +60,7 @@ class Submission {
   }
   bool is_deterministic() const { return (call_.op().flags & PLUGRAD_DETERMINISTIC) || backend_.deterministic(); }
 
-  // The grid of a kernel whose blocks loop over tiles: enough blocks to fill the device kRounds times, so that the last ones
+  // The grid of a kernel whose blocks loop over tiles: enough blocks to fill the device kRounds times. The last blocks then
   // leave little of it idle.
   template <class Kernel> unsigned blocks(Kernel kernel, uint64_t tiles, Occupancy& occupancy) const {
     constexpr uint64_t kRounds = 4;

@@ -19,7 +19,7 @@ template <class T> __device__ __forceinline__ T from_lane(const T& mine, int lan
   return theirs;
 }
 
-// What a scan returns: the combined value of the members before this one, and of all; T(0) without any.
+// The result of a scan: the combined value of the members before this one, and of all; T(0) without any.
 template <class T> struct Prefix {
   T before, all;
 };

@@ -19,7 +19,7 @@ template <class W> using Tile = W[kDepth][kTile + 4];
 __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / kAcross * kEach; }
 __device__ __forceinline__ int first_column() { return static_cast<int>(threadIdx.x) % kAcross * kEach; }
 
-// Loads one operand's tile: kDepth along k, kTile along the other axis. Adjacent threads follow the contiguous axis.
+// Loads one operand's tile: kDepth along k, kTile along the second axis. Adjacent threads follow the contiguous axis.
 template <class W, class T>
 __device__ void load_tile(Tile<W>& tile, const T* from, int64_t first, int64_t extent, int64_t stride, int64_t first_k,
                           int64_t k, int64_t k_stride) {
@@ -53,7 +53,7 @@ template <class T> __device__ void add_products(const Tile<T>& a, const Tile<T>&
   }
 }
 
-inline constexpr int kFlush = 16;  // tiles along k that are summed separately before they join the total, for accuracy
+inline constexpr int kFlush = 16;  // tiles along k, summed separately before they join the total, for accuracy
 
 template <class T> __device__ void flush(Results<T>& sums, Results<T>& totals) {
 #pragma unroll

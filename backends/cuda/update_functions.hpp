@@ -1,4 +1,4 @@
-// The optimisers' steps for one element, whose outputs are in-out. Fusions that are compiled at run time include them, too.
+// The optimisers' steps for one element, with in-out outputs. Fusions compiled at run time include this file, too.
 #pragma once
 #include <cuda_runtime.h>
 #include <plugrad/sdk/dtypes.hpp>

@@ -1,4 +1,4 @@
-// The optimisers' steps, each in one pass over memory, and those of many parameters in one launch.
+// The optimisers' steps, each in one pass over memory. A launch may run the steps of many parameters.
 #include <backends/cuda/elementwise.hpp>
 #include <backends/cuda/rows.hpp>
 #include <backends/cuda/update_functions.hpp>
@@ -72,7 +72,7 @@ __device__ __forceinline__ void update_pack(const F& f, const Parameters<T>& all
 template <class F, class T, int N>
 __global__ void __launch_bounds__(kBlock) updates_kernel(const __grid_constant__ Parameters<T> all, const F f) {
   constexpr int M = F::kOutputs + 1, V = kPack<T>;
-  uint32_t low = 0, high = all.parameters - 1;  // the last parameter whose first block is this one or before it
+  uint32_t low = 0, high = all.parameters - 1;  // the last parameter with its first block here or before
   while (low < high) {
     const uint32_t middle = (low + high + 1) / 2;
     if (all.first[middle] <= blockIdx.x) low = middle;
@@ -90,7 +90,7 @@ bool same_numbers(const plugrad_op& a, const plugrad_op& b) {
   return !bytes || !std::memcmp(bytes, b.attributes, *bytes);
 }
 
-// Whether a parameter can be one of several: dense packs, and numbers that are passed by value.
+// Whether a launch can update this parameter with others: it has dense packs, and its numbers are passed by value.
 template <class T> bool is_plain(const plugrad_op& op) {
   const int memories = op.outputs + 1;
   for (int k = 0; k < op.outputs + op.inputs; ++k) {
@@ -112,7 +112,7 @@ template <class T> void append(Parameters<T>& all, const plugrad_op& op) {
   all.blocks += (all.count[at] + kTile - 1) / kTile;
 }
 
-// The ops of one launch, whose numbers and attributes are those of the first.
+// The ops of one launch. They have the numbers and attributes of the first op.
 template <class F, class T, int N> class Batch {
  public:
   Batch(const Submission& submission, const plugrad_op& first, const F& f) : submission_(submission), first_(first), f_(f) {
@@ -139,7 +139,7 @@ template <class F, class T, int N> class Batch {
   Parameters<T> all_;
 };
 
-// Once a launch of a run has succeeded, a later one that fails must not ask the host to repeat the run.
+// Once a launch of a run has succeeded, a later failing launch must not ask the host to repeat the run.
 template <class Launch> void launch_next(bool& some_succeeded, const Launch& launch) {
   try {
     launch();

@@ -27,7 +27,7 @@ template <int N> struct Walk {
   int64_t extent[PLUGRAD_MAX_RANK];  // the innermost first
   int64_t stride[N][PLUGRAD_MAX_RANK];
 
-  // Adds an axis outside those added so far; merges it with the last one where strides allow.
+  // Adds an axis outside the axes added so far; merges it with the last axis where strides allow.
   void add(int64_t its_extent, const int64_t (&strides)[N]) {
     if (its_extent == 1) return;
     count *= static_cast<uint64_t>(its_extent);
@@ -67,7 +67,7 @@ template <int N> struct Walk {
   }
 };
 
-// An input that may be an immediate.
+// An input, possibly an immediate.
 template <class T> struct Input {
   const T* base;
   T value;

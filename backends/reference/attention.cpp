@@ -44,7 +44,7 @@ struct Sizes {
         v(value.shape[value.rank - 1]) {}
 };
 
-// The scores of query i; -inf for keys that causal attention hides from it.
+// The scores of query i; -inf for keys hidden by causal attention.
 template <class T> class Scores {
  public:
   Scores(const Batch& batch, const plugrad_view* const* inputs, const Sizes& sizes, const plugrad_attention& attributes)
@@ -89,13 +89,13 @@ template <class T> void attention(const Call& call) {
   for (int64_t b = 0; b < batches_of(call.in(0)); ++b) attend<T>(call, sizes, Batch(call.in(0), b));
 }
 
-// The gradients of one key and value, which several batches may share: sums in double.
+// The gradients of one key and value: sums in double. Several batches may share a key and value.
 template <class T> class SharedGradients {
  public:
   SharedGradients(const Call& call, const Sizes& sizes)
       : call_(call), n_(sizes), keys_(sizes.s * sizes.e), values_(sizes.s * sizes.v) {}
 
-  // Adds what one batch contributes, and stores the gradient of its query.
+  // Adds the contribution of one batch, and stores the gradient of its query.
   void add(const Batch& batch) {
     const auto grad = batch.of<const T>(call_.in(0)), out = batch.of<const T>(call_.in(5));
     const auto lse = batch.of<const T>(call_.in(6));

@@ -29,7 +29,7 @@ class PlainFusion final : public FusionKernel {
     return resolve_row(reinterpret_cast<plugrad_device*>(device), &signature);
   }
 
-  // One run of the fusion: where its values are.
+  // One run of the fusion: the places of its values.
   class Run;
   static const PlainFusion& of(const plugrad_kernel* kernel) { return *static_cast<const PlainFusion*>(kernel); }
   static uint64_t workspace_of(const plugrad_kernel* kernel, const plugrad_op* op) noexcept;
@@ -78,8 +78,8 @@ class PlainFusion::Run {
   }
 
  private:
-  // Whether nothing reads the input in whose memory the output lies after the instruction that makes its value, or, if that
-  // is an update, inside of it for another result.
+  // Whether the output may replace an input as soon as its instruction has run: no later instruction reads the input, and if
+  // the instruction is an update, it does not read the input for another result.
   bool may_write_early(const plugrad_fusion_output& output) const {
     bool is_made = false;
     size_t made = fusion_.inputs();
@@ -97,8 +97,8 @@ class PlainFusion::Run {
     return true;
   }
 
-  // A value that is no output has the memory of one of its size that no later instruction reads: of an argument of its own
-  // instruction, or of an earlier one.
+  // Places a value in the memory of a value of equal size that no later instruction reads: an argument of the value's own
+  // instruction, or an earlier value. Without such a value, takes new memory.
   void place_values() {
     std::vector<size_t> last(values_.size());
     const auto instructions = fusion_.instructions();
@@ -129,7 +129,7 @@ class PlainFusion::Run {
     }
   }
 
-  // An argument that ends at the instruction, whose elements its result may replace; 0: none.
+  // Returns an argument that the instruction reads last and whose elements the result may replace, or 0.
   size_t ending_argument(const plugrad_fusion_instruction& i, size_t made, size_t at,
                          const std::vector<size_t>& last) const {
     for (const uint16_t argument : fusion_.arguments_of(i)) {
@@ -141,7 +141,8 @@ class PlainFusion::Run {
     return 0;
   }
 
-  // The value with the extents of a space whose axes in `axes` have extent 1. The value itself has extent 1 along `its`.
+  // Returns the value with the extents of the space, except for extent 1 along `axes`. The value itself has extent 1 along
+  // `its`.
   plugrad_view in_domain(plugrad_view value, unsigned axes, unsigned its) const {
     const bool is_new = value.rank == 0;
     value.rank = static_cast<uint8_t>(fusion_.rank());
@@ -173,7 +174,7 @@ class PlainFusion::Run {
         views.push_back(is_immediate(value) ? value : in_domain(value, is_number ? fusion_.all_axes() : axes, its));
       }
       for (size_t k = 0; info.shape == OpShape::update && k < i.results && is_running_; ++k)
-        copy(views[k], in_domain(values_[fusion_.arguments_of(i)[k]], 0, 0));  // or it lies there
+        copy(views[k], in_domain(values_[fusion_.arguments_of(i)[k]], 0, 0));  // unless the value is already there
       std::vector<const plugrad_view*> pointers;
       for (const plugrad_view& each : views) pointers.push_back(&each);
       plugrad_op op{sizeof(plugrad_op),

@@ -6,7 +6,7 @@
 
 namespace plugrad::reference {
 
-// A kernel that runs the fusion, or null if an instruction has no kernel.
+// Returns a kernel for the fusion, or null if an instruction has no kernel.
 std::unique_ptr<FusionKernel> make_fusion(OpenDevice& device, const plugrad_fusion& fusion);
 
 }  // namespace plugrad::reference

@@ -1,4 +1,4 @@
-// The kernels beside those of the SDK's loops, in one file for each shape of the op table.
+// The kernels missing in the SDK's loops, in one file for each shape of the op table.
 #pragma once
 #include <plugrad/sdk/loops/elements.hpp>
 #include <plugrad/sdk/rows.hpp>

@@ -1,5 +1,5 @@
-// Start reading here: this class and its kernel rows are all that a backend for host memory needs. A plugin file adds one
-// macro, PLUGRAD_EXPORT_BACKEND; here the entry has its own name, so that fusions can also link the backend.
+// Start reading here: a backend for host memory needs only this class and its kernel rows. A plugin file adds one macro,
+// PLUGRAD_EXPORT_BACKEND; here the entry has its own name, so that programs can also link the backend.
 #include <plugrad/backends/reference.hpp>
 
 #include <backends/reference/fusion.hpp>
@@ -23,7 +23,7 @@ class Reference final : public Backend, public Fusions {
 
   Rows kernels() const override { return rows_; }
 
-  // Fusions gain nothing here, and take memory of their own; but tests want them.
+  // Fusions bring no gain here, and take additional memory; but tests want them.
   static const void* extension(std::string_view name) noexcept {
     constexpr uint32_t kContents = PLUGRAD_FUSION_REDUCTIONS | PLUGRAD_FUSION_ROWS | PLUGRAD_FUSION_UPDATES;
     return name == PLUGRAD_FUSIONS ? &kFusions<Reference, kContents, 65536, INT64_MAX> : nullptr;

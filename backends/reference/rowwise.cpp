@@ -9,12 +9,13 @@
 namespace plugrad::reference {
 namespace {
 
-// ln sum e^x is largest + rest. Differences from elements near the largest one are exact only if they take the two apart.
+// ln sum e^x is largest + rest. Differences from elements near the largest element are exact only if they use the two parts
+// separately.
 struct LogSum {
   double largest, rest;
 };
 
-// Of n elements. Subtracts the largest first, so that nothing overflows.
+// Of n elements. Subtracts the largest element first, so that nothing overflows.
 template <class T> LogSum log_sum_exp(const T* x, int64_t n, int64_t stride) {
   double largest = x[0];
   for (int64_t i = 1; i < n; ++i)

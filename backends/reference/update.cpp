@@ -6,7 +6,7 @@
 namespace plugrad::reference {
 namespace {
 
-// The steps compute in double and round what they store.
+// The steps compute in double and round the stored results.
 template <class T> void descent_step(const Call& call) {
   for_each(
       call.out(), [](T& param, const T& grad, const T& rate) { param = static_cast<T>(param - double{rate} * grad); },

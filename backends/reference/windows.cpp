@@ -6,7 +6,7 @@
 namespace plugrad::reference {
 namespace {
 
-// The elements of a tensor (a, b, ..) by two indices and up to three spatial ones.
+// The elements of a tensor (a, b, ..) by two indices and up to three spatial indices.
 struct Grid {
   int64_t extents[3]{1, 1, 1}, spatial[3]{};  // of the last axes, and their strides
   int64_t first, second;                      // strides
@@ -32,8 +32,8 @@ struct Windows {
     }
   }
 
-  // Calls body(y, x, k) with the offsets of each position of y and each element of x in its window, and of that within
-  // the window.
+  // Calls body(y, x, k) with three offsets: of each position of y, of each element of x in its window, and of this element
+  // within the window.
   template <class Body>
   void each(const Grid& y, const Grid& x, const int64_t (&within)[3], Body body, int axis = 0, int64_t y_at = 0,
             int64_t x_at = 0, int64_t k_at = 0) const {

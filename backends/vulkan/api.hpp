@@ -1,4 +1,4 @@
-// Vulkan's functions, which the backend looks up at run time: nothing links libvulkan.
+// Vulkan's functions. The backend looks them up at run time: nothing links libvulkan.
 #pragma once
 #include <backends/vulkan/cooperative_matrix.hpp>
 

@@ -8,7 +8,7 @@ namespace {
 enum { kQuery, kKey, kValue, kMask, kOut, kLse, kGrad, kGradQuery, kGradKey, kGradValue };
 
 constexpr uint32_t kRows = 16, kColumns = 64, kInner = 32;  // of the shader's tiles
-// Drivers end shaders that run long (lavapipe an invocation after 65,535 iterations of its loops).
+// Drivers end long-running shaders (lavapipe an invocation after 65,535 iterations of its loops).
 constexpr uint64_t kMostIterations = 60000;
 
 uint32_t tiles_of(uint32_t extent, uint32_t tile) { return (extent + tile - 1) / tile; }
@@ -45,8 +45,8 @@ class AttentionMaker {
     return *this;
   }
 
-  // The parameters for the tiles of the outputs. Each throws for sizes whose tiles would run too long, or that 32 bits do
-  // not number.
+  // Return the parameters for the tiles of the outputs. They throw if tiles would run too long, or if 32 bits cannot number
+  // the tiles.
   Attention of_out() const { return of_tiles(a_.l, a_.v, batches_, blocks_of(a_.s, tiles_of(a_.e, kInner))); }
   Attention of_grad_query() const { return of_tiles(a_.l, a_.e, batches_, blocks_of(a_.s, inner_of_gradients())); }
   Attention of_keys() const {
@@ -55,8 +55,8 @@ class AttentionMaker {
 
  private:
   uint64_t inner_of_gradients() const { return tiles_of(a_.e, kInner) + tiles_of(a_.v, kInner); }
-  // The iterations of loops that a tile takes for `extent` keys or queries, of so many tiles of inner products each: as
-  // counted in the shader, rounded up.
+  // Returns a tile's iterations of loops for `extent` keys or queries with `inner` tiles of inner products each: as counted
+  // in the shader, rounded up.
   static uint64_t blocks_of(uint32_t extent, uint64_t inner) {
     constexpr uint64_t kOfInner = 52, kOfBlock = 192;
     return tiles_of(extent, kColumns) * (inner * kOfInner + kOfBlock);
@@ -81,7 +81,7 @@ class AttentionMaker {
   Attention a_{};
   int axes_[PLUGRAD_MAX_RANK] = {};
   uint32_t batches_ = 1;
-  int64_t span_ = 0;  // the most elements from one end of a matrix to the other
+  int64_t span_ = 0;  // the most elements from end to end of a matrix
 };
 
 void record(VulkanStream::Recording& recording, VkPipeline pipeline, const Attention& parameters) {

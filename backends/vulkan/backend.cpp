@@ -16,11 +16,11 @@ constexpr uint64_t kAlignment = 64;
 const Candidate& candidate_of(const Opening& opening) {
   opening.options.allow({"memory", "flush_to_zero", "batch", "eager", "emulate", "cache", "cooperative"});
   opening.options.integer("memory", 0, 0, INT64_MAX);  // enforced by the core
-  opening.options.integer("flush_to_zero", 0, 0, 1);   // a hint; whether the device flushes is up to its driver
+  opening.options.integer("flush_to_zero", 0, 0, 1);   // a hint; the driver decides whether the device flushes
   return Driver::get().devices().at(opening.index);
 }
 
-// Throws if the device lacks what the option asks for.
+// Returns whether the option demands matrix units. Throws if the device lacks them.
 bool demands_matrix_units(const Opening& opening) {
   if (!opening.options.integer("cooperative", 0, 0, 1)) return false;
   const Candidate& candidate = candidate_of(opening);
@@ -74,7 +74,7 @@ void VulkanBackend::describe() {
   if (device_.arithmetic().flushes) info_.capabilities |= PLUGRAD_FLUSHES_DENORMALS;
   info_.alignment = kAlignment;
   info_.memory = heap_.installed();
-  if (!candidate.is_software()) info_.dlpack_type = 7;  // kDLVulkan: a GPU, as other libraries understand it
+  if (!candidate.is_software()) info_.dlpack_type = 7;  // kDLVulkan: a GPU, as DLPack's libraries understand it
   std::snprintf(info_.name, sizeof info_.name, "%.50s%s", candidate.properties.deviceName,
                 candidate.is_software() ? " (software)" : "");
   std::snprintf(info_.identity, sizeof info_.identity, "%s", candidate.identity.c_str());

@@ -56,7 +56,7 @@ class RowList {
  public:
   RowList(std::deque<Recipe>& recipes, std::vector<KernelRow>& rows) : recipes_(recipes), rows_(rows) {}
 
-  // Adds the row, whose kernel uses the shader of this name in these modes.
+  // Adds the row. Its kernel uses the shader of this name in these modes.
   void add(KernelRow row, const std::string& shader, uint32_t modes = 1, uint8_t source = 0, uint8_t target = 0) {
     row.own = &recipes_.emplace_back(shader_of(shader), row.opcode, modes, source, target);
     rows_.push_back(row);
@@ -81,7 +81,7 @@ void add_attention_rows(RowList& list);
 
 // The end of a shader's name: of elements of this dtype, or of this many bytes.
 std::string suffix_of(uint8_t dtype);
-// The dtypes that shaders compute with, among those that the device has: floating ones, integers, both.
+// The device's dtypes for arithmetic in shaders: floating dtypes, and all numbers.
 std::vector<uint8_t> floating_dtypes(const Abilities& abilities);
 std::vector<uint8_t> number_dtypes(const Abilities& abilities);
 // Every dtype whose elements the device can move.

@@ -18,7 +18,7 @@ constexpr uint64_t kMostBytes = 64 << 20;
 struct Header {
   char magic[8];
   uint64_t bytes, digest;  // of the data
-  uint32_t driver;         // its version, which the driver's own header lacks
+  uint32_t driver;         // its version, missing in the driver's own header
   uint32_t unused;
 };
 constexpr char kMagic[8] = {'p', 'l', 'u', 'g', 'v', 'k', 'c', '1'};
@@ -76,7 +76,7 @@ bool write_all(int file, const void* from, size_t bytes) {
   return true;
 }
 
-// Empty if there is none, as in a program with raised privileges.
+// Returns an empty path without a cache directory, as in a program with raised privileges.
 fs::path directory_of(const char* given) {
   if (given) return std::strcmp(given, "off") == 0 ? fs::path() : fs::path(given);
   for (const auto& [variable, below] : {std::pair("XDG_CACHE_HOME", "plugrad"), std::pair("HOME", ".cache/plugrad")})

@@ -1,5 +1,5 @@
-// Compiled pipelines on disk, in a file for each device and driver. A driver may crash on data that it did not write, so a
-// file counts only if it is the user's own, whole, and of this very device and driver.
+// Compiled pipelines on disk, in a file for each device and driver. A driver may crash on foreign data, so a file is valid
+// only if the user owns it, it is complete, and it is from the same device and driver.
 #pragma once
 #include <backends/vulkan/api.hpp>
 
@@ -16,9 +16,9 @@ class CacheFile {
 
   // Empty if there is no cache directory.
   const std::string& path() const { return path_; }
-  // Returns what write() last stored, in this process or in another; nothing if no file counts.
+  // Returns the data of the last write(), in this process or another; nothing if there is no valid file.
   std::vector<char> read() const;
-  // Replaces the file in one step. Without effect if that is impossible, or for data that read() would not return.
+  // Replaces the file in one step. Has no effect if this fails, or for data that read() would not return.
   void write(std::span<const char> data) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// A logical device of Vulkan with its one queue.
+// A logical device of Vulkan with its single queue.
 #pragma once
 #include <backends/vulkan/driver.hpp>
 
@@ -8,7 +8,7 @@
 
 namespace plugrad::vulkan {
 
-// How shaders compute; tests let them behave like devices that this machine lacks.
+// How shaders compute; tests let them behave like devices missing on this machine.
 struct Arithmetic {
   bool flushes = false;   // denormal numbers may be flushed
   bool corrected = true;  // division and square root need correction
@@ -17,7 +17,7 @@ struct Arithmetic {
 
 class Device {
  public:
-  // uses_matrix_units: products of f16 run on the units that the candidate has.
+  // uses_matrix_units: products of f16 run on the candidate's units.
   Device(const Candidate& candidate, uint32_t emulated, bool uses_matrix_units);
   Device(const Device&) = delete;
 
@@ -54,7 +54,7 @@ class Device {
   std::atomic<bool> lost_{false};
 };
 
-// For tests: called with the functions of each device that is opened later, which it may replace.
+// For tests: `replace` is called with the functions of each device opened later, and may replace them.
 void on_functions(void (*replace)(DeviceFunctions&));
 
 }  // namespace plugrad::vulkan

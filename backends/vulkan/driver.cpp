@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kGroup = 256;  // invocations in a workgroup of every shader
 
-// The structs that Vulkan fills for a device, each of which points to the next.
+// The structs that Vulkan fills for a device; each struct points to the next.
 struct Features {
   VkPhysicalDeviceVulkan12Features v12 =
       typed<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
@@ -27,7 +27,7 @@ struct Properties {
   VkPhysicalDeviceProperties2 all = typed<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v11);
 };
 
-// Returns the first thing that the device lacks, or "".
+// Returns the first feature missing on the device, or "".
 std::string lack(const Features& f, const VkPhysicalDeviceLimits& limits) {
   const VkPhysicalDeviceFeatures& core = f.all.features;
   if (!f.v12.bufferDeviceAddress) return "addresses of buffers";
@@ -61,7 +61,7 @@ bool has_extension(const InstanceFunctions& f, VkPhysicalDevice device, const ch
   return std::any_of(all.begin(), all.end(), [&](const auto& each) { return !std::strcmp(each.extensionName, name); });
 }
 
-// The units that products of f16 may use, or none.
+// Returns the units for products of f16, or no units.
 MatrixUnits matrix_units_of(const InstanceFunctions& f, VkPhysicalDevice device, const Features& features,
                             const Properties& p) {
   constexpr uint32_t kSharedBytes = 28672;  // of product_units.comp, rounded up

@@ -10,7 +10,7 @@
 
 namespace plugrad::vulkan {
 
-// What a device offers beyond what the backend needs of every device.
+// A device's abilities beyond the backend's needs.
 struct Abilities {
   bool f64 = false, i16 = false, budget = false;
   bool keeps_denormals = false;  // pipelines can demand that f32 keeps denormal numbers
@@ -37,9 +37,9 @@ class Driver {
   static const Driver& get();
 
   const InstanceFunctions& functions() const { return functions_; }
-  // The devices that can be used: discrete GPUs before integrated ones, and software last.
+  // The usable devices: discrete GPUs before integrated ones, and software last.
   const std::vector<Candidate>& devices() const { return devices_; }
-  // Why there are no devices.
+  // The reason for a lack of devices.
   const std::string& reason() const { return reason_; }
 
  private:

@@ -43,7 +43,7 @@ void demand_narrow(const plugrad_view& view) {
   if (reach > kSpan) throw BackendError(PLUGRAD_UNSUPPORTED, "an operand of the fusion reaches too far");
 }
 
-// The axes of the space from the innermost on: those that are reduced, then the others.
+// Returns the axes of the space from the innermost on: the reduced axes, then the kept axes.
 std::vector<int> Pipeline::axes() const {
   std::vector<int> list;
   for (const bool reduced : {true, false})
@@ -99,7 +99,7 @@ Space Pipeline::space_for(const plugrad_op& op) const {
   return space;
 }
 
-// The pipeline of a mode, which takes time when it is first used.
+// Returns the pipeline of a mode. The first use of a mode takes the time of a compilation.
 VkPipeline Pipeline::made(uint32_t mode) const {
   if (const VkPipeline known = made_[mode].load(std::memory_order_acquire)) return known;
   const std::lock_guard lock(mutex_);
@@ -107,7 +107,7 @@ VkPipeline Pipeline::made(uint32_t mode) const {
   return made_[mode];
 }
 
-// Reductions take the passes of reduce.comp, so that their results have the same bits.
+// Reductions take the passes of reduce.comp, so their results have the same bits.
 void Pipeline::run(const Call& call) {
   const auto& self = *static_cast<const Pipeline*>(call.kernel());
   Space space = self.space_for(call.op());

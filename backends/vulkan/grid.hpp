@@ -1,4 +1,4 @@
-// How an op that walks a box of elements is recorded.
+// Records ops on boxes of elements.
 #pragma once
 #include <backends/vulkan/backend.hpp>
 #include <backends/vulkan/parameters.hpp>
@@ -13,8 +13,8 @@ namespace plugrad::vulkan {
 inline constexpr uint32_t kGroup = 256, kMostGroups = 65535;
 inline constexpr int64_t kSpan = 1 << 30;  // shaders compute offsets of elements in 32 bits
 
-// Drivers end shaders that run long (lavapipe an invocation after 65,535 iterations of its loops, without a word), so a
-// workgroup reduces at most so many elements, and another dispatch what the workgroups found.
+// Drivers end long-running shaders (lavapipe an invocation after 65,535 iterations of its loops, without an error), so a
+// workgroup reduces at most kChunk elements, and another dispatch reduces the results of the workgroups.
 inline constexpr uint32_t kChunk = 256 * 1024;
 // Whether a workgroup, and not an invocation, reduces each line.
 inline bool reduces_by_group(uint64_t lines, uint64_t extent) { return extent > 512 || (lines < 64 && extent > 64); }
@@ -29,7 +29,7 @@ inline int64_t stride_of(const plugrad_view& view, int axis) {
 
 Grid grid_of(const Box& box);
 
-// Records the op: a dispatch for each narrow part of the box, whose parameters `complete` may add to.
+// Records the op: a dispatch for each narrow part of the box. `complete` may add to the parameters of a dispatch.
 template <class Complete> void submit_box(const Call& call, const Box& box, uint32_t mode, Complete complete) {
   auto& stream = call.stream<VulkanStream>();
   stream.demand_sound();
@@ -45,7 +45,7 @@ template <class Complete> void submit_box(const Call& call, const Box& box, uint
   recording.finish();
 }
 
-// The kernel of ops whose shader needs nothing but the operands.
+// The kernel of ops whose shader needs only the operands.
 void map(const Call& call);
 
 }  // namespace plugrad::vulkan

@@ -4,7 +4,7 @@
 namespace plugrad::vulkan {
 namespace {
 
-// The view without its axis: the shader adds the offset along it, which an index gives.
+// Returns the view without its axis: the shader adds the offset along the axis from an index.
 plugrad_view without_axis(plugrad_view view, int axis) {
   view.strides[axis] = 0;
   view.layout |= PLUGRAD_STRIDED;
@@ -30,8 +30,8 @@ void gather(const Call& call) {
   });
 }
 
-// A line's additions in one order are one invocation's work, so without DETERMINISTIC each element is added on its own.
-// Lines are limited, because drivers end invocations that take long.
+// For additions in a fixed order, one invocation adds a whole line. Without DETERMINISTIC, each element is added separately.
+// The length of lines is limited, because drivers end long invocations.
 void scatter(const Call& call) {
   constexpr int64_t kLongest = 1 << 14;
   const int axis = call.attributes<plugrad_axis>().axis;

@@ -4,7 +4,7 @@
 namespace plugrad::vulkan {
 namespace {
 
-// Lines along `axis` of the first view's shape, and where each operand's part of a line lies.
+// Lines along `axis` of the first view's shape, and the place of each operand's part of a line.
 class LineMaker {
  public:
   LineMaker(const plugrad_view& shape, int axis) {
@@ -24,7 +24,7 @@ class LineMaker {
     for (uint32_t d = 0; d < lines_.rank; ++d) lines_.stride[k][d] = stride_of(view, axes_[d]);
     return *this;
   }
-  // An operand (d) that every line has.
+  // An operand (d), shared by all lines.
   LineMaker& shared(int k, const plugrad_view& view) {
     start(k, view);
     lines_.along[k] = stride_of(view, 0);
@@ -52,7 +52,7 @@ class LineMaker {
   int axis_ = 0, axes_[PLUGRAD_MAX_RANK] = {};
 };
 
-// A dispatch takes lines of fewer elements: drivers end shaders that run long.
+// A dispatch takes lines of fewer elements: drivers end long-running shaders.
 constexpr int64_t kLongest = int64_t(1) << 23;
 
 void demand_size(const plugrad_view& x, int64_t extent) {

@@ -67,7 +67,7 @@ VulkanList::VulkanList(Device& device, Heap& heap, VkPipelineLayout layout, Vulk
   device.check(f_.vkCreateCommandPool(device.handle(), &pool, nullptr, &pool_), "vkCreateCommandPool");
 }
 
-// What still flies is kept: a lost device may use it, and the stream refers to it.
+// If a wait fails, the instances are kept: a lost device may use them, and the stream refers to them.
 VulkanList::~VulkanList() {
   try {
     for (const Instance& each : instances_) stream_.wait_for_reel(each.reel);
@@ -148,7 +148,7 @@ void VulkanList::write_parameters(Instance& instance, std::span<const Tape::Step
   }
 }
 
-// Brings an instance up to date that does not fly.
+// Brings an instance up to date. The instance is not in flight.
 void VulkanList::prepare(Instance& instance) {
   if (!instance.is_recorded) {
     record_commands(instance);

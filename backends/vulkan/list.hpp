@@ -1,5 +1,5 @@
-// CallLists: the commands of many ops in one command buffer, which is recorded once. Their parameters lie beside it, so that
-// a run in which few operands change writes few bytes.
+// CallLists: the commands of many ops in one command buffer, recorded once. The ops' parameters are outside of it, so a run
+// with few changed operands writes few bytes.
 #pragma once
 #include <backends/vulkan/commands.hpp>
 #include <backends/vulkan/stream.hpp>
@@ -11,7 +11,7 @@
 
 namespace plugrad::vulkan {
 
-// What the kernels of a list record: dispatches and barriers, and an image of the parameters.
+// The record of a list's kernels: dispatches and barriers, and an image of the parameters.
 class Tape {
  public:
   static uint64_t step_of(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -27,12 +27,11 @@ class Tape {
   std::span<const Step> steps_of(uint32_t call) const;
   const std::vector<std::byte>& image() const { return image_; }
 
-  // What is added from now on are the commands of a call. The first time, calls come in their order; later, any of them may
-  // come again.
+  // Begins the commands of a call. The first time, calls come in their order; later, any call may come again.
   void begin(uint32_t call);
   void add(const VulkanStream::Dispatch& made);
   void add_barrier();
-  // Returns false if the call came again and recorded other commands than the first time.
+  // Returns false if the call came again and its commands differ from the first time.
   bool end();
 
  private:
@@ -54,7 +53,7 @@ class VulkanList final : public CallList {
   void run(uint64_t first, Changes changes) override;
 
  private:
-  static constexpr size_t kInstances = 4;  // that may fly at the same time
+  static constexpr size_t kInstances = 4;  // in flight at the same time, at most
   static constexpr uint64_t kWordBytes = 64;
 
   // The commands with memory of their own: for a failure's words, and behind them for the parameters.
@@ -62,7 +61,7 @@ class VulkanList final : public CallList {
     VulkanStream::Reel reel;
     Memory memory;
     bool is_recorded = false;
-    std::vector<bool> stale;  // by call: its parameters are not those of the tape
+    std::vector<bool> stale;  // by call: its parameters differ from the tape
   };
 
   void record_all();

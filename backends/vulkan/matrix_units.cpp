@@ -24,7 +24,7 @@ bool is_usable(const VkCooperativeMatrixPropertiesKHR& p) {
          kDepth % p.KSize == 0;
 }
 
-// What a matrix is for, in SPIR-V's numbers.
+// The uses of matrices, in SPIR-V's numbers.
 enum : uint32_t { kLeft, kRight, kSum, kUses };
 
 class Rewriter {
@@ -83,13 +83,13 @@ class Rewriter {
     add({first_word(kOpTypeCooperativeMatrixKHR, 7), in[1], in[2], in[3], rows, columns, uses_ + use});
   }
 
-  // The constants 0, 1 and 2, of which the first also says that matrices lie by rows.
+  // Defines the constants 0, 1 and 2. The constant 0 also means row-major matrices.
   void define_uses() {
     uses_ = next_;
     for (uint32_t use = 0; use < kUses; ++use) add({first_word(kOpConstant, 4), uint_type_, next_++, use});
   }
 
-  // The stride and whether the matrix lies by columns become how it lies and the stride.
+  // Replaces the operands (stride, is column-major) by (layout, stride).
   void rewrite_access(Instruction in, uint32_t opcode, size_t pointer_words) {
     copy(in, opcode);
     uint32_t* const stride = &made_[made_.size() - in.size() + pointer_words + 1];
@@ -106,7 +106,7 @@ class Rewriter {
 
   const Instruction given_;
   std::vector<uint32_t> made_;
-  uint32_t next_, uses_ = 0;                                     // ids: the next free one, the first of the constants
+  uint32_t next_, uses_ = 0;                                     // ids: the next free id, the first constant's id
   uint32_t rows_ = 0, columns_ = 0, inner_ = 0, uint_type_ = 0;  // ids
 };
 

@@ -6,7 +6,7 @@
 
 namespace plugrad::vulkan {
 namespace {
-constexpr uint64_t kChunk = 64 << 20, kOwn = 16 << 20, kStep = 256;  // bytes: of a chunk, from which a buffer has its own
+constexpr uint64_t kChunk = 64 << 20, kOwn = 16 << 20, kStep = 256;  // bytes; buffers from kOwn on share no chunk
 
 uint64_t rounded(uint64_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
 }  // namespace
@@ -93,7 +93,7 @@ uint64_t Heap::allocate(uint64_t bytes) {
       if (const uint64_t found = cut(chunk, size)) return found;
   Chunk chunk{};
   static_cast<Memory&>(chunk) = make(size < kOwn ? std::min(kChunk, largest) : bytes, false);
-  chunk.holes[0] = std::max(chunk.bytes, size);  // the last step of a large buffer may lie beyond what was asked for
+  chunk.holes[0] = std::max(chunk.bytes, size);  // the last step of a large buffer may exceed the requested bytes
   return cut(chunks_[chunk.address] = std::move(chunk), size);
 }
 
@@ -108,7 +108,7 @@ void Heap::fill_hole(Chunk& chunk, uint64_t offset, uint64_t bytes) {
   else chunk.holes[offset] = bytes;
 }
 
-// Keeps one empty chunk, so that a program that allocates and frees one buffer does not ask the driver each time.
+// Keeps one empty chunk: a program that repeatedly allocates and frees one buffer does not ask the driver each time.
 void Heap::free(uint64_t address) noexcept {
   const std::lock_guard lock(mutex_);
   const auto place = std::prev(chunks_.upper_bound(address));
@@ -155,8 +155,8 @@ Place Heap::find_pinned(const void* address) {
   return {memory.buffer, static_cast<uint64_t>(at - base)};
 }
 
-// What the driver expects to be free, where it says so; other programs may have taken part of what is left. The budget of
-// software is the host's, whose pages count only once they are written.
+// Returns the free memory by the driver's budget, where it has one; other programs may have taken memory. The budget of
+// software is the host's, and its pages count only once they are written.
 uint64_t Heap::available() {
   const std::lock_guard lock(mutex_);
   const Candidate& candidate = device_.candidate();

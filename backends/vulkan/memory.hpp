@@ -9,7 +9,7 @@
 
 namespace plugrad::vulkan {
 
-// Memory with the one VkBuffer that covers it.
+// Memory, and a VkBuffer for all of it.
 struct Memory {
   VkBuffer buffer = nullptr;
   VkDeviceMemory memory = nullptr;
@@ -40,7 +40,7 @@ class Heap {
   void free(uint64_t address) noexcept;
   Place find(uint64_t address);
 
-  // Host memory that the device copies to and from directly.
+  // Host memory for direct copies by the device.
   void* pin(uint64_t bytes);
   void unpin(const void* address) noexcept;
   Place find_pinned(const void* address);

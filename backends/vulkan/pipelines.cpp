@@ -10,7 +10,7 @@
 namespace plugrad::vulkan {
 namespace {
 
-// SPIR-V's numbers of what GLSL cannot say.
+// SPIR-V's numbers of features missing in GLSL.
 enum : uint32_t {
   kDenormPreserve = 4459,
   kSignedZeroInfNanPreserve = 4461,
@@ -18,8 +18,8 @@ enum : uint32_t {
   kFromModeToCapability = 5,  // the number of a mode's capability is larger by this
 };
 
-// Returns the module with execution modes that demand the rounding of its floating numbers, where the device offers them.
-// In a module capabilities come first, and execution modes follow the entry point.
+// Returns the module with execution modes for the rounding of its floating numbers, where the device offers them. In a
+// module capabilities come first, and execution modes follow the entry point.
 std::vector<uint32_t> with_float_modes(std::span<const uint32_t> given, int float_bits, const Abilities& abilities) {
   std::vector<uint32_t> modes;
   if (float_bits == 32) {
@@ -68,7 +68,7 @@ Pipelines::Pipelines(Device& device, const char* directory)
   if (!file_.path().empty()) cache_ = make_cache(file_.read());
 }
 
-// Null if the driver makes none: pipelines are then compiled each time.
+// Returns null if the driver makes no cache: pipelines are then compiled each time.
 VkPipelineCache Pipelines::make_cache(std::span<const char> data) const {
   auto info = typed<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   info.initialDataSize = data.size();
@@ -93,7 +93,7 @@ void Pipelines::save_if_late() noexcept {
 
 void Pipelines::save() {
   const DeviceFunctions& f = device_.functions();
-  // What another process stored meanwhile stays.
+  // Keeps the pipelines that another process has stored meanwhile.
   if (const std::vector<char> stored = file_.read(); !stored.empty())
     if (const VkPipelineCache other = make_cache(stored)) {
       f.vkMergePipelineCaches(device_.handle(), cache_, 1, &other);

@@ -16,10 +16,10 @@ struct Shader {
   std::string_view name;
   const uint32_t* words;
   size_t count;
-  int float_bits;  // the width of the floating numbers that it computes with, whose rounding a pipeline may demand; 0: none
+  int float_bits;  // the width of its floating numbers; a pipeline may demand their rounding; 0: none
 };
 
-// Returns the shader of that name; one that does not exist is a bug.
+// Returns the shader of this name. A missing shader is a bug.
 const Shader& shader_of(std::string_view name);
 
 // The ops of elementwise.glsl, by the function that computes them: shaders.cmake finds their cases.
@@ -30,11 +30,11 @@ ElementwiseOps elementwise_ops();
 
 inline constexpr int kModes = 3;  // a shader's MODE is below
 
-// What a kernel row needs to make its pipelines, and the pipelines that were made. A row's `own` points to it.
+// The data to make the pipelines of a kernel row, and the pipelines made so far. A row's `own` points to its recipe.
 struct Recipe {
   const Shader* shader;
   uint32_t opcode;
-  uint32_t modes;          // a bit for each mode that the kernel may use
+  uint32_t modes;          // a bit for each of the kernel's modes
   uint8_t source, target;  // dtypes, of CAST
   mutable std::array<std::atomic<VkPipeline>, kModes> made{};
 
@@ -43,7 +43,7 @@ struct Recipe {
   VkPipeline of(uint32_t mode) const { return made[mode].load(std::memory_order_acquire); }
 };
 
-// The specialisation constants of common.glsl and cast.comp that belong to an op.
+// An op's specialisation constants in common.glsl and cast.comp.
 struct OpConstants {
   uint32_t op = 0, mode = 0, source = 0, target = 0;
 };
@@ -53,15 +53,15 @@ class Pipelines {
   // directory: as CacheFile's.
   Pipelines(Device& device, const char* directory);
 
-  // Compiles a module, whose floating numbers have `float_bits`. Throws BackendError if the driver refuses it. [any]
+  // Compiles a module with floating numbers of `float_bits`. Throws BackendError if the driver refuses it. [any]
   VkPipeline compile(std::span<const uint32_t> module, int float_bits, const OpConstants& constants);
 
-  // Makes what the recipe's kernel may use. Takes milliseconds for each pipeline. [any]
+  // Makes the pipelines of the recipe's modes. Takes milliseconds for each pipeline. [any]
   void prepare(const Recipe& recipe);
   VkPipelineLayout layout() const { return layout_; }
 
-  // Stores what was compiled on disk, for later processes, if that is due: often while there is little, and a second after
-  // the last one. [any]
+  // Stores the compiled pipelines on disk, for later processes, if this is due: often while there are few pipelines, and a
+  // second after the last compilation. [any]
   void save_if_due() noexcept {
     if (unsaved_.load(std::memory_order_relaxed)) [[unlikely]]
       save_if_late();
@@ -79,7 +79,7 @@ class Pipelines {
   VkPipelineCache cache_ = nullptr;  // the driver locks it; null without a file
   std::mutex saving_;
   std::atomic<uint32_t> unsaved_{0};                           // pipelines
-  std::atomic<std::chrono::steady_clock::time_point> last_{};  // when one was compiled
+  std::atomic<std::chrono::steady_clock::time_point> last_{};  // time of the last compilation
   uint32_t saved_ = 0;                                         // pipelines of this process; under saving_
 };
 

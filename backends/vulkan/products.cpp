@@ -5,7 +5,7 @@ namespace plugrad::vulkan {
 namespace {
 
 constexpr uint32_t kTile = 64;
-// A dispatch adds at most so many products for an element: drivers end shaders that run long. The next one adds to its
+// The most products that a dispatch adds for an element: drivers end long-running shaders. The next dispatch adds to the
 // result.
 constexpr int64_t kDepth = 4096;
 
@@ -59,8 +59,8 @@ void multiply(const Call& call) {
   recording.finish();
 }
 
-// On matrix units one dispatch adds all products of an element, because a half would round the sums between two. Longer ones
-// are left to f32. lavapipe ends loops after 65,535 iterations.
+// On matrix units one dispatch adds all products of an element, because an f16 would round the sums between two dispatches.
+// Longer sums are left to f32. lavapipe ends loops after 65,535 iterations.
 void multiply_by_units(const Call& call) {
   constexpr int64_t kMostDepth = 32768;
   const int64_t k = call.in(0).shape[call.out().rank - 1];

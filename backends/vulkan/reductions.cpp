@@ -23,7 +23,7 @@ uint64_t workspace(const Call& call) {
          (has_places ? static_cast<uint64_t>(call.out().count) * chunks_of(call.out(), call.in(0)) * sizeof(uint32_t) : 0);
 }
 
-// Adds an axis, the innermost first; joins it with the last reduced one where the strides allow.
+// Adds an axis, the innermost first; joins it with the last reduced axis where the strides allow.
 void add_axis(Fold& fold, uint32_t extent, int64_t to, int64_t from, bool is_reduced) {
   if (!is_reduced) {
     fold.kept_extent[fold.kept_rank] = extent;
@@ -59,7 +59,7 @@ Fold fold_of(const Call& call) {
   return fold;
 }
 
-// What the workgroups found, line by line.
+// The results of the workgroups, line by line.
 Fold of_partials(Fold fold) {
   fold.reduced = fold.chunks;
   fold.chunks = 1;

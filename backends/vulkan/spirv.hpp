@@ -1,4 +1,4 @@
-// What the backend has to know of SPIR-V's instructions.
+// The backend's constants and functions for SPIR-V's instructions.
 #pragma once
 #include <cstdint>
 

@@ -56,8 +56,8 @@ void VulkanStream::demand_sound() const {
   if (has_failed()) throw_index_error(failure());
 }
 
-// Reels land in the order of their numbers. One that no longer flies may be changed by the thread that submits, so its words
-// are read before.
+// Reels complete in the order of their numbers. Once is_flying is false, the submitting thread may change the reel, so this
+// function reads its words before.
 void VulkanStream::land(Reel& reel) {
   const uint32_t ordinal = ordinal_in(reel.words);
   if (ordinal != kNoFailure && !failed_in_reel_) {
@@ -156,7 +156,7 @@ void VulkanStream::take_off(Flight flight) {
   flying_.push_back(flight);
 }
 
-// After whatever the stream recorded before.
+// Submits a reel after all earlier commands of the stream.
 void VulkanStream::submit_reel(Reel& reel, uint64_t first, uint32_t count) {
   const Lock lock(mutex_);
   flush();
@@ -205,8 +205,8 @@ void VulkanStream::open_op(Lock& lock) {
   barrier();
 }
 
-// Submits a batch that is full, or that the idle device could already work on. The op itself is accepted: if the driver has
-// no memory for the submission, it is tried again when the next op begins or somebody waits.
+// Submits a full batch, or a smaller batch if the device is idle. The op itself is accepted: if the driver has no memory for
+// the submission, the stream retries it when the next op begins or a thread waits.
 void VulkanStream::close_op(uint64_t number) {
   submitted_ = number;
   const uint32_t ops = ++open_->ops;
@@ -237,7 +237,8 @@ uint32_t VulkanStream::Recording::ordinal() const {
 
 void VulkanStream::add_to_tape(const Dispatch& made) { tape_->add(made); }
 
-// An op lies in one submission: one that was refused in its middle would run in part, and again when it is tried again.
+// An op is in one submission: an op split by a refused submission would run in part, and again in full with the next
+// attempt.
 void VulkanStream::add_block() {
   Batch& batch = *open_;
   if (batch.end.block + 1 == batch.blocks.size()) {
@@ -281,7 +282,7 @@ plugrad_status VulkanStream::completed(uint64_t& number) noexcept {
       poll();
       if (open_ && flying_.empty() && open_->ops) flush();
     }
-  } catch (const std::exception&) {  // a lost device is noted; any other failure leaves the work recorded for the next call
+  } catch (const std::exception&) {  // a lost device is noted; otherwise the work stays recorded for the next call
   }
   number = device_.lost() ? submitted_ : reached();
   if (device_.lost()) return PLUGRAD_DEVICE_LOST;
@@ -307,7 +308,7 @@ void VulkanStream::wait_for(VulkanStream& other, uint64_t& number) {
     semaphore = other.timeline_;
   }
   const std::lock_guard lock(mutex_);
-  flush();  // what is recorded already need not wait
+  flush();  // the work recorded so far need not wait
   awaited_.push_back(semaphore);
   awaited_values_.push_back(value);
 }

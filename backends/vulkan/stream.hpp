@@ -1,5 +1,5 @@
-// A stream: commands are recorded in batches, which are submitted when the device is idle or the batch is full. A timeline
-// semaphore tells progress: its values are the contract's numbers, with some bits below for copies of several submissions.
+// A stream: commands are recorded in batches. A batch is submitted when the device is idle or the batch is full. A timeline
+// semaphore shows progress: its values are the contract's numbers, with some bits below for copies of several submissions.
 #pragma once
 #include <backends/vulkan/device.hpp>
 #include <backends/vulkan/memory.hpp>
@@ -13,8 +13,8 @@
 namespace plugrad::vulkan {
 
 struct Batching {
-  uint32_t ops = 32;   // a batch with so many is submitted
-  uint32_t eager = 4;  // after each so many, it is submitted if nothing is in flight
+  uint32_t ops = 32;   // a batch of this many ops is submitted
+  uint32_t eager = 4;  // after this many more ops, the batch is submitted if nothing is in flight
 };
 
 class Tape;  // of the commands of a list: list.hpp
@@ -23,7 +23,7 @@ class VulkanStream final : public Stream {
  public:
   VulkanStream(Device& device, Heap& heap, VkPipelineLayout layout, Batching batching);
 
-  // One op, recorded under the stream's lock, because completed and wait may submit the batch from other threads; or on the
+  // One op, recorded under the stream's lock, because completed and wait may submit the batch from any thread; or on the
   // stream's tape.
   class Recording {
    public:
@@ -34,7 +34,7 @@ class VulkanStream final : public Stream {
       if constexpr (requires { parameters.failed; }) made.failed_at = offsetof(P, failed);
       stream_.tape_ ? stream_.add_to_tape(made) : stream_.dispatch(made);
     }
-    void barrier();  // between dispatches of which one needs the other's results
+    void barrier();  // between dispatches, if the second needs results of the first
     uint64_t failed() const { return stream_.word_.address; }
     uint32_t ordinal() const;
     void finish() {
@@ -54,10 +54,10 @@ class VulkanStream final : public Stream {
     uint32_t failed_at;  // where the parameters have the address of the failure's words, or kNowhere
   };
 
-  // While a tape is set, ops are recorded there: see VulkanList. Set by the thread that submits.
+  // While a tape is set, ops are recorded there: see VulkanList. Set by the submitting thread.
   void set_tape(Tape* tape) { tape_ = tape; }
 
-  // Throws if the device is lost, or if an op failed whose failure waits for sync.
+  // Throws if the device is lost, or if the failure of an op waits for sync.
   void demand_sound() const;
 
   // Copies. `number` counts as submitted when they return.
@@ -69,17 +69,16 @@ class VulkanStream final : public Stream {
   void wait_for(VulkanStream& other, uint64_t& number);
   void sync(plugrad_failure& failure);
 
-  // Commands that were recorded once and are submitted again and again. Its failure's words are its own, and count from its
-  // first call.
+  // Commands recorded once and submitted repeatedly. A reel has its own failure words, with ordinals from its first call.
   struct Reel {
     VkCommandBuffer commands = nullptr;
     const uint32_t* words = nullptr;
     uint64_t first = 0;                  // the number of the first call of the last submission
     uint64_t value = 0;                  // as Flight's
-    std::atomic<bool> is_flying{false};  // any thread may find that it has landed
+    std::atomic<bool> is_flying{false};  // any thread may clear it
   };
   void submit_reel(Reel& reel, uint64_t first, uint32_t count);
-  // Updates which reels fly.
+  // Updates is_flying of the reels.
   void look();
   void wait_for_reel(const Reel& reel);
 
@@ -89,7 +88,7 @@ class VulkanStream final : public Stream {
   static constexpr uint64_t kParameterBytes = 32 << 10, kSlotBytes = 1 << 20;
   static constexpr int kSlots = 4, kBatches = 256, kBatchesInBlock = 16;
 
-  // A place in a batch's parameters: a block of kParameterBytes and the bytes of it that are in use.
+  // A place in a batch's parameters: a block of kParameterBytes, and the block's used bytes.
   struct Mark {
     size_t block = 0;
     uint64_t used = 0;
@@ -101,11 +100,11 @@ class VulkanStream final : public Stream {
   struct Batch {
     VkCommandBuffer commands = nullptr;
     std::vector<Parameters> blocks;  // the first for most batches, more for an op of many dispatches
-    Mark end, op;                    // of the parameters, and where those of the last op begin
+    Mark end, op;                    // of the parameters, and the start of the last op's parameters
     uint32_t ops = 0;
     bool is_ended = false;  // a submission failed, and is to be tried again before anything else is recorded
   };
-  // A submission: of a batch or of a reel, and the value that the semaphore has when it has ended.
+  // A submission of a batch or of a reel, and the semaphore's value at its end.
   struct Flight {
     uint64_t value;
     Batch* batch;
@@ -115,13 +114,13 @@ class VulkanStream final : public Stream {
     uint64_t number;
     uint32_t opcode;
   };
-  // A part of the staging memory, and the value that the semaphore has when its bytes are free again.
+  // A part of the staging memory, and the semaphore's value when its bytes are free again.
   struct Slot {
     uint64_t used = 0, value = 0;
     bool is_in_open = false;
   };
 
-  // For all of these the caller holds mutex_; those that take the lock release it while they wait.
+  // The caller of these functions holds mutex_. Functions with a Lock release it while they wait.
   void open_op(Lock& lock);
   void close_op(uint64_t number);
   void begin(Lock& lock);
@@ -158,17 +157,17 @@ class VulkanStream final : public Stream {
   std::deque<Flight> flying_;
   std::vector<Batch*> free_;
   std::vector<std::unique_ptr<Batch>> batches_;
-  Memory parameters_;                 // of the batches that are made next
+  Memory parameters_;                 // of the next batches
   uint64_t submitted_ = 0;            // the last number
-  uint64_t signaled_ = 0, done_ = 0;  // values: of the last submission, and what the semaphore had
+  uint64_t signaled_ = 0, done_ = 0;  // values: of the last submission, and last read of the semaphore
   std::vector<VkSemaphore> awaited_;  // by the next submission
   std::vector<uint64_t> awaited_values_;
   Slot slots_[kSlots];
   int slot_ = 0;
-  uint64_t base_ = 0;  // the number that the failure word counts from
+  uint64_t base_ = 0;  // the base number of the failure word
   Tape* tape_ = nullptr;
-  std::atomic<uint64_t> failed_in_reel_{0};  // the first number that failed in a reel; 0: none
-  uint32_t opcode_in_reel_ = 0;              // of that, written before
+  std::atomic<uint64_t> failed_in_reel_{0};  // the first failed number in a reel; 0: none
+  uint32_t opcode_in_reel_ = 0;              // of failed_in_reel_, written before it
 };
 
 }  // namespace plugrad::vulkan

@@ -13,7 +13,7 @@ void VulkanStream::copy(uint64_t number, Place to, Place from, uint64_t bytes) {
   close_op(number);
 }
 
-// Returns the offset in the staging memory of a place for `piece` bytes, which are at most those asked for.
+// Returns the offset of a place in the staging memory. Stores the size of the place in `piece`: at most `bytes`.
 uint64_t VulkanStream::take_slot(Lock& lock, uint64_t bytes, uint64_t& piece) {
   constexpr uint64_t kStep = 16;
   const bool fits = slots_[slot_].used + bytes <= kSlotBytes;

@@ -1,4 +1,4 @@
-// The reference backend, naive loops over host memory, for programs that link it instead of loading its plugin.
+// The reference backend, naive loops over host memory, for linking into programs, instead of its plugin.
 #pragma once
 #include <plugrad/sdk/abi.h>
 

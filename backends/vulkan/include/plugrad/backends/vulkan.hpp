@@ -1,4 +1,4 @@
-// The Vulkan backend, for a plugin file or a program that links it.
+// The Vulkan backend, for a plugin file, or for linking into a program.
 #pragma once
 #include <plugrad/sdk/abi.h>
 
